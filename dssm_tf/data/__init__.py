@@ -1,0 +1,1 @@
+"""Records, judgments and data sets: reading, writing, batching."""

@@ -1,0 +1,135 @@
+"""The letter trigrams a model knows, most frequent first, and the ids of a word's trigrams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from dssm_tf.errors import UserError
+from dssm_tf.files import atomic_write
+from dssm_tf.text.letter_ngrams import BOUNDARY, MAX_LETTERS, MAX_WORDS, bucket, letter_ngrams
+from dssm_tf.text.normalize import words
+
+
+@dataclass(frozen=True)
+class TextLimits:
+    """How much of a text is read, and what becomes of unseen trigrams.
+
+    Args:
+        max_words: words of a text beyond this many are dropped.
+        max_letters: letters of a word beyond this many are dropped.
+        hash_buckets: unseen trigrams are dropped when 0, else share this many extra ids.
+    """
+
+    max_words: int = MAX_WORDS
+    max_letters: int = MAX_LETTERS
+    hash_buckets: int = 0
+
+
+class Vocabulary:
+    """Maps letter trigrams to ids: 0 is padding, known trigrams from 1, then the hash buckets.
+
+    Differs from a plain dictionary by its fingerprint, which ties records, checkpoints and
+    exported models to the ids they were made with.
+
+    Args:
+        ngrams: distinct trigrams, most frequent first.
+        limits: how much of a text is read.
+    """
+
+    def __init__(self, ngrams: Iterable[str], limits: TextLimits | None = None) -> None:
+        self.ngrams = tuple(ngrams)
+        self.limits = limits or TextLimits()
+        self._ids = {ngram: i for i, ngram in enumerate(self.ngrams, start=1)}
+        if len(self._ids) != len(self.ngrams):
+            raise ValueError(
+                f"The vocabulary lists {len(self.ngrams)} trigrams of which only "
+                f"{len(self._ids)} are distinct; list each one once."
+            )
+        self._word_cache: dict[str, tuple[int, ...]] = {}
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[str, int],
+        max_size: int,
+        min_count: int = 1,
+        limits: TextLimits | None = None,
+    ) -> Vocabulary:
+        """The `max_size` most frequent trigrams; equal counts in code point order."""
+        kept = [ngram for ngram, count in counts.items() if count >= min_count]
+        kept.sort(key=lambda ngram: (-counts[ngram], ngram))
+        return cls(kept[:max_size], limits)
+
+    @property
+    def size(self) -> int:
+        """Number of ids in use, padding not counted: trigrams and hash buckets."""
+        return len(self.ngrams) + self.limits.hash_buckets
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with any trigram, their order or a limit."""
+        limits = self.limits
+        head = f"{limits.max_words} {limits.max_letters} {limits.hash_buckets}\n"
+        return sha256((head + "\n".join(self.ngrams)).encode()).hexdigest()[:16]
+
+    def words(self, text: str) -> list[str]:
+        """The first `max_words` words of a text, each cut to `max_letters`."""
+        letters = self.limits.max_letters
+        return [word[:letters] for word in words(text)[: self.limits.max_words]]
+
+    def ngram_ids(self, word: str) -> tuple[int, ...]:
+        """Ids of the word's trigrams, with repetition; unseen ones dropped or in a bucket."""
+        cached = self._word_cache.get(word)
+        if cached is not None:
+            return cached
+        found = []
+        for ngram in letter_ngrams(word, self.limits.max_letters):
+            known = self._ids.get(ngram)
+            if known is not None:
+                found.append(known)
+            elif self.limits.hash_buckets:
+                found.append(1 + len(self.ngrams) + bucket(ngram, self.limits.hash_buckets))
+        ids = tuple(found)
+        if len(self._word_cache) < _CACHED_WORDS:
+            self._word_cache[word] = ids
+        return ids
+
+    def save(self, path: Path) -> None:
+        """Writes one trigram a line, most frequent first, in UTF-8."""
+        with atomic_write(path) as file:
+            file.writelines(f"{ngram}\n" for ngram in self.ngrams)
+
+    @classmethod
+    def load(cls, path: Path, limits: TextLimits | None = None) -> Vocabulary:
+        """Reads a file written by `save`.
+
+        Raises:
+            UserError: the file is missing, or a line is not a trigram.
+        """
+        try:
+            lines = Path(path).read_text("utf-8").split("\n")
+        except FileNotFoundError:
+            raise UserError(f"{path} does not exist; preprocess writes it.") from None
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is not UTF-8 ({error}); is it a vocabulary?") from None
+        if lines[-1] == "":
+            lines.pop()
+        for number, line in enumerate(lines, start=1):
+            if len(line) != 3 or BOUNDARY in line[1]:
+                raise UserError(
+                    f"{path}:{number} holds {line[:20]!r}; expected a letter trigram "
+                    "such as '#ca', one a line."
+                )
+        try:
+            return cls(lines, limits)
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from None
+
+    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], TextLimits]]:  # the cache stays behind when Beam pickles a vocabulary
+        return Vocabulary, (self.ngrams, self.limits)
+
+
+_CACHED_WORDS = 1_000_000

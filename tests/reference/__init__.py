@@ -1,0 +1,1 @@
+"""Float64 NumPy oracles, written from the papers and from definitions, never from the code."""

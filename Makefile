@@ -1,0 +1,82 @@
+# Every target sets up what it needs: a virtual environment in .venv with the versions of
+# constraints.txt. Python 3.10 or newer with pip is all that is assumed. Useful settings:
+#   make demo PYTHON=/path/to/python3.12      another Python for the environment
+#   make test WORKERS=4 ARGS='-k cosine'      test processes; more arguments for pytest
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VENV := .venv
+PY := $(VENV)/bin/python
+STAMP := $(VENV)/installed
+EXTRAS ?= dev,serving,search
+WORKERS ?= 2
+ARGS ?=
+
+# The stamp holds the checkout's path: an environment that was copied or moved is made again.
+ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
+$(STAMP): again
+endif
+
+.PHONY: help venv demo test test-all bench check format constraints clean again
+
+help:  ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+venv: $(STAMP)  ## make .venv (the other targets do it by themselves)
+	@true
+
+$(STAMP): setup.py constraints.txt
+	@clear=; [ "$$(cat $@ 2>/dev/null)" = "$(CURDIR)" ] || clear=--clear; rm -f $@; \
+	python=; for candidate in "$(PYTHON)" python3 python3.13 python3.12 python3.11 python3.10; do \
+	  if [ -n "$$candidate" ] && "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	    >/dev/null 2>&1; then python=$$candidate; break; fi; done; \
+	if [ -z "$$python" ]; then \
+	  echo "make: no Python 3.10 or newer found; name one: make PYTHON=/path/to/python3.11" >&2; \
+	  exit 1; fi; \
+	echo "Making $(VENV) with $$("$$python" --version)"; \
+	"$$python" -m venv $$clear $(VENV) || { \
+	  echo "make: '$$python -m venv' failed; some systems ship it apart (python3-venv)" >&2; exit 1; }
+	@echo "Installing dssm-tf[$(EXTRAS)] and what it needs: some minutes and 2 GB the first time"
+	@set -o pipefail; \
+	$(PY) -m pip install --disable-pip-version-check -e '.[$(EXTRAS)]' -c constraints.txt 2>&1 \
+	  | tee $(VENV)/install.log \
+	  | awk '/^(Collecting|Processing) / {n++; if (n % 20 == 0) {print "  " n " packages found"; fflush()}} \
+	         /^Installing collected/ {print "  unpacking " NF - 3 " packages"; fflush()}' \
+	  || { grep -v '^WARNING' $(VENV)/install.log | tail -n 15 >&2; \
+	       echo "make: the installation failed; all of it is in $(VENV)/install.log" >&2; exit 1; }
+	@echo "$(CURDIR)" > $@
+
+demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
+	@$(VENV)/bin/dssm demo --out build/demo
+
+test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
+
+test-all: $(STAMP)  ## the slow tests too
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark' $(ARGS)
+
+bench: $(STAMP)  ## the speed measurements of tests/benchmarks
+	@$(PY) -m pytest -s -m benchmark tests/benchmarks $(ARGS)
+
+check: $(STAMP)  ## format, lint, types and the import rules; changes nothing
+	@$(VENV)/bin/ruff format --check .
+	@$(VENV)/bin/ruff check .
+	@$(VENV)/bin/mypy
+	@$(VENV)/bin/lint-imports
+
+format: $(STAMP)  ## format the code and mend what ruff can mend
+	@$(VENV)/bin/ruff format .
+	@$(VENV)/bin/ruff check --fix .
+
+constraints: PYTHONS ?= python3.10 python3.11 python3.12 python3.13
+constraints:  ## resolve constraints.txt anew on all of PYTHONS
+	@python3 .ci/constraints.py $(PYTHONS) > constraints.txt.new
+	@mv constraints.txt.new constraints.txt
+
+clean:  ## remove .venv, build/ and all caches
+	@rm -rf $(VENV) build dist *.egg-info .cache .hypothesis .import_linter_cache .mypy_cache \
+	  .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

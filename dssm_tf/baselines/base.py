@@ -1,0 +1,68 @@
+"""What every baseline does: learn from clicks and titles, score, save, load."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Click = tuple[str, str, float]
+"""Query, title and how often the title was clicked for the query."""
+
+
+class Baseline(abc.ABC):
+    """A ranker that is fitted in one go, as against one trained by gradient steps.
+
+    A baseline is a `dssm_tf.ranker.Ranker`: `score` and `score_matrix` agree,
+    equal titles tie, a query without a known word scores 0 everywhere, and the
+    order of titles does not matter. `tests/baselines/test_contract.py` checks
+    every entry of `BASELINES` for it.
+    """
+
+    name: str
+
+    @abc.abstractmethod
+    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
+        """Learns from a click log and the titles to rank.
+
+        Args:
+            clicks: `(query, title, clicks)`; empty for models that use titles only.
+            titles: the corpus; what statistics of titles are taken from.
+
+        Returns:
+            Itself.
+
+        Raises:
+            UserError: what the model learns from is empty.
+        """
+
+    @abc.abstractmethod
+    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
+        """Scores titles, of the corpus or not, for one query: `(len(titles),)`."""
+
+    def score_matrix(
+        self, queries: Sequence[str], titles: Sequence[str]
+    ) -> NDArray[np.floating[Any]]:
+        """Scores every title for every query: `(len(queries), len(titles))`."""
+        rows = [self.score(query, titles) for query in queries]
+        return np.stack(rows) if rows else np.zeros((0, len(titles)))
+
+    @abc.abstractmethod
+    def save(self, directory: Path | str) -> None:
+        """Writes the fitted model into a directory, made if missing."""
+
+    @classmethod
+    @abc.abstractmethod
+    def load(cls, directory: Path | str) -> Self:
+        """Reads a model that `save` wrote; it scores as the saved one did.
+
+        Raises:
+            UserError: the directory holds no such model.
+        """

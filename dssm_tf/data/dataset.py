@@ -1,0 +1,235 @@
+"""TFRecords to batches a `Siamese` model trains on: distinct words, candidates, offsets, weights.
+
+Everything that depends on the data alone is settled here, in tf.data, so that the model stays a
+cosine and the loss a softmax: which titles are candidates, which are masked because the query's
+users clicked them, how often each was likely to be drawn, how much a click weighs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, reduce
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from dssm_tf.data.batching import Shapes, parse, to_batch
+from dssm_tf.data.records import read_records, record_files
+from dssm_tf.data.schema import FeatureSpec, load_titles
+
+CLICK_WEIGHTS = ("none", "log", "linear")
+_SEED_STRIDE = 1_000_003
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How records become batches.
+
+    Args:
+        batch_size: queries a step, over all replicas and workers.
+        negatives: recorded negatives used a query, at most as many as were recorded.
+        in_batch: whether the other clicked titles of the replica's batch are negatives too.
+        logq: strength of the correction for how often a candidate is drawn, 0 (off) to 1.
+        click_weight: weight of a pair in the loss: `none` 1, `log` 1 + ln(clicks), `linear`.
+        length_buckets: titles are batched with titles of like length, up to each of these many
+            words; empty for one bucket.
+        shuffle_buffer: records held for shuffling.
+    """
+
+    batch_size: int = 256
+    negatives: int = 4
+    in_batch: bool = True
+    logq: float = 0.0
+    click_weight: str = "none"
+    length_buckets: Sequence[int] = ()
+    shuffle_buffer: int = 200_000
+
+
+@dataclass(frozen=True)
+class ClickBatches:
+    """The records of one split as batches.
+
+    A step's batch is the same however many workers and replicas share it: it is formed first,
+    then cut into equal parts. (In-batch negatives are those of a part.)
+
+    Args:
+        directory: what preprocess wrote.
+        split: `train` or `validation`.
+        options: how records become batches.
+        shapes: sizes to pad to.
+    """
+
+    directory: Path
+    split: str
+    options: BatchOptions
+    shapes: Shapes = field(default_factory=Shapes)
+
+    @cached_property
+    def spec(self) -> FeatureSpec:
+        """The directory's feature spec."""
+        return FeatureSpec.load(self.directory)
+
+    @cached_property
+    def steps(self) -> int:
+        """Batches a pass."""
+        size = self.options.batch_size
+        counts = self._bucket_counts if self.options.length_buckets else [self._records]
+        return sum(-(-count // size) for count in counts)
+
+    def epoch(
+        self, seed: int | None = None, worker: int = 0, workers: int = 1, replicas: int = 1
+    ) -> tf.data.Dataset:
+        """One pass over the records.
+
+        Args:
+            seed: shuffles by it; None keeps the order of the files.
+            worker: which of the processes that share each step this is, from 0.
+            workers: how many they are.
+            replicas: devices of this process; each step yields one element a replica.
+
+        Returns:
+            `steps * replicas` elements `(inputs, offsets, weights)`: a dict with the text
+            batches `query` and `titles` and `candidates` int32 `(batch, columns)`; offsets
+            float32 `(batch, columns)`; weights float32 `(batch,)`, with mean 1 over the pass.
+            Rows that fill up the last batch have weight 0 and are nobody's candidates.
+
+        Raises:
+            ValueError: the batch size cannot be cut into equal parts.
+        """
+        return self._cut(self._steps(seed), worker, workers, replicas)
+
+    def epochs(
+        self,
+        seed: int,
+        start: int,
+        stop: int,
+        worker: int = 0,
+        workers: int = 1,
+        replicas: int = 1,
+    ) -> tf.data.Dataset:
+        """Passes `start` to `stop`, each shuffled by the seed and its number alone.
+
+        So a run that goes on at epoch 7 sees what an uninterrupted one sees there.
+        """
+        passes = [self._steps(seed + _SEED_STRIDE * number) for number in range(start, stop)]
+        steps = reduce(tf.data.Dataset.concatenate, passes)
+        return self._cut(steps, worker, workers, replicas)
+
+    def _steps(self, seed: int | None) -> tf.data.Dataset:
+        """Serialised records of each step of a pass, at most `batch_size`."""
+        records = read_records(record_files(self.directory, self.split))
+        if seed is not None:
+            buffer = min(self.options.shuffle_buffer, max(self._records, 1))
+            records = records.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
+        return self._grouped(records)
+
+    def _cut(
+        self, steps: tf.data.Dataset, worker: int, workers: int, replicas: int
+    ) -> tf.data.Dataset:
+        """This worker's parts of each step, as tensors."""
+        size, parts = self.options.batch_size, workers * replicas
+        if size % parts:
+            raise ValueError(
+                f"batch_size={size} cannot be cut into {parts} equal parts "
+                f"({workers} workers of {replicas} replicas); choose a multiple of {parts}."
+            )
+        _ = self._mean_weight, self.options.logq and self._draw_total  # outside the graph
+
+        def cut(serialized: tf.Tensor) -> tf.data.Dataset:
+            rows = tf.size(serialized)
+            numbers = tf.range(size)
+            filled = tf.gather(serialized, numbers % rows)
+            shape = (workers, replicas, size // parts)
+            mine = (tf.reshape(filled, shape)[worker], tf.reshape(numbers < rows, shape)[worker])
+            return tf.data.Dataset.from_tensor_slices(mine)
+
+        return (
+            steps.flat_map(cut)
+            .map(self._batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+            .prefetch(tf.data.AUTOTUNE)
+        )
+
+    def plan_shapes(self, batches: int = 16, seed: int = 0) -> Shapes:
+        """Sizes that hold most batches, from the first few of a shuffled pass."""
+        free = ClickBatches(self.directory, self.split, self.options)
+        found = Shapes()
+        for inputs, _, _ in free.epoch(seed).take(batches):
+            found = found.union(Shapes.of(inputs))
+        return found.with_headroom()
+
+    def _grouped(self, records: tf.data.Dataset) -> tf.data.Dataset:
+        size = self.options.batch_size
+        if not self.options.length_buckets:
+            return records.batch(size)
+        return records.group_by_window(
+            key_func=self._bucket,
+            reduce_func=lambda _, window: window.batch(size),
+            window_size=size,
+        )
+
+    def _bucket(self, serialized: tf.Tensor) -> tf.Tensor:
+        lengths = tf.io.parse_single_example(
+            serialized, {"title_lengths": tf.io.RaggedFeature(tf.int64)}
+        )["title_lengths"]
+        bounds = tf.constant(sorted(self.options.length_buckets), tf.int64)
+        return tf.cast(tf.searchsorted(bounds, lengths[:1])[0], tf.int64)
+
+    @cached_property
+    def _bucket_counts(self) -> list[int]:
+        records = read_records(record_files(self.directory, self.split))
+        counts = np.zeros(len(self.options.length_buckets) + 1, np.int64)
+        for keys in records.map(self._bucket, num_parallel_calls=tf.data.AUTOTUNE).batch(4096):
+            counts += np.bincount(keys.numpy(), minlength=len(counts))
+        return [int(count) for count in counts]
+
+    @property
+    def _records(self) -> int:
+        return int(self.spec.records.get(self.split, 0))
+
+    def _batch(self, serialized: tf.Tensor, real: tf.Tensor):
+        options = self.options
+        examples = parse(serialized, options.negatives)
+        inputs, offsets = to_batch(
+            examples, real, options.in_batch, self._log_draws if options.logq else None,
+            options.logq, self.shapes,
+        )
+        weights = tf.where(real, self._weight(examples["clicks"]) / self._mean_weight, 0.0)
+        return inputs, offsets, weights
+
+    def _log_draws(self, clicks: tf.Tensor, queries: tf.Tensor) -> tf.Tensor:
+        """Log of how often a title is expected among a query's candidates."""
+        spec, options = self.spec, self.options
+        expected = tf.zeros_like(clicks, tf.float32)
+        if options.in_batch:
+            share = tf.maximum(tf.cast(queries, tf.float32), 0.5) / max(spec.pairs, 1)
+            expected += options.batch_size * share
+        if options.negatives:
+            drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
+            expected += options.negatives * drawn / self._draw_total
+        return tf.math.log(expected)
+
+    @cached_property
+    def _draw_total(self) -> float:
+        clicks = np.array([title.clicks for title in load_titles(self.directory)])
+        return float(np.sum(np.maximum(clicks, 0.5) ** self.spec.negative_alpha))
+
+    def _weight(self, clicks: tf.Tensor) -> tf.Tensor:
+        kind = self.options.click_weight
+        if kind == "log":
+            return 1.0 + tf.math.log(tf.maximum(clicks, 1.0))
+        return clicks if kind == "linear" else tf.ones_like(clicks)
+
+    @cached_property
+    def _mean_weight(self) -> float:
+        """Mean weight of all rows of a pass, the filling rows included."""
+        total = float(self._records)
+        if self.options.click_weight != "none":
+            records = read_records(record_files(self.directory, self.split)).batch(4096)
+            clicks = {"clicks": tf.io.FixedLenFeature([], tf.float32)}
+            total = sum(
+                float(tf.reduce_sum(self._weight(tf.io.parse_example(batch, clicks)["clicks"])))
+                for batch in records
+            )
+        return total / (self.steps * self.options.batch_size)

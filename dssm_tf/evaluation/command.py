@@ -1,0 +1,129 @@
+"""`dssm evaluate`: trained models and baselines on a judgments file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from dssm_tf.errors import UserError
+from dssm_tf.files import refuse_existing
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dssm_tf.data.judgments import CorpusTitle, Judgment
+    from dssm_tf.evaluation.evaluation import Evaluation
+    from dssm_tf.ranker import Ranker
+
+
+def evaluate_command(
+    models: Sequence[str],
+    judgments: Path | str,
+    corpus: Path | str | None,
+    out: Path | str,
+    baselines: Sequence[str] = ("bm25",),
+    *,
+    runs: Sequence[str] = (),
+    repeats: Literal["refuse", "mean"] = "refuse",
+    console: Console | None = None,
+) -> Evaluation:
+    """Evaluates, writes `out` and prints the table.
+
+    Args:
+        models: directories of trained models, `RUN` or `NAME=RUN`.
+        judgments: TSV, see `read_judgments`.
+        corpus: TSV, see `read_corpus`; None ranks each query's judged titles.
+        out: directory to make.
+        baselines: names in `BASELINES`, fitted on the titles to rank.
+        runs: TREC run files of other systems, `FILE` or `NAME=FILE`.
+        repeats: what pairs judged more than once are, see `read_judgments`.
+        console: where to print; a new one by default.
+
+    Raises:
+        UserError: an input is missing or malformed, `out` exists, or names clash.
+    """
+    # Only now: the command line must answer --help without these.
+    from rich.console import Console
+
+    from dssm_tf.data.judgments import read_corpus, read_judgments, read_run
+    from dssm_tf.evaluation.evaluate import evaluate
+
+    console = console or Console()
+    refuse_existing(Path(out))
+    named_models = _named(models, "--model")
+    named_runs = _named(runs, "--runs")
+    _refuse_clashes(baselines, named_models, named_runs)
+    grades = read_judgments(judgments, repeats=repeats)
+    titles = None if corpus is None else read_corpus(corpus)
+    systems: dict[str, Ranker] = {
+        **_fitted(baselines, grades, titles),
+        **_loaded(named_models),
+    }
+    evaluation = evaluate(
+        systems,
+        grades,
+        titles,
+        runs={name: read_run(path) for name, path in named_runs.items()},
+        console=console,
+    )
+    evaluation.write(out)
+    evaluation.print_table(console)
+    console.print(
+        f"Written: {Path(out) / 'report.html'}, metrics.json, qrels.trec, runs/",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    return evaluation
+
+
+def _named(entries: Sequence[str], option: str) -> dict[str, Path]:
+    """Paths by name: `NAME=PATH`, or `PATH` under its own last part."""
+    named: dict[str, Path] = {}
+    for entry in entries:
+        name, equals, path = entry.partition("=")
+        if not equals or Path(entry).exists():
+            path = entry
+            name = Path(entry).resolve().name.removesuffix(".gz").removesuffix(".trec")
+        if not name or not path:
+            raise UserError(f"{option} {entry!r}: expected PATH or NAME=PATH.")
+        if name in named:
+            raise UserError(
+                f"{option}: {named[name]} and {path} would both be called {name!r}; "
+                f"name them: {option} NAME={path}."
+            )
+        named[name] = Path(path)
+    return named
+
+
+def _refuse_clashes(
+    baselines: Sequence[str], models: Mapping[str, Path], runs: Mapping[str, Path]
+) -> None:
+    from dssm_tf.baselines import BASELINES
+
+    unknown = [name for name in baselines if name not in BASELINES]
+    if unknown:
+        raise UserError(f"there is no baseline {unknown[0]!r}; choose from {', '.join(BASELINES)}.")
+    names = [*dict.fromkeys(baselines), *models, *runs]
+    clash = next((name for name in names if names.count(name) > 1), None)
+    if clash is not None:
+        raise UserError(f"two systems are called {clash!r}; name one of them otherwise, NAME=PATH.")
+
+
+def _fitted(
+    names: Sequence[str], judgments: Sequence[Judgment], corpus: Sequence[CorpusTitle] | None
+) -> dict[str, Ranker]:
+    from dssm_tf.baselines import BASELINES
+
+    entries = judgments if corpus is None else corpus
+    titles = list(dict.fromkeys(entry.title for entry in entries))
+    return {name: BASELINES[name]().fit([], titles) for name in dict.fromkeys(names)}
+
+
+def _loaded(models: Mapping[str, Path]) -> dict[str, Ranker]:
+    if not models:
+        return {}
+    from dssm_tf.semantic_ranker import SemanticRanker
+
+    return {name: SemanticRanker.load(path) for name, path in models.items()}

@@ -1,0 +1,264 @@
+"""Rank, measure, compare: from rankers and judgments to an `Evaluation`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from dssm_tf.data.judgments import CorpusTitle, Judgment, Run
+from dssm_tf.errors import UserError
+from dssm_tf.evaluation import significance
+from dssm_tf.evaluation.evaluation import Comparison, Evaluation, Ranking
+from dssm_tf.evaluation.metrics import METRICS
+from dssm_tf.evaluation.ranking import RelevantRanks, Scores, ranks_of, top_columns
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.ranker import Ranker
+
+DEPTH = 100
+_CELLS = 1 << 20  # scores held at once: 8 MiB in double precision
+
+
+class _Measured(NamedTuple):
+    ranks: RelevantRanks
+    rankings: list[Ranking]
+
+
+def evaluate(
+    systems: Mapping[str, Ranker],
+    judgments: Sequence[Judgment],
+    corpus: Sequence[CorpusTitle] | None = None,
+    *,
+    runs: Mapping[str, Run] | None = None,
+    metrics: Sequence[str] = METRICS,
+    depth: int = DEPTH,
+    against: Sequence[str] | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
+    console: Console | None = None,
+) -> Evaluation:
+    """Measures systems on the same judgments by the same code.
+
+    Without a corpus each query ranks its judged titles. With one, each query
+    ranks the whole corpus and titles that are not judged have grade 0. Ties go
+    to the smaller doc id. Queries without a relevant title are left out of
+    every mean and named in the result.
+
+    Args:
+        systems: rankers by the name to show.
+        judgments: grades; a query's titles need not stand together.
+        corpus: the titles to rank, or None.
+        runs: rankings made elsewhere, by name, to measure as further systems.
+            What a run does not list is not ranked.
+        metrics: see `metrics.parse_metric`.
+        depth: titles of each ranking to keep, for run files and reports.
+        against: compare with these systems only, not every pair.
+        samples: of the bootstrap.
+        seed: of the bootstrap.
+        console: where to show progress; None shows none.
+
+    Raises:
+        UserError: there is nothing to measure, names clash, a relevant title
+            is not in the corpus, or a system's scores are not usable.
+    """
+    runs = dict(runs or {})
+    names = [*systems, *runs]
+    if len(set(names)) < len(names):
+        clash = sorted(set(systems) & set(runs))
+        raise UserError(f"a system and a run are both called {', '.join(clash)}; rename one.")
+    if not names:
+        raise UserError("there is no system to evaluate.")
+    unknown = sorted(set(against or ()) - set(names))
+    if unknown:
+        raise UserError(f"cannot compare with {unknown}; the systems are {names}.")
+    task = RankingTask(judgments, corpus)
+    measured = {}
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} of {task.total:,.0f} queries"),
+        TimeRemainingColumn(),
+        console=console,
+        disable=console is None,
+        transient=True,
+    ) as progress:
+        for name, ranker in systems.items():
+            measured[name] = _measure(name, _RankerScores(ranker, task), task, depth, progress)
+        for name, run in runs.items():
+            measured[name] = _measure(name, _RunScores(name, run, task), task, depth, progress)
+    # TensorFlow takes seconds to import: not before the input has been found good.
+    from dssm_tf.evaluation import tf_ranking
+
+    values = {name: tf_ranking.per_query(each.ranks, metrics) for name, each in measured.items()}
+    return Evaluation(
+        task=task,
+        metrics=tuple(metrics),
+        values=values,
+        rankings={name: each.rankings for name, each in measured.items()},
+        comparisons=compare(values, metrics, against=against, samples=samples, seed=seed),
+    )
+
+
+def compare(
+    values: Mapping[str, Mapping[str, NDArray[np.float64]]],
+    metrics: Sequence[str],
+    *,
+    against: Sequence[str] | None = None,
+    samples: int = 10_000,
+    seed: int = 0,
+) -> list[Comparison]:
+    """Tests every pair of systems, the later one against the earlier.
+
+    Args:
+        values: `values[system][metric]` is `(queries,)`, NaN where left out.
+        metrics: which to test.
+        against: pairs with one of these systems only; None tests all.
+        samples: of the bootstrap.
+        seed: of the bootstrap.
+
+    Returns:
+        Comparisons, metric by metric; p-values are adjusted over the pairs of a metric.
+    """
+    pairs = [
+        (later, earlier)
+        for earlier, later in combinations(values, 2)
+        if against is None or later in against or earlier in against
+    ]
+    if not pairs:
+        return []
+    columns = [values[a][metric] - values[b][metric] for metric in metrics for a, b in pairs]
+    table = np.stack(columns, axis=1)
+    table = table[~np.isnan(table).any(axis=1)]
+    p = significance.paired_t_test(table).reshape(len(metrics), len(pairs))
+    intervals = significance.bootstrap_intervals(table, samples=samples, seed=seed)
+    means = table.mean(axis=0) if len(table) else np.zeros(table.shape[1])
+    comparisons = []
+    for row, metric in enumerate(metrics):
+        for column, (adjusted, (a, b)) in enumerate(
+            zip(significance.holm(p[row]), pairs, strict=True)
+        ):
+            place = row * len(pairs) + column
+            low, high = intervals[place]
+            comparisons.append(
+                Comparison(
+                    a,
+                    b,
+                    metric,
+                    float(p[row, column]),
+                    float(adjusted),
+                    float(means[place]),
+                    (float(low), float(high)),
+                )
+            )
+    return comparisons
+
+
+class _RankerScores:
+    """Scores of a ranker, some queries at a time."""
+
+    def __init__(self, ranker: Ranker, task: RankingTask) -> None:
+        self._ranker = ranker
+        self._task = task
+
+    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        texts = [self._task.queries[query] for query in queries]
+        if columns is None:  # the same tuple every time, see Ranker.score_matrix
+            titles = self._task.titles
+        else:
+            titles = tuple(self._task.titles[column] for column in columns)
+        return np.asarray(self._ranker.score_matrix(texts, titles))
+
+
+class _RunScores:
+    """Scores of a run, -inf where it lists nothing."""
+
+    def __init__(self, name: str, run: Run, task: RankingTask) -> None:
+        if not set(run) & set(task.query_ids):
+            raise UserError(
+                f"run {name} has none of the judged query ids; "
+                f"it has {sorted(run)[:3]}, the judgments {task.query_ids[:3]}."
+            )
+        listed = {doc_id for scores in run.values() for doc_id in scores}
+        strange = sorted(listed - set(task.doc_ids))
+        if strange and task.whole_corpus:
+            raise UserError(
+                f"run {name} ranks {len(strange)} titles that the corpus lacks, "
+                f"{strange[0]!r} for one; evaluate it with the corpus it was made from."
+            )
+        self._run = run
+        self._task = task
+
+    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        width = len(self._task.titles) if columns is None else len(columns)
+        scores = np.full((len(queries), width), -np.inf)
+        for row, query in zip(scores, queries, strict=True):
+            listed = self._run.get(self._task.query_ids[query], {})
+            for doc_id, score in listed.items():
+                for column in self._task.columns_of(doc_id):
+                    place = column if columns is None else int(np.searchsorted(columns, column))
+                    if place < width and (columns is None or columns[place] == column):
+                        row[place] = score
+        return scores
+
+
+def _measure(
+    name: str,
+    source: _RankerScores | _RunScores,
+    task: RankingTask,
+    depth: int,
+    progress: Progress,
+) -> _Measured:
+    rankings: list[Ranking] = []
+    ranks: list[NDArray[np.int64]] = []
+    bar = progress.add_task(name, total=len(task.queries))
+    for queries, columns in task.blocks(_CELLS):
+        scores = source.block(queries, columns)
+        expected = (len(queries), len(task.titles) if columns is None else len(columns))
+        if scores.shape != expected:
+            raise UserError(
+                f"{name} gave scores of the shape {scores.shape} for {expected[0]} queries "
+                f"and {expected[1]} titles; expected {expected}."
+            )
+        if np.isnan(scores).any() or np.isposinf(scores).any():
+            row = int(np.argwhere(~(scores < np.inf))[0, 0])
+            raise UserError(
+                f"{name} gave a score that is not finite for the query "
+                f"{task.queries[queries[row]]!r}; a model that diverged in training does that."
+            )
+        if columns is None:
+            _rank_rows(scores, queries, task, depth, ranks, rankings)
+        else:
+            for row, query in enumerate(queries):
+                own = np.searchsorted(columns, task.judged_columns[query])
+                _rank_rows(scores[row : row + 1, own], queries[[row]], task, depth, ranks, rankings)
+        progress.advance(bar, len(queries))
+    return _Measured(
+        RelevantRanks.from_lists(ranks, [task.relevant_grades(q) for q in range(len(ranks))]),
+        rankings,
+    )
+
+
+def _rank_rows(
+    scores: Scores,
+    queries: NDArray[np.int64],
+    task: RankingTask,
+    depth: int,
+    ranks: list[NDArray[np.int64]],
+    rankings: list[Ranking],
+) -> None:
+    """Appends the ranks of the relevant titles and the top of the ranking of each query."""
+    relevant = [task.relevant_places(query) for query in queries]
+    rows = np.repeat(np.arange(len(queries)), [len(places) for places in relevant])
+    places = np.concatenate([np.empty(0, np.int64), *relevant])
+    found = ranks_of(scores, rows, places)
+    ends = np.cumsum([len(each) for each in relevant])
+    ranks.extend(np.split(found, ends[:-1]))
+    for row, query in zip(scores, queries, strict=True):
+        top = top_columns(row, depth)
+        columns = top if task.whole_corpus else task.judged_columns[query][top]
+        rankings.append(Ranking(columns.astype(np.int32), row[top].astype(np.float32)))

@@ -1,0 +1,132 @@
+"""From scores to ranks: ties in column order, no full sort where a count will do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Scores = NDArray[np.floating[Any]]
+
+# Comparisons held at once while counting ranks: 16 MiB of booleans.
+_CELLS = 1 << 24
+
+
+@dataclass(frozen=True)
+class RelevantRanks:
+    """Where the relevant titles of each query came in one system's ranking.
+
+    Every metric here follows from these alone, so a ranking of a million
+    titles takes no more memory than its judgments.
+
+    Attributes:
+        queries: number of queries, those without a relevant title included.
+        query: `(relevant,)`, the row of the query, not decreasing.
+        rank: `(relevant,)`, from 1; 0 for a title the system did not rank.
+        grade: `(relevant,)`, above 0.
+    """
+
+    queries: int
+    query: NDArray[np.int64]
+    rank: NDArray[np.int64]
+    grade: NDArray[np.float64]
+
+    @classmethod
+    def from_lists(cls, ranks: Sequence[ArrayLike], grades: Sequence[ArrayLike]) -> RelevantRanks:
+        """Joins the ranks and grades of the relevant titles of each query."""
+        lengths = [np.size(row) for row in ranks]
+
+        def joined(rows: Sequence[ArrayLike], dtype: type) -> NDArray[Any]:
+            return np.concatenate([np.empty(0, dtype), *(np.asarray(row, dtype) for row in rows)])
+
+        return cls(
+            queries=len(ranks),
+            query=np.repeat(np.arange(len(ranks)), lengths),
+            rank=joined(ranks, np.int64),
+            grade=joined(grades, np.float64),
+        )
+
+    @property
+    def judged(self) -> NDArray[np.bool_]:
+        """`(queries,)`, whether a query has a relevant title; the others are left out of means."""
+        return np.bincount(self.query, minlength=self.queries) > 0
+
+
+def relevant_ranks(scores: Scores, grades: ArrayLike) -> RelevantRanks:
+    """Ranks the relevant titles of every row of a score matrix.
+
+    A rank is one plus the number of titles that score higher, plus the equal
+    ones in earlier columns: put the columns in doc id order and ties are
+    broken by doc id. A score of -inf means "not ranked".
+
+    Args:
+        scores: `(queries, titles)`.
+        grades: `(queries, titles)`, at least 0; above 0 is relevant.
+
+    Raises:
+        ValueError: the shapes differ, or a score is NaN, which has no rank.
+    """
+    scores = np.asarray(scores)
+    grades = np.asarray(grades, dtype=np.float64)
+    if scores.ndim != 2 or scores.shape != grades.shape:
+        raise ValueError(
+            f"scores have the shape {scores.shape} and grades {grades.shape}; "
+            "expected the same (queries, titles)."
+        )
+    query, column = np.nonzero(grades > 0)
+    return RelevantRanks(
+        queries=len(scores),
+        query=query,
+        rank=ranks_of(scores, query, column),
+        grade=grades[query, column],
+    )
+
+
+def ranks_of(
+    scores: Scores, rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Ranks chosen cells within their rows, ties in column order.
+
+    Args:
+        scores: `(queries, titles)`.
+        rows: `(cells,)`.
+        columns: `(cells,)`.
+
+    Returns:
+        `(cells,)`, from 1; 0 where the score is -inf.
+
+    Raises:
+        ValueError: a score is NaN, which has no rank.
+    """
+    if np.isnan(scores).any():
+        raise ValueError(f"{int(np.isnan(scores).sum())} of {scores.size} scores are NaN.")
+    ranks = np.zeros(len(rows), dtype=np.int64)
+    positions = np.arange(scores.shape[1])
+    step = max(1, _CELLS // max(1, scores.shape[1]))
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        others = scores[rows[part]]
+        own = scores[rows[part], columns[part]][:, None]
+        earlier = positions < columns[part][:, None]
+        ranks[part] = 1 + (others > own).sum(axis=1) + ((others == own) & earlier).sum(axis=1)
+    ranks[np.isneginf(scores[rows, columns])] = 0
+    return ranks
+
+
+def top_columns(scores: Scores, depth: int) -> NDArray[np.int64]:
+    """The columns of the best titles of one query, ties in column order.
+
+    Args:
+        scores: `(titles,)`, without NaN; -inf means "not ranked".
+        depth: how many at most.
+    """
+    if depth < len(scores):
+        least = np.partition(scores, len(scores) - depth)[len(scores) - depth]
+        candidates = np.flatnonzero(scores >= least)
+    else:
+        candidates = np.arange(len(scores))
+    best = candidates[np.argsort(-scores[candidates], kind="stable")][:depth]
+    return best[~np.isneginf(scores[best])]

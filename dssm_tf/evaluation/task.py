@@ -1,0 +1,170 @@
+"""What every system of an evaluation has to do: which queries rank which titles."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.data.judgments import CorpusTitle, Judgment
+from dssm_tf.errors import UserError
+from dssm_tf.text.normalize import normalize
+
+# Queries scored together when each has its own titles: more would score many
+# titles for queries that do not ask for them.
+_QUERIES_WITH_OWN_TITLES = 32
+
+
+class RankingTask:
+    """Queries, titles in doc id order, and the grades that join them.
+
+    A judged title is found in the corpus by its doc id, else by its exact
+    title. One that is in neither way there could not be ranked: with grade 0
+    it changes nothing and is dropped; with a higher grade the evaluation would
+    be wrong, so that is an error. So is a corpus that has other titles under
+    most of the judged doc ids: it numbers its titles in another way.
+
+    Args:
+        judgments: grades.
+        corpus: the titles every query ranks; None for each query its judged ones.
+
+    Attributes:
+        query_ids: in order of appearance.
+        queries: their texts.
+        doc_ids: in increasing order; without a corpus, one entry for each
+            doc id and title.
+        titles: aligned with `doc_ids`.
+        judged_columns: for each query, its judged places in `titles`, increasing.
+        judged_grades: aligned with `judged_columns`.
+        whole_corpus: whether there is a corpus.
+        dropped: judgments with grade 0 of titles that the corpus lacks.
+        retitled: judgments whose doc id has another title in the corpus.
+
+    Raises:
+        UserError: there is no judgment, a relevant title is not in the corpus,
+            or no query has a relevant title.
+    """
+
+    def __init__(
+        self, judgments: Sequence[Judgment], corpus: Sequence[CorpusTitle] | None = None
+    ) -> None:
+        if not judgments:
+            raise UserError("there is no judgment to evaluate with.")
+        self.whole_corpus = corpus is not None
+        if corpus is None:
+            entries = {(judgment.doc_id, judgment.title) for judgment in judgments}
+        else:
+            entries = {(entry.doc_id, entry.title) for entry in corpus}
+        ordered = sorted(entries)
+        self.doc_ids = tuple(doc_id for doc_id, _ in ordered)
+        self.titles = tuple(title for _, title in ordered)
+        self._columns_of: dict[str, list[int]] = defaultdict(list)
+        for column, doc_id in enumerate(self.doc_ids):
+            self._columns_of[doc_id].append(column)
+        if self.whole_corpus and len(self._columns_of) < len(self.doc_ids):
+            twice = next(doc_id for doc_id, columns in self._columns_of.items() if columns[1:])
+            raise UserError(f"the corpus gives doc_id {twice!r} to more than one title.")
+        self.dropped = self.retitled = 0
+        texts, tables = self._join(judgments)
+        self.query_ids = tuple(texts)
+        self.queries = tuple(texts.values())
+        self.judged_columns = [np.array(sorted(table), dtype=np.int64) for table in tables]
+        self.judged_grades = [
+            np.array([table[column] for column in sorted(table)], dtype=np.float64)
+            for table in tables
+        ]
+        if not any((grades > 0).any() for grades in self.judged_grades):
+            raise UserError(
+                "no query has a title with a grade above 0, so no system can be measured."
+            )
+
+    def columns_of(self, doc_id: str) -> Sequence[int]:
+        """Places of a doc id in `titles`: one in a corpus, none if unknown."""
+        return self._columns_of.get(doc_id, ())
+
+    def relevant_places(self, query: int) -> NDArray[np.int64]:
+        """Places of the relevant titles in what the query ranks."""
+        relevant = self.judged_grades[query] > 0
+        return (
+            self.judged_columns[query][relevant] if self.whole_corpus else np.flatnonzero(relevant)
+        )
+
+    def relevant_grades(self, query: int) -> NDArray[np.float64]:
+        """Grades above 0, aligned with `relevant_places`."""
+        grades = self.judged_grades[query]
+        return grades[grades > 0]
+
+    def left_out(self) -> list[int]:
+        """Rows of the queries without a relevant title, which no mean counts."""
+        return [row for row, grades in enumerate(self.judged_grades) if not (grades > 0).any()]
+
+    def grade(self, query: int, column: int) -> float | None:
+        """The grade of a title for a query, None if nobody judged it."""
+        columns = self.judged_columns[query]
+        place = int(np.searchsorted(columns, column))
+        found = place < len(columns) and columns[place] == column
+        return float(self.judged_grades[query][place]) if found else None
+
+    def blocks(self, cells: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
+        """Splits the queries into parts with few enough scores to hold at once.
+
+        Args:
+            cells: scores to hold at once, exceeded only by a single query.
+
+        Yields:
+            Query rows, and the places of their titles, None for all of them.
+        """
+        rows = np.arange(len(self.queries))
+        if self.whole_corpus:
+            size = max(1, cells // len(self.titles))
+            for start in range(0, len(rows), size):
+                yield rows[start : start + size], None
+            return
+        for start in range(0, len(rows), _QUERIES_WITH_OWN_TITLES):
+            part = rows[start : start + _QUERIES_WITH_OWN_TITLES]
+            yield part, np.unique(np.concatenate([self.judged_columns[row] for row in part]))
+
+    def _join(self, judgments: Sequence[Judgment]) -> tuple[dict[str, str], list[dict[int, float]]]:
+        """Query texts, and grades by place; a title judged twice keeps the higher grade."""
+        place_of_entry = {
+            entry: place for place, entry in enumerate(zip(self.doc_ids, self.titles, strict=True))
+        }
+        place_of_title: dict[str, int] = {}
+        for place, title in enumerate(self.titles):
+            place_of_title.setdefault(title, place)
+        texts: dict[str, str] = {}
+        tables: dict[str, dict[int, float]] = {}
+        missing: dict[str, str] = {}
+        renamed: dict[str, tuple[str, str]] = {}
+        for query_id, query, doc_id, title, grade in judgments:
+            texts.setdefault(query_id, query)
+            table = tables.setdefault(query_id, {})
+            found = place_of_entry.get((doc_id, title))
+            if found is None and (same_id := self.columns_of(doc_id)):
+                found = same_id[0]
+                if normalize(self.titles[found]) != normalize(title):
+                    renamed.setdefault(doc_id, (title, self.titles[found]))
+                    self.retitled += 1
+            if found is None:
+                found = place_of_title.get(title)
+            if found is not None:
+                table[found] = max(grade, table.get(found, 0.0))
+            elif grade > 0:
+                missing.setdefault(doc_id, title)
+            else:
+                self.dropped += 1
+        if missing:
+            doc_id, title = next(iter(missing.items()))
+            raise UserError(
+                f"{len(missing)} relevant titles are not in the corpus, by doc_id or by title: "
+                f"{doc_id!r} ({title!r}) for one; add them to it, or drop their judgments."
+            )
+        if 2 * self.retitled > len(judgments):
+            doc_id, (judged, held) = next(iter(renamed.items()))
+            raise UserError(
+                f"{len(renamed)} judged doc ids have another title in the corpus: {doc_id!r} is "
+                f"{judged!r} in the judgments and {held!r} in the corpus; use the same ids in both."
+            )
+        return texts, list(tables.values())

@@ -1,0 +1,150 @@
+"""The LSTM of the LSTM-RNN sentence embedding: forget gate and diagonal peepholes."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class PeepholeLSTMCell(keras.layers.Layer):
+    """One LSTM step whose gates also see the cell state.
+
+    Differs from `keras.layers.LSTMCell` by diagonal peepholes (the input and forget gates read
+    `c(t-1)`, the output gate reads `c(t)`) and by an input that is already multiplied by
+    `W_1 .. W_4`, which `WordHashing` did once per distinct word.
+
+        y_g(t) = tanh(W_4 l(t) + W_rec4 y(t-1) + b_4)
+        i(t) = sigmoid(W_3 l(t) + W_rec3 y(t-1) + W_p3 c(t-1) + b_3)
+        f(t) = sigmoid(W_2 l(t) + W_rec2 y(t-1) + W_p2 c(t-1) + b_2)
+        c(t) = f(t) c(t-1) + i(t) y_g(t)
+        o(t) = sigmoid(W_1 l(t) + W_rec1 y(t-1) + W_p1 c(t) + b_1)
+        y(t) = o(t) tanh(c(t))
+
+    Args:
+        units: number of cells.
+        peepholes: whether the gates see the cell state; without, `W_p` are zero.
+        forget_gate: whether `f(t)` is learned; without, it is 1 (the variant of P16 sec. V).
+        forget_bias: initial value of `b_2`. The paper says "small random numbers"; a positive
+            bias lets the first words of a text survive from the first update on.
+        recurrent_initializer: of the four `W_rec`, `(units, 4 * units)`.
+
+    Call arguments:
+        inputs: `(batch, 4 * units)`: `W_1 l(t) .. W_4 l(t)` side by side.
+        states: `[y(t-1), c(t-1)]`, each `(batch, units)`.
+
+    Returns:
+        `y(t)` and `[y(t), c(t)]`, each `(batch, units)`.
+
+    Reference: Palangi et al. 2016, eq. 2; Palangi et al. 2014, eq. 1-6.
+    """
+
+    def __init__(
+        self,
+        units,
+        peepholes=True,
+        forget_gate=True,
+        forget_bias=1.0,
+        recurrent_initializer="orthogonal",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if units < 1:
+            raise ValueError(f"PeepholeLSTMCell received units={units}; expected at least 1.")
+        self.units = units
+        self.peepholes = peepholes
+        self.forget_gate = forget_gate
+        self.forget_bias = forget_bias
+        self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+        self.state_size = [units, units]
+        self.output_size = units
+
+    def build(self, *_):
+        """Makes `W_rec` `(units, 4 units)`, `W_p` `(3, units)` and `b` `(4 units,)`."""
+        units = self.units
+        self.recurrent_kernel = self.add_weight(
+            name="recurrent_kernel",
+            shape=(units, 4 * units),
+            initializer=self.recurrent_initializer,
+        )
+        self.bias = self.add_weight(name="bias", shape=(4 * units,), initializer=self._bias)
+        if self.peepholes:
+            self.peephole_kernel = self.add_weight(
+                name="peephole_kernel", shape=(3, units), initializer="zeros"
+            )
+        self.built = True
+
+    def _bias(self, shape, dtype=None):
+        ones = ops.ones((self.units,), dtype)
+        zeros = ops.zeros((self.units,), dtype)
+        return ops.concatenate([zeros, self.forget_bias * ones, zeros, zeros])
+
+    def call(self, inputs, states, training=False):
+        """One time step."""
+        y, c = states
+        net = inputs + ops.matmul(y, self.recurrent_kernel) + self.bias
+        net_o, net_f, net_i, net_g = ops.split(net, 4, axis=-1)
+        if self.peepholes:
+            peephole = ops.convert_to_tensor(self.peephole_kernel)
+            net_i = net_i + peephole[2] * c
+            net_f = net_f + peephole[1] * c
+        carried = ops.sigmoid(net_f) * c if self.forget_gate else c
+        c = carried + ops.sigmoid(net_i) * ops.tanh(net_g)
+        if self.peepholes:
+            net_o = net_o + peephole[0] * c
+        y = ops.sigmoid(net_o) * ops.tanh(c)
+        return y, [y, c]
+
+    def get_initial_state(self, batch_size=None):
+        """`y(0)` and `c(0)`: zeros, `(batch_size, units)` each."""
+        return [ops.zeros((batch_size, self.units), self.compute_dtype) for _ in range(2)]
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {
+            "units": self.units,
+            "peepholes": self.peepholes,
+            "forget_gate": self.forget_gate,
+            "forget_bias": self.forget_bias,
+            "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+        }
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class PeepholeLSTM(keras.layers.RNN):
+    """Runs a `PeepholeLSTMCell` over the words of each text; the last word's `y` is the output.
+
+    A thin `keras.layers.RNN`: padding words, wherever they stand, leave the state as it is.
+
+    Args:
+        units: number of cells.
+        go_backwards: read each text from right to left.
+        cell_options: further arguments of `PeepholeLSTMCell`.
+        kwargs: further arguments of `keras.layers.RNN`.
+
+    Call arguments:
+        sequences: `(texts, max_words, 4 * units)`.
+        mask: bool `(texts, max_words)`, false at padding.
+
+    Returns:
+        `(texts, units)`; with `return_sequences` `(texts, max_words, units)`.
+    """
+
+    def __init__(self, units, go_backwards=False, cell_options=None, **kwargs):
+        self.units = units
+        self.cell_options = dict(cell_options or {})
+        kwargs.pop("cell", None)
+        dtype = kwargs.get("dtype")
+        cell = PeepholeLSTMCell(units, dtype=dtype, **self.cell_options)
+        super().__init__(cell, go_backwards=go_backwards, **kwargs)
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        config = super().get_config()
+        config.pop("cell", None)
+        return config | {"units": self.units, "cell_options": self.cell_options}
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Rebuilds the layer; the cell comes from `units` and `cell_options`."""
+        return cls(**config)

@@ -1,0 +1,68 @@
+"""The first learned matrix of every tower, applied to words as bags of letter trigrams."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class WordHashing(keras.layers.Layer):
+    """Multiplies each word's letter-trigram counts by a matrix, once per distinct word.
+
+    In the papers a word enters as `W l(t)` with `l(t) = W_h x(t)`, its trigram counts. Both are
+    equal for every occurrence of the word, so the product is computed for the distinct words of
+    the batch and then gathered. Differs from `keras.layers.EmbeddingBag`-style lookups by that,
+    and is exact: the same numbers, from a fraction of the work.
+
+    Args:
+        vocabulary_size: number of trigram ids, padding (id 0) not counted.
+        units: columns of the matrix.
+        initializer: of the matrix, `(vocabulary_size + 1, units)`; row 0 is never used.
+
+    Call arguments:
+        word_ngrams: int `(distinct_words, max_ngrams_per_word)`, 0 = padding.
+        tokens: int `(texts, max_words)`, rows of `word_ngrams`; or None for the words alone.
+
+    Returns:
+        `(texts, max_words, units)`, zero where the token is padding; without tokens
+        `(distinct_words, units)`.
+
+    Reference: Palangi et al. 2016, eq. 1 and fig. 1; Shen et al. 2014, sec. 3.2.
+    """
+
+    def __init__(self, vocabulary_size, units, initializer="glorot_uniform", **kwargs):
+        super().__init__(**kwargs)
+        if vocabulary_size < 1 or units < 1:
+            raise ValueError(
+                f"WordHashing received vocabulary_size={vocabulary_size}, units={units}; "
+                "both must be at least 1."
+            )
+        self.vocabulary_size = vocabulary_size
+        self.units = units
+        self.initializer = keras.initializers.get(initializer)
+
+    def build(self, *_):
+        """Makes the matrix; its shape does not depend on the input."""
+        self.kernel = self.add_weight(
+            name="kernel",
+            shape=(self.vocabulary_size + 1, self.units),
+            initializer=self.initializer,
+        )
+        self.built = True
+
+    def call(self, word_ngrams, tokens=None):
+        """Sums the matrix rows of each word's trigrams, then gathers the words of each text."""
+        present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
+        rows = ops.take(ops.convert_to_tensor(self.kernel), word_ngrams, axis=0)
+        words = ops.sum(rows * ops.expand_dims(present, -1), axis=1)
+        # Word 0 has no trigrams, so padding tokens gather zeros.
+        return words if tokens is None else ops.take(words, tokens, axis=0)
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "units": self.units,
+            "initializer": keras.initializers.serialize(self.initializer),
+        }

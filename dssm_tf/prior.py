@@ -1,0 +1,41 @@
+"""How likely a title is clicked whatever the query: the log-prior of a ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.data.schema import Title
+from dssm_tf.text.normalize import normalize
+
+
+class TitlePrior:
+    """The log of each title's smoothed share of the log's clicks.
+
+    In-batch negatives come up as often as they are clicked, so the cosine learns
+    `P(title | query) / P(title)`; adding a weighted log-prior gives `P(title)` back.
+
+    Args:
+        titles: titles of the log with their clicks.
+
+    Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
+    """
+
+    def __init__(self, titles: Iterable[Title]) -> None:
+        clicks: dict[str, int] = {}
+        for title in titles:
+            text = normalize(title.text)
+            clicks[text] = clicks.get(text, 0) + title.clicks
+        # One extra click a title, so that a title nobody clicked is unlikely, not impossible.
+        total = sum(clicks.values()) + len(clicks) + 1
+        self.unseen = float(np.log(1 / total))
+        self.log_shares = {
+            text: float(np.log((count + 1) / total)) for text, count in clicks.items()
+        }
+
+    def __call__(self, titles: Sequence[str]) -> NDArray[np.float32]:
+        """Log-priors of raw titles, in nats, `(len(titles),)`."""
+        shares = (self.log_shares.get(normalize(title), self.unseen) for title in titles)
+        return np.fromiter(shares, np.float32, len(titles))

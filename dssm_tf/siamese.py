@@ -1,0 +1,105 @@
+"""Two towers and a cosine: the model all click systems of the papers share."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from dssm_tf.towers import Tower
+
+EPSILON = 1e-12
+
+
+def normalize_vectors(vectors):
+    """Vectors `(..., dimension)` at length one, in float32; a zero vector stays zero."""
+    vectors = ops.cast(vectors, "float32")
+    squares = ops.sum(ops.square(vectors), axis=-1, keepdims=True)
+    return vectors * ops.rsqrt(ops.maximum(squares, EPSILON))
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class Siamese(keras.Model):
+    """Cosines of each query with its candidate titles.
+
+    Distinct titles are encoded once a batch and then picked per query, so a title that is
+    clicked, a negative and an in-batch negative at once costs one pass.
+
+    Args:
+        query_tower: encodes queries.
+        title_tower: encodes titles; None shares the query tower. The papers keep two.
+
+    Call arguments:
+        inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
+            texts, and `candidates` int `(batch, columns)`, rows of `titles`; column 0 is the
+            clicked title.
+
+    Returns:
+        Cosines float32 `(batch, columns)`.
+
+    Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
+    """
+
+    def __init__(self, query_tower, title_tower=None, **kwargs):
+        super().__init__(**kwargs)
+        for tower in (query_tower, title_tower):
+            if tower is not None and not isinstance(tower, Tower):
+                raise ValueError(
+                    f"Siamese received a {type(tower).__name__} as a tower; expected one of "
+                    "dssm_tf.towers.TOWERS."
+                )
+        if title_tower is not None and title_tower.dimension != query_tower.dimension:
+            raise ValueError(
+                f"The towers' vectors have lengths {query_tower.dimension} and "
+                f"{title_tower.dimension}; a cosine needs equal lengths."
+            )
+        self.query_tower = query_tower
+        self.shared = title_tower is None
+        self.title_tower = query_tower if self.shared else title_tower
+
+    def build(self, *_):
+        """Builds both towers; no weight's shape depends on the input."""
+        self.query_tower.build()
+        if not self.shared:
+            self.title_tower.build()
+        self.built = True
+
+    def call(self, inputs, training=False):
+        """Cosines of each query with its candidates."""
+        queries = normalize_vectors(self.query_tower(inputs["query"], training=training))
+        titles = normalize_vectors(self.title_tower(inputs["titles"], training=training))
+        cosines = ops.matmul(queries, ops.transpose(titles))
+        return ops.take_along_axis(cosines, inputs["candidates"], axis=1)
+
+    def encode_query(self, texts):
+        """Unit semantic vectors of a text batch of queries, float32 `(texts, dimension)`."""
+        return normalize_vectors(self.query_tower(texts, training=False))
+
+    def encode_title(self, texts):
+        """Unit semantic vectors of a text batch of titles, float32 `(texts, dimension)`."""
+        return normalize_vectors(self.title_tower(texts, training=False))
+
+    def get_build_config(self):
+        """Nothing is needed to build; `build_from_config` then calls `build`."""
+        return {}
+
+    def build_from_config(self, config):
+        """Builds the weights before they are loaded."""
+        self.build()
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        serialize = keras.saving.serialize_keras_object
+        return super().get_config() | {
+            "query_tower": serialize(self.query_tower),
+            "title_tower": None if self.shared else serialize(self.title_tower),
+        }
+
+    @classmethod
+    def from_config(cls, config, custom_objects=None):
+        """Rebuilds the model with its towers."""
+        deserialize = keras.saving.deserialize_keras_object
+        config = dict(config)
+        for name in ("query_tower", "title_tower"):
+            if config[name] is not None:
+                config[name] = deserialize(config[name], custom_objects=custom_objects)
+        return cls(**config)

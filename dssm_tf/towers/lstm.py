@@ -1,0 +1,65 @@
+"""LSTM-RNN: the sentence embedding by an LSTM with peepholes."""
+
+from __future__ import annotations
+
+import keras
+
+from dssm_tf.layers import PeepholeLSTM
+from dssm_tf.towers.tower import Tower
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class LSTMRNN(Tower):
+    """Reads the words left to right; `y` after the last word is the semantic vector.
+
+    Args:
+        vocabulary_size: number of trigram ids, padding not counted.
+        cells: number of LSTM cells, the semantic vector's length. P16 has 32, 64 and 96.
+        peepholes: whether the gates see the cell state.
+        forget_gate: whether the forget gate is learned, else 1.
+        forget_bias: initial bias of the forget gate.
+        dropout: share of the hashed words' entries dropped in training.
+
+    Reference: Palangi et al. 2016, eq. 2 and fig. 2; Palangi et al. 2014, eq. 1-6.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        cells=96,
+        peepholes=True,
+        forget_gate=True,
+        forget_bias=1.0,
+        dropout=0.0,
+        **kwargs,
+    ):
+        if cells < 1:
+            raise ValueError(f"LSTMRNN received cells={cells}; expected at least 1.")
+        super().__init__(vocabulary_size, 4 * cells, dropout=dropout, **kwargs)
+        self.cells = cells
+        self.cell_options = {
+            "peepholes": peepholes,
+            "forget_gate": forget_gate,
+            "forget_bias": forget_bias,
+        }
+        self.recurrence = PeepholeLSTM(
+            cells, cell_options=self.cell_options, name="recurrence", dtype=self.dtype_policy
+        )
+
+    def build(self, *_):
+        """Builds the recurrence on `(texts, max_words, 4 * cells)`."""
+        self.recurrence.build((None, None, 4 * self.cells))
+        super().build()
+
+    def encode(self, words, present):
+        """`y` at the last word of each text: `(texts, cells)`."""
+        return self.recurrence(words, mask=present)
+
+    @property
+    def dimension(self):
+        """Length of a semantic vector."""
+        return self.cells
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {"cells": self.cells} | self.cell_options

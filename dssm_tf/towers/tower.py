@@ -1,0 +1,76 @@
+"""What every tower shares: a text batch in, one semantic vector a text out."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from dssm_tf.layers import WordHashing
+
+
+class Tower(keras.layers.Layer):
+    """Encodes texts as semantic vectors.
+
+    A subclass writes `encode`; the base owns the word-hashing layer and the empty text, whose
+    vector is zero in every tower (so its cosine with anything is 0, whatever the biases).
+
+    Args:
+        vocabulary_size: number of trigram ids, padding not counted.
+        hashed_units: columns of the first matrix.
+        initializer: of the first matrix.
+        dropout: share of the hashed words' entries dropped in training.
+
+    Call arguments:
+        texts: dict with `word_ngrams` int `(distinct_words, max_ngrams_per_word)` and `tokens`
+            int `(texts, max_words)`; 0 is padding in both.
+
+    Returns:
+        `(texts, dimension)`.
+    """
+
+    def __init__(
+        self, vocabulary_size, hashed_units, initializer="glorot_uniform", dropout=0.0, **kwargs
+    ):
+        super().__init__(**kwargs)
+        if not 0 <= dropout < 1:
+            raise ValueError(f"A tower received dropout={dropout}; expected 0 <= dropout < 1.")
+        self.vocabulary_size = vocabulary_size
+        self.dropout = dropout
+        self.hashing = WordHashing(
+            vocabulary_size, hashed_units, initializer, name="hashing", dtype=self.dtype_policy
+        )
+        self.drop = keras.layers.Dropout(dropout, name="drop", dtype=self.dtype_policy)
+
+    def build(self, *_):
+        """Builds the sublayers; no weight's shape depends on the input."""
+        self.hashing.build()
+        self.built = True
+
+    def call(self, texts, training=False):
+        """Hashes, encodes, and zeroes the vectors of empty texts."""
+        present = ops.not_equal(texts["tokens"], 0)
+        words = self.hashing(texts["word_ngrams"])
+        words = self.drop(words, training=training)
+        vectors = self.encode(ops.take(words, texts["tokens"], axis=0), present)
+        return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
+
+    def encode(self, words, present):
+        """Semantic vectors `(texts, dimension)` of hashed words.
+
+        Args:
+            words: `(texts, max_words, hashed_units)`, zero at padding.
+            present: bool `(texts, max_words)`, false at padding.
+        """
+        raise NotImplementedError
+
+    @property
+    def dimension(self) -> int:
+        """Length of a semantic vector."""
+        raise NotImplementedError
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "dropout": self.dropout,
+        }

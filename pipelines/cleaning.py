@@ -1,0 +1,164 @@
+"""What is no evidence of relevance and leaves the log: bots, spam, repeats, blocked queries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from dssm_tf.data.click_log import LogRow
+from dssm_tf.text.normalize import normalize, words
+
+NO_WORDS = "no words"
+BLOCKED = "blocked"
+NO_CLICK = "no click"
+MANY_QUERIES = "session with many queries"
+MANY_CLICKS = "session with many clicks"
+REPEATED = "repeated in session"
+FEW_CLICKS = "few clicks"
+REASONS = (NO_WORDS, BLOCKED, NO_CLICK, MANY_QUERIES, MANY_CLICKS, REPEATED, FEW_CLICKS)
+"""Every reason for which a well-formed row is dropped."""
+
+normal_form = lru_cache(maxsize=1 << 17)(normalize)
+
+
+PairCount = tuple[str, str, str, str, int, int]
+"""What some rows say of one (query, title): both normalised, both as logged, clicks, rows."""
+
+
+@dataclass(frozen=True)
+class BlockList:
+    """Words and whole queries to drop.
+
+    Args:
+        words: a query that holds one of them is dropped.
+        queries: normalised; a query that equals one is dropped.
+    """
+
+    words: frozenset[str] = frozenset()
+    queries: frozenset[str] = frozenset()
+
+    @classmethod
+    def parse(cls, text: str) -> BlockList:
+        """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
+        single, whole = set(), set()
+        for line in text.splitlines():
+            entry = line.strip()
+            found = words(entry)
+            if not found or entry.startswith("#"):
+                continue
+            if len(found) == 1 and not entry.startswith("="):
+                single.update(found)
+            else:
+                whole.add(" ".join(found))
+        return cls(frozenset(single), frozenset(whole))
+
+    def blocks(self, query: str) -> bool:
+        """Whether a normalised query is to be dropped."""
+        return query in self.queries or not self.words.isdisjoint(query.split(" "))
+
+
+@dataclass
+class RowCounter:
+    """Sums rows by their texts as logged: what a worker holds of a piece, in bounded size.
+
+    `pairs` holds `[clicks, rows]` by (query, title), of rows without a session; `sessions` holds
+    `[clicks of the row with most, rows, clicks, clicked rows]` by session and (query, title),
+    since a click repeated in a session is to count once.
+    """
+
+    pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)
+    sessions: dict[str, dict[tuple[str, str], list[int]]] = field(default_factory=dict)
+    size: int = 0
+
+    def add(self, row: LogRow) -> None:
+        """Counts one row."""
+        query, title, clicks, _, session = row
+        if session:
+            self._add_to_session(query, title, clicks, session)
+            return
+        count = self.pairs.get((query, title))
+        if count is None:
+            self.pairs[query, title] = [clicks, 1]
+            self.size += 1
+        else:
+            count[0] += clicks
+            count[1] += 1
+
+    def _add_to_session(self, query: str, title: str, clicks: int, session: str) -> None:
+        pairs = self.sessions.setdefault(session, {})
+        count = pairs.get((query, title))
+        if count is None:
+            pairs[query, title] = [clicks, 1, clicks, 1 if clicks else 0]
+            self.size += 1
+            return
+        count[0] = max(count[0], clicks)
+        count[1] += 1
+        count[2] += clicks
+        count[3] += 1 if clicks else 0
+
+
+def clean_pairs(
+    pairs: Iterable[tuple[tuple[str, str], list[int]]],
+    block_list: BlockList,
+    dropped: Counter[str],
+) -> Iterator[PairCount]:
+    """Normalises counted texts and drops what has no words or is blocked.
+
+    Args:
+        pairs: ((query, title), [clicks, rows]) with the texts as logged.
+        block_list: what to drop.
+        dropped: rows dropped, by reason; added to.
+    """
+    for (query_text, title_text), (clicks, rows) in pairs:
+        query, title = normal_form(query_text), normal_form(title_text)
+        if not query or not title:
+            dropped[NO_WORDS] += rows
+        elif block_list.blocks(query):
+            dropped[BLOCKED] += rows
+        else:
+            yield query, title, query_text, title_text, clicks, rows
+
+
+def clean_session(
+    blocks: Iterable[dict[tuple[str, str], list[int]]],
+    max_queries: int,
+    max_clicks: int,
+    dropped: Counter[str],
+) -> list[tuple[tuple[str, str], list[int]]]:
+    """One session's pairs, each counted once; nothing when the session looks like a machine's.
+
+    Args:
+        blocks: the session's counts, as `RowCounter.sessions` holds them.
+        max_queries: distinct queries beyond which the session is a bot's; 0 means no limit.
+        max_clicks: clicks, repeats included, beyond which it is spam; 0 means no limit.
+        dropped: rows dropped, by reason; added to.
+    """
+    best: dict[tuple[str, str], tuple[tuple[str, str], list[int]]] = {}
+    for block in blocks:
+        for texts, count in block.items():
+            key = normal_form(texts[0]), normal_form(texts[1])
+            known = best.get(key)
+            if known is None:
+                best[key] = texts, list(count)
+                continue
+            kept, total = known
+            if (-count[0], texts) < (-total[0], kept):
+                kept = texts
+            sums = [a + b for a, b in zip(total, count, strict=True)]
+            best[key] = kept, [max(total[0], count[0]), *sums[1:]]
+    counts = [count for _, count in best.values()]
+    if max_queries and len({query for query, _ in best}) > max_queries:
+        dropped[MANY_QUERIES] += sum(count[1] for count in counts)
+        return []
+    if max_clicks and sum(count[2] for count in counts) > max_clicks:
+        dropped[MANY_CLICKS] += sum(count[1] for count in counts)
+        return []
+    pairs = []
+    for texts, (clicks, rows, _, clicked_rows) in best.values():
+        repeats = max(clicked_rows - 1, 0)
+        if repeats:
+            dropped[REPEATED] += repeats
+        pairs.append((texts, [clicks, rows - repeats]))
+    return pairs

@@ -1,0 +1,172 @@
+"""The whole pipeline, from pieces of logs to a manifest that names every file written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import apache_beam as beam
+from apache_beam import pvalue
+from apache_beam.io.filesystems import FileSystems
+
+from pipelines import transforms as t
+from pipelines.cleaning import BlockList
+from pipelines.options import TEST, TRAIN, VALIDATION, PreprocessOptions
+from pipelines.progress import Progress
+from pipelines.records import SAMPLES, Coverage, PairRecord, record_order
+from pipelines.sources import Piece
+from pipelines.writing import PARTS, create, open_bytes
+
+MANIFEST = "manifest.json"
+BUCKET_BYTES = 16 << 20
+MIN_BUCKETS, MAX_BUCKETS = 8, 512
+SHARD_BYTES = 8 << 20
+MIN_SHARDS = 4
+
+
+@dataclass
+class Manifest:
+    """What the pipeline hands to the launcher.
+
+    Args:
+        counts: by name.
+        ngrams: the vocabulary, most frequent first.
+        titles: paths of title tables, each most clicked first.
+        shards: [split, shard, path].
+        rejects: [piece, path].
+        samples: of training records: query, clicks and titles.
+        covered_words: [distinct words, those of which every trigram is known], validation part.
+    """
+
+    counts: dict[str, int]
+    ngrams: list[str]
+    titles: list[str]
+    shards: list[tuple[str, int, str]]
+    rejects: list[tuple[int, str]]
+    samples: list[dict[str, Any]] = field(default_factory=list)
+    covered_words: tuple[int, int] = (0, 0)
+
+    @classmethod
+    def load(cls, directory: str) -> Manifest:
+        """Reads what the pipeline wrote."""
+        with open_bytes(FileSystems.join(directory, PARTS, MANIFEST)) as file:
+            return cls(**json.loads(file.read()))
+
+
+def bucket_count(input_bytes: int, options: PreprocessOptions) -> int:
+    """How many pieces the log is grouped in: one is held in memory at a time."""
+    return options.buckets or min(MAX_BUCKETS, max(MIN_BUCKETS, input_bytes // BUCKET_BYTES))
+
+
+def shard_counts(input_bytes: int, options: PreprocessOptions) -> dict[str, int]:
+    """How many files each split is written in."""
+    train = options.shards or max(MIN_SHARDS, input_bytes // SHARD_BYTES)
+    left = 1 - options.validation_fraction - options.test_fraction
+    shards = {TRAIN: train}
+    for split, fraction in (
+        (VALIDATION, options.validation_fraction), (TEST, options.test_fraction)
+    ):
+        if fraction:
+            shards[split] = max(1, round(train * fraction / left))
+    return shards
+
+
+def build(
+    pipeline: beam.Pipeline,
+    pieces: Sequence[Piece],
+    input_bytes: int,
+    options: PreprocessOptions,
+    block_list: BlockList,
+    directory: str,
+    progress: Progress,
+) -> None:
+    """Adds every step to a pipeline.
+
+    Args:
+        pipeline: to add to.
+        pieces: of the input.
+        input_bytes: their size, compressed or not.
+        options: the settings.
+        block_list: words and queries to drop.
+        directory: where workers write.
+        progress: where workers on this machine report.
+    """
+    buckets = bucket_count(input_bytes, options)
+    shards = shard_counts(input_bytes, options)
+    read = (
+        pipeline
+        | "Pieces" >> beam.Create(list(pieces))
+        | "Spread pieces" >> beam.Reshuffle()
+        | "Read clicks" >> t.ReadClicks(options, block_list, buckets, progress)
+    )
+    sessions = read[t.SESSIONS] | "Clean by session" >> t.CleanSessions(
+        options, block_list, buckets
+    )
+    pairs = (read["main"], sessions["main"]) | "Pairs" >> beam.Flatten()
+    queries = pairs | "Aggregate clicks" >> t.AggregateClicks(options, buckets)
+    titles = queries[t.TITLES] | "Sum by title" >> t.SumTitles(options, directory)
+    ngrams = queries[t.NGRAMS] | "Count trigrams" >> beam.CombineGlobally(t.SumCounts())
+    pool = titles[t.POOL] | "Fill pool" >> beam.CombineGlobally(
+        t.SmallestRanks(options.negative_pool)
+    )
+    records = {"queries": queries["main"], "titles": titles["main"]} | "Make records" >> (
+        t.DrawNegatives(options, shards, pool)
+    )
+    written = records | "Write records" >> t.WriteShards(
+        options, shards, directory, ngrams, progress
+    )
+    rejects = read[t.REJECTS] | "Keep rejects" >> t.WriteRejects(directory)
+    counts = (
+        (read[t.COUNTS], sessions[t.COUNTS], queries[t.COUNTS], titles[t.COUNTS],
+         written[t.COUNTS])
+        | "All counts" >> beam.Flatten()
+        | "Sum counts" >> beam.CombineGlobally(t.SumCounts())
+    )
+    _ = (
+        pipeline
+        | "Once" >> beam.Create([(directory, options)])
+        | "Write manifest" >> beam.Map(
+            _write_manifest,
+            counts=pvalue.AsSingleton(counts),
+            ngrams=pvalue.AsSingleton(ngrams),
+            titles=pvalue.AsIter(titles[t.FILES]),
+            shards=pvalue.AsIter(written[t.FILES]),
+            rejects=pvalue.AsIter(rejects),
+            seen=pvalue.AsIter(written[t.SEEN]),
+        )
+    )
+
+
+def _write_manifest(
+    element: tuple[str, PreprocessOptions],
+    counts: dict[str, int],
+    ngrams: dict[str, int],
+    titles: Iterable[tuple[str, str]],
+    shards: Iterable[tuple[tuple[str, int], str]],
+    rejects: Iterable[tuple[int, str]],
+    seen: Iterable[bytes],
+) -> None:
+    directory, options = element
+    words: dict[int, bool] = {}
+    samples: list[PairRecord] = []
+    for block, coverage in t.unpack_all(seen):
+        words = Coverage({}, {**words, **coverage.words}).trim().words
+        counts = t.SumCounts().merge_accumulators([counts, coverage.counts])
+        samples += block
+    samples = sorted(samples, key=record_order)[:SAMPLES]
+    manifest = Manifest(
+        counts=dict(sorted(counts.items())),
+        ngrams=list(t.make_vocabulary(ngrams, options).ngrams),
+        titles=sorted(path for _, path in titles),
+        shards=sorted((split, shard, path) for (split, shard), path in shards),
+        rejects=sorted(rejects),
+        samples=[
+            {"query": query, "clicks": clicks, "titles": [list(title) for title in titles]}
+            for _, query, clicks, _, titles in samples
+        ],
+        covered_words=(len(words), sum(words.values())),
+    )
+    with create(FileSystems.join(directory, PARTS, MANIFEST)) as file:
+        file.write(json.dumps(manifest.__dict__).encode())

@@ -1,0 +1,273 @@
+"""Click logs to training records: `python -m pipelines.preprocess --input LOG --output DATA`."""
+
+from __future__ import annotations
+
+import heapq
+import logging
+import re
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import apache_beam as beam
+from apache_beam.io.filesystem import BeamIOError
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.runner import PipelineState
+
+from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.errors import UserError
+from dssm_tf.text.vocabulary import Vocabulary
+from pipelines import report
+from pipelines.cleaning import BlockList
+from pipelines.graph import Manifest, build, shard_counts
+from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
+from pipelines.progress import Progress, ProgressDisplay, quiet_console
+from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
+from pipelines.sources import Piece, find_files, plan
+from pipelines.writing import (
+    Output,
+    create,
+    is_local,
+    open_bytes,
+    output_directory,
+    refuse,
+    shard_name,
+)
+
+REJECTS = "rejects.tsv"
+_REJECTS_HEADER = b"file\tline\treason\ttext\n"
+
+
+@dataclass(frozen=True)
+class Job:
+    """A pipeline run: what is read, by what settings, on which runner."""
+
+    options: PreprocessOptions
+    runner: str = "DirectRunner"
+    beam_flags: tuple[str, ...] = ()
+    verbose: bool = False
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Runs preprocess as the command line does.
+
+    Args:
+        argv: the arguments; those of the process when None.
+
+    Returns:
+        0 when the output is complete, 1 when the job failed with a one-line reason.
+
+    Raises:
+        SystemExit: with code 2, on wrong usage.
+    """
+    console = quiet_console()
+    try:
+        options, run_flags, beam_flags = parse(argv)
+        job = Job(options, run_flags.runner, tuple(beam_flags), run_flags.verbose)
+        result = preprocess(job)
+    except BadFlag as error:
+        parser().error(str(error))
+    except UserError as error:
+        sys.stderr.write(f"preprocess: {error}\n")
+        return 1
+    console.print(report.summary(result, options.output), highlight=False, markup=False)
+    return 0
+
+
+def preprocess(job: Job) -> dict[str, Any]:
+    """Runs a job.
+
+    Returns:
+        What `report.json` holds, and `seconds`.
+
+    Raises:
+        UserError: bad input or settings; nothing is left at the output.
+    """
+    started = time.monotonic()
+    options = job.options
+    runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
+    refuse(options.output, overwrite=options.overwrite)
+    block_list = _block_list(options.block_list)
+    files = find_files(options.input)
+    pieces = plan(files)
+    input_bytes = sum(metadata.size_in_bytes for metadata in files)
+    with output_directory(options.output, overwrite=options.overwrite) as output:
+        _run_pipeline(job, runner, pieces, input_bytes, block_list, output.workers)
+        manifest = Manifest.load(output.workers)
+        _check(manifest, pieces, options)
+        result = _finish(manifest, pieces, input_bytes, options, output)
+    if is_local(aside := _rejects_aside(options.output)):
+        Path(aside).unlink(missing_ok=True)
+    return result | {"seconds": time.monotonic() - started}
+
+
+def _block_list(path: str) -> BlockList:
+    if not path:
+        return BlockList()
+    try:
+        with open_bytes(path) as file:
+            return BlockList.parse(file.read().decode())
+    except (OSError, BeamIOError) as error:
+        raise UserError(f"--block_list {path} cannot be read: {error}.") from error
+    except UnicodeDecodeError:
+        raise UserError(f"--block_list {path} is not UTF-8.") from None
+
+
+def _run_pipeline(
+    job: Job,
+    runner: tuple[Any, PipelineOptions],
+    pieces: Sequence[Piece],
+    input_bytes: int,
+    block_list: BlockList,
+    directory: str,
+) -> None:
+    with ExitStack() as stack:
+        progress = Progress()
+        if job.runner in LOCAL_RUNNERS:
+            reports = tempfile.mkdtemp(prefix="preprocess-progress-")
+            stack.callback(shutil.rmtree, reports, ignore_errors=True)
+            progress = Progress(reports)
+            stack.enter_context(ProgressDisplay(reports, quiet_console()))
+        if not job.verbose:
+            stack.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(logging.ERROR)
+        pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
+        build(pipeline, pieces, input_bytes, job.options, block_list, directory, progress)
+        try:
+            result = pipeline.run()
+            state = result.wait_until_finish()
+        except (RuntimeError, UserError) as error:
+            raise _user_error(error) from error
+    # A local run is over when it returns.
+    if state not in (PipelineState.DONE, None):
+        raise UserError(f"The pipeline ended as {state}; see the runner's log.")
+
+
+def _user_error(error: Exception) -> Exception:
+    """The UserError that a worker raised, out of what Beam made of it."""
+    if isinstance(error, UserError):
+        return error
+    found = re.search(r"UserError: (.+?)(?: \[while running|\n|$)", str(error))
+    return UserError(found.group(1)) if found else error
+
+
+def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptions) -> None:
+    """Refuses logs that are empty, or of which too much is malformed or dropped."""
+    counts = manifest.counts
+    rows = counts.get("rows", 0)
+    where = " ".join(options.input)
+    if not rows:
+        raise UserError(f"{where} holds no rows below the header; is it the right log?")
+    rejected = {name.removeprefix("rejected "): number for name, number in counts.items()
+                if name.startswith("rejected ")}
+    total = sum(rejected.values())
+    if total > options.max_reject_fraction * rows:
+        reasons = ", ".join(
+            f"{number:,} {reason}"
+            for reason, number in sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
+        )
+        aside = _rejects_aside(options.output)
+        with (Path(aside).open("wb") if is_local(aside) else create(aside)) as file:
+            _write_rejects(manifest, pieces, file)
+        raise UserError(
+            f"{total:,} of {rows:,} rows are malformed ({total / rows:.1%}; allowed are "
+            f"{options.max_reject_fraction:.1%}): {reasons}. They are listed in {aside}; mend "
+            "the log or raise --max_reject_fraction."
+        )
+    pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
+    dropped = ", ".join(
+        f"{number:,} {name.removeprefix('dropped ')}" for name, number in counts.items()
+        if name.startswith("dropped ")
+    )
+    if not pairs:
+        raise UserError(
+            f"None of the {rows:,} rows of {where} is left to learn from "
+            f"(rejected: {total:,}; dropped: {dropped or 'none'})."
+        )
+    if not counts.get(f"pairs {TRAIN}"):
+        raise UserError(
+            f"All {pairs:,} pairs fell into the held-out part; the log is too small for "
+            f"--validation_fraction {options.validation_fraction:g}."
+        )
+
+
+def _finish(
+    manifest: Manifest,
+    pieces: Sequence[Piece],
+    input_bytes: int,
+    options: PreprocessOptions,
+    output: Output,
+) -> dict[str, Any]:
+    """Names the workers' files, joins their tables, and writes what describes them."""
+    counts = manifest.counts
+    shards = shard_counts(input_bytes, options)
+    for split, shard, part in manifest.shards:
+        output.take(part, shard_name(split, shard, shards[split]))
+    with (output.local / TITLES).open("wb") as file:
+        file.write(b"title\tclicks\tqueries\n")
+        file.writelines(_merged_titles(manifest.titles))
+    with (output.local / REJECTS).open("wb") as file:
+        _write_rejects(manifest, pieces, file)
+    vocabulary = Vocabulary(manifest.ngrams, options.limits)
+    vocabulary.save(output.local / VOCABULARY)
+    records = {split: counts.get(f"records {split}", 0) for split in SPLITS if split in shards}
+    records.setdefault("validation", 0)
+    result = report.make(manifest, options, vocabulary.fingerprint)
+    report.write(result, output.local)
+    FeatureSpec(
+        negatives=options.negatives,
+        negative_alpha=options.negative_alpha,
+        vocabulary_size=vocabulary.size,
+        vocabulary_fingerprint=vocabulary.fingerprint,
+        records=records,
+        clicks=counts.get(f"clicks {TRAIN}", 0),
+        pairs=counts.get(f"pairs {TRAIN}", 0),
+        limits=options.limits,
+    ).save(output.local)
+    return result
+
+
+def _merged_titles(parts: Sequence[str]) -> Iterator[bytes]:
+    """The rows of the workers' title tables, most clicked first, ties by title."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(open_bytes(part)) for part in parts]
+        yield from heapq.merge(*files, key=_title_order)
+
+
+def _title_order(line: bytes) -> tuple[int, str]:
+    title, clicks, _ = line.decode().split("\t")
+    return -int(clicks), title
+
+
+def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> None:
+    """Joins the workers' rejects, each with its file and its line in that file."""
+    lines_before: dict[int, int] = {}
+    offset = 0
+    for piece in pieces:
+        if piece.number and pieces[piece.number - 1].file != piece.file:
+            offset = 0
+        lines_before[piece.number] = offset
+        offset += manifest.counts.get(f"lines {piece.number}", 0)
+    file.write(_REJECTS_HEADER)
+    for number, part in manifest.rejects:
+        path = pieces[number].path.encode("utf-8", "backslashreplace")
+        with open_bytes(part) as rows:
+            for row in rows:
+                line, rest = row.split(b"\t", 1)
+                at = int(line) + lines_before[number]
+                file.write(b"%s\t%d\t%s" % (path, at, rest))
+
+
+def _rejects_aside(output: str) -> str:
+    """Where the rejects of a failed job are kept."""
+    return f"{output.rstrip('/')}.{REJECTS}"
+
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,104 @@
+"""What happened to a log, for programs (`report.json`) and for people (`report.html`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.files import atomic_write
+from pipelines.graph import Manifest
+from pipelines.options import SPLITS, PreprocessOptions
+from pipelines.report_page import page
+
+REPORT_JSON = "report.json"
+REPORT_HTML = "report.html"
+
+
+def make(
+    manifest: Manifest, options: PreprocessOptions, vocabulary_fingerprint: str
+) -> dict[str, Any]:
+    """The report as plain data."""
+    counts = manifest.counts
+    settings = asdict(options)
+    for place in ("output", "overwrite", "buckets"):
+        del settings[place]
+    splits = {
+        split: {
+            name: counts.get(f"{name} {split}", 0)
+            for name in ("queries", "pairs", "clicks", "records")
+        }
+        for split in SPLITS
+        if f"queries {split}" in counts
+    }
+    ngrams = counts.get("ngrams", 0)
+    words, covered = manifest.covered_words
+    return {
+        "settings": settings,
+        "rows": {
+            "in": counts.get("rows", 0),
+            "rejected": _named(counts, "rejected "),
+            "dropped": _named(counts, "dropped "),
+            "used": counts.get("rows used", 0),
+        },
+        "sessions": counts.get("sessions", 0),
+        "pairs_dropped": counts.get("pairs dropped", 0),
+        "splits": splits,
+        "queries": sum(one["queries"] for one in splits.values()),
+        "titles": counts.get("titles", 0),
+        "titles_train": counts.get("titles train", 0),
+        "query_words": _histogram(counts, "query words "),
+        "title_words": _histogram(counts, "title words "),
+        "clicks_a_query": _histogram(counts, "clicks a query "),
+        "vocabulary": {
+            "trigrams": len(manifest.ngrams),
+            "fingerprint": vocabulary_fingerprint,
+            "validation_trigrams_known": counts.get("ngrams known", 0) / ngrams if ngrams else None,
+            "validation_words": words,
+            "validation_words_known": covered / words if words else None,
+        },
+        "samples": manifest.samples,
+    }
+
+
+def write(report: Mapping[str, Any], directory: Path) -> None:
+    """Writes `report.json` and `report.html`."""
+    with atomic_write(directory / REPORT_JSON) as file:
+        json.dump(report, file, indent=2, ensure_ascii=False)
+        file.write("\n")
+    with atomic_write(directory / REPORT_HTML) as file:
+        file.write(page(report))
+
+
+def summary(report: Mapping[str, Any], output: str) -> str:
+    """What a person at the terminal wants to know when the job is done."""
+    rows, splits, words = report["rows"], report["splits"], report["vocabulary"]
+    seconds = report["seconds"]
+    lines = [f"{rows['in']:,} rows in {seconds:.1f} s ({rows['in'] / seconds:,.0f} a second)"]
+    for name, reasons in (("rejected", rows["rejected"]), ("dropped", rows["dropped"])):
+        if reasons:
+            each = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
+            lines.append(f"{name}: {each}")
+    for split, counts in splits.items():
+        lines.append(
+            f"{split}: {counts['records']:,} records of {counts['queries']:,} queries, "
+            f"{counts['clicks']:,} clicks"
+        )
+    lines.append(f"{report['titles']:,} titles, {words['trigrams']:,} letter trigrams")
+    lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
+    return "\n".join(lines)
+
+
+def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+    return {
+        name.removeprefix(prefix): number
+        for name, number in counts.items()
+        if name.startswith(prefix) and number
+    }
+
+
+def _histogram(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+    found = _named(counts, prefix)
+    return {key: found[key] for key in sorted(found, key=int)}

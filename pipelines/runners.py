@@ -1,0 +1,79 @@
+"""The Beam runner for a name, and what a local run needs to work offline and in silence."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, SetupOptions
+
+from pipelines import local_worker
+
+LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
+
+
+class BadFlag(ValueError):
+    """A flag that Beam does not know, or a value that it does not accept."""
+
+
+def choose_runner(
+    name: str, flags: Sequence[str], *, verbose: bool = False
+) -> tuple[Any, PipelineOptions]:
+    """A runner and its options, for `beam.Pipeline`.
+
+    Beam's DirectRunner hands a pipeline to Prism, which it downloads; a local run must not need
+    the network, so it gets the runner that DirectRunner otherwise falls back to, FnApiRunner.
+    Every other runner is passed through as it is.
+
+    Args:
+        name: as `--runner` names it.
+        flags: Beam's own.
+        verbose: whether worker processes may write their log to the terminal.
+
+    Raises:
+        BadFlag: a flag has a bad value or, for a local run, is unknown. Other runners may bring
+            flags of their own.
+    """
+    local = name in LOCAL_RUNNERS
+    unknown = _unknown_flags(flags)
+    if unknown and local:
+        raise BadFlag(f"unrecognized arguments: {' '.join(unknown)}")
+    options = PipelineOptions(flags=[*flags, *([] if local else [f"--runner={name}"])])
+    options.view_as(SetupOptions).save_main_session = False
+    return (_local_runner(options, verbose) if local else name), options
+
+
+class _Flags(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise BadFlag(message)
+
+
+def _unknown_flags(flags: Sequence[str]) -> list[str]:
+    """What none of Beam's option classes takes; Beam itself drops it with a warning."""
+    parser = _Flags(allow_abbrev=False, add_help=False, conflict_handler="resolve")
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)
+    return parser.parse_known_args(list(flags))[1]
+
+
+def _local_runner(options: PipelineOptions, verbose: bool) -> Any:
+    from apache_beam.portability.api import beam_provision_api_pb2
+    from apache_beam.runners.portability.fn_api_runner import fn_runner
+    from apache_beam.runners.portability.portable_runner import JobServiceHandle
+    from apache_beam.transforms import environments
+
+    provision = fn_runner.ExtendedProvisionInfo(
+        beam_provision_api_pb2.ProvisionInfo(
+            pipeline_options=JobServiceHandle.encode_pipeline_options(options.get_all_options())
+        )
+    )
+    direct = options.view_as(DirectOptions)
+    environment = None
+    if direct.direct_running_mode == "multi_processing":
+        # Processes of ours instead of the runner's own choice, which logs to the terminal.
+        direct.direct_running_mode = "in_memory"
+        environment = environments.SubprocessSDKEnvironment.from_command_string(
+            local_worker.command(verbose=verbose)
+        )
+    return fn_runner.FnApiRunner(default_environment=environment, provision_info=provision)

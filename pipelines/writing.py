@@ -1,0 +1,189 @@
+"""Files of the output: record shards, parts written by workers, and the move when complete."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+import tempfile
+import uuid
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+from google_crc32c import value as crc32c
+
+from dssm_tf.data.schema import FEATURE_SPEC
+from dssm_tf.errors import UserError
+from dssm_tf.files import atomic_directory
+
+PARTS = "parts"
+GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save
+
+BLOCK_BYTES = 1 << 18
+
+
+def is_local(path: str) -> bool:
+    """Whether a path is on this machine's file system."""
+    return "://" not in path
+
+
+def shard_name(split: str, shard: int, shards: int) -> str:
+    """`train-00003-of-00010.tfrecord.gz`."""
+    return f"{split}-{shard:05d}-of-{shards:05d}.tfrecord.gz"
+
+
+def tfrecord(record: bytes) -> bytes:
+    """A record framed as TFRecord: length, its checksum, data, its checksum."""
+    length = struct.pack("<Q", len(record))
+    return b"".join((length, _masked(length), record, _masked(record)))
+
+
+def gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """A gzip stream without name and time, so that equal data make equal files.
+
+    Compression runs in a thread of its own, on another core, while the next chunks are made.
+    """
+    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31)
+    with ThreadPoolExecutor(1) as thread:
+        pending: deque[Future[bytes]] = deque()
+        for block in _blocks(chunks):
+            pending.append(thread.submit(compressor.compress, block))
+            if len(pending) > 2:
+                yield pending.popleft().result()
+        while pending:
+            yield pending.popleft().result()
+    yield compressor.flush()
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    held, size = [], 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(chunk)
+        if size >= BLOCK_BYTES:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)
+
+
+def create(path: str) -> IO[bytes]:
+    """Opens a file for writing bytes as they are, on any file system."""
+    return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def open_bytes(path: str) -> IO[bytes]:
+    """Opens a file for reading bytes as they are, on any file system."""
+    return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+
+
+def write_part(directory: str, kind: str, chunks: Iterable[bytes]) -> str:
+    """Writes a worker's file under a name no retry shares; returns its path.
+
+    A runner may run the same work twice; only the path of the attempt that counts is passed on.
+    """
+    path = FileSystems.join(directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
+    with create(path) as file:
+        for chunk in chunks:
+            file.write(chunk)
+    return path
+
+
+class Output:
+    """A directory in the making.
+
+    Args:
+        workers: where workers write; on the same file system as the result.
+        local: a directory of this machine for the files that the launcher writes.
+    """
+
+    def __init__(self, workers: str, local: Path) -> None:
+        self.workers = workers
+        self.local = local
+
+    def take(self, part: str, name: str) -> None:
+        """Gives a worker's part its name in the result."""
+        FileSystems.rename([part], [FileSystems.join(self.workers, name)])
+
+
+@contextmanager
+def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
+    """Yields an `Output` that becomes `path` when the block succeeds.
+
+    On the local file system one rename makes it appear. Elsewhere there is no such rename: the
+    files are moved one by one, the feature spec last, without which no reader accepts it.
+
+    Raises:
+        UserError: `path` exists and may not be replaced.
+    """
+    if is_local(path):
+        with atomic_directory(Path(path), replace=overwrite) as directory:
+            (directory / PARTS).mkdir()
+            yield Output(str(directory), directory)
+            shutil.rmtree(directory / PARTS)
+        return
+    with _remote_directory(path.rstrip("/"), overwrite=overwrite) as output:
+        yield output
+
+
+def refuse(path: str, *, overwrite: bool) -> None:
+    """Raises UserError early when `path` exists and may not be replaced."""
+    if is_local(path):
+        local = Path(path)
+        if local.is_file():
+            raise UserError(f"{path} is a file; --output names a directory.")
+        exists = local.is_dir() and any(local.iterdir())
+    else:
+        exists = bool(_remote_files(path))
+    if exists and not overwrite:
+        raise UserError(f"{path} exists already; choose another name, or add --overwrite.")
+
+
+@contextmanager
+def _remote_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
+    refuse(path, overwrite=overwrite)
+    aside = f"{path}.incomplete-{uuid.uuid4().hex[:8]}"
+    with tempfile.TemporaryDirectory() as local:
+        try:
+            FileSystems.mkdirs(FileSystems.join(aside, PARTS))
+            yield Output(aside, Path(local))
+            for file in sorted(Path(local).iterdir()):
+                with create(FileSystems.join(aside, file.name)) as target, file.open("rb") as own:
+                    shutil.copyfileobj(own, target)
+            FileSystems.delete([FileSystems.join(aside, PARTS)])
+            if overwrite and (old := _remote_files(path)):
+                FileSystems.delete(old)
+            _move_files(aside, path)
+        finally:
+            try:
+                FileSystems.delete([aside + "/"])
+            except BeamIOError:
+                pass  # already moved
+
+
+def _move_files(source: str, target: str) -> None:
+    names = [file[len(source) :].lstrip("/") for file in _remote_files(source)]
+    names.sort(key=lambda name: (name == FEATURE_SPEC, name))
+    FileSystems.mkdirs(target)
+    for name in names:
+        FileSystems.rename(
+            [FileSystems.join(source, name)], [FileSystems.join(target, name)]
+        )
+
+
+def _remote_files(path: str) -> list[str]:
+    try:
+        found = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
+    except BeamIOError:
+        return []
+    return [metadata.path for metadata in found]
+
+
+def _masked(data: bytes) -> bytes:
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)

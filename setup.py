@@ -1,0 +1,101 @@
+"""The package's metadata and dependencies.
+
+Beam runners build a source distribution from this file (`--setup_file ./setup.py`) and install it
+on every worker, so everything an installation needs stands here; pyproject.toml configures tools.
+"""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).resolve().parent
+VERSION = re.search(
+    r'^__version__ = "([^"]+)"$', (ROOT / "dssm_tf" / "__init__.py").read_text("utf-8"), re.M
+).group(1)
+
+EXTRAS = {
+    "serving": [
+        "grpcio",
+        "protobuf",
+        "tensorflow-serving-api>=2.21,<2.22",
+    ],
+    "search": ["faiss-cpu>=1.8"],
+    "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
+    "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    "dev": [
+        "build",
+        "hypothesis",
+        "import-linter",
+        "ir_measures",
+        "mypy",
+        "pytest>=8.2",
+        "pytest-xdist",
+        "ruff",
+        "scikit-learn",
+        "types-PyYAML",
+    ],
+}
+
+setup(
+    name="dssm-tf",
+    version=VERSION,
+    description="Semantic rankers from search click logs: DSSM, CLSM, LSTM-RNN and their baselines",
+    long_description=(
+        (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").exists() else ""
+    ),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    license_files=["LICENSE", "NOTICE"],
+    classifiers=[
+        "Development Status :: 4 - Beta",
+        "Intended Audience :: Developers",
+        "Intended Audience :: Science/Research",
+        "Programming Language :: Python :: 3",
+        "Programming Language :: Python :: 3.10",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Scientific/Engineering :: Artificial Intelligence",
+        "Topic :: Text Processing :: Indexing",
+    ],
+    python_requires=">=3.10",
+    # configs/ lies at the top of the checkout, where people look for it; an installation has it
+    # inside the package, as dssm_tf/configs.
+    packages=[
+        *find_packages(
+            include=["dssm_tf", "dssm_tf.*", "pipelines", "pipelines.*", "serving", "serving.*"]
+        ),
+        "dssm_tf.configs",
+    ],
+    package_dir={"dssm_tf.configs": "configs"},
+    package_data={
+        "dssm_tf": ["datasets/*/*", "**/*.html"],
+        "dssm_tf.configs": ["*.yaml", "**/*.yaml"],
+        "pipelines": ["**/*.html"],
+        "serving": ["tfserving/*", "tfserving/**/*"],
+    },
+    install_requires=[
+        "apache-beam>=2.77,<2.78",
+        "bm25s>=0.2",
+        "google-crc32c",  # checksums of TFRecords; Beam looks for it too
+        "keras>=3.10,<4",
+        "matplotlib>=3.8",
+        "numpy>=1.26",
+        "protobuf",
+        "pyarrow",
+        "pydantic>=2,<3",
+        "pyyaml>=6",
+        "rich>=13",
+        "scipy>=1.11",
+        "tensorboard>=2.20,<2.22",  # TensorFlow no longer brings it
+        "tensorflow>=2.21,<2.22",
+        "tensorflow-datasets>=4.9.9",
+        # tensorflow-ranking is used through one adapter and needs Keras 2's package beside Keras 3.
+        "tensorflow-ranking==0.5.3",
+        "tf-keras>=2.21,<2.22",
+        "typing-extensions",
+    ],
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["dssm = dssm_tf.cli:main"]},
+)

@@ -1,0 +1,106 @@
+"""What every baseline owes, whatever it computes."""
+
+import numpy as np
+import pytest
+
+from dssm_tf.baselines import BASELINES
+from dssm_tf.errors import UserError
+from dssm_tf.ranker import Ranker
+
+TITLES = [
+    "Halo: Reach",
+    "Halo 3 ODST",
+    "Call of Duty: Black Ops",
+    "Duty Calls",
+    "Mario Kart Wii",
+    "Super Mario Galaxy 2",
+    "Wii Fit Plus",
+    "New Super Mario Bros",
+]
+CLICKS = [
+    ("halo", "Halo: Reach", 5.0),
+    ("halo 3", "Halo 3 ODST", 3.0),
+    ("cod black ops", "Call of Duty: Black Ops", 4.0),
+    ("mario wii", "Mario Kart Wii", 2.0),
+    ("super mario", "New Super Mario Bros", 2.0),
+    ("wii fitness", "Wii Fit Plus", 1.0),
+]
+QUERIES = ["halo", "Mario mario Wii!", "duty halo unseen", "wii 2", "", "unseen", "?!"]
+OTHERS = ["Halo Wars", "", "unseen words only", "halo: REACH"]
+
+pytestmark = pytest.mark.parametrize("name", sorted(BASELINES))
+
+
+@pytest.fixture
+def fitted(name):
+    return BASELINES[name]().fit(CLICKS, TITLES)
+
+
+def test_it_is_a_ranker_under_its_own_name(name, fitted):
+    assert isinstance(fitted, Ranker)
+    assert fitted.name == name
+
+
+def test_scores_are_finite_and_one_a_title(fitted):
+    scores = fitted.score_matrix(QUERIES, [*TITLES, *OTHERS])
+    assert scores.shape == (len(QUERIES), len(TITLES) + len(OTHERS))
+    assert np.isfinite(scores).all()
+
+
+def test_a_matrix_holds_the_scores_of_its_queries(fitted):
+    scores = fitted.score_matrix(QUERIES, [*TITLES, *OTHERS])
+    for query, row in zip(QUERIES, scores, strict=True):
+        assert (fitted.score(query, [*TITLES, *OTHERS]) == row).all()
+
+
+def test_the_order_of_titles_and_queries_does_not_matter(fitted):
+    titles = [*TITLES, *OTHERS]
+    scores = fitted.score_matrix(QUERIES, titles)
+    random = np.random.default_rng(0)
+    rows, columns = random.permutation(len(QUERIES)), random.permutation(len(titles))
+    shuffled = fitted.score_matrix([QUERIES[r] for r in rows], [titles[c] for c in columns])
+    assert (shuffled == scores[rows][:, columns]).all()
+
+
+def test_a_title_scores_the_same_in_any_list(fitted):
+    whole = fitted.score("mario halo wii", TITLES)
+    assert (fitted.score("mario halo wii", TITLES[3:5]) == whole[3:5]).all()
+    assert (fitted.score("mario halo wii", [OTHERS[0], TITLES[0]])[1:] == whole[:1]).all()
+
+
+def test_equal_titles_tie(fitted):
+    scores = fitted.score_matrix(QUERIES, ["Halo: Reach", "x", "Halo: Reach", "halo REACH"])
+    assert (scores[:, 0] == scores[:, 2]).all()
+    assert (scores[:, 0] == scores[:, 3]).all()
+
+
+def test_a_query_without_a_word_scores_zero_everywhere(fitted):
+    assert (fitted.score_matrix(["", " ", "?!"], TITLES) == 0).all()
+
+
+def test_no_queries_and_no_titles_are_defined(fitted):
+    assert fitted.score_matrix([], TITLES).shape == (0, len(TITLES))
+    assert fitted.score_matrix(QUERIES, []).shape == (len(QUERIES), 0)
+    assert fitted.score("halo", []).shape == (0,)
+
+
+def test_it_finds_the_title_that_the_query_names(fitted):
+    for query, title in (("halo reach", "Halo: Reach"), ("wii fit", "Wii Fit Plus")):
+        assert TITLES[int(np.argmax(fitted.score(query, TITLES)))] == title
+
+
+def test_saved_and_loaded_it_scores_the_same(name, fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = BASELINES[name].load(tmp_path / "model")
+    titles = [*TITLES, *OTHERS]
+    assert (loaded.score_matrix(QUERIES, titles) == fitted.score_matrix(QUERIES, titles)).all()
+
+
+def test_fitted_twice_it_scores_the_same(name, fitted):
+    again = BASELINES[name]().fit(iter(CLICKS), iter(TITLES))
+    assert (again.score_matrix(QUERIES, TITLES) == fitted.score_matrix(QUERIES, TITLES)).all()
+
+
+def test_loading_from_an_empty_directory_says_so(name, tmp_path):
+    with pytest.raises(UserError, match=str(tmp_path)):
+        BASELINES[name].load(tmp_path)

@@ -1,0 +1,42 @@
+"""What every test may rely on."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# Before any import of TensorFlow, here and in the processes that tests start.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+if "PYTEST_XDIST_WORKER" in os.environ:  # the workers together use the cores, not each of them
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+# Time limits per example fail on busy machines without telling anything about the code.
+settings.register_profile(
+    "default", deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture(scope="session")
+def checkout() -> Path:
+    """The top directory of the source tree."""
+    return CHECKOUT
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of development data that may not ship with the package."""
+    folder = Path(os.environ.get("DSSM_DATA", CHECKOUT.parent / "shared" / "data"))
+    if not folder.is_dir():
+        pytest.skip(
+            f"no development data at {folder}: its licence forbids shipping it; "
+            "set DSSM_DATA to a folder that holds it"
+        )
+    return folder

@@ -1,0 +1,177 @@
+import ir_measures
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ir_measures import AP, RR, P, R, nDCG
+
+from dssm_tf.evaluation import metrics, tf_ranking
+from dssm_tf.evaluation.metrics import mean_ndcg, parse_metric
+from dssm_tf.evaluation.ranking import RelevantRanks, relevant_ranks, top_columns
+from tests.reference import ranking_metrics as reference
+
+NAMES = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "mrr@2", "recall@10", "precision@3", "map")
+PROVIDERS = [metrics.per_query, tf_ranking.per_query]
+
+
+@pytest.mark.parametrize("per_query", PROVIDERS)
+def test_values_derived_by_hand(per_query):
+    # Ranking order: b (grade 1), a (0), c (3); d (2) is not ranked.
+    scores = np.array([[0.2, 0.9, 0.1, -np.inf]])
+    grades = np.array([[0, 1, 3, 2]])
+    values = per_query(relevant_ranks(scores, grades), ["ndcg@1", "ndcg@3", "mrr@3", "recall@1",
+                                                         "precision@10", "map"])  # fmt: skip
+    # NDCG@1 = (2^1 - 1) / (2^3 - 1)
+    assert values["ndcg@1"][0] == pytest.approx(1 / 7)
+    # DCG@3 = 1/log2(2) + 0 + 7/log2(4); best order 3, 2, 1: 7/1 + 3/log2(3) + 1/2
+    assert values["ndcg@3"][0] == pytest.approx((1 + 3.5) / (7 + 3 / np.log2(3) + 0.5))
+    assert values["mrr@3"][0] == 1
+    assert values["recall@1"][0] == pytest.approx(1 / 3)
+    assert values["precision@10"][0] == pytest.approx(2 / 10)
+    # precision 1/1 at rank 1, 2/3 at rank 3, nothing for the title that is not ranked
+    assert values["map"][0] == pytest.approx((1 + 2 / 3 + 0) / 3)
+
+
+@pytest.mark.parametrize("per_query", PROVIDERS)
+def test_ties_go_to_the_earlier_column_every_time(per_query):
+    grades = np.array([[0, 0, 1], [1, 0, 0]])
+    for _ in range(5):
+        values = per_query(relevant_ranks(np.zeros((2, 3)), grades), ["mrr@10"])
+        assert values["mrr@10"] == pytest.approx([1 / 3, 1])
+
+
+@pytest.mark.parametrize("per_query", PROVIDERS)
+def test_a_query_without_a_relevant_title_is_nan_not_zero(per_query):
+    ranks = relevant_ranks(np.ones((2, 2)), np.array([[0, 0], [1, 0]]))
+    for row in per_query(ranks, NAMES).values():
+        assert np.isnan(row[0])
+        assert not np.isnan(row[1])
+
+
+@pytest.mark.parametrize("per_query", PROVIDERS)
+def test_scores_closer_than_single_precision_keep_their_order(per_query):
+    scores = np.array([[1.0, 1.0 + 1e-12]])
+    assert per_query(relevant_ranks(scores, np.array([[0, 1]])), ["mrr@1"])["mrr@1"] == [1.0]
+
+
+@pytest.mark.parametrize("per_query", PROVIDERS)
+def test_a_grade_between_0_and_1_is_relevant(per_query):
+    ranks = relevant_ranks(np.array([[2.0, 1.0]]), np.array([[0.5, 0.0]]))
+    values = per_query(ranks, ["mrr@10", "recall@1", "map", "ndcg@1"])
+    assert {name: float(row[0]) for name, row in values.items()} == dict.fromkeys(values, 1.0)
+
+
+GRADES = st.sampled_from([0, 0, 0, 1, 2, 3, 0.33, 4])
+WHOLE_GRADES = st.sampled_from([0, 0, 1, 2, 3, 4])
+
+
+@st.composite
+def judged_scores(draw, grade=GRADES):
+    queries, titles = draw(st.integers(1, 4)), draw(st.integers(1, 14))
+    score = st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 0.5000001, 3.0])  # ties and gaps on purpose
+    rows = st.lists(score, min_size=titles, max_size=titles)
+    marks = st.lists(grade, min_size=titles, max_size=titles)
+    return (
+        np.array(draw(st.lists(rows, min_size=queries, max_size=queries))),
+        np.array(draw(st.lists(marks, min_size=queries, max_size=queries)), dtype=float),
+    )
+
+
+def by_definition(scores, grades, name):
+    values = []
+    for row, marks in zip(scores, grades, strict=True):
+        ranked = ~np.isneginf(row)
+        order = reference.ranked_grades(row[ranked], marks[ranked])
+        missing = [g for g in marks[~ranked] if g > 0]
+        some = any(marks > 0)
+        values.append(reference.metric(name, order, missing) if some else np.nan)
+    return values
+
+
+@given(judged_scores())
+@settings(max_examples=150, deadline=None)
+def test_numpy_and_tf_ranking_equal_the_definitions(case):
+    scores, grades = case
+    ranks = relevant_ranks(scores, grades)
+    numpy, tensorflow = metrics.per_query(ranks, NAMES), tf_ranking.per_query(ranks, NAMES)
+    for name in NAMES:
+        expected = by_definition(scores, grades, name)
+        assert numpy[name] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True), name
+        assert tensorflow[name] == pytest.approx(expected, abs=1e-6, nan_ok=True), name
+
+
+# The gain of its plain nDCG is the grade itself, as in trec_eval, so 2^grade - 1 is asked for.
+GAINS = {grade: 2**grade - 1 for grade in range(5)}
+SAME = {
+    "ndcg@1": nDCG(gains=GAINS) @ 1,
+    "ndcg@3": nDCG(gains=GAINS) @ 3,
+    "ndcg@10": nDCG(gains=GAINS) @ 10,
+    "mrr@10": RR @ 10,
+    "mrr@2": RR @ 2,
+    "recall@10": R @ 10,
+    "precision@3": P @ 3,
+    "map": AP,
+}
+
+
+@given(judged_scores(WHOLE_GRADES), st.randoms(use_true_random=False))
+@settings(max_examples=60, deadline=None)
+def test_ir_measures_agrees(case, random):
+    scores, grades = case
+    # Without ties: ir_measures' providers break them in other ways.
+    scores = np.array([random.sample(range(100), scores.shape[1]) for _ in scores], dtype=float)
+    qrels = {f"q{i}": {f"d{j}": int(g) for j, g in enumerate(row)} for i, row in enumerate(grades)}
+    run = {f"q{i}": {f"d{j}": s for j, s in enumerate(row)} for i, row in enumerate(scores)}
+    found = {
+        (value.query_id, value.measure): value.value
+        for value in ir_measures.iter_calc(list(SAME.values()), qrels, run)
+    }
+    ours = tf_ranking.per_query(relevant_ranks(scores, grades), tuple(SAME))
+    for name, measure in SAME.items():
+        for query, value in enumerate(ours[name]):
+            if not np.isnan(value):
+                assert value == pytest.approx(found[f"q{query}", measure], abs=1e-6), name
+
+
+@given(judged_scores())
+def test_mean_ndcg_is_the_mean_over_queries_with_a_relevant_title(case):
+    scores, grades = case
+    expected = [v for v in by_definition(scores, grades, "ndcg@3") if not np.isnan(v)]
+    mean = np.mean(expected) if expected else np.nan
+    assert mean_ndcg(scores, grades, 3) == pytest.approx(mean, nan_ok=True)
+
+
+def test_scores_that_are_nan_have_no_rank():
+    # Every comparison with NaN is false, so a diverged model would rank first everywhere.
+    with pytest.raises(ValueError, match="1 of 2 scores are NaN"):
+        mean_ndcg(np.array([[np.nan, 1.0]]), np.array([[1, 0]]), 10)
+
+
+def test_long_and_short_rankings_in_one_call_do_not_disturb_each_other():
+    random = np.random.default_rng(0)
+    count, depth = 40, 60_000  # several batches of the adapter, the last with long rankings
+    ranks = RelevantRanks(
+        queries=count,
+        query=np.repeat(np.arange(count), 3),
+        rank=np.concatenate(
+            [np.sort(random.choice(depth, 3, replace=False)) + 1 for _ in range(count)]
+        ),
+        grade=random.integers(1, 4, 3 * count).astype(float),
+    )
+    ranks.rank[:30] = np.arange(30) % 3 + 1
+    ours, theirs = metrics.per_query(ranks, NAMES), tf_ranking.per_query(ranks, NAMES)
+    for name in NAMES:
+        assert theirs[name] == pytest.approx(ours[name], abs=1e-6)
+
+
+@given(judged_scores(), st.integers(1, 16))
+def test_the_top_is_the_head_of_a_stable_sort(case, depth):
+    for row in case[0]:
+        whole = [j for j in np.argsort(-row, kind="stable") if not np.isneginf(row[j])]
+        assert list(top_columns(row, depth)) == whole[:depth]
+
+
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@0", "ndcg@x", "map@10", "err@10"])
+def test_unknown_metrics_are_named(name):
+    with pytest.raises(ValueError, match=f"metric '{name}'"):
+        parse_metric(name)

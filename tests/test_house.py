@@ -1,0 +1,156 @@
+"""The house itself: what is shipped, what an import costs, what an empty environment gets."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import dssm_tf
+
+TOP_LEVEL = [
+    "setup.py",
+    "README.md",
+    "dssm_tf",
+    "pipelines",
+    "serving",
+    "tests",
+    "configs",
+    "pyproject.toml",
+    "Makefile",
+    "constraints.txt",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "LICENSE",
+    "NOTICE",
+    ".ci/run",
+]
+NOT_SOURCE = shutil.ignore_patterns(
+    ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"
+)
+HEAVY = {"tensorflow", "keras", "apache_beam", "matplotlib", "tensorflow_ranking", "sklearn"}
+# What a Beam worker runs on a row, and the proof that it needs no model code to do so.
+WORKER_FUNCTIONS = """
+import sys
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.normalize import normalize
+assert normalize("  Ice   CREAM?  ") == "ice cream"
+assert letter_ngrams("cat") == ["#ca", "cat", "at#"]
+assert "tensorflow" not in sys.modules and "keras" not in sys.modules
+"""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs `command` and shows its output when it fails."""
+    done = subprocess.run(list(map(str, command)), cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+@pytest.fixture(scope="module")
+def distributions(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The wheel and the source distribution of a copy of the checkout, built without a network."""
+    folder = tmp_path_factory.mktemp("distributions")
+    source = shutil.copytree(checkout, folder / "source", ignore=NOT_SOURCE)
+    # The wheel is built from the source distribution: what that one lacks, the wheel lacks too.
+    run(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, source)
+    (wheel,) = folder.glob("*.whl")
+    (sdist,) = folder.glob("*.tar.gz")
+    return {"wheel": wheel, "sdist": sdist}
+
+
+def empty_environment(folder: Path) -> Path:
+    """Makes an environment with pip and nothing else; returns its bin folder."""
+    venv.create(folder, with_pip=True)
+    return folder / "bin"
+
+
+@pytest.mark.parametrize("path", TOP_LEVEL)
+def test_the_top_level_is_complete(checkout, path):
+    assert (checkout / path).exists()
+
+
+def test_the_licence_is_the_whole_apache_licence(checkout):
+    text = (checkout / "LICENSE").read_text("utf-8")
+    assert "Version 2.0, January 2004" in text
+    assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_shipped_data_carries_its_attribution(checkout):
+    attribution = (checkout / "dssm_tf/datasets/webquestions/ATTRIBUTION.md").read_text("utf-8")
+    assert "CC BY 4.0" in attribution
+    assert "Berant" in attribution
+    assert "Berant" in (checkout / "NOTICE").read_text("utf-8")
+
+
+def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
+    with zipfile.ZipFile(distributions["wheel"]) as wheel:
+        held = set(wheel.namelist())
+        metadata = next(name for name in held if name.endswith(".dist-info/METADATA"))
+        description = wheel.read(metadata).decode("utf-8")
+    expected = {"dssm_tf/datasets/webquestions/pairs.tsv"}
+    expected |= {"dssm_tf/datasets/webquestions/ATTRIBUTION.md"}
+    for package in ("dssm_tf", "pipelines", "serving"):
+        for pattern in ("*.py", "*.html"):
+            found = (checkout / package).rglob(pattern)
+            expected |= {path.relative_to(checkout).as_posix() for path in found}
+    served = (path for path in (checkout / "serving").rglob("tfserving/**/*") if path.is_file())
+    expected |= {path.relative_to(checkout).as_posix() for path in served}
+    configs = (checkout / "configs").rglob("*.yaml")
+    expected |= {"dssm_tf/" + path.relative_to(checkout).as_posix() for path in configs}
+    expected = {name for name in expected if "__pycache__" not in name}
+    assert expected <= held, sorted(expected - held)
+    assert not [name for name in held if name.startswith("tests/")]
+    assert f"\nVersion: {dssm_tf.__version__}\n" in description
+
+
+def test_an_environment_without_any_dependency_runs_the_worker_functions(tmp_path, distributions):
+    """Beam workers hash text before, and often without, TensorFlow."""
+    programs = empty_environment(tmp_path / "environment")
+    install = ["install", "--quiet", "--no-index", "--no-deps", distributions["wheel"]]
+    run(programs / "python", "-m", "pip", *install)
+    run(programs / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
+
+
+@pytest.mark.slow
+def test_a_source_distribution_installs_and_runs_in_an_empty_environment(
+    tmp_path, checkout, distributions
+):
+    programs = empty_environment(tmp_path / "environment")
+    install = ["install", "--quiet", "-c", checkout / "constraints.txt", distributions["sdist"]]
+    run(programs / "python", "-m", "pip", *install)
+    assert "usage: dssm" in run(programs / "dssm", "--help", cwd=tmp_path).stdout
+    run(programs / "python", "-c", WORKER_FUNCTIONS, cwd=tmp_path)
+    assert (
+        "--input"
+        in run(programs / "python", "-m", "pipelines.preprocess", "--help", cwd=tmp_path).stdout
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import dssm_tf",
+        "import sys; sys.argv = ['dssm', '--help']; from dssm_tf.cli import main; main()",
+    ],
+    ids=["import dssm_tf", "dssm --help"],
+)
+def test_starting_is_silent_and_cheap(checkout, tmp_path, code):
+    """No TensorFlow and less than 1.5 CPU seconds; wall time would measure the neighbours."""
+    report = tmp_path / "report.json"
+    at_exit = (
+        "import atexit, json, pathlib, sys, time\n"
+        f"atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(json.dumps("
+        "[time.process_time(), sorted(sys.modules)])))\n"
+    )
+    done = run(sys.executable, "-c", at_exit + code, cwd=checkout)
+    seconds, modules = json.loads(report.read_text("utf-8"))
+    assert done.stderr == ""
+    assert not HEAVY & set(modules)
+    assert seconds < 1.5

@@ -25,6 +25,7 @@ class TowerConfig(Section):
     """What every tower takes."""
 
     dropout: Share = 0.0
+    ngram_dropout: Share = 0.0
     initializer: str = "glorot_uniform"
 
 
@@ -73,6 +74,7 @@ class TrainingConfig(Section):
     batch_size: Positive = 256
     patience: Positive = 5
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
+    averaging: Share = 0.0
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
     shuffle_buffer: Positive = 200_000
@@ -110,6 +112,32 @@ class Config(Section):
         """The configuration as YAML, every value spelled out."""
         text: str = yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
         return text
+
+
+def config_directories() -> tuple[Path, ...]:
+    """Where shipped configurations lie: in an installation, and in a checkout."""
+    package = Path(__file__).parent
+    return package / "configs", package.parent / "configs"
+
+
+def find_config(name: str) -> Path:
+    """The file of a configuration: a path, or the name of a shipped one, such as `lstm`.
+
+    Raises:
+        UserError: there is none; the shipped names are listed.
+    """
+    if Path(name).exists():
+        return Path(name)
+    shipped: dict[str, Path] = {}
+    for directory in config_directories():
+        for path in sorted(directory.glob("**/*.yaml")):
+            shipped.setdefault(str(path.relative_to(directory).with_suffix("")), path)
+    if name in shipped:
+        return shipped[name]
+    raise UserError(
+        f"{name} is neither a file nor a configuration that comes with the package; those are "
+        f"{', '.join(shipped) or 'none'}."
+    )
 
 
 def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:

@@ -63,7 +63,7 @@ class TrainingProgress(keras.callbacks.Callback):
             parts.append(f"NDCG@1/3/10 {values}")
         parts.append(f"{monotonic() - self._started:.1f} s")
         mark = " [green]best[/green]" if logs.get("best") else ""
-        self._console.print(" · ".join(parts) + mark, highlight=False)
+        self._console.print(" · ".join(parts) + mark, highlight=False, soft_wrap=True)
 
     def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
         """Leaves the terminal as it was."""

@@ -7,7 +7,8 @@ import os
 import platform
 import shutil
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -152,7 +153,7 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
             config.optimizer.learning_rate,
             steps["train"] * config.training.epochs,
             config.optimizer.clip_norm,
-            config.optimizer.options,
+            _averaging(config) | config.optimizer.options,
         )
         if isinstance(optimizer, ScheduledNesterov) and strategy.num_replicas_in_sync > 1:
             optimizer.replicas = strategy.num_replicas_in_sync
@@ -288,6 +289,12 @@ def _numbers(logs: dict[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in logs.items()}
 
 
+def _averaging(config: Config) -> dict[str, Any]:
+    """Options of the optimiser that keep moving averages of the weights."""
+    momentum = config.training.averaging
+    return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
+
+
 def _strategy(workers: Workers) -> tf.distribute.Strategy:
     if workers.count > 1:
         return tf.distribute.MultiWorkerMirroredStrategy()
@@ -416,18 +423,36 @@ class _Keeper(keras.callbacks.Callback):
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Measures, keeps, saves."""
         logs = logs if logs is not None else {}
-        if self._task is not None:
-            logs.update(self._task.ndcg(cosines(self._encode, self._task)))
-        self._history.append({name: float(value) for name, value in logs.items()})
-        if self._is_best():
-            self._best_epoch = len(self._history)
-            self._best = [np.array(weight) for weight in self.model.weights]
+        with self._averages():
+            self._measure(logs)
         logs["best"] = float(self._best_epoch == len(self._history))
         if self._chief:
             progress = {"history": self._history, "best_epoch": self._best_epoch}
             self._checkpoint.save(self.model, self._best, progress)
         if self.finished:
             self.model.stop_training = True
+
+    def _measure(self, logs: dict[str, Any]) -> None:
+        if self._task is not None:
+            logs.update(self._task.ndcg(cosines(self._encode, self._task)))
+        self._history.append({name: float(value) for name, value in logs.items()})
+        if self._is_best():
+            self._best_epoch = len(self._history)
+            self._best = [np.array(weight) for weight in self.model.weights]
+
+    @contextmanager
+    def _averages(self) -> Iterator[None]:
+        """Puts the moving averages in the weights' place for a while, where there are any."""
+        if not self.model.optimizer.use_ema:
+            yield
+            return
+        averages = self.model.optimizer._model_variables_moving_average
+        trained = [np.array(weight) for weight in self.model.trainable_variables]
+        for weight, average in zip(self.model.trainable_variables, averages, strict=True):
+            weight.assign(average)
+        yield
+        for weight, value in zip(self.model.trainable_variables, trained, strict=True):
+            weight.assign(value)
 
     def _is_best(self) -> bool:
         if not self._best_epoch:

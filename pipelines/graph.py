@@ -34,7 +34,7 @@ class Manifest:
         counts: by name.
         ngrams: the vocabulary, most frequent first.
         titles: paths of title tables, each most clicked first.
-        shards: [split, shard, path].
+        shards: [place in `shard_places`, path].
         rejects: [piece, path].
         samples: of training records: query, clicks and titles.
         covered_words: [distinct words, those of which every trigram is known], validation part.
@@ -43,7 +43,7 @@ class Manifest:
     counts: dict[str, int]
     ngrams: list[str]
     titles: list[str]
-    shards: list[tuple[str, int, str]]
+    shards: list[tuple[int, str]]
     rejects: list[tuple[int, str]]
     samples: list[dict[str, Any]] = field(default_factory=list)
     covered_words: tuple[int, int] = (0, 0)
@@ -144,7 +144,7 @@ def _write_manifest(
     counts: dict[str, int],
     ngrams: dict[str, int],
     titles: Iterable[tuple[str, str]],
-    shards: Iterable[tuple[tuple[str, int], str]],
+    shards: Iterable[tuple[int, str]],
     rejects: Iterable[tuple[int, str]],
     seen: Iterable[bytes],
 ) -> None:
@@ -160,7 +160,7 @@ def _write_manifest(
         counts=dict(sorted(counts.items())),
         ngrams=list(t.make_vocabulary(ngrams, options).ngrams),
         titles=sorted(path for _, path in titles),
-        shards=sorted((split, shard, path) for (split, shard), path in shards),
+        shards=sorted(shards),
         rejects=sorted(rejects),
         samples=[
             {"query": query, "clicks": clicks, "titles": [list(title) for title in titles]}

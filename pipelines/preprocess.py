@@ -30,6 +30,7 @@ from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
 from pipelines.progress import Progress, ProgressDisplay, quiet_console
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_files, plan
+from pipelines.transforms import shard_places
 from pipelines.writing import (
     Output,
     create,
@@ -151,9 +152,8 @@ def _run_pipeline(
 
 def _user_error(error: Exception) -> Exception:
     """The UserError that a worker raised, out of what Beam made of it."""
-    if isinstance(error, UserError):
-        return error
-    found = re.search(r"UserError: (.+?)(?: \[while running|\n|$)", str(error))
+    text = f"UserError: {error}" if isinstance(error, UserError) else str(error)
+    found = re.search(r"UserError: (.+?)(?: \[while running|\n|$)", text)
     return UserError(found.group(1)) if found else error
 
 
@@ -207,7 +207,9 @@ def _finish(
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
     shards = shard_counts(input_bytes, options)
-    for split, shard, part in manifest.shards:
+    places = shard_places(shards)
+    for place, part in manifest.shards:
+        split, shard = places[place]
         output.take(part, shard_name(split, shard, shards[split]))
     with (output.local / TITLES).open("wb") as file:
         file.write(b"title\tclicks\tqueries\n")

@@ -6,6 +6,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any, NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
@@ -186,14 +187,17 @@ def _match(pattern: str) -> list[FileMetadata]:
         if not any(_known(metadata.path) for metadata in found):
             inside = FileSystems.match([FileSystems.join(pattern, "*")])[0].metadata_list
             found = [metadata for metadata in inside if _known(metadata.path)] or found
-            hidden = (".", "_")
-            found = [one for one in found
-                     if not one.path.replace("\\", "/").rsplit("/", 1)[-1].startswith(hidden)]
     except (BeamIOError, ValueError) as error:
         raise UserError(f"--input {pattern} cannot be listed: {error}.") from error
+    # As in a shell, a glob passes over hidden files; Beam's own does not.
+    found = [one for one in found if one.path == pattern or not _hidden(one.path)]
     if not found:
         raise UserError(f"--input {pattern} matches no file.")
     return found
+
+
+def _hidden(path: str) -> bool:
+    return path.replace("\\", "/").rsplit("/", 1)[-1].startswith((".", "_"))
 
 
 def _known(path: str) -> bool:
@@ -215,10 +219,15 @@ def _no_rows(patterns: Sequence[str]) -> list[FileMetadata]:
     raise UserError(f"--input {' '.join(patterns)} holds no rows; is it the right log?")
 
 
-def _open(path: str, gzipped: bool) -> IO[bytes]:
-    # Beam's own decompression passes over a truncated file in silence; gzip does not.
-    raw = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    return gzip.GzipFile(fileobj=raw) if gzipped else raw
+@contextmanager
+def _open(path: str, gzipped: bool) -> Iterator[IO[bytes]]:
+    with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
+        if gzipped:
+            # Beam's own decompression passes over a truncated file in silence; this does not.
+            with gzip.GzipFile(fileobj=raw) as file:
+                yield file
+        else:
+            yield raw
 
 
 def _header(path: str, kind: str, gzipped: bool) -> tuple[str, ...]:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 from apache_beam import pvalue
 from apache_beam.metrics import Metrics
+from apache_beam.typehints import with_output_types
 from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.click_log import Reject
@@ -43,6 +44,9 @@ NAMESPACE = "preprocess"
 COUNTS, REJECTS, SESSIONS, TITLES, NGRAMS, POOL, FILES, SEEN = (
     "counts", "rejects", "sessions", "titles", "ngrams", "pool", "files", "seen",
 )
+Block = tuple[int, bytes]
+"""A bucket's, piece's or shard's number, and some of what belongs to it, packed."""
+Counts = dict[str, int]
 MAX_PAIRS_HELD = 200_000
 MAX_REJECTS_HELD = 10_000
 
@@ -100,6 +104,7 @@ class ReadClicks(beam.PTransform):
         )
 
 
+@with_output_types(Block, sessions=Block, rejects=Block, counts=Counts)
 class _ReadPiece(beam.DoFn):
     def __init__(
         self, options: PreprocessOptions, block_list: BlockList, buckets: int, progress: Progress
@@ -175,6 +180,7 @@ class CleanSessions(beam.PTransform):
         )
 
 
+@with_output_types(Block, counts=Counts)
 class _CleanSessionBucket(beam.DoFn):
     def __init__(self, options: PreprocessOptions, block_list: BlockList, buckets: int) -> None:
         self._limits = options.max_queries_per_session, options.max_clicks_per_session
@@ -227,6 +233,7 @@ class AggregateClicks(beam.PTransform):
         )
 
 
+@with_output_types(Block, titles=Block, ngrams=Counts, counts=Counts)
 class _AggregateBucket(beam.DoFn):
     def __init__(self, options: PreprocessOptions, buckets: int) -> None:
         self._options = options
@@ -271,6 +278,7 @@ class SumTitles(beam.PTransform):
         )
 
 
+@with_output_types(Block, pool=bytes, files=tuple[str, str], counts=Counts)
 class _SumTitleBucket(beam.DoFn):
     def __init__(self, options: PreprocessOptions, directory: str) -> None:
         self._options = options
@@ -343,12 +351,17 @@ class SmallestRanks(beam.CombineFn):
         return pack(accumulator)
 
 
+def shard_places(shards: Mapping[str, int]) -> list[tuple[str, int]]:
+    """Every (split, shard), in order: its place is the key that records are grouped by."""
+    return [(split, shard) for split, number in shards.items() for shard in range(number)]
+
+
 class DrawNegatives(beam.PTransform):
     """Makes a record of each pair: its negatives, the counts of its titles, its place.
 
     Input:  a dictionary of PCollections: `queries` and `titles`, the main outputs of
             AggregateClicks and SumTitles.
-    Output: PCollection[((split, shard), block of PairRecord)].
+    Output: PCollection[(place in `shard_places`, block of PairRecord)].
     """
 
     def __init__(self, options: PreprocessOptions, shards: dict[str, int], pool: Any) -> None:
@@ -365,10 +378,12 @@ class DrawNegatives(beam.PTransform):
         )
 
 
+@with_output_types(Block)
 class _DrawNegativesInBucket(beam.DoFn):
     def __init__(self, options: PreprocessOptions, shards: dict[str, int]) -> None:
         self._options = options
-        self._shards = shards
+        places = shard_places(shards)
+        self._shards = {split: (places.index((split, 0)), shards[split]) for split in shards}
         self._shared = Shared()  # one pool a process, not one a bundle
 
     def process(
@@ -385,11 +400,12 @@ class _DrawNegativesInBucket(beam.DoFn):
         titles: dict[str, TitleRow] = {}
         for block in unpack_all(element[1]["titles"]):
             titles.update(block)
-        shares: dict[tuple[str, int], list[PairRecord]] = {}
+        shares: dict[int, list[PairRecord]] = {}
         for queries in unpack_all(element[1]["queries"]):
             for query, clicks in queries.items():
                 for record in query_records(query, clicks, titles, pool, options):
-                    place = clicks.split, record[0] % self._shards[clicks.split]
+                    first, number = self._shards[clicks.split]
+                    place = first + record[0] % number
                     shares.setdefault(place, []).append(record)
         for place, share in shares.items():
             yield place, pack(share)
@@ -398,8 +414,8 @@ class _DrawNegativesInBucket(beam.DoFn):
 class WriteShards(beam.PTransform):
     """Hashes records to letter trigrams, shuffles them by key and writes gzip TFRecords.
 
-    Input:  PCollection[((split, shard), block of PairRecord)].
-    Output: files ((split, shard), path); counts dict[str, int]; seen, for the report: block of
+    Input:  PCollection[(place in `shard_places`, block of PairRecord)].
+    Output: files (place, path); counts dict[str, int]; seen, for the report: block of
             (samples, Coverage), one a shard.
     """
 
@@ -414,14 +430,10 @@ class WriteShards(beam.PTransform):
 
     def expand(self, pcoll: Any) -> Any:
         """Writes every shard, empty ones too."""
-        places = [
-            ((split, shard), pack([]))
-            for split, shards in self._shards.items()
-            for shard in range(shards)
-        ]
-        empty = pcoll.pipeline | "Every shard" >> beam.Create(places)
+        empty = [(place, pack([])) for place in range(len(shard_places(self._shards)))]
+        every = pcoll.pipeline | "Every shard" >> beam.Create(empty)
         return (
-            (pcoll, empty)
+            (pcoll, every)
             | "Records and shards" >> beam.Flatten()
             | "Group shards" >> beam.GroupByKey()
             | "Write shards" >> beam.ParDo(
@@ -430,6 +442,7 @@ class WriteShards(beam.PTransform):
         )
 
 
+@with_output_types(tuple[int, str], seen=bytes, counts=Counts)
 class _WriteShard(beam.DoFn):
     def __init__(
         self, options: PreprocessOptions, shards: dict[str, int], directory: str,
@@ -442,9 +455,10 @@ class _WriteShard(beam.DoFn):
         self._shared = Shared()
 
     def process(
-        self, element: tuple[tuple[str, int], Iterable[bytes]], ngrams: dict[str, int]
+        self, element: tuple[int, Iterable[bytes]], ngrams: dict[str, int]
     ) -> Iterator[Any]:
-        (split, shard), blocks = element
+        place, blocks = element
+        split, _ = shard_places(self._shards)[place]
         encoder = self._shared.acquire(
             lambda: RecordEncoder(make_vocabulary(ngrams, self._options))
         )
@@ -452,7 +466,7 @@ class _WriteShard(beam.DoFn):
             split, [record for block in unpack_all(blocks) for record in block], encoder,
             self._directory, self._progress,
         )
-        yield (split, shard), written.path
+        yield place, written.path
         yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
         yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _FILE = "bm25.json"
+
+# The library logs every index it builds, whatever the level of the root logger.
+logging.getLogger("bm25s").setLevel(logging.WARNING)
 
 
 class BM25(Baseline):

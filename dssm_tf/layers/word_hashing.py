@@ -19,6 +19,8 @@ class WordHashing(keras.layers.Layer):
         vocabulary_size: number of trigram ids, padding (id 0) not counted.
         units: columns of the matrix.
         initializer: of the matrix, `(vocabulary_size + 1, units)`; row 0 is never used.
+        dropout: share of the trigrams of the batch's distinct words dropped in training, the
+            others scaled up: words as a typing error or a rare inflection would leave them.
 
     Call arguments:
         word_ngrams: int `(distinct_words, max_ngrams_per_word)`, 0 = padding.
@@ -31,7 +33,7 @@ class WordHashing(keras.layers.Layer):
     Reference: Palangi et al. 2016, eq. 1 and fig. 1; Shen et al. 2014, sec. 3.2.
     """
 
-    def __init__(self, vocabulary_size, units, initializer="glorot_uniform", **kwargs):
+    def __init__(self, vocabulary_size, units, initializer="glorot_uniform", dropout=0.0, **kwargs):
         super().__init__(**kwargs)
         if vocabulary_size < 1 or units < 1:
             raise ValueError(
@@ -41,6 +43,7 @@ class WordHashing(keras.layers.Layer):
         self.vocabulary_size = vocabulary_size
         self.units = units
         self.initializer = keras.initializers.get(initializer)
+        self.drop = keras.layers.Dropout(dropout, name="drop", dtype=self.dtype_policy)
 
     def build(self, *_):
         """Makes the matrix; its shape does not depend on the input."""
@@ -51,9 +54,10 @@ class WordHashing(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, word_ngrams, tokens=None):
+    def call(self, word_ngrams, tokens=None, training=False):
         """Sums the matrix rows of each word's trigrams, then gathers the words of each text."""
         present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
+        present = self.drop(present, training=training)
         rows = ops.take(ops.convert_to_tensor(self.kernel), word_ngrams, axis=0)
         words = ops.sum(rows * ops.expand_dims(present, -1), axis=1)
         # Word 0 has no trigrams, so padding tokens gather zeros.
@@ -65,4 +69,5 @@ class WordHashing(keras.layers.Layer):
             "vocabulary_size": self.vocabulary_size,
             "units": self.units,
             "initializer": keras.initializers.serialize(self.initializer),
+            "dropout": self.drop.rate,
         }

@@ -19,17 +19,17 @@ class DSSM(Tower):
         vocabulary_size: number of trigram ids, padding not counted.
         widths: units of each tanh layer; the last is the semantic vector's length. S14 has
             300-300-128, P16 288-96.
-        dropout: share of the hashed words' entries dropped in training.
+        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
 
     Reference: Huang et al. 2013; Shen et al. 2014, sec. 2.3 and 5.2; Palangi et al. 2016,
     table IV.
     """
 
-    def __init__(self, vocabulary_size, widths=(300, 300, 128), dropout=0.0, **kwargs):
+    def __init__(self, vocabulary_size, widths=(300, 300, 128), **kwargs):
         widths = tuple(widths)
         if not widths or min(widths) < 1:
             raise ValueError(f"DSSM received widths={widths}; expected one or more, each >= 1.")
-        super().__init__(vocabulary_size, widths[0], dropout=dropout, **kwargs)
+        super().__init__(vocabulary_size, widths[0], **kwargs)
         self.widths = widths
         self.semantic = [
             keras.layers.Dense(units, activation="tanh", name=f"semantic_{i}",

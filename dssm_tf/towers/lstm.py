@@ -18,7 +18,7 @@ class LSTMRNN(Tower):
         peepholes: whether the gates see the cell state.
         forget_gate: whether the forget gate is learned, else 1.
         forget_bias: initial bias of the forget gate.
-        dropout: share of the hashed words' entries dropped in training.
+        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
 
     Reference: Palangi et al. 2016, eq. 2 and fig. 2; Palangi et al. 2014, eq. 1-6.
     """
@@ -30,12 +30,11 @@ class LSTMRNN(Tower):
         peepholes=True,
         forget_gate=True,
         forget_bias=1.0,
-        dropout=0.0,
         **kwargs,
     ):
         if cells < 1:
             raise ValueError(f"LSTMRNN received cells={cells}; expected at least 1.")
-        super().__init__(vocabulary_size, 4 * cells, dropout=dropout, **kwargs)
+        super().__init__(vocabulary_size, 4 * cells, **kwargs)
         self.cells = cells
         self.cell_options = {
             "peepholes": peepholes,

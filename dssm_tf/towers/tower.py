@@ -19,6 +19,7 @@ class Tower(keras.layers.Layer):
         hashed_units: columns of the first matrix.
         initializer: of the first matrix.
         dropout: share of the hashed words' entries dropped in training.
+        ngram_dropout: share of the words' trigrams dropped in training.
 
     Call arguments:
         texts: dict with `word_ngrams` int `(distinct_words, max_ngrams_per_word)` and `tokens`
@@ -29,15 +30,26 @@ class Tower(keras.layers.Layer):
     """
 
     def __init__(
-        self, vocabulary_size, hashed_units, initializer="glorot_uniform", dropout=0.0, **kwargs
+        self,
+        vocabulary_size,
+        hashed_units,
+        initializer="glorot_uniform",
+        dropout=0.0,
+        ngram_dropout=0.0,
+        **kwargs,
     ):
         super().__init__(**kwargs)
-        if not 0 <= dropout < 1:
-            raise ValueError(f"A tower received dropout={dropout}; expected 0 <= dropout < 1.")
+        for name, share in (("dropout", dropout), ("ngram_dropout", ngram_dropout)):
+            if not 0 <= share < 1:
+                raise ValueError(f"A tower received {name}={share}; expected 0 <= {name} < 1.")
         self.vocabulary_size = vocabulary_size
-        self.dropout = dropout
         self.hashing = WordHashing(
-            vocabulary_size, hashed_units, initializer, name="hashing", dtype=self.dtype_policy
+            vocabulary_size,
+            hashed_units,
+            initializer,
+            ngram_dropout,
+            name="hashing",
+            dtype=self.dtype_policy,
         )
         self.drop = keras.layers.Dropout(dropout, name="drop", dtype=self.dtype_policy)
 
@@ -49,7 +61,7 @@ class Tower(keras.layers.Layer):
     def call(self, texts, training=False):
         """Hashes, encodes, and zeroes the vectors of empty texts."""
         present = ops.not_equal(texts["tokens"], 0)
-        words = self.hashing(texts["word_ngrams"])
+        words = self.hashing(texts["word_ngrams"], training=training)
         words = self.drop(words, training=training)
         vectors = self.encode(ops.take(words, texts["tokens"], axis=0), present)
         return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
@@ -72,5 +84,7 @@ class Tower(keras.layers.Layer):
         """Constructor arguments, for `keras.saving`."""
         return super().get_config() | {
             "vocabulary_size": self.vocabulary_size,
-            "dropout": self.dropout,
+            "initializer": keras.initializers.serialize(self.hashing.initializer),
+            "dropout": self.drop.rate,
+            "ngram_dropout": self.hashing.drop.rate,
         }

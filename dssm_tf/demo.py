@@ -1,0 +1,169 @@
+"""`dssm demo`: bundled click log to served ranker, start to finish, on real questions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+from time import monotonic
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+
+from dssm_tf.baselines import BASELINES
+from dssm_tf.config import find_config, load_config
+from dssm_tf.data.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
+from dssm_tf.demo_page import demo_page
+from dssm_tf.errors import UserError
+from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.evaluation import Evaluation
+from dssm_tf.export import export
+from dssm_tf.files import atomic_write
+from dssm_tf.ranker import Ranker
+from dssm_tf.semantic_ranker import SemanticRanker
+from dssm_tf.training import Result, train
+
+MODELS = ("dssm", "lstm")
+# Questions are asked in the words of the titles, so one tower for both sides learns from both.
+OVERRIDES = ("shared_towers=true",)
+LIVE_QUERIES = (
+    "who plays the voice of homer simpson",
+    "where is the grand canion",
+    "what money do they use in thailand",
+)
+_MARK = ".dssm-demo"
+
+
+def demo(out: Path | str, console: Console | None = None) -> None:
+    """Runs every step and writes `metrics.json`, `report.html` and `export/` into `out`.
+
+    Args:
+        out: directory to write; that of an earlier demo is replaced.
+        console: where to print.
+
+    Raises:
+        UserError: `out` holds something else.
+    """
+    console = console or Console()
+    started = monotonic()
+    out = _start(Path(out))
+
+    _step(console, 1, "click log", "WebQuestions (Berant et al. 2013, CC BY 4.0)")
+    judgments, corpus = _write_data(out / "data")
+    console.print(
+        f"{out / 'data'}: clicks.tsv, judgments.tsv ({len(judgments):,} judged), "
+        f"corpus.tsv ({len(corpus):,} titles)",
+        highlight=False,
+    )
+
+    _step(console, 2, "preprocess", "Beam: clean, split, trigram-hash, sample negatives")
+    _preprocess(out)
+
+    runs: dict[str, Result] = {}
+    for name in MODELS:
+        _step(console, 3, f"train {name}", f"configs/{name}.yaml, {', '.join(OVERRIDES)}")
+        config = load_config(find_config(name), OVERRIDES)
+        runs[name] = train(config, out / "preprocessed", out / "runs" / name)
+
+    _step(console, 4, "evaluate", "each test question ranks every title")
+    rankers = {name: SemanticRanker.load(out / "runs" / name) for name in MODELS}
+    bm25 = BASELINES["bm25"]().fit([], [title.title for title in corpus])
+    systems: dict[str, Ranker] = {"bm25": bm25, **rankers}
+    evaluation = evaluate(systems, judgments, corpus, console=console)
+    evaluation.write(out / "evaluation")
+    shutil.copyfile(out / "evaluation" / "metrics.json", out / "metrics.json")
+    evaluation.print_table(console)
+
+    _step(console, 5, "export", "SavedModels that take raw strings")
+    exported = {}
+    for name in MODELS:
+        exported[name] = export(out / "runs" / name, out / "export", name)
+        console.print(f"{exported[name]}: verified against the trained model", highlight=False)
+
+    _step(console, 6, "ask", "the exported lstm, loaded as a server would")
+    answers = _ask(exported["lstm"], [title.title for title in corpus])
+    for query, found in answers.items():
+        shown = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
+        console.print(f"  {query}?  [bold]{shown}[/bold]", highlight=False)
+
+    seconds = monotonic() - started
+    with atomic_write(out / "report.html") as file:
+        file.write(demo_page(evaluation, runs, answers, seconds))
+    _finish(console, out, evaluation, seconds)
+
+
+def _start(out: Path) -> Path:
+    if out.exists() and any(out.iterdir()) and not (out / _MARK).exists():
+        raise UserError(f"{out} holds something that is not a demo; choose another --out.")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    (out / _MARK).touch()
+    return out
+
+
+def _step(console: Console, number: int, name: str, what: str) -> None:
+    console.print(f"\n[bold]{number}. {name}[/bold]  [dim]{what}[/dim]", highlight=False)
+
+
+def _write_data(directory: Path) -> tuple[list[Judgment], list[CorpusTitle]]:
+    """The log (all splits but the test), and the test as judgments of the whole corpus."""
+    table = files("dssm_tf.datasets") / "webquestions" / "pairs.tsv"
+    rows = [line.split("\t") for line in table.read_text("utf-8").splitlines()[1:]]
+    titles = dict.fromkeys(title for _, _, _, title in rows)
+    corpus = [CorpusTitle(f"wq{i:05d}", title) for i, title in enumerate(titles, 1)]
+    ids = {one.title: one.doc_id for one in corpus}
+    with atomic_write(directory / "clicks.tsv") as file:
+        file.write("query\ttitle\n")
+        file.writelines(f"{q}\t{t}\n" for _, split, q, t in rows if split != "test")
+    judged = {
+        (query_id, title): Judgment(query_id, query, ids[title], title, 1.0)
+        for query_id, split, query, title in rows
+        if split == "test"
+    }
+    judgments = list(judged.values())
+    write_judgments(directory / "judgments.tsv", judgments)
+    write_corpus(directory / "corpus.tsv", corpus)
+    return judgments, corpus
+
+
+def _preprocess(out: Path) -> None:
+    from pipelines.preprocess import run
+
+    status = run(["--input", str(out / "data" / "clicks.tsv"), "--output",
+                  str(out / "preprocessed")])
+    if status:
+        raise UserError("preprocess failed; its message is above.")
+
+
+def _ask(model: Path, titles: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
+    """Answers of a SavedModel: the best titles of each live query."""
+    score = tf.saved_model.load(str(model)).signatures["score"]
+    answers = {}
+    for query in LIVE_QUERIES:
+        scores = score(queries=tf.constant([query]), titles=tf.constant(list(titles)))
+        values = scores["scores"].numpy()
+        best = np.argsort(-values, kind="stable")[:5]
+        answers[query] = [(titles[i], float(values[i])) for i in best]
+    return answers
+
+
+def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float) -> None:
+    metrics = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
+    best = max(metrics, key=lambda name: metrics[name]["ndcg@10"])
+    console.print(
+        f"\n[bold green]Done[/bold green] in {seconds:.0f} s. Best by NDCG@10: {best} "
+        f"({metrics[best]['ndcg@10']:.3f}; bm25 {metrics['bm25']['ndcg@10']:.3f}).",
+        highlight=False,
+    )
+    for line in (
+        f"  look   {out / 'report.html'}",
+        f"  search dssm search --model {out / 'runs/lstm'} --corpus {out / 'data/corpus.tsv'}",
+        f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
+        f"--model_base_path={(out / 'export/lstm').resolve()}",
+        "  yours  python -m pipelines.preprocess --input YOUR_CLICKS.tsv --output DATA",
+        "         dssm train --config lstm --data DATA --out RUN",
+    ):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)

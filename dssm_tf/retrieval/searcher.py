@@ -1,0 +1,212 @@
+"""One query, three rankings: by words, by meaning, and both fused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.data.judgments import CorpusTitle
+from dssm_tf.errors import UserError
+from dssm_tf.evaluation.ranking import top_columns
+from dssm_tf.retrieval.fusion import linear_fusion, reciprocal_rank_fusion
+from dssm_tf.retrieval.index import ExactIndex, FaissIndex, VectorIndex
+from dssm_tf.retrieval.texts import readable
+from dssm_tf.retrieval.vectors import check_made_by, read_vectors
+
+if TYPE_CHECKING:
+    from dssm_tf.semantic_ranker import SemanticRanker
+
+IndexName = Literal["exact", "faiss", "hnsw"]
+FusionName = Literal["rrf", "linear"]
+SYSTEMS = ("bm25", "semantic", "hybrid")
+
+_CHUNK = 1 << 14  # titles encoded between two reports
+_SAMPLE = 16  # titles encoded to check a file of vectors
+
+Rows = NDArray[np.int64]
+
+
+class Hit(NamedTuple):
+    """A title that was found."""
+
+    doc_id: str
+    title: str
+    score: float
+
+
+class Found(NamedTuple):
+    """What one system found.
+
+    Args:
+        hits: best first, equal scores in the order of the corpus.
+        milliseconds: how long it took; of `hybrid`, all three steps.
+        note: why there are no hits, or empty.
+    """
+
+    hits: list[Hit]
+    milliseconds: float
+    note: str = ""
+
+
+class Searcher:
+    """Searches a corpus by BM25, by semantic vectors and by both.
+
+    The semantic score is the cosine plus the weighted log-prior of the title.
+    The hybrid ranking fuses the best `depth` titles of both: `rrf` by their
+    ranks, `linear` by their scores, min-max scaled over the titles that either
+    found and weighted equally.
+
+    Args:
+        ranker: a trained model.
+        corpus: titles to search; equal titles tie.
+        vectors: an `.npy` file of the corpus' title vectors, made by `dssm embed`; the titles are
+            encoded when None.
+        index: `exact`, `faiss` (exact too) or `hnsw` (faiss, approximate).
+        fusion: `rrf` or `linear`.
+        depth: titles of each system that are fused.
+        report: called with what is being done and its share so far, from 0 to 1.
+
+    Raises:
+        UserError: the corpus holds no word, `vectors` does not belong to it or to the model, or
+            faiss is not installed.
+    """
+
+    def __init__(
+        self,
+        ranker: SemanticRanker,
+        corpus: Sequence[CorpusTitle],
+        vectors: Path | str | None = None,
+        *,
+        index: IndexName = "exact",
+        fusion: FusionName = "rrf",
+        depth: int = 100,
+        report: Callable[[str, float], None] = lambda step, share: None,
+    ) -> None:
+        from dssm_tf.baselines import BASELINES
+
+        if fusion not in ("rrf", "linear"):
+            raise UserError(f"--fusion {fusion!r}: expected rrf or linear.")
+        if index not in ("exact", "faiss", "hnsw"):
+            raise UserError(f"--index {index!r}: expected exact, faiss or hnsw.")
+        self.ranker = ranker
+        self.corpus = corpus
+        self.fusion = fusion
+        self.depth = depth
+        self._titles = tuple(entry.title for entry in corpus)
+        report("counting words", 0.0)
+        self._bm25 = BASELINES["bm25"]().fit([], dict.fromkeys(self._titles))
+        self.vectors = self._read(Path(vectors)) if vectors else self._encode(report)
+        self._bias = ranker.prior_weight * ranker.prior(self._titles)
+        report("indexing", 1.0)
+        self.index: VectorIndex = (
+            ExactIndex(self.vectors, self._bias)
+            if index == "exact"
+            else FaissIndex(self.vectors, self._bias, "flat" if index == "faiss" else "hnsw")
+        )
+        # The first call compiles; no query should pay for it.
+        ranker.encode_queries([self._titles[0]])
+
+    def search(self, query: str, k: int = 10) -> dict[str, Found]:
+        """Finds the best `k` titles by each of `SYSTEMS`.
+
+        A query without a word finds nothing. One whose words no title holds has
+        no BM25 hits, and one of whose letter trigrams the model knows none has
+        no semantic hits; the hybrid ranking is then the other one.
+        """
+        query = readable(query)
+        vocabulary = self.ranker.vocabulary
+        asked = vocabulary.words(query)
+        if not asked:
+            return dict.fromkeys(SYSTEMS, Found([], 0.0, "the query holds no word"))
+        depth = max(k, self.depth)
+
+        started = perf_counter()
+        scores = self._bm25.score(query, self._titles)
+        held = np.flatnonzero(scores > 0)
+        by_words: Rows = held[top_columns(scores[held], depth)]
+        words_done = perf_counter()
+
+        known = any(vocabulary.ngram_ids(word) for word in asked)
+        cosines, by_meaning = np.zeros(0, np.float32), np.zeros(0, np.int64)
+        vector = self.ranker.encode_queries([query])
+        if known:
+            found = self.index.search(vector, depth)
+            cosines, by_meaning = found[0][0], found[1][0]
+            cosines, by_meaning = cosines[by_meaning >= 0], by_meaning[by_meaning >= 0]
+        meaning_done = perf_counter()
+
+        fused, sums = self._fuse(query, vector[0], scores, by_words, by_meaning)
+        ended = perf_counter()
+
+        unheard = "no title holds one of the query's words"
+        unknown = "the model knows none of the query's letter trigrams"
+        return {
+            "bm25": Found(
+                self._hits(by_words[:k], scores[by_words[:k]]),
+                1000 * (words_done - started),
+                "" if len(by_words) else unheard,
+            ),
+            "semantic": Found(
+                self._hits(by_meaning[:k], cosines[:k]),
+                1000 * (meaning_done - words_done),
+                "" if len(by_meaning) else unknown,
+            ),
+            "hybrid": Found(
+                self._hits(fused[:k], sums[:k]),
+                1000 * (ended - started),
+                "" if len(fused) else "neither found a title",
+            ),
+        }
+
+    def _fuse(
+        self,
+        query: str,
+        vector: NDArray[np.float32],
+        scores: NDArray[np.floating],
+        by_words: Rows,
+        by_meaning: Rows,
+    ) -> tuple[Rows, NDArray[np.float64]]:
+        if self.fusion == "rrf" or not (len(by_words) and len(by_meaning)):
+            pairs = reciprocal_rank_fusion([by_words.tolist(), by_meaning.tolist()])
+            return (
+                np.array([row for row, _ in pairs], np.int64),
+                np.array([score for _, score in pairs]),
+            )
+        pool = np.union1d(by_words, by_meaning)
+        semantic = self.vectors[pool] @ vector + self._bias[pool]
+        fused = linear_fusion([scores[pool], semantic])
+        order = np.argsort(-fused, kind="stable")
+        return pool[order], fused[order]
+
+    def _hits(self, rows: Rows, scores: NDArray[np.floating]) -> list[Hit]:
+        return [
+            Hit(self.corpus[row].doc_id, self.corpus[row].title, float(score))
+            for row, score in zip(rows, scores, strict=True)
+        ]
+
+    def _encode(self, report: Callable[[str, float], None]) -> NDArray[np.float32]:
+        """The vectors of the corpus; equal titles share one, so they tie."""
+        distinct = list(dict.fromkeys(self._titles))
+        parts = []
+        for start in range(0, len(distinct), _CHUNK):
+            report("encoding titles", start / len(distinct))
+            parts.append(self.ranker.encode_titles(distinct[start : start + _CHUNK]))
+        vectors = np.concatenate(parts)
+        if len(distinct) == len(self._titles):
+            return vectors
+        place = {title: row for row, title in enumerate(distinct)}
+        return vectors[[place[title] for title in self._titles]]
+
+    def _read(self, path: Path) -> NDArray[np.float32]:
+        dimension = self.ranker.encode_queries([]).shape[1]
+        doc_ids = [entry.doc_id for entry in self.corpus]
+        vectors = read_vectors(path, len(self.corpus), dimension, doc_ids)
+        sample = np.unique(np.linspace(0, len(vectors) - 1, _SAMPLE).astype(np.int64))
+        fresh = self.ranker.encode_titles([self._titles[row] for row in sample])
+        check_made_by(path, vectors, sample, fresh)
+        return vectors

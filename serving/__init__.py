@@ -1,0 +1,1 @@
+"""Asking a served ranker: clients for TensorFlow Serving, and the configuration it runs with."""

@@ -1,0 +1,255 @@
+"""A tiny click log as the directory preprocess writes, made without Beam, and read by hand."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import struct
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+from dssm_tf.data.example_proto import Example
+from dssm_tf.data.schema import TITLES, VOCABULARY, ClickExample, FeatureSpec, Title, text_id
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.normalize import normalize, words
+from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+
+COLORS = ("red", "green", "blue", "black", "white")
+ANIMALS = ("fox", "owl", "bear", "horse", "whale", "tiger")
+ALPHA = 0.75
+
+
+class Click(NamedTuple):
+    """A (query, title) pair of a log and how often it was clicked."""
+
+    query: str
+    title: str
+    clicks: int = 1
+
+
+@dataclass(frozen=True)
+class Data:
+    """A written directory and what is in it."""
+
+    path: Path
+    vocabulary: Vocabulary
+    spec: FeatureSpec
+    examples: dict[str, list[ClickExample]]
+
+    @property
+    def titles(self) -> list[str]:
+        return (self.path / TITLES).read_text("utf-8").split("\n")[1:-1]
+
+
+def click_log(pairs: int = 48, seed: int = 0) -> list[Click]:
+    """Queries such as `fox red 3` that name the animal and colour of the title they click.
+
+    30 titles of one to four words; some queries click two titles, some pairs many times.
+    """
+    random = Random(seed)
+    titles = [
+        " ".join(["the"] * (i % 2) + [color, animal] + ["story"] * (i % 3 == 0))
+        for i, (color, animal) in enumerate((c, a) for c in COLORS for a in ANIMALS)
+    ]
+    found: dict[tuple[str, str], Click] = {}
+    number = 0
+    while len(found) < pairs:
+        # Low numbers are drawn more often: a few titles are popular.
+        title = titles[int(len(titles) * random.random() ** 2)]
+        color, animal = [word for word in words(title) if word not in ("the", "story")]
+        query = random.choice([f"{animal} {color} {number}", f"{color} {animal}s", animal])
+        number += 1
+        found.setdefault((query, title), Click(query, title, random.choice([1, 1, 2, 3, 9])))
+    return list(found.values())
+
+
+def write_data(
+    directory: Path,
+    log: Sequence[Click],
+    *,
+    validation: Collection[str] | float = 0.2,
+    negatives: int = 4,
+    shards: int = 2,
+    seed: int = 0,
+    limits: TextLimits | None = None,
+) -> Data:
+    """Writes what preprocess writes for a log.
+
+    Args:
+        directory: made.
+        log: distinct pairs.
+        validation: queries of the validation part, or the share of them.
+        negatives: recorded a pair; fewer where no more titles are left.
+        shards: files a split.
+        seed: of the negatives and of the share.
+        limits: of the vocabulary.
+    """
+    random = Random(seed)
+    queries = list(dict.fromkeys(click.query for click in log))
+    if isinstance(validation, float):
+        validation = set(random.sample(queries, int(validation * len(queries))))
+    training = [click for click in log if click.query not in validation]
+    clicks: Counter[str] = Counter()
+    pairs: Counter[str] = Counter()
+    for click in training:
+        clicks[click.title] += click.clicks
+        pairs[click.title] += 1
+    titles = sorted(dict.fromkeys(click.title for click in log), key=lambda t: (-clicks[t], t))
+    clicked = defaultdict(set)
+    for click in log:
+        clicked[normalize(click.query)].add(text_id(click.title))
+
+    def example(click: Click) -> ClickExample:
+        seen = clicked[normalize(click.query)]
+        others = [title for title in titles if text_id(title) not in seen]
+        drawn = random.sample(others, min(negatives, len(others)))
+        texts = [Title(t, clicks[t], pairs[t]) for t in (click.title, *drawn)]
+        return ClickExample(click.query, texts, float(click.clicks), sorted(seen))
+
+    counts: Counter[str] = Counter()
+    for click in training:
+        for word in words(f"{click.query} {click.title}"):
+            counts.update(letter_ngrams(word))
+    vocabulary = Vocabulary.from_counts(counts, 10_000, limits=limits)
+    examples = {
+        "train": [example(click) for click in training],
+        "validation": [example(click) for click in log if click.query in validation],
+    }
+    spec = FeatureSpec(
+        negatives=negatives,
+        negative_alpha=ALPHA,
+        vocabulary_size=vocabulary.size,
+        vocabulary_fingerprint=vocabulary.fingerprint,
+        records={split: len(records) for split, records in examples.items()},
+        clicks=sum(clicks.values()),
+        pairs=len(training),
+        limits=vocabulary.limits,
+    )
+    directory.mkdir(parents=True)
+    vocabulary.save(directory / VOCABULARY)
+    spec.save(directory)
+    rows = [f"{title}\t{clicks[title]}\t{pairs[title]}\n" for title in titles]
+    (directory / TITLES).write_text("title\tclicks\tqueries\n" + "".join(rows), "utf-8")
+    for split, records in examples.items():
+        size = -(-len(records) // shards)
+        for shard in range(shards if records else 0):
+            part = records[shard * size : (shard + 1) * size]
+            path = directory / f"{split}-{shard:05d}-of-{shards:05d}.tfrecord.gz"
+            write_records(path, [record.serialize(vocabulary) for record in part])
+    return Data(directory, vocabulary, spec, examples)
+
+
+def write_records(path: Path, records: Iterable[bytes]) -> None:
+    """A gzip TFRecord file: length, its checksum, bytes, their checksum."""
+    framed = b"".join(
+        length + _masked(length) + record + _masked(record)
+        for record in records
+        for length in [struct.pack("<Q", len(record))]
+    )
+    path.write_bytes(gzip.compress(framed, mtime=0))
+
+
+def read_examples(path: Path) -> list[dict[str, list]]:
+    """The records of a gzip TFRecord file as plain lists, without TensorFlow."""
+    data = gzip.decompress(path.read_bytes())
+    found, at = [], 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        feature = Example.FromString(data[at + 12 : at + 12 + length]).features.feature
+        found.append(
+            {
+                name: list(getattr(value, value.WhichOneof("kind")).value)
+                for name, value in feature.items()
+            }
+        )
+        at += length + 16
+    return found
+
+
+def frames(data: bytes) -> list[tuple[int, int]]:
+    """Where each record's bytes start and end in decompressed TFRecord data."""
+    found, at = [], 0
+    while at < len(data):
+        (length,) = struct.unpack_from("<Q", data, at)
+        found.append((at + 12, at + 12 + length))
+        at += length + 16
+    return found
+
+
+def _masked(data: bytes) -> bytes:
+    """TFRecord's masked CRC-32C."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = _CRC[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def _crc_table() -> list[int]:
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_CRC = _crc_table()
+
+
+# What a row of a batch means, whatever the layout of the tensors: the trigrams of its query and
+# of its clicked title, and how heavily each title counts as a candidate beside it.
+
+Text = tuple[tuple[int, ...], ...]  # trigram ids, word after word
+
+
+class Row(NamedTuple):
+    """One query of a batch."""
+
+    query: Text
+    clicked: Text
+    positive: float
+    """exp(offset) of the clicked title in column 0."""
+    rivals: dict[Text, float]
+    """Sum of exp(offset) of each other candidate that is not masked."""
+    weight: float
+
+
+def rows_of(inputs, offsets, weights) -> list[Row]:
+    """The rows of a batch's tensors."""
+
+    def texts(batch) -> list[Text]:
+        table = [tuple(int(i) for i in row if i) for row in batch["word_ngrams"].numpy()]
+        return [tuple(table[t] for t in row if t) for row in batch["tokens"].numpy()]
+
+    queries, titles = texts(inputs["query"]), texts(inputs["titles"])
+    found = []
+    for i, (columns, values) in enumerate(
+        zip(inputs["candidates"].numpy(), offsets.numpy(), strict=True)
+    ):
+        rivals: dict[Text, float] = defaultdict(float)
+        for column, offset in zip(columns[1:], values[1:], strict=True):
+            if (heaviness := math.exp(offset)) > 0:
+                rivals[titles[column]] += heaviness
+        positive = math.exp(values[0])
+        weight = float(weights[i])
+        found.append(Row(queries[i], titles[columns[0]], positive, dict(rivals), weight))
+    return found
+
+
+def text_of(record: dict[str, list], side: str, position: int = 0) -> Text:
+    """The words of a record's query, or of one of its titles, as trigram ids."""
+    counts, ids = record[f"{side}_word_ngrams"], record[f"{side}_ngrams"]
+    words_, at = [], 0
+    for count in counts:
+        words_.append(tuple(ids[at : at + count]))
+        at += count
+    if side == "query":
+        return tuple(words_)
+    lengths = record["title_lengths"]
+    start = sum(lengths[:position])
+    return tuple(words_[start : start + lengths[position]])

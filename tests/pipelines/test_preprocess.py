@@ -1,0 +1,310 @@
+"""The whole pipeline on small logs: what comes out, and what happens to bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import subprocess
+from collections import Counter
+
+import pytest
+
+from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary, text_id
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.normalize import normalize, words
+from pipelines import preprocess
+
+SPLIT_HALF = ("--validation_fraction", "0.5")
+
+
+def report(data):
+    return json.loads((data.path / "report.json").read_text("utf-8"))
+
+
+def test_clicks_are_summed_over_rows_that_no_model_can_tell_apart(run):
+    log = (
+        "query\ttitle\tclicks\n"
+        "Ice Cream\tThe Best\t2\nice cream!\tthe best\t3\nICE-cream\tThe Best\t2\nother\tthing\t1\n"
+    )
+    data = run(log, "--validation_fraction", "0")
+    by_pair = {record.pair: record for record in data.records()}
+    record = by_pair["ice cream", "the best"]
+    assert record.clicks == 7
+    # The texts with most clicks: 3 of 7 for the query, 4 of 7 for the title.
+    assert record.query == "ice cream!"
+    assert record.titles[0] == "The Best"
+    assert data.rows("titles.tsv") == [["The Best", "7", "1"], ["thing", "1", "1"]]
+
+
+def test_of_equally_clicked_texts_the_smallest_stands_for_all(run):
+    log = "query\ttitle\nb b\tx\nB b\tx\nc\ty\n"
+    records = run(log, "--validation_fraction", "0").records()
+    assert {record.query for record in records} == {"B b", "c"}
+
+
+def test_no_query_is_in_two_parts_and_the_parts_have_their_shares(run):
+    log = "query\ttitle\n" + "".join(f"query {n}\ttitle {n % 50}\n" for n in range(2000))
+    data = run(log, "--validation_fraction", "0.2", "--test_fraction", "0.1")
+    parts = {
+        split: {normalize(record.query) for record in data.records(split)}
+        for split in ("train", "validation", "test")
+    }
+    assert len(set().union(*parts.values())) == 2000 == sum(map(len, parts.values()))
+    # Standard deviation of a share: sqrt(.2 * .8 / 2000) = 0.009.
+    assert abs(len(parts["validation"]) / 2000 - 0.2) < 0.04
+    assert abs(len(parts["test"]) / 2000 - 0.1) < 0.03
+    spec = FeatureSpec.load(data.path)
+    assert spec.records == {split: len(part) for split, part in parts.items()}
+
+
+def test_a_negative_was_never_clicked_for_the_query_in_any_row(run, topics):
+    data = run(topics, "--negatives", "6", *SPLIT_HALF)
+    clicked: dict[str, set[str]] = {}
+    for line in topics.splitlines()[1:]:
+        query, title, _ = line.split("\t")
+        clicked.setdefault(normalize(query), set()).add(normalize(title))
+    for split in ("train", "validation"):
+        records = data.records(split)
+        assert records
+        for record in records:
+            query, title = record.pair
+            negatives = [normalize(one) for one in record.titles[1:]]
+            assert title in clicked[query]
+            assert not clicked[query] & set(negatives)
+            assert len(negatives) == len(set(negatives)) == 6
+            assert sorted(record.clicked_ids) == sorted(map(text_id, clicked[query]))
+
+
+def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
+    log = "query\ttitle\tclicks\n" + "".join(f"q\tt{n}\t{n}\n" for n in range(1, 6)) + "r\ts\t9\n"
+    data = run(log, "--min_clicks", "3", "--negatives", "9", "--validation_fraction", "0")
+    records = {record.pair: record for record in data.records()}
+    assert set(records) == {("q", "t3"), ("q", "t4"), ("q", "t5"), ("r", "s")}
+    assert set(records["q", "t3"].titles[1:]) == {"s"}
+    assert set(records["r", "s"].titles[1:]) == {"t3", "t4", "t5"}
+    assert len(records["q", "t3"].clicked_ids) == 5
+    assert report(data)["rows"]["dropped"] == {"few clicks": 2}
+
+
+def test_counts_of_titles_are_those_of_the_training_part(run, topics):
+    data = run(topics, *SPLIT_HALF)
+    clicks: Counter[str] = Counter()
+    queries: Counter[str] = Counter()
+    for record in data.records("train"):
+        clicks[record.titles[0]] += int(record.clicks)
+        queries[record.titles[0]] += 1
+    for split in ("train", "validation"):
+        for record in data.records(split):
+            assert record.title_clicks == tuple(clicks[title] for title in record.titles)
+            assert record.title_queries == tuple(queries[title] for title in record.titles)
+    titles = load_titles(data.path)
+    assert titles == sorted(titles, key=lambda one: (-one.clicks, one.text))
+    assert Counter({one.text: one.clicks for one in titles}) == clicks
+    spec = FeatureSpec.load(data.path)
+    assert spec.clicks == clicks.total()
+    assert spec.pairs == queries.total() == len(data.records("train"))
+
+
+def test_a_title_of_the_validation_part_alone_is_listed_and_no_training_negative(run):
+    log = "query\ttitle\n" + "".join(f"query {n}\tonly {n}\n" for n in range(40))
+    data = run(log, "--negatives", "30", *SPLIT_HALF)
+    unseen = {one.titles[0] for one in data.records("validation")}
+    assert {one.text for one in load_titles(data.path) if one == Title(one.text, 0, 0)} == unseen
+    assert not any(set(record.titles) & unseen for record in data.records("train"))
+    assert any(set(record.titles[1:]) & unseen for record in data.records("validation"))
+
+
+def test_the_vocabulary_is_the_most_frequent_trigrams_of_the_training_part(run, topics):
+    data = run(topics, *SPLIT_HALF, "--vocabulary_size", "20", "--min_ngram_count", "2")
+    counts: Counter[str] = Counter()
+    for record in data.records("train"):
+        for word in words(record.query) + words(record.titles[0]):
+            counts.update(letter_ngrams(word))
+    expected = sorted(
+        (one for one in counts if counts[one] >= 2), key=lambda one: (-counts[one], one)
+    )
+    spec = FeatureSpec.load(data.path)
+    assert load_vocabulary(data.path, spec).ngrams == tuple(expected[:20])
+
+
+def test_records_are_shuffled_and_shards_are_of_like_size(run):
+    log = "query\ttitle\n" + "".join(f"query {n:04d}\ttitle {n % 50}\n" for n in range(1200))
+    data = run(log, "--shards", "3", "--validation_fraction", "0")
+    names = sorted(file.name for file in data.path.glob("train-*"))
+    assert names == [f"train-{n:05d}-of-00003.tfrecord.gz" for n in range(3)]
+    assert not list(data.path.glob("validation-*"))
+    queries = [record.query for record in data.records()]
+    assert len(queries) == 1200
+    steps = sum(a < b for a, b in zip(queries, queries[1:], strict=False))
+    assert 500 < steps < 700  # as many up as down
+
+
+def test_titles_shown_and_not_clicked_are_negatives_on_request(run):
+    log = (
+        "query\ttitle\tclicks\timpressions\n"
+        "q\tclicked\t2\t9\nq\tshown\t0\t4\nq\tunseen\t0\t0\nq\tClicked!\t0\t3\nr\tpopular\t50\t60\n"
+    )
+    flags = ("--validation_fraction", "0", "--negatives", "3")
+    shown = run(log, *flags, "--negatives_from", "impressions").records()
+    assert [r.titles for r in shown if r.query == "q"] == [("clicked", "shown")]
+    both = run(log, *flags, "--negatives_from", "both")
+    assert [r.titles for r in both.records() if r.query == "q"] == [
+        ("clicked", "shown", "popular")
+    ]
+    assert ["shown", "0", "0"] in both.rows("titles.tsv")
+    plain = run(log, *flags)
+    assert [r.titles for r in plain.records() if r.query == "q"] == [("clicked", "popular")]
+    assert report(plain)["rows"]["dropped"] == {"no click": 3}
+
+
+def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
+    (tmp_path / "blocked.txt").write_text("bad\n", "utf-8")
+    rows = ["query\ttitle\tclicks\tsession_id"]
+    rows += [f"bot {n}\tspam\t1\tbot" for n in range(12)]
+    rows += ["halo\tReach\t1\tclicker"] * 30
+    rows += ["halo\tReach\t1\ta", "Halo\tReach\t1\ta", "halo\tWars\t1\tb", "halo\tReach\t1\t"]
+    rows += ["!!\tReach\t1\ta", "bad halo\tReach\t1\ta", "halo\tReach\tmany\ta"]
+    data = run(
+        "\n".join(rows) + "\n", "--max_queries_per_session", "10", "--max_clicks_per_session",
+        "20", "--validation_fraction", "0", "--max_reject_fraction", "0.5", "--block_list",
+        str(tmp_path / "blocked.txt"),
+    )  # fmt: skip
+    found = report(data)
+    assert found["rows"] == {
+        "in": 49,
+        "rejected": {"clicks is not a number": 1},
+        "dropped": {
+            "blocked": 1, "no words": 1, "repeated in session": 1, "session with many clicks": 30,
+            "session with many queries": 12,
+        },
+        "used": 3,
+    }  # fmt: skip
+    assert found["sessions"] == 4
+    clicks = {record.pair: record.clicks for record in data.records()}
+    assert clicks == {("halo", "reach"): 2, ("halo", "wars"): 1}
+
+
+
+
+def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path):
+    good = "".join(f"q{n}\tt{n}\t1\n" for n in range(40))
+    data = run("query\ttitle\tclicks\n" + good + "a\tb\nc\td\t-1\n", "--validation_fraction", "0")
+    path = str(tmp_path / "log.tsv")
+    assert data.rows("rejects.tsv") == [
+        [path, "42", "wrong column count", "a b"],
+        [path, "43", "clicks is negative", "c d -1"],
+    ]
+    assert report(data)["rows"]["rejected"] == {"clicks is negative": 1, "wrong column count": 1}
+
+
+def test_line_numbers_are_those_of_the_file_when_it_is_read_in_pieces(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.sources.MIN_PIECE_BYTES", 50)
+    monkeypatch.setattr("pipelines.sources.PIECES", 1000)
+    lines = ["query\ttitle"] + ["bad" if n % 20 == 7 else f"q{n}\tt{n}" for n in range(100)]
+    data = run("\n".join(lines) + "\n", "--validation_fraction", "0")
+    assert [int(row[1]) for row in data.rows("rejects.tsv")] == [9, 29, 49, 69, 89]
+
+
+def test_too_many_malformed_rows_fail_the_job_and_are_kept_beside_it(run, tmp_path, capsys):
+    data = run("query\ttitle\na\tb\nc\nd\n", code=1)
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "2 of 3 rows are malformed (66.7%; allowed are 10.0%): 2 wrong column count" in message
+    kept = tmp_path / (data.path.name + ".rejects.tsv")
+    assert str(kept) in message
+    assert len(kept.read_text("utf-8").splitlines()) == 3
+    assert not data.path.exists()
+    run("query\ttitle\na\tb\nc\nd\n", "--max_reject_fraction", "0.7", "--validation_fraction", "0")
+
+
+@pytest.mark.parametrize(
+    ("log", "message"),
+    [
+        ("query\ttitle\n", "holds no rows below the header"),
+        ("query\ttitle\n!!\t??\n", "None of the 1 rows"),
+        ("search\tpage\na\tb\n", "has the columns 'search', 'page'"),
+        ("", "holds no rows"),
+    ],
+)
+def test_a_log_with_nothing_to_learn_from_fails_in_one_line(run, capsys, log, message):
+    data = run(log, code=1)
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.startswith("preprocess: ")
+    assert error.count("\n") == 1
+    assert not data.path.exists()
+
+
+def test_a_log_of_one_title_makes_records_without_negatives(run):
+    data = run("query\ttitle\na\tb\nc\tb\n", "--validation_fraction", "0")
+    assert sorted(record.titles for record in data.records()) == [("b",), ("b",)]
+
+
+def test_an_existing_output_is_kept_unless_overwriting_is_asked_for(run, tmp_path, capsys):
+    log = tmp_path / "log.tsv"
+    log.write_text("query\ttitle\na\tb\n", "utf-8")
+    output = tmp_path / "data"
+    flags = ["--input", str(log), "--output", str(output), "--validation_fraction", "0"]
+    assert preprocess.run(flags) == 0
+    before = (output / "report.json").read_bytes()
+    capsys.readouterr()
+    assert preprocess.run([*flags, "--seed", "1"]) == 1
+    assert "--overwrite" in capsys.readouterr().err
+    assert (output / "report.json").read_bytes() == before
+    assert preprocess.run([*flags, "--seed", "1", "--overwrite"]) == 0
+    assert (output / "report.json").read_bytes() != before
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [["--negatives", "-1"], ["--validation_fraction", "1"], ["--no_such_flag=1"],
+     ["--direct_running_mode=sideways"], ["--negative_alpha", "nan"]],
+)  # fmt: skip
+def test_wrong_usage_exits_with_two(tmp_path, flags, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        preprocess.run(["--input", "x.tsv", "--output", str(tmp_path / "data"), *flags])
+    assert exit_.value.code == 2
+    assert "error:" in capsys.readouterr().err
+
+
+def test_all_formats_of_the_same_log_give_the_same_records(run, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    rows = [(f"query, {n}", f'The "title" {n % 7}', 1 + n % 3) for n in range(30)]
+    tsv = "query\ttitle\tclicks\n" + "".join("\t".join(map(str, row)) + "\n" for row in rows)
+    quoted = "".join(
+        ",".join('"' + str(one).replace('"', '""') + '"' for one in row) + "\r\n" for row in rows
+    )
+    jsonl = "".join(
+        json.dumps(dict(zip(("query", "title", "clicks"), row, strict=True))) + "\n"
+        for row in rows
+    )
+    table = dict(zip(("query", "title", "clicks"), map(list, zip(*rows, strict=True)), strict=True))
+    parquet.write_table(pyarrow.table(table), tmp_path / "log.parquet")
+    (tmp_path / "log.tsv.gz").write_bytes(gzip.compress(tsv.encode()))
+    expected = run(tsv).records()
+    assert len(expected) > 20
+    assert run("query,title,clicks\r\n" + quoted, name="log.csv").records() == expected
+    assert run(jsonl, name="log.jsonl").records() == expected
+    assert run(None, "--input", str(tmp_path / "log.parquet")).records() == expected
+    assert run(None, "--input", str(tmp_path / "log.tsv.gz")).records() == expected
+
+
+def test_workers_load_neither_tensorflow_nor_keras():
+    code = (
+        "import sys, pipelines.preprocess;"
+        "print([name for name in ('tensorflow', 'keras', 'matplotlib') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert (found.stdout.strip(), found.stderr) == ("[]", "")
+
+
+def test_the_report_page_loads_nothing_and_escapes_what_the_log_says(run):
+    log = "query\ttitle\n" + "".join(f"q{n}\t<script>alert({n})</script>\n" for n in range(20))
+    page = (run(log).path / "report.html").read_text("utf-8")
+    assert "<script" not in page
+    assert "&lt;script&gt;" in page
+    for outside in ("http://", "https://", "src=", "url("):
+        assert outside not in page

@@ -1,0 +1,193 @@
+"""Runs: the same output by any number of workers, nothing half-written, quiet, on any runner."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import apache_beam as beam
+import pytest
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+from dssm_tf.errors import UserError
+from pipelines import graph, preprocess, sources
+from pipelines.cleaning import BlockList
+from pipelines.options import PreprocessOptions
+from pipelines.progress import Progress
+from pipelines.runners import BadFlag, choose_runner
+from pipelines.sources import find_files, plan
+
+
+@pytest.fixture
+def mixed(topics):
+    """The log of topics with sessions, malformed rows, and titles shown but not clicked."""
+    lines = topics.splitlines()
+    rows = [lines[0] + "\tsession_id\timpressions"]
+    for n, line in enumerate(lines[1:]):
+        rows.append(f"{line}\t{'' if n % 3 else f's{n % 8}'}\t{n % 5}")
+        rows.append(f"{line.rsplit(chr(9), 1)[0]}\t0\t\t3" if n % 4 else "too few")
+    return "\n".join(rows * 2) + "\n"
+
+
+FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5", "--test_fraction", "0.2")
+
+
+def test_a_second_run_writes_the_same_bytes_and_another_seed_does_not(run, mixed):
+    first, second = run(mixed, *FLAGS).bytes(), run(mixed, *FLAGS).bytes()
+    assert first == second
+    assert run(mixed, *FLAGS, "--seed", "7").bytes()["titles.tsv"] != first["titles.tsv"]
+
+
+def test_the_bytes_do_not_depend_on_workers_or_buckets(run, mixed, monkeypatch):
+    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
+    monkeypatch.setattr(sources, "PIECES", 40)
+    one = run(mixed, *FLAGS)
+    workers = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
+    assert run(mixed, *FLAGS, *workers).bytes() == one.bytes()
+    assert run(mixed, *FLAGS, "--buckets", "3").bytes() == one.bytes()
+    threads = ("--direct_num_workers=2", "--direct_running_mode=multi_threading")
+    assert run(mixed, *FLAGS, *threads).bytes() == one.bytes()
+    assert len(one.records()) > 40
+
+
+def test_the_records_do_not_depend_on_how_the_log_is_cut_or_ordered(run, mixed, monkeypatch):
+    whole = run(mixed, *FLAGS)
+    header, *rows = mixed.splitlines()
+    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 200)
+    monkeypatch.setattr(sources, "PIECES", 100)
+    turned = run("\n".join([header, *reversed(rows)]) + "\n", *FLAGS)
+    for name, data in whole.bytes().items():
+        if name not in ("rejects.tsv", "report.json", "report.html"):
+            assert turned.bytes()[name] == data, name
+
+
+def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypatch):
+    whole = run(mixed, *FLAGS)
+    monkeypatch.setattr("pipelines.transforms.MAX_PAIRS_HELD", 7)
+    monkeypatch.setattr("pipelines.transforms.MAX_REJECTS_HELD", 3)
+    assert run(mixed, *FLAGS).bytes() == whole.bytes()
+
+
+def test_a_killed_run_leaves_no_output_and_the_next_run_succeeds(tmp_path, topics):
+    log, output = tmp_path / "log.tsv", tmp_path / "data"
+    rows = topics.splitlines()
+    log.write_text("\n".join([rows[0], *rows[1:] * 3000]) + "\n", "utf-8")
+    arguments = ["--input", str(log), "--output", str(output)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pipelines.preprocess", *arguments],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        # Killed while it writes: its own directory beside the output exists already.
+        while not list(tmp_path.glob(".data.*")) and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert process.poll() is None
+    finally:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+    assert not output.exists()
+    assert preprocess.run(arguments) == 0
+    assert (output / "feature_spec.json").exists()
+
+
+def test_a_failing_worker_leaves_no_output_and_its_reason_is_one_line(run, capsys, monkeypatch):
+    def fail(*_):
+        raise UserError("disk on fire")
+
+    monkeypatch.setattr("pipelines.transforms.sum_titles", fail)
+    data = run("query\ttitle\na\tb\nc\td\n", code=1)
+    assert capsys.readouterr().err == "preprocess: disk on fire\n"
+    assert list(data.path.parent.iterdir()) == [data.path.parent / "log.tsv"]
+
+
+def test_a_quiet_run_says_what_it_did_and_nothing_else(tmp_path, topics):
+    log = tmp_path / "log.tsv"
+    log.write_text(topics, "utf-8")
+    output = tmp_path / "data"
+    found = subprocess.run(
+        [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output",
+         str(output), "--direct_num_workers=2", "--direct_running_mode=multi_processing"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    lines = [line for line in found.stderr.splitlines() if not line.startswith("preprocess: ")]
+    assert found.stdout == ""
+    assert lines[0].startswith("120 rows in ")
+    assert lines[-1].endswith(f"read {output}/report.html")
+    assert not [line for line in lines if "WARN" in line or "INFO" in line]
+
+
+def test_a_local_run_never_asks_for_the_downloaded_prism_runner():
+    runner, options = choose_runner("DirectRunner", ["--direct_num_workers=2"])
+    assert isinstance(runner, FnApiRunner)
+    assert options.get_all_options()["direct_num_workers"] == 2
+
+
+def test_other_runners_and_their_flags_are_passed_through():
+    runner, options = choose_runner("FlinkRunner", ["--flink_master=host:1", "--their_own=2"])
+    assert runner == "FlinkRunner"
+    assert options.get_all_options()["runner"] == "FlinkRunner"
+    assert options.get_all_options()["flink_master"] == "host:1"
+
+
+def test_a_mistyped_flag_of_a_local_run_is_not_dropped_in_silence():
+    with pytest.raises(BadFlag, match="--negative=4"):
+        choose_runner("DirectRunner", ["--negative=4"])
+
+
+@pytest.fixture
+def job_graph(tmp_path, topics):
+    """The pipeline's portable form as Dataflow would get it."""
+    log = tmp_path / "log.tsv"
+    log.write_text(topics, "utf-8")
+    files = find_files([str(log)])
+    flags = [
+        "--runner=DataflowRunner", "--project=p", "--region=europe-west1",
+        "--temp_location=gs://bucket/tmp", "--setup_file=./setup.py",
+    ]  # fmt: skip
+    # Building needs no cloud; the extra apache-beam[gcp] is needed to submit.
+    pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
+    options = PreprocessOptions((str(log),), "gs://bucket/data")
+    graph.build(
+        pipeline, plan(files), 10**12, options, BlockList(), "gs://bucket/data.incomplete",
+        Progress(),
+    )  # fmt: skip
+    return pipeline
+
+
+def test_the_job_graph_translates_for_dataflow(job_graph):
+    assert DataflowRunner  # importable, so that --runner=DataflowRunner resolves
+    proto, _ = job_graph.to_runner_api(return_context=True)
+    names = {one.unique_name for one in proto.components.transforms.values()}
+    for step in ("Read clicks", "Clean by session", "Aggregate clicks", "Sum by title",
+                 "Count trigrams", "Fill pool", "Make records", "Write records", "Keep rejects",
+                 "Write manifest"):  # fmt: skip
+        assert step in names
+    # A round trip, as the service makes it.
+    again = beam.Pipeline.from_runner_api(proto, "DirectRunner", PipelineOptions())
+    assert len(again.to_runner_api().components.transforms) == len(proto.components.transforms)
+
+
+def test_every_grouping_has_a_key_that_any_runner_encodes_alike(job_graph):
+    proto = job_graph.to_runner_api()
+    coders = proto.components.coders
+    for transform in proto.components.transforms.values():
+        if transform.spec.urn == "beam:transform:group_by_key:v1":
+            (pcollection,) = transform.inputs.values()
+            coder = coders[proto.components.pcollections[pcollection].coder_id]
+            key = coders[coder.component_coder_ids[0]].spec.urn
+            assert key == "beam:coder:varint:v1", transform.unique_name
+
+
+def test_a_large_log_is_grouped_in_more_and_bounded_pieces():
+    options = PreprocessOptions(("x",), "y")
+    assert graph.bucket_count(1, options) == graph.MIN_BUCKETS
+    assert graph.bucket_count(10**9, options) == 10**9 // graph.BUCKET_BYTES
+    assert graph.bucket_count(10**14, options) == graph.MAX_BUCKETS
+    assert graph.shard_counts(10**9, options)["train"] == 10**9 // graph.SHARD_BYTES

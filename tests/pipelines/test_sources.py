@@ -1,0 +1,122 @@
+"""Every row of every file is read once, however files are compressed and cut."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dssm_tf.data.click_log import LogRow, Reject
+from dssm_tf.errors import UserError
+from pipelines import sources
+from pipelines.sources import PieceReader, find_files, plan
+
+
+def read(*patterns):
+    pieces = plan(find_files([str(pattern) for pattern in patterns]))
+    return pieces, [row for piece in pieces for row in PieceReader(piece)]
+
+
+def tsv(number, start=0):
+    rows = "".join(f"query {n}\tTitle {n}\n" for n in range(start, start + number))
+    return "query\ttitle\n" + rows
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=30), st.integers(1, 60), st.booleans())
+def test_rows_are_read_once_wherever_a_file_is_cut(tmp_path_factory, lengths, size, last_end):
+    lines = [f"{'q' * (1 + n)}{at}\tt{at}" for at, n in enumerate(lengths)]
+    path = tmp_path_factory.mktemp("cut") / "log.tsv"
+    path.write_text("query\ttitle\n" + "\n".join(lines) + ("\n" if last_end else ""), "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sources, "MIN_PIECE_BYTES", size)
+        patch.setattr(sources, "PIECES", 1000)
+        pieces, rows = read(path)
+    assert [f"{row.query}\t{row.title}" for row in rows] == lines
+    assert len(pieces) == -(-path.stat().st_size // size)
+
+
+def test_lines_of_the_pieces_add_up_to_the_lines_of_the_file(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 40)
+    monkeypatch.setattr(sources, "PIECES", 1000)
+    path = tmp_path / "log.tsv"
+    path.write_text(tsv(50), "utf-8")
+    readers = [PieceReader(piece) for piece in plan(find_files([str(path)]))]
+    for reader in readers:
+        list(reader)
+    assert sum(reader.lines for reader in readers) == 51
+
+
+def test_globs_directories_and_compressed_files_are_read(tmp_path):
+    (tmp_path / "a.tsv").write_text(tsv(3), "utf-8")
+    (tmp_path / "b.tsv.gz").write_bytes(gzip.compress(tsv(2, 10).encode()))
+    (tmp_path / "c.jsonl.gz").write_bytes(gzip.compress(b'{"query": "q", "title": "t"}\n'))
+    (tmp_path / "notes.txt").write_text("not a log", "utf-8")
+    (tmp_path / ".hidden.tsv").write_text("not a log", "utf-8")
+    assert len(read(tmp_path)[1]) == 6
+    assert len(read(tmp_path / "*.tsv*", tmp_path / "a.tsv")[1]) == 5
+
+
+def test_parquet_rows_are_read_by_row_group_with_their_numbers(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pyarrow.table(
+        {
+            "Title": pyarrow.array(["a", None, "c", "d", b"caf\xe9"], pyarrow.binary()).cast(
+                pyarrow.binary()
+            ),
+            "query": pyarrow.array(["qa", "qb", "qc", "qd", "qe"]).dictionary_encode(),
+            "clicks": pyarrow.array([1, 2, -3, None, 1]),
+            "other": pyarrow.array([1.0] * 5),
+        }
+    )
+    path = tmp_path / "log.parquet"
+    parquet.write_table(table, path, row_group_size=2)
+    pieces, rows = read(path)
+    assert len(pieces) == 3
+    assert [row for row in rows if isinstance(row, LogRow)] == [
+        LogRow("qa", "a", 1), LogRow("qd", "d", 1),
+    ]  # fmt: skip
+    assert [(row.line, row.reason) for row in rows if isinstance(row, Reject)] == [
+        (2, "empty title"), (3, "clicks is negative"), (5, "bad UTF-8"),
+    ]  # fmt: skip
+
+
+def test_an_input_that_matches_nothing_or_is_of_no_known_format_is_refused(tmp_path):
+    with pytest.raises(UserError, match="matches no file"):
+        find_files([str(tmp_path / "*.tsv")])
+    (tmp_path / "log.xlsx").write_text("x", "utf-8")
+    with pytest.raises(UserError, match=r"log.xlsx is of no known format; expected .*\.tsv"):
+        find_files([str(tmp_path / "log.xlsx")])
+
+
+def test_empty_files_are_passed_over_unless_all_are(tmp_path):
+    (tmp_path / "part-0.tsv").write_text("", "utf-8")
+    with pytest.raises(UserError, match="no rows"):
+        find_files([str(tmp_path)])
+    (tmp_path / "part-1.tsv").write_text(tsv(2), "utf-8")
+    assert len(read(tmp_path)[1]) == 2
+
+
+def test_a_header_that_is_not_a_click_logs_is_refused_before_anything_runs(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("term,doc\na,b\n", "utf-8")
+    with pytest.raises(UserError, match="has the columns 'term', 'doc'"):
+        plan(find_files([str(path)]))
+
+
+@pytest.mark.parametrize("keep", [200, 600])
+def test_a_truncated_gzip_file_is_an_error_that_names_it(tmp_path, keep):
+    path = tmp_path / "log.tsv.gz"
+    path.write_bytes(gzip.compress(tsv(2000).encode())[:keep])
+    with pytest.raises(UserError, match=r"log.tsv.gz cannot be read"):
+        read(path)
+
+
+def test_a_file_that_is_not_parquet_is_an_error_that_names_it(tmp_path):
+    (tmp_path / "log.parquet").write_text("nothing of the kind", "utf-8")
+    with pytest.raises(UserError, match="log.parquet cannot be read as Parquet"):
+        plan(find_files([str(tmp_path / "log.parquet")]))

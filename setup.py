@@ -18,7 +18,6 @@ EXTRAS = {
     "serving": [
         "grpcio",
         "protobuf",
-        "tensorflow-serving-api>=2.21,<2.22",
     ],
     "search": ["faiss-cpu>=1.8"],
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
@@ -93,6 +92,7 @@ setup(
         "tensorflow-datasets>=4.9.9",
         # tensorflow-ranking is used through one adapter and needs Keras 2's package beside Keras 3.
         "tensorflow-ranking==0.5.3",
+        "tensorflow-serving-api>=2.21,<2.22",  # messages of the warm-up requests
         "tf-keras>=2.21,<2.22",
         "typing-extensions",
     ],

@@ -27,9 +27,7 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
 
-    def save(
-        self, model: keras.Model, best: list[np.ndarray], progress: dict[str, Any]
-    ) -> None:
+    def save(self, model: keras.Model, best: list[np.ndarray], progress: dict[str, Any]) -> None:
         """Writes the state of a model and its training.
 
         Args:
@@ -41,7 +39,7 @@ class Checkpoint:
         arrays |= {f"best_{i}": value for i, value in enumerate(best)}
         arrays["progress"] = np.frombuffer(json.dumps(progress).encode(), np.uint8)
         with atomic_write(self.path, "wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, **arrays)  # type: ignore[arg-type]
 
     def restore(self, model: keras.Model) -> tuple[list[np.ndarray], dict[str, Any]] | None:
         """Puts a saved state back; None when there is none.

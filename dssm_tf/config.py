@@ -149,8 +149,9 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     try:
         raw = yaml.safe_load(Path(path).read_text("utf-8"))
     except FileNotFoundError:
-        raise UserError(f"{path} does not exist; give a configuration, e.g. configs/lstm.yaml.") \
-            from None
+        raise UserError(
+            f"{path} does not exist; give a configuration, e.g. configs/lstm.yaml."
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(raw, dict):

@@ -132,8 +132,9 @@ def _write_data(directory: Path) -> tuple[list[Judgment], list[CorpusTitle]]:
 def _preprocess(out: Path) -> None:
     from pipelines.preprocess import run
 
-    status = run(["--input", str(out / "data" / "clicks.tsv"), "--output",
-                  str(out / "preprocessed")])
+    status = run(
+        ["--input", str(out / "data" / "clicks.tsv"), "--output", str(out / "preprocessed")]
+    )
     if status:
         raise UserError("preprocess failed; its message is above.")
 

@@ -52,7 +52,9 @@ def demo_page(
         means_table(evaluation),
         f'<p class="soft">{escape(" ".join(evaluation.protocol()))}</p>',
         "<h2>Training</h2>",
-        '<div class="two">' + "".join(line_chart(t, lines) for t, lines in curves.items()) + "</div>",
+        '<div class="two">'
+        + "".join(line_chart(t, lines) for t, lines in curves.items())
+        + "</div>",
         table(["Model", "Epochs", "Time", "Weight of the log-prior"], training),
         "<h2>Where the models and BM25 part</h2>",
         '<p class="soft">Questions whose answer a semantic model ranks best and BM25 does not, '
@@ -60,8 +62,7 @@ def demo_page(
         *_examples(evaluation),
         "<h2>Asked of the exported SavedModel</h2>",
         *_answers(answers),
-        '<p class="soft">Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, '
-        "CC BY 4.0.</p>",
+        '<p class="soft">Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.</p>',
     ]
     return page("dssm-tf demo", "\n".join(parts))
 
@@ -96,10 +97,14 @@ def line_chart(title: str, lines: Mapping[str, Sequence[float]]) -> str:
         marks.append(
             f'<text x="{x(epoch):.1f}" y="{_HEIGHT - 16}" text-anchor="middle">{epoch + 1}</text>'
         )
-    marks.append(f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 2}" text-anchor="middle">epoch</text>')
+    marks.append(
+        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 2}" text-anchor="middle">epoch</text>'
+    )
     for color, line in zip(_COLORS, lines.values(), strict=False):
         points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(line))
-        marks.append(f'<polyline points="{points}" fill="none" style="stroke:{color}" stroke-width="2"/>')
+        marks.append(
+            f'<polyline points="{points}" fill="none" style="stroke:{color}" stroke-width="2"/>'
+        )
     legend = " ".join(
         f'<span style="color:{color}">&#9679;</span> {escape(name)}'
         for color, name in zip(_COLORS, lines, strict=False)
@@ -113,9 +118,7 @@ def line_chart(title: str, lines: Mapping[str, Sequence[float]]) -> str:
 def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:
     """Questions where the last system and the first differ most at rank 1, both ways."""
     first, last = evaluation.systems[0], evaluation.systems[-1]
-    gains = np.nan_to_num(
-        evaluation.values[last]["ndcg@10"] - evaluation.values[first]["ndcg@10"]
-    )
+    gains = np.nan_to_num(evaluation.values[last]["ndcg@10"] - evaluation.values[first]["ndcg@10"])
     order = np.argsort(-gains, kind="stable")
     chosen = [*order[:number], *order[::-1][: number // 2]]
     parts = []

@@ -120,7 +120,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
 
     Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d)`),
     `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
-    float32 `(n,)`), which is also `serving_default`.
+    float32 `(n,)`), which is also `serving_default`. A server that batches requests wants equal
+    lengths: repeat the query there.
 
     Args:
         run: what `dssm train` wrote.

@@ -57,6 +57,7 @@ class TextFeatures:
         self._ids = np.append(order + 1, 0).astype(np.int32)
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
+        """The text batch of string `(texts,)`."""
         letters, positions, word_of, word_text = self._split(texts)
         words = tf.shape(word_text)[0]
         word_lengths = tf.math.unsorted_segment_sum(tf.ones_like(letters), word_of, words)
@@ -156,7 +157,9 @@ def _codes(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
     page = tf.gather(tf.constant(blocks), flat // _PAGE)
     mapped = tf.gather(tf.constant(pages), page * _PAGE + flat % _PAGE)
     # A page holds the character where it becomes, as a shift, so that plain pages are shared.
-    codes = tf.where(mapped == _TO_SPACE, SPACE, tf.where(mapped == _TO_NOTHING, DELETE, flat + mapped))
+    codes = tf.where(
+        mapped == _TO_SPACE, SPACE, tf.where(mapped == _TO_NOTHING, DELETE, flat + mapped)
+    )
     kept = codes != DELETE
     return tf.boolean_mask(codes, kept), tf.boolean_mask(decoded.value_rowids(), kept)
 

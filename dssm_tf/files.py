@@ -19,7 +19,7 @@ def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ig
 
     Args:
         path: the file to write; its directory is made if missing.
-        mode: `"w"` for UTF-8 text with `\\n` line ends, `"wb"` for bytes.
+        mode: `"w"` for UTF-8 text with Unix line ends, `"wb"` for bytes.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)

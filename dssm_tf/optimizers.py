@@ -122,7 +122,7 @@ def clip_by_tower(gradients, variables, threshold):
     Returns:
         The gradients, in order.
     """
-    groups: dict[str, list[int]] = {}
+    groups = {}
     for position, variable in enumerate(variables):
         names = [part for part in variable.path.split("/") if part.endswith("_tower")]
         groups.setdefault(names[0] if names else "", []).append(position)
@@ -158,9 +158,7 @@ def make_optimizer(
     options = dict(options or {})
     try:
         if name == "nesterov":
-            return ScheduledNesterov(
-                learning_rate, total_updates, clip_norm=clip_norm, **options
-            )
+            return ScheduledNesterov(learning_rate, total_updates, clip_norm=clip_norm, **options)
         return keras.optimizers.get(
             {
                 "class_name": name,

@@ -173,4 +173,3 @@ class SemanticRanker:
             "parameters": int(self.model.count_params()),
             "prior_weight": self.prior_weight,
         }
-

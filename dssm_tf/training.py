@@ -6,7 +6,6 @@ import json
 import os
 import platform
 import shutil
-
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
@@ -457,16 +456,14 @@ class _Keeper(keras.callbacks.Callback):
     def _is_best(self) -> bool:
         if not self._best_epoch:
             return True
-        name = self._config.monitor
+        name: str = self._config.monitor
         sign = 1.0
         if self._task is None or name == "loss":
             name, sign = ("val_loss" if self._task is not None else "loss"), -1.0
         now, best = (self._history[i][name] for i in (-1, self._best_epoch - 1))
         return sign * now > sign * best
 
-    def finish(
-        self, model: Siamese, vocabulary: Any, data: Path, config: Config
-    ) -> Result:
+    def finish(self, model: Siamese, vocabulary: Any, data: Path, config: Config) -> Result:
         """Puts the best weights back and weighs the prior."""
         for weight, value in zip(model.weights, self._best, strict=True):
             weight.assign(value)
@@ -557,5 +554,3 @@ def _versions() -> dict[str, str]:
         except ModuleNotFoundError:
             found[package] = "not installed"
     return found
-
-

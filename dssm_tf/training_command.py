@@ -11,7 +11,11 @@ from dssm_tf.config import find_config, load_config
 
 
 def train_command(
-    config: str, data: Path, out: Path, overrides: Sequence[str] = (), console: Console | None = None
+    config: str,
+    data: Path,
+    out: Path,
+    overrides: Sequence[str] = (),
+    console: Console | None = None,
 ) -> None:
     """Trains and says what came of it.
 

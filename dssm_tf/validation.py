@@ -40,13 +40,19 @@ class ValidationTask:
         """Reads the validation records and the log's titles."""
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
-        names = {"query": tf.io.FixedLenFeature([], tf.string),
-                 "titles": tf.io.RaggedFeature(tf.string),
-                 "clicks": tf.io.FixedLenFeature([], tf.float32)}
+        names = {
+            "query": tf.io.FixedLenFeature([], tf.string),
+            "titles": tf.io.RaggedFeature(tf.string),
+            "clicks": tf.io.FixedLenFeature([], tf.float32),
+        }
         for batch in read_records(record_files(directory, "validation")).batch(1024):
             parsed = tf.io.parse_example(batch, names)
-            rows = zip(parsed["query"].numpy(), parsed["titles"][:, :1].flat_values.numpy(),
-                       parsed["clicks"].numpy(), strict=True)
+            rows = zip(
+                parsed["query"].numpy(),
+                parsed["titles"][:, :1].flat_values.numpy(),
+                parsed["clicks"].numpy(),
+                strict=True,
+            )
             for query, title, count in rows:
                 text = query.decode()
                 if text in chosen or len(chosen) < max_queries:

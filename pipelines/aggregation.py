@@ -105,9 +105,7 @@ def split_of(query: str, options: PreprocessOptions) -> str:
     return TEST if at < options.validation_fraction + options.test_fraction else TRAIN
 
 
-def sum_queries(
-    blocks: Iterable[Iterable[PairCount]], options: PreprocessOptions
-) -> QueryBucket:
+def sum_queries(blocks: Iterable[Iterable[PairCount]], options: PreprocessOptions) -> QueryBucket:
     """Sums a bucket's pairs, drops those with few clicks and splits by query."""
     sums: dict[str, _Sums] = {}
     title_texts: dict[str, dict[str, int]] = {}

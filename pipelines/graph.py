@@ -66,7 +66,8 @@ def shard_counts(input_bytes: int, options: PreprocessOptions) -> dict[str, int]
     left = 1 - options.validation_fraction - options.test_fraction
     shards = {TRAIN: train}
     for split, fraction in (
-        (VALIDATION, options.validation_fraction), (TEST, options.test_fraction)
+        (VALIDATION, options.validation_fraction),
+        (TEST, options.test_fraction),
     ):
         if fraction:
             shards[split] = max(1, round(train * fraction / left))
@@ -119,15 +120,15 @@ def build(
     )
     rejects = read[t.REJECTS] | "Keep rejects" >> t.WriteRejects(directory)
     counts = (
-        (read[t.COUNTS], sessions[t.COUNTS], queries[t.COUNTS], titles[t.COUNTS],
-         written[t.COUNTS])
+        (read[t.COUNTS], sessions[t.COUNTS], queries[t.COUNTS], titles[t.COUNTS], written[t.COUNTS])
         | "All counts" >> beam.Flatten()
         | "Sum counts" >> beam.CombineGlobally(t.SumCounts())
     )
     _ = (
         pipeline
         | "Once" >> beam.Create([(directory, options)])
-        | "Write manifest" >> beam.Map(
+        | "Write manifest"
+        >> beam.Map(
             _write_manifest,
             counts=pvalue.AsSingleton(counts),
             ngrams=pvalue.AsSingleton(ngrams),

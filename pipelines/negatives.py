@@ -13,7 +13,6 @@ from operator import itemgetter
 from dssm_tf.text.fingerprint import unit_interval
 from pipelines.aggregation import TitleTotal
 
-
 PoolEntry = tuple[float, str, str, int, int, int]
 """A title that may be drawn: rank, normalised title, title as logged, clicks and queries of the
 training part, clicks of all parts. A plain tuple, since Beam encodes those best.

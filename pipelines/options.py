@@ -79,8 +79,9 @@ def parse(argv: Sequence[str] | None) -> tuple[PreprocessOptions, argparse.Names
     """Splits the command line into our settings, how to run, and Beam's own flags."""
     namespace, beam_flags = parser().parse_known_args(argv)
     values = vars(namespace).copy()
-    limits = TextLimits(*(values.pop(name) for name in ("max_words", "max_letters",
-                                                        "hash_buckets")))
+    limits = TextLimits(
+        *(values.pop(name) for name in ("max_words", "max_letters", "hash_buckets"))
+    )
     run_flags = argparse.Namespace(**{name: values.pop(name) for name in ("runner", "verbose")})
     values["input"] = tuple(values["input"])
     try:
@@ -110,72 +111,130 @@ def parser() -> argparse.ArgumentParser:
     )
     files = p.add_argument_group("files")
     files.add_argument(
-        "--input", required=True, nargs="+", default=argparse.SUPPRESS,
+        "--input",
+        required=True,
+        nargs="+",
+        default=argparse.SUPPRESS,
         help="click logs: .tsv .csv .jsonl (also .gz) or .parquet files, globs or directories; "
         "columns query, title and optionally clicks, impressions, session_id, doc_id, "
         "timestamp, position",
     )
     files.add_argument(
-        "--output", required=True, default=argparse.SUPPRESS,
+        "--output",
+        required=True,
+        default=argparse.SUPPRESS,
         help="directory to write; local or of any Beam file system, such as gs://",
     )
     files.add_argument("--overwrite", action="store_true", help="replace an existing output")
-    files.add_argument("--shards", type=int, default=0,
-                       help="training files to write; 0: by the size of the input")
-    files.add_argument("--max_reject_fraction", type=float, default=default.max_reject_fraction,
-                       help="fail when more than this share of the rows is malformed")
+    files.add_argument(
+        "--shards", type=int, default=0, help="training files to write; 0: by the size of the input"
+    )
+    files.add_argument(
+        "--max_reject_fraction",
+        type=float,
+        default=default.max_reject_fraction,
+        help="fail when more than this share of the rows is malformed",
+    )
 
     clean = p.add_argument_group("cleaning")
-    clean.add_argument("--min_clicks", type=int, default=1,
-                       help="drop (query, title) pairs with fewer clicks")
     clean.add_argument(
-        "--block_list", default="", metavar="FILE",
+        "--min_clicks", type=int, default=1, help="drop (query, title) pairs with fewer clicks"
+    )
+    clean.add_argument(
+        "--block_list",
+        default="",
+        metavar="FILE",
         help="one entry a line: a word drops every query that holds it, several words or "
         "=word drop the query that equals them; # starts a comment",
     )
     clean.add_argument(
-        "--max_queries_per_session", type=int, default=default.max_queries_per_session,
+        "--max_queries_per_session",
+        type=int,
+        default=default.max_queries_per_session,
         help="drop sessions with more distinct queries (bots); 0: keep all",
     )
     clean.add_argument(
-        "--max_clicks_per_session", type=int, default=default.max_clicks_per_session,
+        "--max_clicks_per_session",
+        type=int,
+        default=default.max_clicks_per_session,
         help="drop sessions with more clicks (spam); 0: keep all",
     )
 
     text = p.add_argument_group("text")
-    text.add_argument("--vocabulary_size", type=int, default=default.vocabulary_size,
-                      help="most letter trigrams kept, by frequency in the training part")
-    text.add_argument("--min_ngram_count", type=int, default=default.min_ngram_count,
-                      help="drop rarer letter trigrams")
-    text.add_argument("--hash_buckets", type=int, default=default.limits.hash_buckets,
-                      help="ids shared by trigrams not in the vocabulary; 0: they are dropped")
-    text.add_argument("--max_words", type=int, default=default.limits.max_words,
-                      help="words read of a text")
-    text.add_argument("--max_letters", type=int, default=default.limits.max_letters,
-                      help="letters read of a word")
+    text.add_argument(
+        "--vocabulary_size",
+        type=int,
+        default=default.vocabulary_size,
+        help="most letter trigrams kept, by frequency in the training part",
+    )
+    text.add_argument(
+        "--min_ngram_count",
+        type=int,
+        default=default.min_ngram_count,
+        help="drop rarer letter trigrams",
+    )
+    text.add_argument(
+        "--hash_buckets",
+        type=int,
+        default=default.limits.hash_buckets,
+        help="ids shared by trigrams not in the vocabulary; 0: they are dropped",
+    )
+    text.add_argument(
+        "--max_words", type=int, default=default.limits.max_words, help="words read of a text"
+    )
+    text.add_argument(
+        "--max_letters", type=int, default=default.limits.max_letters, help="letters read of a word"
+    )
 
     train = p.add_argument_group("split and negatives")
-    train.add_argument("--validation_fraction", type=float, default=default.validation_fraction,
-                       help="share of the queries held out for validation")
-    train.add_argument("--test_fraction", type=float, default=default.test_fraction,
-                       help="share of the queries written as a test part")
-    train.add_argument("--negatives", type=int, default=default.negatives,
-                       help="titles not clicked for the query, recorded with each pair")
-    train.add_argument("--negative_alpha", type=float, default=default.negative_alpha,
-                       help="draw titles in proportion to clicks ** this; 0: all alike")
     train.add_argument(
-        "--negatives_from", choices=NEGATIVE_SOURCES, default=default.negatives_from,
+        "--validation_fraction",
+        type=float,
+        default=default.validation_fraction,
+        help="share of the queries held out for validation",
+    )
+    train.add_argument(
+        "--test_fraction",
+        type=float,
+        default=default.test_fraction,
+        help="share of the queries written as a test part",
+    )
+    train.add_argument(
+        "--negatives",
+        type=int,
+        default=default.negatives,
+        help="titles not clicked for the query, recorded with each pair",
+    )
+    train.add_argument(
+        "--negative_alpha",
+        type=float,
+        default=default.negative_alpha,
+        help="draw titles in proportion to clicks ** this; 0: all alike",
+    )
+    train.add_argument(
+        "--negatives_from",
+        choices=NEGATIVE_SOURCES,
+        default=default.negatives_from,
         help="titles of the log; titles shown for the query and not clicked (rows with "
         "clicks 0 and impressions above 0); or those first and then the log's",
     )
-    train.add_argument("--negative_pool", type=int, default=default.negative_pool,
-                       help="titles a worker draws from; a larger log is sampled by clicks")
-    train.add_argument("--seed", type=int, default=default.seed,
-                       help="same input and seed: same output")
+    train.add_argument(
+        "--negative_pool",
+        type=int,
+        default=default.negative_pool,
+        help="titles a worker draws from; a larger log is sampled by clicks",
+    )
+    train.add_argument(
+        "--seed", type=int, default=default.seed, help="same input and seed: same output"
+    )
 
     run = p.add_argument_group("running")
     run.add_argument("--runner", default="DirectRunner", help="any Beam runner")
-    run.add_argument("--buckets", type=int, default=0,
-                     help="pieces the log is grouped in, one in memory at a time; 0: by size")
+    run.add_argument(
+        "--buckets",
+        type=int,
+        default=0,
+        help="pieces the log is grouped in, one in memory at a time; 0: by size",
+    )
     run.add_argument("--verbose", action="store_true", help="show Beam's log")
     return p

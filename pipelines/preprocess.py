@@ -28,7 +28,12 @@ from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shard_counts
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
 from pipelines.progress import Progress, ProgressDisplay, quiet_console
-from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
+from pipelines.runners import (
+    LOCAL_RUNNERS,
+    BadFlag,
+    choose_runner,
+    relaxed_garbage_collection,
+)
 from pipelines.sources import Piece, find_files, plan
 from pipelines.transforms import shard_places
 from pipelines.writing import (
@@ -135,6 +140,7 @@ def _run_pipeline(
             stack.callback(shutil.rmtree, reports, ignore_errors=True)
             progress = Progress(reports)
             stack.enter_context(ProgressDisplay(reports, quiet_console()))
+            stack.enter_context(relaxed_garbage_collection())
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
@@ -164,8 +170,11 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
     where = " ".join(options.input)
     if not rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
-    rejected = {name.removeprefix("rejected "): number for name, number in counts.items()
-                if name.startswith("rejected ")}
+    rejected = {
+        name.removeprefix("rejected "): number
+        for name, number in counts.items()
+        if name.startswith("rejected ")
+    }
     total = sum(rejected.values())
     if total > options.max_reject_fraction * rows:
         reasons = ", ".join(
@@ -173,7 +182,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
             for reason, number in sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
         )
         aside = _rejects_aside(options.output)
-        with (Path(aside).open("wb") if is_local(aside) else create(aside)) as file:
+        with Path(aside).open("wb") if is_local(aside) else create(aside) as file:
             _write_rejects(manifest, pieces, file)
         raise UserError(
             f"{total:,} of {rows:,} rows are malformed ({total / rows:.1%}; allowed are "
@@ -182,7 +191,8 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
         )
     pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
     dropped = ", ".join(
-        f"{number:,} {name.removeprefix('dropped ')}" for name, number in counts.items()
+        f"{number:,} {name.removeprefix('dropped ')}"
+        for name, number in counts.items()
         if name.startswith("dropped ")
     )
     if not pairs:

@@ -8,8 +8,10 @@ import threading
 import time
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
+if TYPE_CHECKING:  # the launcher's; workers do without it
+    from rich.console import Console
 
 
 class Progress:
@@ -93,11 +95,16 @@ class ProgressDisplay:
     def _line(self, start: float) -> str:
         seconds = time.monotonic() - start
         totals = Progress.total(self._directory)
-        parts = [f"{totals[name]:,} {name}" for name in ("rows read", "records written")
-                 if name in totals]
+        parts = [
+            f"{totals[name]:,} {name}"
+            for name in ("rows read", "records written")
+            if name in totals
+        ]
         return f"preprocess: {seconds:.0f} s, {', '.join(parts) or 'starting'}"
 
 
 def quiet_console() -> Console:
     """The console for progress and summaries: standard error, so that output stays pipeable."""
+    from rich.console import Console
+
     return Console(file=sys.stderr, soft_wrap=True)

@@ -129,8 +129,10 @@ def _vocabulary(report: Mapping[str, Any]) -> str:
         text = "Of the validation part, which did not choose the vocabulary, it knows:"
         rows = [
             ("trigram occurrences", _percent(known)),
-            (f"all trigrams of a word ({one['validation_words']:,} distinct words)",
-             _percent(one["validation_words_known"])),
+            (
+                f"all trigrams of a word ({one['validation_words']:,} distinct words)",
+                _percent(one["validation_words_known"]),
+            ),
         ]
     return (
         f"<section><h2>Vocabulary</h2><p>{one['trigrams']:,} letter trigrams, fingerprint "
@@ -155,7 +157,8 @@ def _samples(samples: Sequence[Mapping[str, Any]], negatives: int) -> str:
         "<section><h2>Training records, drawn at random</h2>"
         f'<p class="soft">Each query with its clicked title first, then up to {negatives} titles '
         "not clicked for it; clicks of a title are those of the training part.</p>"
-        + "".join(shown) + "</section>"
+        + "".join(shown)
+        + "</section>"
     )
 
 
@@ -193,7 +196,8 @@ def _chart(title: str, note: str, bars: Sequence[tuple[str, int]]) -> str:
         f'<section><h2>{escape(title)}</h2><svg viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{escape(described)}"><text x="0" y="11">{most:,}</text>'
         f'<line x1="0" y1="{height - bottom}" x2="{width}" y2="{height - bottom}"/>'
-        + "".join(marks) + f'</svg><p class="soft">{escape(note)}</p></section>'
+        + "".join(marks)
+        + f'</svg><p class="soft">{escape(note)}</p></section>'
     )
 
 
@@ -223,7 +227,7 @@ def _short(number: int) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
     """A table whose last `numbers` columns hold numbers. Cells must be escaped already."""
-    kinds = ['' if at < len(head) - numbers else ' class="n"' for at in range(len(head))]
+    kinds = ["" if at < len(head) - numbers else ' class="n"' for at in range(len(head))]
     lines = []
     if any(head):
         cells = "".join(f"<th{kind}>{name}</th>" for kind, name in zip(kinds, head, strict=True))

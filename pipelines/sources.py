@@ -91,9 +91,7 @@ def plan(files: Sequence[FileMetadata]) -> list[Piece]:
                     for start in range(0, metadata.size_in_bytes, size)
                 ]
         for start, end, line in cuts:
-            pieces.append(
-                Piece(len(pieces), file, path, kind, gzipped, columns, start, end, line)
-            )
+            pieces.append(Piece(len(pieces), file, path, kind, gzipped, columns, start, end, line))
     return pieces
 
 
@@ -311,7 +309,8 @@ def _values(column: Any) -> list[Any]:
         column = column.dictionary_decode()
     if pyarrow.types.is_string(column.type) or pyarrow.types.is_large_string(column.type):
         column = column.cast(
-            pyarrow.large_binary() if pyarrow.types.is_large_string(column.type)
+            pyarrow.large_binary()
+            if pyarrow.types.is_large_string(column.type)
             else pyarrow.binary()
         )
     return [

@@ -12,7 +12,7 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
@@ -32,7 +32,14 @@ from pipelines.aggregation import (
     sum_queries,
     sum_titles,
 )
-from pipelines.cleaning import NO_CLICK, BlockList, PairCount, RowCounter, clean_pairs, clean_session
+from pipelines.cleaning import (
+    NO_CLICK,
+    BlockList,
+    PairCount,
+    RowCounter,
+    clean_pairs,
+    clean_session,
+)
 from pipelines.negatives import NegativePool, PoolEntry, pool_entries, smallest
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
@@ -42,7 +49,14 @@ from pipelines.writing import write_part
 
 NAMESPACE = "preprocess"
 COUNTS, REJECTS, SESSIONS, TITLES, NGRAMS, POOL, FILES, SEEN = (
-    "counts", "rejects", "sessions", "titles", "ngrams", "pool", "files", "seen",
+    "counts",
+    "rejects",
+    "sessions",
+    "titles",
+    "ngrams",
+    "pool",
+    "files",
+    "seen",
 )
 Block = tuple[int, bytes]
 """A bucket's, piece's or shard's number, and some of what belongs to it, packed."""
@@ -227,9 +241,7 @@ class AggregateClicks(beam.PTransform):
         return (
             pcoll
             | "Group queries" >> beam.GroupByKey()
-            | "Sum clicks" >> beam.ParDo(self._fn).with_outputs(
-                TITLES, NGRAMS, COUNTS, main="main"
-            )
+            | "Sum clicks" >> beam.ParDo(self._fn).with_outputs(TITLES, NGRAMS, COUNTS, main="main")
         )
 
 
@@ -272,9 +284,7 @@ class SumTitles(beam.PTransform):
         return (
             pcoll
             | "Group titles" >> beam.GroupByKey()
-            | "Sum titles" >> beam.ParDo(self._fn).with_outputs(
-                POOL, FILES, COUNTS, main="main"
-            )
+            | "Sum titles" >> beam.ParDo(self._fn).with_outputs(POOL, FILES, COUNTS, main="main")
         )
 
 
@@ -420,7 +430,11 @@ class WriteShards(beam.PTransform):
     """
 
     def __init__(
-        self, options: PreprocessOptions, shards: dict[str, int], directory: str, ngrams: Any,
+        self,
+        options: PreprocessOptions,
+        shards: dict[str, int],
+        directory: str,
+        ngrams: Any,
         progress: Progress,
     ) -> None:
         super().__init__()
@@ -436,16 +450,20 @@ class WriteShards(beam.PTransform):
             (pcoll, every)
             | "Records and shards" >> beam.Flatten()
             | "Group shards" >> beam.GroupByKey()
-            | "Write shards" >> beam.ParDo(
-                self._fn, pvalue.AsSingleton(self._ngrams)
-            ).with_outputs(SEEN, COUNTS, main=FILES)
+            | "Write shards"
+            >> beam.ParDo(self._fn, pvalue.AsSingleton(self._ngrams)).with_outputs(
+                SEEN, COUNTS, main=FILES
+            )
         )
 
 
 @with_output_types(tuple[int, str], seen=bytes, counts=Counts)
 class _WriteShard(beam.DoFn):
     def __init__(
-        self, options: PreprocessOptions, shards: dict[str, int], directory: str,
+        self,
+        options: PreprocessOptions,
+        shards: dict[str, int],
+        directory: str,
         progress: Progress,
     ) -> None:
         self._options = options
@@ -463,8 +481,11 @@ class _WriteShard(beam.DoFn):
             lambda: RecordEncoder(make_vocabulary(ngrams, self._options))
         )
         written = write_shard(
-            split, [record for block in unpack_all(blocks) for record in block], encoder,
-            self._directory, self._progress,
+            split,
+            [record for block in unpack_all(blocks) for record in block],
+            encoder,
+            self._directory,
+            self._progress,
         )
         yield place, written.path
         yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
@@ -506,6 +527,14 @@ def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocab
 
 
 __all__ = [
-    "AggregateClicks", "CleanSessions", "DrawNegatives", "QueryClicks", "ReadClicks",
-    "SmallestRanks", "SumCounts", "SumTitles", "WriteRejects", "WriteShards",
+    "AggregateClicks",
+    "CleanSessions",
+    "DrawNegatives",
+    "QueryClicks",
+    "ReadClicks",
+    "SmallestRanks",
+    "SumCounts",
+    "SumTitles",
+    "WriteRejects",
+    "WriteShards",
 ]

@@ -10,7 +10,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -155,25 +155,23 @@ def _remote_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
             for file in sorted(Path(local).iterdir()):
                 with create(FileSystems.join(aside, file.name)) as target, file.open("rb") as own:
                     shutil.copyfileobj(own, target)
-            FileSystems.delete([FileSystems.join(aside, PARTS)])
             if overwrite and (old := _remote_files(path)):
                 FileSystems.delete(old)
             _move_files(aside, path)
         finally:
-            try:
-                FileSystems.delete([aside + "/"])
-            except BeamIOError:
-                pass  # already moved
+            for directory in (FileSystems.join(aside, PARTS), aside):
+                # A store without directories has nothing left of an emptied one.
+                with suppress(BeamIOError):
+                    FileSystems.delete([directory + "/"])
 
 
 def _move_files(source: str, target: str) -> None:
-    names = [file[len(source) :].lstrip("/") for file in _remote_files(source)]
+    names = [file[len(source) :].strip("/") for file in _remote_files(source)]
+    names = [name for name in names if name != PARTS]
     names.sort(key=lambda name: (name == FEATURE_SPEC, name))
     FileSystems.mkdirs(target)
     for name in names:
-        FileSystems.rename(
-            [FileSystems.join(source, name)], [FileSystems.join(target, name)]
-        )
+        FileSystems.rename([FileSystems.join(source, name)], [FileSystems.join(target, name)])
 
 
 def _remote_files(path: str) -> list[str]:

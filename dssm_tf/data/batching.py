@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import astuple, dataclass
+from typing import Any
 
 import tensorflow as tf
 
 from dssm_tf.data.offsets import MASKED
 
 _STEP = 8
+
+Examples = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,7 @@ class Shapes:
     distinct_titles: int = 0
 
     @classmethod
-    def of(cls, inputs) -> Shapes:
+    def of(cls, inputs: dict[str, Any]) -> Shapes:
         """The sizes of a batch."""
         query, titles = (
             TextShape(
@@ -64,12 +67,12 @@ class Shapes:
         return Shapes(query, titles, round_up(self.distinct_titles))
 
 
-def parse(serialized: tf.Tensor, negatives: int) -> dict[str, tf.Tensor | tf.RaggedTensor]:
+def parse(serialized: tf.Tensor, negatives: int) -> Examples:
     """Parses `(batch,)` serialised examples; titles cut to the clicked one and `negatives`."""
     lengths = tf.io.RaggedFeature.RowLengths
     ragged = tf.io.RaggedFeature
     title_words = [lengths("title_lengths")]
-    examples = tf.io.parse_example(
+    examples: Examples = tf.io.parse_example(
         serialized,
         {
             "clicks": tf.io.FixedLenFeature([], tf.float32),
@@ -91,13 +94,13 @@ def parse(serialized: tf.Tensor, negatives: int) -> dict[str, tf.Tensor | tf.Rag
 
 
 def to_batch(
-    examples: dict[str, tf.Tensor | tf.RaggedTensor],
+    examples: Examples,
     real: tf.Tensor,
     in_batch: bool,
     log_draws: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None,
     logq: float,
     shapes: Shapes,
-):
+) -> tuple[dict[str, Any], tf.Tensor]:
     """Inputs and offsets of a batch.
 
     Args:

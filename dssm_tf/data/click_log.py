@@ -210,9 +210,9 @@ def jsonl_rows(lines: Iterable[tuple[int, bytes]]) -> Iterator[LogRow | Reject]:
             yield reject(number, bad, line)
 
 
-def csv_rows(lines: Iterable[bytes], columns: Columns | None = None, where: str = "") -> (
-    Iterator[LogRow | Reject]
-):
+def csv_rows(
+    lines: Iterable[bytes], columns: Columns | None = None, where: str = ""
+) -> Iterator[LogRow | Reject]:
     """Rows of a whole CSV file, quoted as `csv` does, the header first.
 
     Args:

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -188,12 +189,16 @@ class ClickBatches:
     def _records(self) -> int:
         return int(self.spec.records.get(self.split, 0))
 
-    def _batch(self, serialized: tf.Tensor, real: tf.Tensor):
+    def _batch(self, serialized: tf.Tensor, real: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
         options = self.options
         examples = parse(serialized, options.negatives)
         inputs, offsets = to_batch(
-            examples, real, options.in_batch, self._log_draws if options.logq else None,
-            options.logq, self.shapes,
+            examples,
+            real,
+            options.in_batch,
+            self._log_draws if options.logq else None,
+            options.logq,
+            self.shapes,
         )
         weights = tf.where(real, self._weight(examples["clicks"]) / self._mean_weight, 0.0)
         return inputs, offsets, weights

@@ -40,24 +40,21 @@ def _example_class() -> Any:
     feature.oneof_decl.add(name="kind")
     for field in feature.field:
         field.oneof_index = 0
-    features = _message(
-        file, "Features", [("feature", _FIELD.TYPE_MESSAGE, many, _ENTRY)]
-    )
+    features = _message(file, "Features", [("feature", _FIELD.TYPE_MESSAGE, many, _ENTRY)])
     entry = features.nested_type.add(name="FeatureEntry")
     entry.options.map_entry = True
     entry.field.add(name="key", number=1, type=_FIELD.TYPE_STRING, label=one)
     entry.field.add(
-        name="value", number=2, type=_FIELD.TYPE_MESSAGE, label=one,
+        name="value",
+        number=2,
+        type=_FIELD.TYPE_MESSAGE,
+        label=one,
         type_name=".dssm_tf.example.Feature",
     )
-    _message(
-        file, "Example", [("features", _FIELD.TYPE_MESSAGE, one, ".dssm_tf.example.Features")]
-    )
+    _message(file, "Example", [("features", _FIELD.TYPE_MESSAGE, one, ".dssm_tf.example.Features")])
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
-    return message_factory.GetMessageClass(
-        pool.FindMessageTypeByName("dssm_tf.example.Example")
-    )
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("dssm_tf.example.Example"))
 
 
 _ENTRY = ".dssm_tf.example.Features.FeatureEntry"

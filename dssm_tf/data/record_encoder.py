@@ -71,7 +71,9 @@ class RecordEncoder:
 
     def __init__(self, vocabulary: Vocabulary, cached_texts: int = 100_000) -> None:
         self.vocabulary = vocabulary
-        self._text = lru_cache(maxsize=cached_texts)(self._encode_text)
+        self._cached_texts = cached_texts
+        self._texts: dict[str, _Text] = {}
+        self._heads: list[dict[int, bytes]] = [{} for _ in _FEATURES]  # by length of the values
         self._word = lru_cache(maxsize=4 * cached_texts)(self._encode_word)
 
     def encode(self, example: ClickExample) -> bytes:
@@ -87,8 +89,9 @@ class RecordEncoder:
         clicked_ids: Iterable[int],
     ) -> bytes:
         """The same from plain values: a title is (text, clicks, queries)."""
-        query = self._text(query_text)
-        texts = [self._text(text) for text, _, _ in titles]
+        known = self._texts.get  # a plain dictionary: this is the inner loop of preprocess
+        query = known(query_text) or self._encode_text(query_text)
+        texts = [known(text) or self._encode_text(text) for text, _, _ in titles]
         values = (
             b"".join(map(_varint, clicked_ids)),
             struct.pack("<f", clicks),
@@ -107,16 +110,21 @@ class RecordEncoder:
             b"".join([one.value for one in texts]),
         )
         parts = []
-        for feature, value in zip(_FEATURES, values, strict=True):
-            parts.append(_head(feature, len(value)))
-            parts.append(value)
+        for feature, heads, value in zip(_FEATURES, self._heads, values, strict=True):
+            length = len(value)
+            head = heads.get(length)
+            if head is None:
+                head = heads[length] = _head(*feature, length)
+            parts += head, value
         return _delimited(_FIELD_1, b"".join(parts))
 
     def _encode_text(self, text: str) -> _Text:
         all_words = split_words(text)
         limits = self.vocabulary.limits
         words = [self._word(word[: limits.max_letters]) for word in all_words[: limits.max_words]]
-        return _Text(
+        if len(self._texts) >= self._cached_texts:
+            self._texts.clear()
+        encoded = self._texts[text] = _Text(
             value=_delimited(_FIELD_1, text.encode("utf-8", "replace")),
             text_id=_varint(fingerprint64(" ".join(all_words))),
             length=_varint(len(words)),
@@ -124,6 +132,7 @@ class RecordEncoder:
             word_ngrams=b"".join([word.ngram_count for word in words]),
             ngrams=b"".join([word.ngrams for word in words]),
         )
+        return encoded
 
     def _encode_word(self, word: str) -> _Word:
         ids = self.vocabulary.ngram_ids(word)
@@ -152,15 +161,15 @@ def _delimited(tag: bytes, value: bytes) -> bytes:
     return b"%b%b%b" % (tag, _small(len(value)), value)
 
 
-@lru_cache(maxsize=1 << 16)
-def _head(feature: tuple[bytes, bytes, bool], length: int) -> bytes:
+def _head(name: bytes, kind: bytes, packed: bool, length: int) -> bytes:
     """All that comes before a feature's values: its name, the kind of list, and the lengths.
 
     Args:
-        feature: name, kind, and whether the values are packed in one field.
+        name: of the feature.
+        kind: the tag of its kind of list.
+        packed: whether the values stand in one field.
         length: bytes of the values.
     """
-    name, kind, packed = feature
     values = b"\0" * length
     listed = _delimited(_FIELD_1, values) if packed and length else values
     value = _delimited(_FIELD_2, _delimited(kind, listed))

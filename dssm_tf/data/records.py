@@ -12,6 +12,8 @@ from dssm_tf.data.schema import FeatureSpec
 from dssm_tf.errors import UserError
 
 _COMPRESSION = "GZIP"
+# TensorFlow quotes a record it cannot parse in its message, which then may not be UTF-8.
+_DAMAGE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
 
 
 def record_files(directory: Path, split: str) -> list[str]:
@@ -60,7 +62,7 @@ def explain_damage(directory: Path, splits: tuple[str, ...]) -> Iterator[None]:
     """Turns TensorFlow's error about a damaged record into one that names file and record."""
     try:
         yield
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError) as error:
+    except _DAMAGE as error:
         for split in splits:
             for file in record_files(directory, split):
                 _count(file, parse=True)
@@ -75,7 +77,7 @@ def _count(file: str, parse: bool = False) -> int:
             if parse:
                 tf.io.parse_single_example(batch, {"clicks": tf.io.FixedLenFeature([], tf.float32)})
             count += len(batch.numpy()) if not parse else 1
-    except (tf.errors.DataLossError, tf.errors.InvalidArgumentError):
+    except _DAMAGE:
         if not parse:
             return _count(file, parse=True)  # again, one by one, to name the record
         raise UserError(

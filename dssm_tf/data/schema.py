@@ -15,7 +15,7 @@ letter trigrams. `dssm_tf.data.dataset` reads it back in batches.
 | `query_word_ngrams` | int64 | words | how many trigrams each word has |
 | `query_ngrams` | int64 | trigrams | trigram ids, word after word |
 | `title_lengths` | int64 | 1 + negatives | how many words each title has |
-| `title_words`, `title_word_ngrams`, `title_ngrams` | int64 | | as for the query, title after title |
+| `title_words`, `title_word_ngrams`, `title_ngrams` | int64 | | as of the query, in title order |
 """
 
 from __future__ import annotations

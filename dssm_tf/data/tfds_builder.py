@@ -28,8 +28,16 @@ from dssm_tf.data.schema import FeatureSpec
 from dssm_tf.errors import UserError
 
 INT64_LISTS = (
-    "title_ids", "clicked_ids", "title_clicks", "title_queries", "query_words",
-    "query_word_ngrams", "query_ngrams", "title_lengths", "title_words", "title_word_ngrams",
+    "title_ids",
+    "clicked_ids",
+    "title_clicks",
+    "title_queries",
+    "query_words",
+    "query_word_ngrams",
+    "query_ngrams",
+    "title_lengths",
+    "title_words",
+    "title_word_ngrams",
     "title_ngrams",
 )
 

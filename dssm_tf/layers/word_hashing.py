@@ -58,7 +58,11 @@ class WordHashing(keras.layers.Layer):
         """Sums the matrix rows of each word's trigrams, then gathers the words of each text."""
         present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
         present = self.drop(present, training=training)
-        rows = ops.take(ops.convert_to_tensor(self.kernel), word_ngrams, axis=0)
+        # TensorFlow's gradient of a gather is a list of rows in which a trigram comes up as often
+        # as it is read; Keras squares those rows one by one for norms and Adam's variance, which
+        # is not the square of the gradient. The gradient of a reshape is a plain matrix.
+        kernel = ops.reshape(self.kernel, (self.vocabulary_size + 1, self.units))
+        rows = ops.take(kernel, word_ngrams, axis=0)
         words = ops.sum(rows * ops.expand_dims(present, -1), axis=1)
         # Word 0 has no trigrams, so padding tokens gather zeros.
         return words if tokens is None else ops.take(words, tokens, axis=0)

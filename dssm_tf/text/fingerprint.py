@@ -18,8 +18,8 @@ def fingerprint64(text: str) -> int:
 def unit_interval(text: str, salt: str) -> float:
     """A number in [0, 1) that depends on the text and the salt alone: for splits and sampling."""
     digest = blake2b(
-        text.encode("utf-8", "surrogatepass"), digest_size=8, salt=blake2b(
-            salt.encode(), digest_size=16
-        ).digest()
+        text.encode("utf-8", "surrogatepass"),
+        digest_size=8,
+        salt=blake2b(salt.encode(), digest_size=16).digest(),
     ).digest()
     return (int.from_bytes(digest, "little") >> 11) / (1 << 53)

@@ -128,7 +128,11 @@ class Vocabulary:
         except ValueError as error:
             raise UserError(f"{path}: {error}") from None
 
-    def __reduce__(self) -> tuple[type, tuple[tuple[str, ...], TextLimits]]:  # the cache stays behind when Beam pickles a vocabulary
+    def __reduce__(
+        self,
+    ) -> tuple[
+        type, tuple[tuple[str, ...], TextLimits]
+    ]:  # the cache stays behind when Beam pickles a vocabulary
         return Vocabulary, (self.ngrams, self.limits)
 
 

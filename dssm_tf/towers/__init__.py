@@ -1,7 +1,7 @@
 """One paper model a file: each turns a text batch into semantic vectors.
 
 To add a tower: write its file with a `Tower` subclass, add a row to `TOWERS`, and run
-`pytest tests/towers/test_contract.py`, which holds every row to the same laws.
+`pytest tests/towers/test_tower_contract.py`, which holds every row to the same laws.
 """
 
 from dssm_tf.towers.dssm import DSSM

@@ -32,8 +32,9 @@ class DSSM(Tower):
         super().__init__(vocabulary_size, widths[0], **kwargs)
         self.widths = widths
         self.semantic = [
-            keras.layers.Dense(units, activation="tanh", name=f"semantic_{i}",
-                               dtype=self.dtype_policy)
+            keras.layers.Dense(
+                units, activation="tanh", name=f"semantic_{i}", dtype=self.dtype_policy
+            )
             for i, units in enumerate(widths[1:], start=1)
         ]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import sys
 import subprocess
+import sys
 
 import pytest
 from hypothesis import given
@@ -28,8 +28,7 @@ VOCABULARY = Vocabulary(["#ca", "cat", "at#", "#a#"])
 def features(example: ClickExample, vocabulary: Vocabulary = VOCABULARY):
     parsed = Example.FromString(example.serialize(vocabulary)).features.feature
     return {
-        name: list(getattr(value, value.WhichOneof("kind")).value)
-        for name, value in parsed.items()
+        name: list(getattr(value, value.WhichOneof("kind")).value) for name, value in parsed.items()
     }
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
-import sys
 import subprocess
+import sys
 from collections import Counter
 
 import pytest
@@ -149,9 +149,7 @@ def test_titles_shown_and_not_clicked_are_negatives_on_request(run):
     shown = run(log, *flags, "--negatives_from", "impressions").records()
     assert [r.titles for r in shown if r.query == "q"] == [("clicked", "shown")]
     both = run(log, *flags, "--negatives_from", "both")
-    assert [r.titles for r in both.records() if r.query == "q"] == [
-        ("clicked", "shown", "popular")
-    ]
+    assert [r.titles for r in both.records() if r.query == "q"] == [("clicked", "shown", "popular")]
     assert ["shown", "0", "0"] in both.rows("titles.tsv")
     plain = run(log, *flags)
     assert [r.titles for r in plain.records() if r.query == "q"] == [("clicked", "popular")]
@@ -183,8 +181,6 @@ def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
     assert found["sessions"] == 4
     clicks = {record.pair: record.clicks for record in data.records()}
     assert clicks == {("halo", "reach"): 2, ("halo", "wars"): 1}
-
-
 
 
 def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path):
@@ -278,8 +274,7 @@ def test_all_formats_of_the_same_log_give_the_same_records(run, tmp_path):
         ",".join('"' + str(one).replace('"', '""') + '"' for one in row) + "\r\n" for row in rows
     )
     jsonl = "".join(
-        json.dumps(dict(zip(("query", "title", "clicks"), row, strict=True))) + "\n"
-        for row in rows
+        json.dumps(dict(zip(("query", "title", "clicks"), row, strict=True))) + "\n" for row in rows
     )
     table = dict(zip(("query", "title", "clicks"), map(list, zip(*rows, strict=True)), strict=True))
     parquet.write_table(pyarrow.table(table), tmp_path / "log.parquet")

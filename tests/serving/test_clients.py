@@ -57,6 +57,11 @@ def test_ranking_is_from_best_to_worst_and_ties_keep_their_order(client):
     ]
 
 
+def test_many_equal_scores_keep_their_order_too(client):
+    ranking = client.rank("red", ["red", "hat"] * 20)
+    assert [one.position for one in ranking] == [*range(0, 40, 2), *range(1, 40, 2)]
+
+
 def test_vectors_have_a_row_per_text(client):
     # (bytes, words); e with an acute accent is two bytes.
     np.testing.assert_array_equal(client.encode_queries(["red shoes", ""]), [[9, 2], [0, 0]])
@@ -147,6 +152,12 @@ def test_a_batch_too_large_for_the_server_names_the_remedy(client_class, address
         client.score("red", ["red"] * 9)
 
 
+def test_an_answer_without_the_output_says_so(client, ranker):
+    ranker.replaced_output = {"logits": np.ones(2, np.float32), "other": np.ones(2, np.float32)}
+    with pytest.raises(ServingError, match="the answer has no output 'scores'"):
+        client.score("red", ["red", "hat"])
+
+
 @pytest.mark.parametrize(
     "output",
     [
@@ -201,6 +212,13 @@ def test_bad_options_are_named(client_class, options, message):
 def test_a_full_queue_is_told_from_a_missing_server():
     error = ServingError("score", "UNAVAILABLE", "The batch scheduling queue is full")
     assert "max_enqueued_batches" in str(error)
+
+
+def test_an_error_is_one_short_line_whatever_the_server_says():
+    message = str(ServingError("score", "INTERNAL", "first\nsecond  third" + "." * 1000))
+    assert message.startswith("score: INTERNAL: first second third")
+    assert message.endswith(". The server's log says more.")
+    assert len(message) < 400
 
 
 def test_the_grpc_client_at_a_rest_port_is_told_about_ports(rest_address):

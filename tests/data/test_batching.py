@@ -1,0 +1,287 @@
+"""A batch says what the records say: compared with the same rules in plain Python."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import astuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+
+from dssm_tf.data.batching import Shapes, TextShape, parse, to_batch
+from dssm_tf.data.example_proto import Example
+from dssm_tf.data.schema import ClickExample, Title, text_id
+from dssm_tf.losses import ClickSoftmax
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.vocabulary import Vocabulary
+from tests.clicks import rows_of, text_of
+
+WORDS = ("red", "green", "fox", "owl", "bear", "fish")
+VOCABULARY = Vocabulary(dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word)))
+
+
+def click(query, title, negatives=(), clicked=(), clicks=1.0) -> ClickExample:
+    """A record; the title itself is always among the titles clicked for its query."""
+    titles = [Title(one, 2, 1) for one in (title, *negatives)]
+    ids = {text_id(one) for one in (title, *clicked)}
+    return ClickExample(query, titles, clicks, sorted(ids))
+
+
+def batch(examples, *, negatives=4, in_batch=True, real=None, shapes=None, logq=0.0, draws=None):
+    serialized = tf.constant([one.serialize(VOCABULARY) for one in examples])
+    real = tf.constant([True] * len(examples) if real is None else real)
+    parsed = parse(serialized, negatives)
+    inputs, offsets = to_batch(parsed, real, in_batch, draws, logq, shapes or Shapes())
+    return inputs, offsets
+
+
+def rows(examples, **options):
+    inputs, offsets = batch(examples, **options)
+    return rows_of(inputs, offsets, np.ones(len(examples)))
+
+
+def text(words: str):
+    """A text as `rows_of` sees it."""
+    return tuple(VOCABULARY.ngram_ids(word) for word in words.split())
+
+
+FOXES = [
+    click("red", "red fox", ["green owl", "fish"]),
+    click("fox", "red fox", ["bear", "fish"], clicked=["green owl"]),
+    click("owl", "green owl", ["bear"]),
+]
+
+
+def test_in_batch_candidates_are_the_clicked_titles_that_the_query_never_clicked():
+    red, fox, owl = rows(FOXES, negatives=0)
+    assert [row.clicked for row in (red, fox, owl)] == [
+        text("red fox"), text("red fox"), text("green owl")
+    ]  # fmt: skip
+    assert red.rivals == {text("green owl"): approx(1)}
+    # Somebody who asked for `fox` clicked `green owl` elsewhere in the log: no rival is left.
+    assert fox.rivals == {}
+    # `red fox` was clicked in two rows, so it counts twice: exp(log 2).
+    assert owl.rivals == {text("red fox"): approx(2)}
+
+
+def test_recorded_negatives_stand_beside_in_batch_ones():
+    red, _, owl = rows(FOXES)
+    # green owl is recorded once, and clicked once in the batch: 1 + 1.
+    assert red.rivals == {text("green owl"): approx(2), text("fish"): approx(1)}
+    assert owl.rivals == {text("bear"): approx(1), text("red fox"): approx(2)}
+
+
+def test_recorded_negatives_alone_are_the_first_j_of_each_record():
+    found = rows(FOXES, in_batch=False, negatives=1)
+    assert [row.rivals for row in found] == [
+        {text("green owl"): approx(1)}, {text("bear"): approx(1)}, {text("bear"): approx(1)}
+    ]  # fmt: skip
+
+
+def test_a_record_with_fewer_negatives_than_asked_for_has_only_those():
+    found = rows(FOXES, in_batch=False, negatives=4)
+    assert [len(row.rivals) for row in found] == [2, 2, 1]
+    assert all(sum(row.rivals.values()) == approx(len(row.rivals)) for row in found)
+
+
+def test_a_record_without_negatives_in_a_batch_of_one_has_no_rival_and_no_loss():
+    inputs, offsets = batch([click("red", "red fox")])
+    cosines = tf.ones_like(offsets)
+    assert float(ClickSoftmax(10.0)(offsets, cosines)) == 0.0
+    assert inputs["candidates"].shape == offsets.shape
+
+
+def test_a_row_that_fills_the_batch_is_nobodys_candidate():
+    red, owl, filler = rows(FOXES[::2] + [click("bear", "bear")], real=[True, True, False])
+    assert text("bear") not in red.rivals
+    assert text("bear") not in {key for key in owl.rivals if owl.rivals[key] > 1}
+    # A row repeated to fill does not count its title again.
+    red, owl, _ = rows([FOXES[0], FOXES[2], FOXES[0]], negatives=0, real=[True, True, False])
+    assert owl.rivals == {text("red fox"): approx(1)}
+
+
+def test_every_distinct_title_and_word_of_a_batch_is_there_once():
+    inputs, _ = batch(FOXES)
+    titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
+    assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
+    words = [tuple(row) for row in inputs["titles"]["word_ngrams"].numpy()]
+    assert len(words) == len(set(words)) == 1 + len({"red", "fox", "green", "owl", "fish", "bear"})
+    assert not any(words[0])
+    assert inputs["query"]["word_ngrams"].shape[0] == 1 + len({"red", "fox", "owl"})
+
+
+def test_titles_that_differ_only_in_case_and_punctuation_are_one_title():
+    inputs, _ = batch([click("red", "Red fox"), click("fox", "red FOX!")], negatives=0)
+    assert inputs["titles"]["tokens"].shape[0] == 1
+    assert [row.rivals for row in rows([click("red", "Red fox"), click("fox", "red FOX!")])] == [
+        {}, {}
+    ]  # fmt: skip
+
+
+def test_an_empty_query_is_a_row_of_padding():
+    inputs, _ = batch([click("?!", "red fox"), click("owl", "green owl")])
+    assert inputs["query"]["tokens"].numpy()[0].tolist() == [0]
+    empty, owl = rows([click("?!", "red fox"), click("owl", "green owl")])
+    assert empty.query == ()
+    assert empty.rivals == {text("green owl"): approx(1)}
+    assert owl.rivals == {text("red fox"): approx(1)}
+
+
+def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():
+    inputs, _ = batch([click("", ""), click("!", "?")])
+    assert inputs["query"]["tokens"].shape == (2, 1)
+    assert inputs["titles"]["tokens"].shape == (1, 1)
+    assert inputs["titles"]["word_ngrams"].shape == (1, 1)
+
+
+def test_masked_titles_have_probability_exactly_zero():
+    inputs, offsets = batch(FOXES)
+    cosines = tf.Variable(tf.random.stateless_uniform(offsets.shape, [1, 2], -1, 1))
+    with tf.GradientTape() as tape:
+        loss = ClickSoftmax(3.0, reduction="sum")(offsets, cosines)
+    # The loss's gradient by a rival's cosine is gamma times its probability.
+    probabilities = tape.gradient(loss, cosines).numpy() / 3.0
+    tokens, table = (inputs["titles"][name].numpy() for name in ("tokens", "word_ngrams"))
+    titles = [tuple(tuple(i for i in table[t] if i) for t in row if t) for row in tokens]
+    clicked = [{"red fox"}, {"red fox", "green owl"}, {"green owl"}]
+    masked = 0
+    for row, own in enumerate(clicked):
+        for column, title in enumerate(inputs["candidates"].numpy()[row]):
+            if column > 0 and titles[title] in map(text, own):
+                assert probabilities[row, column] == 0.0
+                masked += 1
+    assert masked >= sum(map(len, clicked))
+    assert np.all(probabilities[:, 0] < 0)  # the clicked title's own is P - 1
+    assert probabilities.sum(axis=1) == approx(np.zeros(3), abs=1e-6)
+
+
+def test_the_logq_correction_lowers_each_candidate_by_its_log_draws():
+    # Draws as a table of the two title statistics: clicks 2, pairs 1 for all of them here.
+    def draws(clicks, queries):
+        return tf.cast(10 * clicks + queries, tf.float32)
+
+    (red, _, owl), plain = rows(FOXES, logq=0.5, draws=draws), rows(FOXES)
+    # Each title has 2 clicks and 1 pair: 0.5 * 21 is taken from every logit, the positive's too.
+    factor = math.exp(-0.5 * 21)
+    assert red.positive == approx(factor)
+    assert red.rivals == {key: approx(value * factor) for key, value in plain[0].rivals.items()}
+    assert owl.rivals == {key: approx(value * factor) for key, value in plain[2].rivals.items()}
+
+
+# ------------------------------------------------------------------------- the same, for any log
+
+texts = st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join)
+records = st.builds(
+    click, texts, texts, st.lists(texts, max_size=3), st.lists(texts, max_size=3)
+).map(
+    lambda one: ClickExample(  # preprocess never records a negative that the query clicked
+        one.query,
+        [one.titles[0], *[t for t in one.titles[1:] if text_id(t.text) not in one.clicked_ids]],
+        one.clicks,
+        one.clicked_ids,
+    )
+)
+
+
+def oracle(examples, negatives, in_batch, real):
+    """The rows of a batch by the rules, from the records' plain lists."""
+    raw = [Example.FromString(one.serialize(VOCABULARY)).features.feature for one in examples]
+    parsed = [
+        {name: list(getattr(v, v.WhichOneof("kind")).value) for name, v in one.items() if v.WhichOneof("kind")}
+        for one in raw
+    ]  # fmt: skip
+    for one in parsed:
+        for name in ("query_words", "query_word_ngrams", "query_ngrams", "title_words",
+                     "title_word_ngrams", "title_ngrams"):  # fmt: skip
+            one.setdefault(name, [])
+    clicked = Counter(
+        (one["title_ids"][0], text_of(one, "title"))
+        for one, is_real in zip(parsed, real, strict=True)
+        if is_real
+    )
+    found = []
+    for one in parsed:
+        rivals: Counter = Counter()
+        for position in range(1, min(len(one["title_ids"]), 1 + negatives)):
+            rivals[text_of(one, "title", position)] += 1
+        if in_batch:
+            for (identity, words), times in clicked.items():
+                if identity not in one["clicked_ids"]:
+                    rivals[words] += times
+        found.append((text_of(one, "query"), text_of(one, "title"), dict(rivals)))
+    return found
+
+
+@settings(max_examples=40)
+@given(
+    examples=st.lists(records, min_size=1, max_size=6),
+    negatives=st.integers(0, 3),
+    in_batch=st.booleans(),
+    data=st.data(),
+)
+def test_any_batch_equals_the_rules_in_plain_python(examples, negatives, in_batch, data):
+    real = [True] + data.draw(
+        st.lists(st.booleans(), min_size=len(examples) - 1, max_size=len(examples) - 1)
+    )
+    found = rows(examples, negatives=negatives, in_batch=in_batch, real=real)
+    for row, (query, title, rivals) in zip(
+        found, oracle(examples, negatives, in_batch, real), strict=True
+    ):
+        assert row.query == query
+        assert row.clicked == title
+        assert row.positive == 1.0
+        assert row.rivals == {key: approx(value, rel=1e-5) for key, value in rivals.items()}
+
+
+# --------------------------------------------------------------------------------------- shapes
+
+
+def test_a_batch_is_padded_to_the_planned_shapes_and_says_the_same():
+    shapes = Shapes(TextShape(4, 10, 7), TextShape(5, 16, 8), 12)
+    inputs, offsets = batch(FOXES, shapes=shapes)
+    assert Shapes.of(inputs) == shapes
+    assert inputs["query"]["tokens"].shape == (3, 4)
+    padded, plain = rows_of(inputs, offsets, np.ones(3)), rows(FOXES)
+    assert [row.rivals for row in padded] == [
+        {key: approx(value) for key, value in row.rivals.items()} for row in plain
+    ]
+    assert [row.clicked for row in padded] == [row.clicked for row in plain]
+
+
+def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_plan():
+    # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4.
+    small = Shapes(titles=TextShape(1, 3, 2), distinct_titles=3)
+    titles = Shapes.of(batch(FOXES, shapes=small)[0])
+    assert titles.distinct_titles == 4
+    assert astuple(titles.titles) == (2, 7, 5)
+    # 7 rows of words (6 distinct and the padding) on a plan of 16 // 8 = 2 steps: 16 holds them.
+    wide = Shapes(titles=TextShape(distinct_words=16))
+    assert Shapes.of(batch(FOXES, shapes=wide)[0]).titles.distinct_words == 16
+    # 32 words on a plan of 24 with steps of 3: 24, 27, 30, 33.
+    long = [click("red " * 32, "fox")]
+    grown = Shapes.of(batch(long, shapes=Shapes(query=TextShape(words=24)))[0])
+    assert grown.query.words == 33
+
+
+def test_planned_shapes_leave_room_at_round_numbers():
+    shapes = Shapes(TextShape(4, 100, 7), TextShape(5, 200, 8), 60).with_headroom()
+    # 100 * 1.05 + 1 = 106 -> 112; 200 * 1.05 + 1 = 211 -> 216; 60 * 1.05 + 1 = 64 -> 64.
+    assert shapes == Shapes(TextShape(4, 112, 7), TextShape(5, 216, 8), 64)
+
+
+def test_a_union_of_shapes_holds_both():
+    a = Shapes(TextShape(1, 9, 3), TextShape(7, 2, 2), 5)
+    b = Shapes(TextShape(2, 8, 3), TextShape(1, 4, 1), 6)
+    assert a.union(b) == b.union(a) == Shapes(TextShape(2, 9, 3), TextShape(7, 4, 2), 6)
+
+
+@pytest.mark.parametrize("in_batch", [True, False])
+def test_rows_of_padding_among_the_titles_are_nobodys_candidate(in_batch):
+    inputs, offsets = batch(FOXES, in_batch=in_batch, shapes=Shapes(distinct_titles=20))
+    heavy = np.exp(offsets.numpy().astype(np.float64)) > 0
+    assert inputs["candidates"].numpy()[heavy].max() < 4

@@ -1,0 +1,247 @@
+"""A pass over the records: complete, in a reproducible order, cut among workers, weighed."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.data.batching import Shapes
+from dssm_tf.data.dataset import BatchOptions, ClickBatches
+from dssm_tf.errors import UserError
+from tests.clicks import ALPHA, Click, Data, Row, click_log, read_examples, rows_of, text_of
+from tests.clicks import write_data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Data:
+    return write_data(tmp_path_factory.mktemp("dataset") / "data", click_log(), shards=3)
+
+
+@pytest.fixture(scope="module")
+def records(data) -> list[dict[str, list]]:
+    """The training records in the order of the files, read without TensorFlow."""
+    return [one for path in sorted(data.path.glob("train-*")) for one in read_examples(path)]
+
+
+def batches(data: Data, split="train", **options) -> ClickBatches:
+    return ClickBatches(data.path, split, BatchOptions(**({"batch_size": 8} | options)))
+
+
+def steps(dataset: Iterable) -> list[list[Row]]:
+    return [rows_of(*element) for element in dataset]
+
+
+def real(rows: Iterable[list[Row]]) -> list[tuple]:
+    """(query, clicked title) of every row that counts."""
+    return [(row.query, row.clicked) for step in rows for row in step if row.weight > 0]
+
+
+def pairs(records) -> list[tuple]:
+    return [(text_of(one, "query"), text_of(one, "title")) for one in records]
+
+
+def test_a_pass_without_a_seed_keeps_the_order_of_the_files(data, records):
+    one = batches(data)
+    found = steps(one.epoch())
+    # 41 records in steps of 8: five full ones and one row in the sixth.
+    assert data.spec.records["train"] == 41
+    assert one.steps == len(found) == 6
+    assert real(found) == pairs(records)
+    assert [len(step) for step in found] == [8] * 6
+
+
+@pytest.mark.parametrize("shuffle_buffer", [1, 5])
+def test_a_shuffled_pass_holds_every_record_once(data, records, shuffle_buffer):
+    found = real(steps(batches(data, shuffle_buffer=shuffle_buffer).epoch(seed=3)))
+    assert Counter(found) == Counter(pairs(records))
+    assert (found == pairs(records)) == (shuffle_buffer == 1)
+
+
+def test_the_seed_and_the_number_of_an_epoch_decide_its_order(data, records):
+    one, again = batches(data), batches(data)
+    count = one.steps
+    found = steps(one.epochs(seed=1, start=0, stop=3))
+    epochs = [real(found[i * count : (i + 1) * count]) for i in range(3)]
+    assert all(Counter(epoch) == Counter(pairs(records)) for epoch in epochs)
+    assert all(a != b for a, b in pairwise(epochs))
+    # Gone on with at epoch 1, by another process as it were, the rest is the same.
+    assert steps(again.epochs(seed=1, start=1, stop=3)) == found[count:]
+    assert real(steps(one.epochs(seed=2, start=0, stop=1))) != epochs[0]
+
+
+def test_batches_of_a_pass_equal_the_rules_in_plain_python(data, records):
+    found = steps(batches(data, negatives=2).epoch())
+    for number, step in enumerate(found):
+        mine = records[8 * number : 8 * number + 8]
+        clicked = Counter((one["title_ids"][0], text_of(one, "title")) for one in mine)
+        for row, one in zip(step, mine, strict=False):
+            rivals: Counter = Counter(text_of(one, "title", i) for i in (1, 2))
+            for (identity, words), times in clicked.items():
+                if identity not in one["clicked_ids"]:
+                    rivals[words] += times
+            assert row.rivals == {key: approx(value, rel=1e-5) for key, value in rivals.items()}
+
+
+def test_rows_that_fill_the_last_batch_weigh_nothing_and_rival_nobody(data, records):
+    last = steps(batches(data).epoch())[-1]
+    assert [row.weight > 0 for row in last] == [True] + [False] * 7
+    # Alone in its step, the last record has its recorded negatives and no other rival.
+    own = {text_of(records[-1], "title", i) for i in range(1, 5)}
+    assert set(last[0].rivals) == own
+
+
+@pytest.mark.parametrize(
+    ("click_weight", "weight"),
+    [
+        ("none", lambda clicks: 1.0),
+        ("log", lambda clicks: 1 + math.log(clicks)),
+        ("linear", lambda clicks: clicks),
+    ],
+)
+def test_clicks_weigh_as_configured_with_mean_one(data, records, click_weight, weight):
+    found = [row.weight for step in steps(batches(data, click_weight=click_weight).epoch())
+             for row in step]  # fmt: skip
+    assert np.mean(found) == approx(1)
+    raw = [weight(one["clicks"][0]) for one in records]
+    assert np.divide(found[: len(raw)], found[0]) == approx(np.divide(raw, raw[0]))
+    assert not any(found[len(raw) :])
+
+
+def test_the_logq_correction_is_the_log_of_the_expected_draws(data, records):
+    j, size, strength = 2, 8, 0.7
+    found = steps(batches(data, negatives=j, logq=strength, batch_size=size).epoch())
+    titles = [one.split("\t") for one in data.titles]
+    # Recorded: j draws in proportion to clicks^alpha, where no clicks count as half a click.
+    total = sum(max(int(clicks), 0.5) ** ALPHA for _, clicks, _ in titles)
+    # In-batch: a row's title is this one for its share of the training pairs.
+    share = size / data.spec.pairs
+
+    def expected(one, position):
+        clicks, queries = (one[name][position] for name in ("title_clicks", "title_queries"))
+        return share * max(queries, 0.5) + j * max(clicks, 0.5) ** ALPHA / total
+
+    for row, one in zip(found[0], records, strict=False):
+        assert row.positive == approx(expected(one, 0) ** -strength, rel=1e-5)
+    clicked = Counter((one["title_ids"][0], text_of(one, "title")) for one in records[:size])
+    by_id = {one["title_ids"][0]: one for one in records[:size]}
+    for row, one in zip(found[0], records, strict=False):
+        wanted: Counter = Counter()
+        for position in range(1, 1 + j):
+            draws = expected(one, position)
+            wanted[text_of(one, "title", position)] += draws**-strength
+        for (identity, words), times in clicked.items():
+            if identity not in one["clicked_ids"]:
+                wanted[words] += times * expected(by_id[identity], 0) ** -strength
+        assert row.rivals == {key: approx(value, rel=1e-4) for key, value in wanted.items()}
+
+
+def test_a_recorded_negative_without_a_click_has_a_finite_correction(tmp_path):
+    """Titles of the validation part alone have no clicks in the training part."""
+    log = [Click("red", "red fox", 5), Click("owl", "green owl"), Click("new", "black bear")]
+    data = write_data(tmp_path / "data", log, validation={"new"}, negatives=2, shards=1)
+    found = steps(batches(data, negatives=2, in_batch=False, logq=1.0, batch_size=2).epoch())[0]
+    # Title weights: 5^.75, 1, and .5^.75 for black bear, of 2 draws.
+    total = 5**ALPHA + 1 + 0.5**ALPHA
+    bear = tuple(data.vocabulary.ngram_ids(word) for word in ("black", "bear"))
+    assert found[0].rivals[bear] == approx(1 / (2 * 0.5**ALPHA / total))
+    assert found[0].positive == approx(1 / (2 * 5**ALPHA / total))
+
+
+# ------------------------------------------------------------------------------ length buckets
+
+
+def test_length_buckets_batch_titles_of_like_length_and_lose_no_record(data, records):
+    bounds = (2, 3)
+    one = batches(data, length_buckets=bounds)
+    found = steps(one.epoch(seed=5))
+    assert len(found) == one.steps
+    assert Counter(real(found)) == Counter(pairs(records))
+
+    def bucket(title):  # up to 2 words, up to 3, longer
+        return sum(len(title) > bound for bound in bounds)
+
+    kinds = [{bucket(row.clicked) for row in step} for step in found]
+    assert all(len(kind) == 1 for kind in kinds)
+    assert set().union(*kinds) == {0, 1, 2}
+
+
+# ------------------------------------------------------------------- several workers and replicas
+
+
+@pytest.mark.parametrize(
+    ("workers", "replicas", "buckets"), [(2, 1, ()), (1, 2, ()), (2, 2, (2, 3))]
+)
+def test_the_parts_of_a_step_are_together_the_batch_of_one_process(
+    data, workers, replicas, buckets
+):
+    one = batches(data, in_batch=False, length_buckets=buckets)
+    whole = steps(one.epoch(seed=7))
+    parts = [
+        steps(one.epoch(seed=7, worker=worker, workers=workers, replicas=replicas))
+        for worker in range(workers)
+    ]
+    assert all(len(part) == one.steps * replicas for part in parts)
+    joined = [
+        [
+            row
+            for part in parts
+            for replica in range(replicas)
+            for row in part[step * replicas + replica]
+        ]
+        for step in range(one.steps)
+    ]
+    assert joined == whole
+
+
+def test_in_batch_rivals_are_those_of_the_part(data):
+    one = batches(data, negatives=0)
+    parts, wholes = steps(one.epoch(workers=2, worker=1)), steps(one.epoch())
+    for part, whole in zip(parts[:3], (step[4:] for step in wholes), strict=False):
+        assert [row.clicked for row in part] == [row.clicked for row in whole]
+        clicked = {row.clicked for row in part}
+        assert all(set(row.rivals) <= clicked - {row.clicked} for row in part)
+
+
+def test_a_batch_size_that_cannot_be_cut_is_refused(data):
+    with pytest.raises(ValueError, match=r"batch_size=8 .* 3 equal parts.*multiple of 3"):
+        batches(data).epoch(workers=3)
+
+
+# ------------------------------------------------------------------------------- other edges
+
+
+def test_planned_shapes_hold_every_batch_of_a_small_log(data):
+    free = batches(data)
+    planned = free.plan_shapes()
+    fixed = ClickBatches(data.path, "train", free.options, planned)
+    for inputs, _, _ in fixed.epochs(seed=0, start=0, stop=2):
+        assert Shapes.of(inputs) == planned
+    assert steps(fixed.epoch(seed=1)) == [
+        [row._replace(rivals={k: approx(v) for k, v in row.rivals.items()}) for row in step]
+        for step in steps(free.epoch(seed=1))
+    ]
+
+
+def test_a_batch_larger_than_the_data_is_one_step(data, records):
+    one = batches(data, batch_size=64)
+    (only,) = steps(one.epoch(seed=0))
+    assert one.steps == 1
+    assert len(only) == 64
+    assert Counter(real([only])) == Counter(pairs(records))
+
+
+def test_the_validation_part_is_read_by_its_name(data):
+    held_out = [one for path in sorted(data.path.glob("validation-*")) for one in read_examples(path)]
+    assert real(steps(batches(data, split="validation").epoch())) == pairs(held_out)
+
+
+def test_a_missing_split_is_a_message(tmp_path):
+    data = write_data(tmp_path / "data", click_log(20), validation=())
+    with pytest.raises(UserError, match="holds no validation"):
+        batches(data, split="validation").epoch()

@@ -1,0 +1,66 @@
+"""What `--setup_file` sends to workers installs in an empty environment and works there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import venv
+
+import pytest
+
+WORKER_NEEDS = ("apache-beam", "protobuf", "google-crc32c")
+
+WORK = """
+import json, sys
+from apache_beam.testing.util import assert_that
+import apache_beam as beam
+import pipelines
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from pipelines import graph
+from pipelines.cleaning import BlockList
+from pipelines.options import PreprocessOptions
+from pipelines.progress import Progress
+from pipelines.sources import find_files, plan
+
+log, output = sys.argv[1:]
+files = find_files([log])
+pipeline = beam.Pipeline(runner=FnApiRunner())
+options = PreprocessOptions((log,), output)
+graph.build(pipeline, plan(files), 1, options, BlockList(), output, Progress())
+pipeline.run().wait_until_finish()
+loaded = [name for name in ("tensorflow", "keras", "rich", "numpy") if name in sys.modules]
+sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,
+    "counts": graph.Manifest.load(output).counts}))
+"""
+
+
+@pytest.mark.slow
+def test_the_source_distribution_of_setup_py_runs_the_pipelines_steps(checkout, tmp_path, topics):
+    # As Beam builds it: `python setup.py sdist`.
+    subprocess.run(
+        [sys.executable, "setup.py", "-q", "sdist", "--dist-dir", str(tmp_path)],
+        cwd=checkout, check=True, capture_output=True,
+    )  # fmt: skip
+    (archive,) = tmp_path.glob("*.tar.gz")
+    environment = tmp_path / "environment"
+    venv.create(environment, with_pip=True)
+    python = environment / "bin" / "python"
+    pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "-c", str(checkout / "constraints.txt"), *WORKER_NEEDS], check=True)
+    subprocess.run([*pip, "--no-deps", str(archive)], check=True)
+    log, output = tmp_path / "log.tsv", tmp_path / "data"
+    log.write_text(topics, "utf-8")
+    (output / "parts").mkdir(parents=True)
+    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    found = subprocess.run(
+        [str(python), "-c", WORK, str(log), str(output)],
+        cwd=tmp_path, env=clean, check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    result = json.loads(found.stdout)
+    assert str(environment) in result["from"]
+    assert not {"tensorflow", "keras"} & set(result["loaded"])
+    counts = result["counts"]
+    assert counts["rows"] == 120
+    assert counts["records train"] + counts["records validation"] == 120

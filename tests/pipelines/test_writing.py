@@ -1,0 +1,158 @@
+"""Files that readers accept, and directories that appear whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import zlib
+from pathlib import Path
+
+import pytest
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.io.localfilesystem import LocalFileSystem
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssm_tf.errors import UserError
+from pipelines.writing import gzipped, output_directory, refuse, tfrecord, write_part
+
+
+def test_tensorflow_reads_the_records_and_their_checksums(tmp_path):
+    tf = pytest.importorskip("tensorflow")
+    records = [b"", b"a", bytes(range(256)) * 40]
+    path = tmp_path / "x.tfrecord.gz"
+    path.write_bytes(b"".join(gzipped(map(tfrecord, records))))
+    dataset = tf.data.TFRecordDataset([str(path)], compression_type="GZIP")
+    assert list(dataset.as_numpy_iterator()) == records
+
+
+@given(st.lists(st.binary(max_size=300)), st.integers(1, 1000))
+def test_compression_loses_nothing_and_keeps_the_order(chunks, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pipelines.writing.BLOCK_BYTES", block)
+        packed = b"".join(gzipped(chunks))
+    assert gzip.decompress(packed) == b"".join(chunks)
+    assert packed[4:8] == b"\0\0\0\0"  # no time in the header
+
+
+def test_an_error_while_records_are_made_is_not_swallowed_by_the_compressing_thread():
+    def chunks():
+        yield b"a"
+        raise zlib.error("made up")
+
+    with pytest.raises(zlib.error, match="made up"):
+        list(gzipped(chunks()))
+
+
+def test_a_part_is_never_written_twice_under_one_name(tmp_path):
+    (tmp_path / "parts").mkdir()
+    names = {write_part(str(tmp_path), "train", [b"x"]) for _ in range(3)}
+    assert len(names) == 3
+
+
+def test_a_directory_appears_when_all_is_written(tmp_path):
+    target = tmp_path / "data"
+    with output_directory(str(target), overwrite=False) as output:
+        part = write_part(output.workers, "train", [b"record"])
+        output.take(part, "train-0")
+        (output.local / "feature_spec.json").write_text("{}")
+        assert not target.exists()
+    assert sorted(file.name for file in target.iterdir()) == ["feature_spec.json", "train-0"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_after_an_error_nothing_is_left_and_the_old_output_stays(tmp_path):
+    target = tmp_path / "data"
+    target.mkdir()
+    (target / "old").write_text("x")
+    with pytest.raises(ZeroDivisionError), output_directory(str(target), overwrite=True) as output:
+        write_part(output.workers, "train", [b"record"])
+        _ = 1 / 0
+    assert [file.name for file in target.iterdir()] == ["old"]
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_an_existing_output_or_a_file_in_its_place_is_refused(tmp_path):
+    (tmp_path / "data").mkdir()
+    refuse(str(tmp_path / "data"), overwrite=False)  # empty: fine
+    (tmp_path / "data" / "old").write_text("x")
+    with pytest.raises(UserError, match="add --overwrite"):
+        refuse(str(tmp_path / "data"), overwrite=False)
+    with pytest.raises(UserError, match="is a file"):
+        refuse(str(tmp_path / "data" / "old"), overwrite=True)
+
+
+class StoreFileSystem(LocalFileSystem):
+    """A remote store's stand-in: `store:///path`, with a log of what was renamed."""
+
+    renamed: list[str] = []  # noqa: RUF012
+
+    @classmethod
+    def scheme(cls):
+        return "store"
+
+    @staticmethod
+    def _local(path):
+        return path.removeprefix("store://")
+
+    def join(self, basepath, *paths):
+        return "/".join([basepath.rstrip("/"), *paths])
+
+    def split(self, path):
+        head, _, tail = path.rpartition("/")
+        return head, tail
+
+    def mkdirs(self, path):
+        local = self._local(path)
+        if not self.exists(path):
+            super().mkdirs(local)
+
+    def exists(self, path):
+        return super().exists(self._local(path))
+
+    def match(self, patterns, limits=None):
+        results = super().match([self._local(one) for one in patterns], limits)
+        for result in results:
+            for metadata in result.metadata_list:
+                metadata.path = "store://" + metadata.path
+        return results
+
+    def create(self, path, *arguments, **named):
+        return super().create(self._local(path), *arguments, **named)
+
+    def open(self, path, *arguments, **named):
+        return super().open(self._local(path), *arguments, **named)
+
+    def rename(self, source_file_names, destination_file_names):
+        type(self).renamed += destination_file_names
+        super().rename(
+            [self._local(one) for one in source_file_names],
+            [self._local(one) for one in destination_file_names],
+        )
+
+    def delete(self, paths):
+        for path in map(self._local, paths):
+            if Path(path).is_dir():
+                shutil.rmtree(path)
+            else:
+                Path(path).unlink()
+
+
+def test_on_a_remote_store_the_feature_spec_is_moved_last(tmp_path):
+    from pipelines import preprocess
+
+    log = tmp_path / "log.tsv"
+    log.write_text("query\ttitle\n" + "".join(f"q{n}\tt{n}\n" for n in range(30)), "utf-8")
+    target = tmp_path / "bucket" / "data"
+    StoreFileSystem.renamed.clear()
+    arguments = ["--input", str(log), "--output", f"store://{target}"]
+    assert preprocess.run(arguments) == 0
+    local = tmp_path / "local"
+    assert preprocess.run(["--input", str(log), "--output", str(local)]) == 0
+    written = {file.name: file.read_bytes() for file in target.iterdir()}
+    assert written == {file.name: file.read_bytes() for file in local.iterdir()}
+    assert StoreFileSystem.renamed[-1].endswith("/feature_spec.json")
+    assert [file.name for file in target.parent.iterdir()] == ["data"]
+    assert preprocess.run(arguments) == 1
+    assert preprocess.run([*arguments, "--overwrite"]) == 0
+    assert FileSystems.exists(f"store://{target}/report.html")

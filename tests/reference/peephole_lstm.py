@@ -1,0 +1,87 @@
+"""The forward pass of the LSTM-RNN, P16 eq. 2, one text and one word at a time, in float64.
+
+Matrices act on column vectors as in the paper: `W_k` is `(cells, trigrams)`, `W_rec_k` is
+`(cells, cells)`, peepholes and biases are `(cells,)`, with k = 1 output gate, 2 forget gate,
+3 input gate, 4 cell input.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass
+class LSTMParameters:
+    """The parameters of one side, under the names of P16."""
+
+    w1: Array
+    w2: Array
+    w3: Array
+    w4: Array
+    rec1: Array
+    rec2: Array
+    rec3: Array
+    rec4: Array
+    p1: Array
+    p2: Array
+    p3: Array
+    b1: Array
+    b2: Array
+    b3: Array
+    b4: Array
+
+    @classmethod
+    def random(cls, trigrams: int, cells: int, seed: int) -> LSTMParameters:
+        """Parameters large enough that every term of eq. 2 matters."""
+        generator = np.random.default_rng(seed)
+        shapes = {"w": (cells, trigrams), "rec": (cells, cells), "p": (cells,), "b": (cells,)}
+        return cls(
+            **{
+                field.name: generator.normal(0, 0.6, shapes[field.name.rstrip("1234")])
+                for field in fields(cls)
+            }
+        )
+
+
+def sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x))."""
+    return 1 / (1 + np.exp(-x))
+
+
+def states(
+    p: LSTMParameters,
+    words: Sequence[Array],
+    *,
+    peepholes: bool = True,
+    forget_gate: bool = True,
+) -> list[tuple[Array, Array]]:
+    """`(y(t), c(t))` after each word; `words` holds the vectors l(t) of the text.
+
+    Without `peepholes` the terms in `W_p` are left out; without `forget_gate` the cell keeps
+    its whole state, `f(t) = 1`: the LSTM that P16 sec. V trains.
+    """
+    y = np.zeros_like(p.b1)
+    c = np.zeros_like(p.b1)
+    seen = 1.0 if peepholes else 0.0
+    found = []
+    for word in words:
+        y_g = np.tanh(p.w4 @ word + p.rec4 @ y + p.b4)
+        i = sigmoid(p.w3 @ word + p.rec3 @ y + seen * p.p3 * c + p.b3)
+        f = sigmoid(p.w2 @ word + p.rec2 @ y + seen * p.p2 * c + p.b2)
+        c = (f if forget_gate else 1.0) * c + i * y_g
+        o = sigmoid(p.w1 @ word + p.rec1 @ y + seen * p.p1 * c + p.b1)
+        y = o * np.tanh(c)
+        found.append((y, c))
+    return found
+
+
+def encode(p: LSTMParameters, words: Sequence[Array], **options: bool) -> Array:
+    """`y(m)` at the last word, the semantic vector; zero for a text without words."""
+    found = states(p, words, **options)
+    return found[-1][0] if found else np.zeros_like(p.b1)

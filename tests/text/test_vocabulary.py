@@ -1,0 +1,152 @@
+"""The trigrams a model knows, their ids, and the file that holds them."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssm_tf.errors import UserError
+from dssm_tf.text.fingerprint import fingerprint64, unit_interval
+from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
+from dssm_tf.text.normalize import words
+from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from tests.reference.unicode_strategies import texts
+
+CAT = ["#ca", "cat", "at#"]
+
+
+def test_ids_start_at_one_most_frequent_first():
+    vocabulary = Vocabulary.from_counts({"cat": 2, "#ca": 5, "at#": 2, "dog": 1}, max_size=3)
+    # "at#" before "cat": equal counts stand in code point order; "dog" is beyond the size.
+    assert vocabulary.ngrams == ("#ca", "at#", "cat")
+    assert vocabulary.ngram_ids("cat") == (1, 3, 2)
+    assert vocabulary.size == 3
+
+
+def test_rare_trigrams_stay_out():
+    assert Vocabulary.from_counts({"cat": 2, "dog": 1}, max_size=9, min_count=2).ngrams == ("cat",)
+
+
+def test_counts_in_any_order_give_the_same_vocabulary():
+    counts = Counter(n for word in ("cat", "cart", "act", "tact") for n in letter_ngrams(word))
+    backwards = dict(reversed(counts.items()))
+    assert Vocabulary.from_counts(counts, 99).ngrams == Vocabulary.from_counts(backwards, 99).ngrams
+
+
+def test_unseen_trigrams_are_dropped_by_default():
+    assert Vocabulary(CAT).ngram_ids("cats") == (1, 2)  # "ats" and "ts#" are unseen
+
+
+def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():
+    vocabulary = Vocabulary(CAT, TextLimits(hash_buckets=7))
+    expected = (1, 2, 4 + bucket("ats", 7), 4 + bucket("ts#", 7))
+    assert vocabulary.ngram_ids("cats") == expected
+    assert vocabulary.size == 10
+
+
+def test_repeated_trigrams_are_repeated():
+    assert Vocabulary(["aaa"]).ngram_ids("aaaaa") == (1, 1, 1)
+
+
+def test_limits_cut_long_words_then_long_texts():
+    vocabulary = Vocabulary(CAT, TextLimits(max_words=2, max_letters=3))
+    assert vocabulary.words("Catherine, a DOG and more") == ["cat", "a"]
+    assert vocabulary.ngram_ids("catherine") == vocabulary.ngram_ids("cat") == (1, 2, 3)
+
+
+@given(texts, st.integers(1, 5), st.integers(1, 5), st.sampled_from([0, 3]))
+def test_every_id_is_one_the_model_has_a_row_for(text, max_words, max_letters, buckets):
+    vocabulary = Vocabulary(CAT, TextLimits(max_words, max_letters, buckets))
+    found = vocabulary.words(text)
+    assert found == [word[:max_letters] for word in words(text)][:max_words]
+    for word in found:
+        ids = vocabulary.ngram_ids(word)
+        assert all(1 <= i <= vocabulary.size for i in ids)
+        assert len(ids) <= max_letters
+
+
+def test_a_trigram_listed_twice_is_refused():
+    with pytest.raises(ValueError, match="lists 2 trigrams of which only 1 are distinct"):
+        Vocabulary(["cat", "cat"])
+
+
+@given(st.lists(texts, max_size=4))
+def test_a_saved_vocabulary_reads_back(tmp_path_factory, some_texts):
+    ngrams = dict.fromkeys(n for t in some_texts for w in words(t) for n in letter_ngrams(w))
+    vocabulary = Vocabulary(ngrams)
+    path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
+    vocabulary.save(path)
+    assert Vocabulary.load(path).ngrams == vocabulary.ngrams
+    assert Vocabulary.load(path).fingerprint == vocabulary.fingerprint
+
+
+def test_the_file_holds_one_trigram_a_line(tmp_path):
+    Vocabulary(["#ca", "été"]).save(tmp_path / "vocabulary.txt")
+    assert (tmp_path / "vocabulary.txt").read_bytes() == "#ca\nété\n".encode()
+
+
+def test_a_pickled_vocabulary_is_the_same_without_its_cache():
+    vocabulary = Vocabulary(CAT, TextLimits(hash_buckets=3))
+    fresh = len(pickle.dumps(vocabulary))
+    vocabulary.ngram_ids("concatenation")
+    assert len(pickle.dumps(vocabulary)) == fresh
+    again = pickle.loads(pickle.dumps(vocabulary))
+    assert (again.ngrams, again.limits) == (vocabulary.ngrams, vocabulary.limits)
+    assert again.ngram_ids("cats") == vocabulary.ngram_ids("cats")
+
+
+def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
+    variants = [
+        Vocabulary(CAT),
+        Vocabulary(CAT[:2]),
+        Vocabulary(CAT[::-1]),
+        Vocabulary(CAT, TextLimits(max_words=5)),
+        Vocabulary(CAT, TextLimits(max_letters=5)),
+        Vocabulary(CAT, TextLimits(hash_buckets=5)),
+    ]
+    assert len({vocabulary.fingerprint for vocabulary in variants}) == len(variants)
+    assert Vocabulary(CAT).fingerprint == Vocabulary(list(CAT)).fingerprint
+    assert len(Vocabulary(CAT).fingerprint) == 16
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"#ca\nca\nat#\n", r"vocabulary.txt:2 holds 'ca'; expected a letter trigram"),
+        (b"#ca\ncats\n", r"vocabulary.txt:2 holds 'cats'"),
+        (b"#ca\n\ncat\n", r"vocabulary.txt:2 holds ''"),
+        (b"a#b\n", r"vocabulary.txt:1 holds 'a#b'"),
+        (b"cat\ncat\n", "only 1 are distinct"),
+        (b"\xff\xfe\n", "is not UTF-8"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_line_and_reason(tmp_path, content, message):
+    path = tmp_path / "vocabulary.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=message):
+        Vocabulary.load(path)
+
+
+def test_a_missing_file_says_who_writes_it(tmp_path):
+    with pytest.raises(UserError, match=r"nowhere.txt does not exist; preprocess writes it"):
+        Vocabulary.load(tmp_path / "nowhere.txt")
+
+
+def test_fingerprints_never_change():
+    # Records on disk hold them. `printf "ice cream" | b2sum -l 64` prints a9c5c7cff5b494f9, the
+    # bytes from low to high; the highest bit is set, so the signed number is negative.
+    expected = int.from_bytes(bytes.fromhex("a9c5c7cff5b494f9"), "little") - 2**64
+    assert fingerprint64("ice cream") == expected
+    assert unit_interval("ice cream", "split") == pytest.approx(0.919461172396072, abs=1e-15)
+
+
+@given(texts, st.text(max_size=8))
+def test_a_text_is_sampled_the_same_way_each_time_and_otherwise_by_salt(text, salt):
+    assert 0 <= unit_interval(text, salt) < 1
+    assert unit_interval(text, salt) == unit_interval(text, salt)
+    assert unit_interval(text, salt) != unit_interval(text, salt + "!")
+    assert -(2**63) <= fingerprint64(text) < 2**63

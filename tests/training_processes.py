@@ -1,0 +1,246 @@
+"""Training runs in processes of their own, which tests may kill.
+
+Importing TensorFlow takes seconds, so one process imports it and then forks a child a run,
+before any of them has started a thread or a device.
+
+Run as a script, it reads one JSON job a line and writes what became of it into the job's folder.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+TIMEOUT = 120.0  # seconds; a run of the tests takes a few
+
+
+@dataclass
+class Outcome:
+    """How a run ended.
+
+    Args:
+        signal: that killed it, or 0.
+        result: fields of `dssm_tf.training.Result`, when it finished.
+        error: its `UserError`.
+        output: everything it printed.
+    """
+
+    signal: int
+    result: dict[str, Any] | None
+    error: str | None
+    output: str
+
+
+class Run:
+    """A run in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def kill(self) -> None:
+        """Kills it as `kill -9` does, if it still runs."""
+        if not (self._folder / "status").exists():
+            os.kill(int(self._read("pid")), signal.SIGKILL)
+
+    def wait(self) -> Outcome:
+        """Waits for its end."""
+        try:
+            status = int(self._read("status"))
+        except TimeoutError:
+            self.kill()
+            raise
+        if status > 0:
+            raise RuntimeError((self._folder / "output").read_text("utf-8"))
+        answer = self._folder / "answer.json"
+        found = json.loads(answer.read_text("utf-8")) if answer.exists() else {}
+        output = (self._folder / "output").read_text("utf-8")
+        return Outcome(-status, found.get("result"), found.get("error"), output)
+
+    def _read(self, name: str) -> str:
+        until = time.monotonic() + TIMEOUT
+        while time.monotonic() < until:
+            if (self._folder / name).exists():
+                return (self._folder / name).read_text("utf-8")
+            time.sleep(0.02)
+        raise TimeoutError(f"no {name} in {self._folder}")
+
+
+class TrainingProcesses:
+    """Starts runs."""
+
+    def __init__(self, server: subprocess.Popen[str], folder: Path) -> None:
+        self._server = server
+        self._folder = folder
+        self._number = 0
+
+    def start(
+        self,
+        config: Mapping[str, Any],
+        data: Path,
+        out: Path,
+        *,
+        devices: int = 1,
+        environment: Mapping[str, str] | None = None,
+        die_at: tuple[str, int] | None = None,
+    ) -> Run:
+        """Starts a run.
+
+        Args:
+            config: as `parse_config` takes it.
+            data: the directory of records.
+            out: the run.
+            devices: logical CPUs.
+            environment: variables set for it.
+            die_at: it kills itself with SIGKILL at the n-th (from 1) `batch` it trained, `fsync`
+                of a file it writes, or `replace` that moves one into place.
+        """
+        self._number += 1
+        folder = self._folder / str(self._number)
+        folder.mkdir()
+        job = {
+            "folder": str(folder),
+            "config": dict(config),
+            "data": str(data),
+            "out": str(out),
+            "devices": devices,
+            "environment": dict(environment or {}),
+            "die_at": die_at,
+        }
+        self._server.stdin.write(json.dumps(job) + "\n")
+        self._server.stdin.flush()
+        return Run(folder)
+
+    def train(self, *arguments: Any, **options: Any) -> Outcome:
+        """Starts a run and waits for its end."""
+        return self.start(*arguments, **options).wait()
+
+
+@contextmanager
+def training_processes(folder: Path) -> Iterator[TrainingProcesses]:
+    """Runs until the block ends; what still runs then is killed."""
+    checkout = Path(__file__).resolve().parent.parent
+    # A session of its own, so that one signal ends the server and all it started.
+    with subprocess.Popen(
+        [sys.executable, "-m", "tests.training_processes"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        cwd=checkout,
+        start_new_session=True,
+    ) as server:
+        try:
+            yield TrainingProcesses(server, folder)
+        finally:
+            os.killpg(server.pid, signal.SIGKILL)
+
+
+def _serve() -> None:
+    """Forks a child a job; writes each one's process id and, at its end, its status."""
+    import select
+
+    import dssm_tf.training  # noqa: F401  (once for all children)
+
+    running: dict[int, Path] = {}
+    while True:
+        ready, _, _ = select.select([sys.stdin], [], [], 0.02)
+        if ready:
+            line = sys.stdin.readline()
+            if not line:
+                return
+            job = json.loads(line)
+            child = os.fork()
+            if not child:
+                _train(job)
+            running[child] = Path(job["folder"])
+            _write(running[child] / "pid", str(child))
+        for child, folder in list(running.items()):
+            done, status = os.waitpid(child, os.WNOHANG)
+            if done:
+                del running[child]
+                _write(folder / "status", str(os.waitstatus_to_exitcode(status)))
+
+
+def _write(path: Path, text: str) -> None:
+    aside = path.with_suffix(".part")
+    aside.write_text(text, "utf-8")
+    aside.rename(path)
+
+
+def _train(job: dict[str, Any]) -> None:
+    """A run, in the child; never returns."""
+    folder = Path(job["folder"])
+    descriptor = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    code = 1
+    try:
+        answer = _answer(job)
+        _write(folder / "answer.json", json.dumps(answer))
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _answer(job: dict[str, Any]) -> dict[str, Any]:
+    import tensorflow as tf
+
+    from dssm_tf.config import parse_config
+    from dssm_tf.errors import UserError
+    from dssm_tf.training import train
+
+    os.environ.update(job["environment"])
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_visible_devices([cpu])
+    one = tf.config.LogicalDeviceConfiguration
+    tf.config.set_logical_device_configuration(cpu, [one()] * job["devices"])
+    if job["die_at"]:
+        _die_at(*job["die_at"])
+    try:
+        result = train(parse_config(job["config"]), Path(job["data"]), Path(job["out"]))
+    except UserError as error:
+        return {"error": str(error)}
+    return {"result": vars(result)}
+
+
+def _die_at(event: str, number: int) -> None:
+    """Makes this process kill itself at the n-th event, in the middle of what it does."""
+    from dssm_tf import training
+
+    seen = 0
+
+    def before(function):
+        def wrapper(*arguments, **options):
+            nonlocal seen
+            seen += 1
+            if seen == number:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return function(*arguments, **options)
+
+        return wrapper
+
+    if event == "batch":
+        keeper = training._Keeper
+        keeper.on_train_batch_end = before(keeper.on_train_batch_end)
+    elif event == "fsync":
+        os.fsync = before(os.fsync)
+    else:
+        Path.replace = before(Path.replace)
+
+
+if __name__ == "__main__":
+    _serve()

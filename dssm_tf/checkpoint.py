@@ -53,13 +53,13 @@ class Checkpoint:
         if not self.path.exists():
             return None
         try:
-            with np.load(self.path) as arrays:
+            with self.path.open("rb") as file, np.load(file) as arrays:
                 state = [arrays[f"state_{i}"] for i in range(len(_variables(model)))]
                 best = [arrays[f"best_{i}"] for i in range(len(model.weights))]
                 progress = json.loads(arrays["progress"].tobytes())
             for variable, value in zip(_variables(model), state, strict=True):
                 variable.assign(value)
-        except (KeyError, ValueError, zipfile.BadZipFile) as error:
+        except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise UserError(
                 f"{self.path} is not a checkpoint of this configuration ({error}); remove the "
                 "run's directory to start again."

@@ -68,13 +68,20 @@ class OptimizerConfig(Section):
 
 
 class TrainingConfig(Section):
-    """How long, how large, and when to stop."""
+    """How long, how large, and when to stop.
+
+    `averaging` is the momentum of a moving average of the weights, which is then what is
+    validated and kept; `title_queries` adds each title as a query for itself; `refit` trains
+    again on training and validation part together, for the best number of epochs.
+    """
 
     epochs: Positive = 30
     batch_size: Positive = 256
     patience: Positive = 5
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
     averaging: Share = 0.0
+    title_queries: bool = False
+    refit: bool = False
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
     shuffle_buffer: Positive = 200_000

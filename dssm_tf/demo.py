@@ -23,8 +23,9 @@ from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.export import export
 from dssm_tf.files import atomic_write
 from dssm_tf.ranker import Ranker
+from dssm_tf.run_directory import Result
 from dssm_tf.semantic_ranker import SemanticRanker
-from dssm_tf.training import Result, train
+from dssm_tf.training import train
 
 MODELS = ("dssm", "lstm")
 # Questions are asked in the words of the titles, so one tower for both sides learns from both.

@@ -26,7 +26,7 @@ def demo_page(
 
     Args:
         evaluation: of BM25 and the models.
-        runs: a `dssm_tf.training.Result` a model.
+        runs: a `dssm_tf.run_directory.Result` a model.
         answers: titles and scores of the exported model, a list a live query.
         seconds: wall time of the demo.
     """

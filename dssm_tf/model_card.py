@@ -27,7 +27,7 @@ def write_model_card(
         out: the run.
         model: the trained towers.
         config: how they were trained.
-        result: a `dssm_tf.training.Result`.
+        result: a `dssm_tf.run_directory.Result`.
         spec: of the data they were trained on.
     """
     tower = config.tower.name
@@ -39,6 +39,9 @@ def write_model_card(
     if negatives.in_batch:
         kinds.append("the batch's other clicked titles, those clicked for the query masked")
     ranked = metrics or "| no validation part | |"
+    kept = f"{result.epochs}, best {result.best_epoch}"
+    if result.refitted:
+        kept += "; then trained anew on training and validation part for as many"
     text = f"""# {tower}
 
 {_REFERENCES.get(tower, tower)}. Scores a title for a query by the cosine of two semantic
@@ -57,7 +60,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 | negatives | {"; ".join(kinds)} |
 | loss | softmax of cosines, gamma {config.gamma:g} |
 | optimiser | {config.optimizer.name}, step size {config.optimizer.learning_rate:g} |
-| epochs | {result.epochs}, best {result.best_epoch} |
+| epochs | {kept} |
 
 The exact settings are in `config.yaml`, the curves in `history.json` and `logs/`.
 
@@ -65,6 +68,7 @@ The exact settings are in `config.yaml`, the curves in `history.json` and `logs/
 
 Queries held out of training rank all titles of the log; a query's most clicked title has grade
 3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
+Measured before any training on the validation part.
 
 | metric | value |
 |---|---|

@@ -93,11 +93,13 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         self.assign(previous, new)
 
     def finalize_variable_values(self, var_list):
-        """Steps back from the look-ahead point to `L_k`."""
+        """Steps back from the look-ahead point to `L_k`, or leaves the moving averages if any."""
+        super().finalize_variable_values(var_list)
         following = self.momentum_at(self.iterations)
         for variable in var_list:
             previous = self._steps[self._get_variable_index(variable)]
-            variable.assign_sub(ops.cast(following, variable.dtype) * previous)
+            if not self.use_ema:
+                variable.assign_sub(ops.cast(following, variable.dtype) * previous)
             previous.assign(ops.zeros_like(previous))
 
     def get_config(self):

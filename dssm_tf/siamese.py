@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import keras
 from keras import ops
 
@@ -58,9 +60,14 @@ class Siamese(keras.Model):
 
     def build(self, *_):
         """Builds both towers; no weight's shape depends on the input."""
-        self.query_tower.build()
+        sides = {"query_tower": self.query_tower}
         if not self.shared:
-            self.title_tower.build()
+            sides["title_tower"] = self.title_tower
+        for side, tower in sides.items():
+            if not tower.built:  # a tower that is read from a file comes built
+                # The side stands in the paths of the weights, by which the optimiser clips.
+                with nullcontext() if tower.name == side else keras.name_scope(side):
+                    tower.build()
         self.built = True
 
     def call(self, inputs, training=False):
@@ -79,8 +86,8 @@ class Siamese(keras.Model):
         return normalize_vectors(self.title_tower(texts, training=False))
 
     def get_build_config(self):
-        """Nothing is needed to build; `build_from_config` then calls `build`."""
-        return {}
+        """Nothing is needed to build, but an empty dict would leave a loaded model unbuilt."""
+        return {"input_shape": None}
 
     def build_from_config(self, config):
         """Builds the weights before they are loaded."""

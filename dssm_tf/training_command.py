@@ -31,7 +31,8 @@ def train_command(
     """
     settings = load_config(find_config(config), overrides)  # before TensorFlow's slow import
 
-    from dssm_tf.training import Workers, train
+    from dssm_tf.distribution import Workers
+    from dssm_tf.training import train
 
     result = train(settings, data, out)
     if not Workers.from_environment().chief:

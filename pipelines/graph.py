@@ -11,10 +11,11 @@ import apache_beam as beam
 from apache_beam import pvalue
 from apache_beam.io.filesystems import FileSystems
 
-from pipelines import transforms as t
+from pipelines import blocks, transforms
 from pipelines.cleaning import BlockList
 from pipelines.options import TEST, TRAIN, VALIDATION, PreprocessOptions
 from pipelines.progress import Progress
+from pipelines.record_transforms import DrawNegatives, WriteShards, make_vocabulary
 from pipelines.records import SAMPLES, Coverage, PairRecord, record_order
 from pipelines.sources import Piece
 from pipelines.writing import PARTS, create, open_bytes
@@ -100,29 +101,33 @@ def build(
         pipeline
         | "Pieces" >> beam.Create(list(pieces))
         | "Spread pieces" >> beam.Reshuffle()
-        | "Read clicks" >> t.ReadClicks(options, block_list, buckets, progress)
+        | "Read clicks" >> transforms.ReadClicks(options, block_list, buckets, progress)
     )
-    sessions = read[t.SESSIONS] | "Clean by session" >> t.CleanSessions(
+    sessions = read[blocks.SESSIONS] | "Clean by session" >> transforms.CleanSessions(
         options, block_list, buckets
     )
     pairs = (read["main"], sessions["main"]) | "Pairs" >> beam.Flatten()
-    queries = pairs | "Aggregate clicks" >> t.AggregateClicks(options, buckets)
-    titles = queries[t.TITLES] | "Sum by title" >> t.SumTitles(options, directory)
-    ngrams = queries[t.NGRAMS] | "Count trigrams" >> beam.CombineGlobally(t.SumCounts())
-    pool = titles[t.POOL] | "Fill pool" >> beam.CombineGlobally(
-        t.SmallestRanks(options.negative_pool)
+    queries = pairs | "Aggregate clicks" >> transforms.AggregateClicks(options, buckets)
+    titles = queries[blocks.TITLES] | "Sum by title" >> transforms.SumTitles(options, directory)
+    ngrams = queries[blocks.NGRAMS] | "Count trigrams" >> beam.CombineGlobally(blocks.SumCounts())
+    pool = titles[blocks.POOL] | "Fill pool" >> beam.CombineGlobally(
+        blocks.SmallestRanks(options.negative_pool)
     )
     records = {"queries": queries["main"], "titles": titles["main"]} | "Make records" >> (
-        t.DrawNegatives(options, shards, pool)
+        DrawNegatives(options, shards, pool)
     )
-    written = records | "Write records" >> t.WriteShards(
-        options, shards, directory, ngrams, progress
-    )
-    rejects = read[t.REJECTS] | "Keep rejects" >> t.WriteRejects(directory)
+    written = records | "Write records" >> WriteShards(options, shards, directory, ngrams, progress)
+    rejects = read[blocks.REJECTS] | "Keep rejects" >> transforms.WriteRejects(directory)
     counts = (
-        (read[t.COUNTS], sessions[t.COUNTS], queries[t.COUNTS], titles[t.COUNTS], written[t.COUNTS])
+        (
+            read[blocks.COUNTS],
+            sessions[blocks.COUNTS],
+            queries[blocks.COUNTS],
+            titles[blocks.COUNTS],
+            written[blocks.COUNTS],
+        )
         | "All counts" >> beam.Flatten()
-        | "Sum counts" >> beam.CombineGlobally(t.SumCounts())
+        | "Sum counts" >> beam.CombineGlobally(blocks.SumCounts())
     )
     _ = (
         pipeline
@@ -132,10 +137,10 @@ def build(
             _write_manifest,
             counts=pvalue.AsSingleton(counts),
             ngrams=pvalue.AsSingleton(ngrams),
-            titles=pvalue.AsIter(titles[t.FILES]),
-            shards=pvalue.AsIter(written[t.FILES]),
+            titles=pvalue.AsIter(titles[blocks.FILES]),
+            shards=pvalue.AsIter(written[blocks.FILES]),
             rejects=pvalue.AsIter(rejects),
-            seen=pvalue.AsIter(written[t.SEEN]),
+            seen=pvalue.AsIter(written[blocks.SEEN]),
         )
     )
 
@@ -152,14 +157,14 @@ def _write_manifest(
     directory, options = element
     words: dict[int, bool] = {}
     samples: list[PairRecord] = []
-    for block, coverage in t.unpack_all(seen):
+    for block, coverage in blocks.unpack_all(seen):
         words = Coverage({}, {**words, **coverage.words}).trim().words
-        counts = t.SumCounts().merge_accumulators([counts, coverage.counts])
+        counts = blocks.SumCounts().merge_accumulators([counts, coverage.counts])
         samples += block
     samples = sorted(samples, key=record_order)[:SAMPLES]
     manifest = Manifest(
         counts=dict(sorted(counts.items())),
-        ngrams=list(t.make_vocabulary(ngrams, options).ngrams),
+        ngrams=list(make_vocabulary(ngrams, options).ngrams),
         titles=sorted(path for _, path in titles),
         shards=sorted(shards),
         rejects=sorted(rejects),

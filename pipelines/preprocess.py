@@ -28,6 +28,7 @@ from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shard_counts
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
 from pipelines.progress import Progress, ProgressDisplay, quiet_console
+from pipelines.record_transforms import shard_places
 from pipelines.runners import (
     LOCAL_RUNNERS,
     BadFlag,
@@ -35,7 +36,6 @@ from pipelines.runners import (
     relaxed_garbage_collection,
 )
 from pipelines.sources import Piece, find_files, plan
-from pipelines.transforms import shard_places
 from pipelines.writing import (
     Output,
     create,

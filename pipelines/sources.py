@@ -7,7 +7,7 @@ import json
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
@@ -223,7 +223,7 @@ def _open(path: str, gzipped: bool) -> Iterator[IO[bytes]]:
         if gzipped:
             # Beam's own decompression passes over a truncated file in silence; this does not.
             with gzip.GzipFile(fileobj=raw) as file:
-                yield file
+                yield cast(IO[bytes], file)
         else:
             yield raw
 

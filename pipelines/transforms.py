@@ -1,4 +1,4 @@
-"""The steps from click logs to record shards, as Beam transforms.
+"""The steps from click logs to clicks by query and by title, as Beam transforms.
 
 Rows travel in blocks, not one by one: a worker sums a piece of a log in a dictionary, and what it
 sends on is keyed by a *bucket*, a share of the queries (or titles, or sessions) by hash. Grouping
@@ -9,28 +9,37 @@ query. No result depends on bundles, workers or the number of buckets.
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
 from apache_beam.metrics import Metrics
 from apache_beam.typehints import with_output_types
-from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.click_log import Reject
-from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.aggregation import (
-    QueryClicks,
     TitleCounts,
-    add_counts,
     bucket_of,
     count_ngrams,
     sum_queries,
     sum_titles,
+)
+from pipelines.blocks import (
+    COUNTS,
+    FILES,
+    NAMESPACE,
+    NGRAMS,
+    POOL,
+    REJECTS,
+    SESSIONS,
+    TITLES,
+    Block,
+    Counts,
+    count_dropped,
+    pack,
+    unpack_all,
 )
 from pipelines.cleaning import (
     NO_CLICK,
@@ -40,49 +49,14 @@ from pipelines.cleaning import (
     clean_pairs,
     clean_session,
 )
-from pipelines.negatives import NegativePool, PoolEntry, pool_entries, smallest
+from pipelines.negatives import pool_entries, smallest
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
-from pipelines.records import PairRecord, TitleRow, query_records, write_shard
 from pipelines.sources import Piece, PieceReader
 from pipelines.writing import write_part
 
-NAMESPACE = "preprocess"
-COUNTS, REJECTS, SESSIONS, TITLES, NGRAMS, POOL, FILES, SEEN = (
-    "counts",
-    "rejects",
-    "sessions",
-    "titles",
-    "ngrams",
-    "pool",
-    "files",
-    "seen",
-)
-Block = tuple[int, bytes]
-"""A bucket's, piece's or shard's number, and some of what belongs to it, packed."""
-Counts = dict[str, int]
 MAX_PAIRS_HELD = 200_000
 MAX_REJECTS_HELD = 10_000
-
-
-def pack(value: object) -> bytes:
-    """One block as bytes: equal texts inside are stored once."""
-    return pickle.dumps(value, protocol=5)
-
-
-unpack: Callable[[bytes], Any] = pickle.loads
-
-
-def unpack_all(blocks: Iterable[bytes]) -> Iterator[Any]:
-    """The blocks of a group, one at a time."""
-    return map(unpack, blocks)
-
-
-def count_dropped(dropped: Counter[str]) -> dict[str, int]:
-    """Reports drop reasons to Beam's own counters and names them for ours."""
-    for reason, rows in dropped.items():
-        Metrics.counter(NAMESPACE, f"dropped: {reason}").inc(rows)
-    return {f"dropped {reason}": rows for reason, rows in dropped.items() if rows}
 
 
 def by_bucket(pairs: Iterable[PairCount], buckets: int) -> Iterator[tuple[int, bytes]]:
@@ -315,183 +289,6 @@ class _SumTitleBucket(beam.DoFn):
         yield pvalue.TaggedOutput(COUNTS, dict(counts))
 
 
-class SumCounts(beam.CombineFn):
-    """Adds dictionaries of counts key by key."""
-
-    def create_accumulator(self) -> dict[str, int]:  # noqa: D102
-        return {}
-
-    def add_input(self, accumulator: dict[str, int], element: dict[str, int]) -> dict[str, int]:  # noqa: D102
-        add_counts(accumulator, element)
-        return accumulator
-
-    def merge_accumulators(self, accumulators: Iterable[dict[str, int]]) -> dict[str, int]:  # noqa: D102
-        total: dict[str, int] = {}
-        for accumulator in accumulators:
-            add_counts(total, accumulator)
-        return total
-
-    def extract_output(self, accumulator: dict[str, int]) -> dict[str, int]:  # noqa: D102
-        return accumulator
-
-
-class SmallestRanks(beam.CombineFn):
-    """Keeps the pool's titles, and one more, of the buckets' candidates.
-
-    Input and output: blocks of PoolEntry.
-    """
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
-
-    def create_accumulator(self) -> list[PoolEntry]:  # noqa: D102
-        return []
-
-    def add_input(self, accumulator: list[PoolEntry], element: bytes) -> list[PoolEntry]:  # noqa: D102
-        accumulator += unpack(element)
-        if len(accumulator) > 2 * self._size:
-            return smallest(accumulator, self._size)
-        return accumulator
-
-    def merge_accumulators(self, accumulators: Iterable[list[PoolEntry]]) -> list[PoolEntry]:  # noqa: D102
-        return smallest((entry for one in accumulators for entry in one), self._size)
-
-    def extract_output(self, accumulator: list[PoolEntry]) -> bytes:  # noqa: D102
-        return pack(accumulator)
-
-
-def shard_places(shards: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Every (split, shard), in order: its place is the key that records are grouped by."""
-    return [(split, shard) for split, number in shards.items() for shard in range(number)]
-
-
-class DrawNegatives(beam.PTransform):
-    """Makes a record of each pair: its negatives, the counts of its titles, its place.
-
-    Input:  a dictionary of PCollections: `queries` and `titles`, the main outputs of
-            AggregateClicks and SumTitles.
-    Output: PCollection[(place in `shard_places`, block of PairRecord)].
-    """
-
-    def __init__(self, options: PreprocessOptions, shards: dict[str, int], pool: Any) -> None:
-        super().__init__()
-        self._fn = _DrawNegativesInBucket(options, shards)
-        self._pool = pool
-
-    def expand(self, pcolls: Any) -> Any:
-        """Draws for every bucket of queries."""
-        return (
-            pcolls
-            | "Bring titles to queries" >> beam.CoGroupByKey()
-            | "Draw negatives" >> beam.ParDo(self._fn, pvalue.AsIter(self._pool))
-        )
-
-
-@with_output_types(Block)
-class _DrawNegativesInBucket(beam.DoFn):
-    def __init__(self, options: PreprocessOptions, shards: dict[str, int]) -> None:
-        self._options = options
-        places = shard_places(shards)
-        self._shards = {split: (places.index((split, 0)), shards[split]) for split in shards}
-        self._shared = Shared()  # one pool a process, not one a bundle
-
-    def process(
-        self, element: tuple[int, dict[str, Iterable[bytes]]], entries: Iterable[bytes]
-    ) -> Iterator[Any]:
-        options = self._options
-        pool = self._shared.acquire(
-            lambda: NegativePool(
-                (entry for block in unpack_all(entries) for entry in block),
-                options.negative_pool,
-                options.negative_alpha,
-            )
-        )
-        titles: dict[str, TitleRow] = {}
-        for block in unpack_all(element[1]["titles"]):
-            titles.update(block)
-        shares: dict[int, list[PairRecord]] = {}
-        for queries in unpack_all(element[1]["queries"]):
-            for query, clicks in queries.items():
-                for record in query_records(query, clicks, titles, pool, options):
-                    first, number = self._shards[clicks.split]
-                    place = first + record[0] % number
-                    shares.setdefault(place, []).append(record)
-        for place, share in shares.items():
-            yield place, pack(share)
-
-
-class WriteShards(beam.PTransform):
-    """Hashes records to letter trigrams, shuffles them by key and writes gzip TFRecords.
-
-    Input:  PCollection[(place in `shard_places`, block of PairRecord)].
-    Output: files (place, path); counts dict[str, int]; seen, for the report: block of
-            (samples, Coverage), one a shard.
-    """
-
-    def __init__(
-        self,
-        options: PreprocessOptions,
-        shards: dict[str, int],
-        directory: str,
-        ngrams: Any,
-        progress: Progress,
-    ) -> None:
-        super().__init__()
-        self._shards = shards
-        self._ngrams = ngrams
-        self._fn = _WriteShard(options, shards, directory, progress)
-
-    def expand(self, pcoll: Any) -> Any:
-        """Writes every shard, empty ones too."""
-        empty = [(place, pack([])) for place in range(len(shard_places(self._shards)))]
-        every = pcoll.pipeline | "Every shard" >> beam.Create(empty)
-        return (
-            (pcoll, every)
-            | "Records and shards" >> beam.Flatten()
-            | "Group shards" >> beam.GroupByKey()
-            | "Write shards"
-            >> beam.ParDo(self._fn, pvalue.AsSingleton(self._ngrams)).with_outputs(
-                SEEN, COUNTS, main=FILES
-            )
-        )
-
-
-@with_output_types(tuple[int, str], seen=bytes, counts=Counts)
-class _WriteShard(beam.DoFn):
-    def __init__(
-        self,
-        options: PreprocessOptions,
-        shards: dict[str, int],
-        directory: str,
-        progress: Progress,
-    ) -> None:
-        self._options = options
-        self._shards = shards
-        self._directory = directory
-        self._progress = progress
-        self._shared = Shared()
-
-    def process(
-        self, element: tuple[int, Iterable[bytes]], ngrams: dict[str, int]
-    ) -> Iterator[Any]:
-        place, blocks = element
-        split, _ = shard_places(self._shards)[place]
-        encoder = self._shared.acquire(
-            lambda: RecordEncoder(make_vocabulary(ngrams, self._options))
-        )
-        written = write_shard(
-            split,
-            [record for block in unpack_all(blocks) for record in block],
-            encoder,
-            self._directory,
-            self._progress,
-        )
-        yield place, written.path
-        yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
-        yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
-
-
 class WriteRejects(beam.PTransform):
     """Writes the rejects of each piece to a file of their own.
 
@@ -517,24 +314,3 @@ def _write_rejects(element: tuple[int, Iterable[bytes]], directory: str) -> tupl
     rejects = sorted(reject for block in unpack_all(blocks) for reject in block)
     lines = (f"{line}\t{reason}\t{text}\n".encode() for line, reason, text in rejects)
     return number, write_part(directory, "rejects", lines)
-
-
-def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocabulary:
-    """The most frequent letter trigrams of the training part."""
-    return Vocabulary.from_counts(
-        ngrams, options.vocabulary_size, options.min_ngram_count, options.limits
-    )
-
-
-__all__ = [
-    "AggregateClicks",
-    "CleanSessions",
-    "DrawNegatives",
-    "QueryClicks",
-    "ReadClicks",
-    "SmallestRanks",
-    "SumCounts",
-    "SumTitles",
-    "WriteRejects",
-    "WriteShards",
-]

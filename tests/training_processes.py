@@ -219,7 +219,7 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
 
 def _die_at(event: str, number: int) -> None:
     """Makes this process kill itself at the n-th event, in the middle of what it does."""
-    from dssm_tf import training
+    from dssm_tf.keeper import Keeper
 
     seen = 0
 
@@ -234,8 +234,7 @@ def _die_at(event: str, number: int) -> None:
         return wrapper
 
     if event == "batch":
-        keeper = training._Keeper
-        keeper.on_train_batch_end = before(keeper.on_train_batch_end)
+        Keeper.on_train_batch_end = before(Keeper.on_train_batch_end)
     elif event == "fsync":
         os.fsync = before(os.fsync)
     else:

@@ -8,7 +8,7 @@ users clicked them, how often each was likely to be drawn, how much a click weig
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ import tensorflow as tf
 from dssm_tf.data.batching import Shapes, parse, to_batch
 from dssm_tf.data.records import read_records, record_files
 from dssm_tf.data.schema import FeatureSpec, load_titles
+from dssm_tf.errors import UserError
 
 CLICK_WEIGHTS = ("none", "log", "linear")
 _SEED_STRIDE = 1_000_003
@@ -57,15 +58,17 @@ class ClickBatches:
 
     Args:
         directory: what preprocess wrote.
-        split: `train` or `validation`.
+        splits: `train`, `validation`, or both.
         options: how records become batches.
         shapes: sizes to pad to.
+        extra: serialised records on top of the directory's.
     """
 
     directory: Path
-    split: str
+    splits: tuple[str, ...]
     options: BatchOptions
     shapes: Shapes = field(default_factory=Shapes)
+    extra: Sequence[bytes] = field(default=(), repr=False)
 
     @cached_property
     def spec(self) -> FeatureSpec:
@@ -97,7 +100,7 @@ class ClickBatches:
             Rows that fill up the last batch have weight 0 and are nobody's candidates.
 
         Raises:
-            ValueError: the batch size cannot be cut into equal parts.
+            UserError: the batch size cannot be cut into equal parts.
         """
         return self._cut(self._steps(seed), worker, workers, replicas)
 
@@ -120,7 +123,7 @@ class ClickBatches:
 
     def _steps(self, seed: int | None) -> tf.data.Dataset:
         """Serialised records of each step of a pass, at most `batch_size`."""
-        records = read_records(record_files(self.directory, self.split))
+        records = self._read()
         if seed is not None:
             buffer = min(self.options.shuffle_buffer, max(self._records, 1))
             records = records.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
@@ -132,8 +135,8 @@ class ClickBatches:
         """This worker's parts of each step, as tensors."""
         size, parts = self.options.batch_size, workers * replicas
         if size % parts:
-            raise ValueError(
-                f"batch_size={size} cannot be cut into {parts} equal parts "
+            raise UserError(
+                f"training.batch_size: {size} cannot be cut into {parts} equal parts "
                 f"({workers} workers of {replicas} replicas); choose a multiple of {parts}."
             )
         _ = self._mean_weight, self.options.logq and self._draw_total  # outside the graph
@@ -154,7 +157,7 @@ class ClickBatches:
 
     def plan_shapes(self, batches: int = 16, seed: int = 0) -> Shapes:
         """Sizes that hold most batches, from the first few of a shuffled pass."""
-        free = ClickBatches(self.directory, self.split, self.options)
+        free = replace(self, shapes=Shapes())
         found = Shapes()
         for inputs, _, _ in free.epoch(seed).take(batches):
             found = found.union(Shapes.of(inputs))
@@ -179,7 +182,7 @@ class ClickBatches:
 
     @cached_property
     def _bucket_counts(self) -> list[int]:
-        records = read_records(record_files(self.directory, self.split))
+        records = self._read()
         counts = np.zeros(len(self.options.length_buckets) + 1, np.int64)
         for keys in records.map(self._bucket, num_parallel_calls=tf.data.AUTOTUNE).batch(4096):
             counts += np.bincount(keys.numpy(), minlength=len(counts))
@@ -187,7 +190,15 @@ class ClickBatches:
 
     @property
     def _records(self) -> int:
-        return int(self.spec.records.get(self.split, 0))
+        return sum(self.spec.records.get(one, 0) for one in self.splits) + len(self.extra)
+
+    def _read(self) -> tf.data.Dataset:
+        files = [file for split in self.splits for file in record_files(self.directory, split)]
+        records = read_records(files)
+        if self.extra:
+            extra = tf.data.Dataset.from_tensor_slices(tf.constant(list(self.extra), tf.string))
+            records = records.concatenate(extra)
+        return records
 
     def _batch(self, serialized: tf.Tensor, real: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
         options = self.options
@@ -231,7 +242,7 @@ class ClickBatches:
         """Mean weight of all rows of a pass, the filling rows included."""
         total = float(self._records)
         if self.options.click_weight != "none":
-            records = read_records(record_files(self.directory, self.split)).batch(4096)
+            records = self._read().batch(4096)
             clicks = {"clicks": tf.io.FixedLenFeature([], tf.float32)}
             total = sum(
                 float(tf.reduce_sum(self._weight(tf.io.parse_example(batch, clicks)["clicks"])))

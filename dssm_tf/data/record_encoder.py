@@ -109,7 +109,7 @@ class RecordEncoder:
             b"".join([one.words for one in texts]),
             b"".join([one.value for one in texts]),
         )
-        parts = []
+        parts: list[bytes] = []
         for feature, heads, value in zip(_FEATURES, self._heads, values, strict=True):
             length = len(value)
             head = heads.get(length)

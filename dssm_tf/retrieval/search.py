@@ -83,8 +83,9 @@ def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
     notes.pop("", None)
     for note, system in reversed(notes.items()):
         # A reason they share is said once.
-        start = f"{_NAMES[system]}: " if len(notes) > 1 or found["hybrid"].hits else ""
-        console.print(Text(f"{start}{note}."), soft_wrap=True)
+        shared = len(notes) == 1 and not found["hybrid"].hits
+        start = "Nothing found" if shared else _NAMES[system]
+        console.print(Text(f"{start}: {note}."), soft_wrap=True)
 
 
 def _table(query: str, found: Mapping[str, Found]) -> Table:
@@ -138,7 +139,9 @@ def _typed(console: Console, titles: int) -> Iterator[str]:
     console.print(f"{titles:,} titles. An empty line ends.", highlight=False)
     while True:
         try:
-            query = console.input("\nquery> ")
+            console.print()
+            # Not console.input: readline has to know the prompt to redraw the line.
+            query = input("query> ")
         except (EOFError, KeyboardInterrupt):
             console.print()
             return

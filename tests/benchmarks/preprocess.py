@@ -138,13 +138,15 @@ def compare(rows: int, flags: list[str]) -> dict[str, dict[str, float]]:
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "clicks.tsv"
         write_log(log, rows)
-        code = f"from tests.benchmarks.preprocess import rival; rival({str(log)!r}, {str(Path(directory) / 'rival')!r})"
+        code = "import sys; from tests.benchmarks.preprocess import rival; rival(*sys.argv[1:])"
         results = {
             "preprocess": measure(
                 [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output",
                  str(Path(directory) / "data"), *flags]
             ),
-            "one element a row": measure([sys.executable, "-c", code]),
+            "one element a row": measure(
+                [sys.executable, "-c", code, str(log), str(Path(directory) / "rival")]
+            ),
         }  # fmt: skip
     for result in results.values():
         result["rows_a_second"] = rows / result["seconds"]

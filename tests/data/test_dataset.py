@@ -30,7 +30,7 @@ def records(data) -> list[dict[str, list]]:
 
 
 def batches(data: Data, split="train", **options) -> ClickBatches:
-    return ClickBatches(data.path, split, BatchOptions(**({"batch_size": 8} | options)))
+    return ClickBatches(data.path, (split,), BatchOptions(**({"batch_size": 8} | options)))
 
 
 def steps(dataset: Iterable) -> list[list[Row]]:
@@ -209,7 +209,7 @@ def test_in_batch_rivals_are_those_of_the_part(data):
 
 
 def test_a_batch_size_that_cannot_be_cut_is_refused(data):
-    with pytest.raises(ValueError, match=r"batch_size=8 .* 3 equal parts.*multiple of 3"):
+    with pytest.raises(UserError, match=r"training.batch_size: 8 .* 3 equal parts.*multiple of 3"):
         batches(data).epoch(workers=3)
 
 
@@ -219,7 +219,7 @@ def test_a_batch_size_that_cannot_be_cut_is_refused(data):
 def test_planned_shapes_hold_every_batch_of_a_small_log(data):
     free = batches(data)
     planned = free.plan_shapes()
-    fixed = ClickBatches(data.path, "train", free.options, planned)
+    fixed = ClickBatches(data.path, ("train",), free.options, planned)
     for inputs, _, _ in fixed.epochs(seed=0, start=0, stop=2):
         assert Shapes.of(inputs) == planned
     assert steps(fixed.epoch(seed=1)) == [

@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -136,7 +137,7 @@ def test_records_are_shuffled_and_shards_are_of_like_size(run):
     assert not list(data.path.glob("validation-*"))
     queries = [record.query for record in data.records()]
     assert len(queries) == 1200
-    steps = sum(a < b for a, b in zip(queries, queries[1:], strict=False))
+    steps = sum(a < b for a, b in pairwise(queries))
     assert 500 < steps < 700  # as many up as down
 
 

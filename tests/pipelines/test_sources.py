@@ -118,5 +118,5 @@ def test_a_truncated_gzip_file_is_an_error_that_names_it(tmp_path, keep):
 
 def test_a_file_that_is_not_parquet_is_an_error_that_names_it(tmp_path):
     (tmp_path / "log.parquet").write_text("nothing of the kind", "utf-8")
-    with pytest.raises(UserError, match="log.parquet cannot be read as Parquet"):
+    with pytest.raises(UserError, match=r"log\.parquet cannot be read as Parquet"):
         plan(find_files([str(tmp_path / "log.parquet")]))

@@ -65,9 +65,14 @@ def test_after_an_error_nothing_is_left_and_the_old_output_stays(tmp_path):
     target = tmp_path / "data"
     target.mkdir()
     (target / "old").write_text("x")
-    with pytest.raises(ZeroDivisionError), output_directory(str(target), overwrite=True) as output:
-        write_part(output.workers, "train", [b"record"])
-        _ = 1 / 0
+
+    def fail():
+        with output_directory(str(target), overwrite=True) as output:
+            write_part(output.workers, "train", [b"record"])
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
     assert [file.name for file in target.iterdir()] == ["old"]
     assert list(tmp_path.iterdir()) == [target]
 

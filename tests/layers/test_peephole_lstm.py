@@ -1,0 +1,201 @@
+"""The LSTM layer against P16 eq. 2 in float64, gates, padding, direction and gradients.
+
+The layer keeps the four W_rec side by side, transposed, in the order of the paper's numbers:
+output gate (1), forget gate (2), input gate (3), cell input (4); `inputs` and `bias` likewise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.layers import PeepholeLSTM, PeepholeLSTMCell
+from tests.reference import peephole_lstm as reference
+from tests.reference.peephole_lstm import LSTMParameters
+
+CELLS = 3
+TRIGRAMS = 4
+VARIANTS = [
+    {"peepholes": True, "forget_gate": True},
+    {"peepholes": False, "forget_gate": True},
+    {"peepholes": True, "forget_gate": False},
+    {"peepholes": False, "forget_gate": False},
+]
+LENGTHS = [4, 1, 3]
+WORDS = np.random.default_rng(5).poisson(1.0, (len(LENGTHS), max(LENGTHS), TRIGRAMS)).astype(float)
+
+
+def side_by_side(p: LSTMParameters, name: str) -> np.ndarray:
+    """The four matrices or biases of one kind, as the layer keeps them."""
+    return np.concatenate([getattr(p, f"{name}{k}").T for k in (1, 2, 3, 4)], axis=-1)
+
+
+def layer(p: LSTMParameters, cell_options=None, **options) -> PeepholeLSTM:
+    made = PeepholeLSTM(CELLS, cell_options=cell_options, dtype="float64", **options)
+    made.build((None, None, 4 * CELLS))
+    made.cell.recurrent_kernel.assign(side_by_side(p, "rec"))
+    made.cell.bias.assign(side_by_side(p, "b"))
+    if made.cell.peepholes:
+        made.cell.peephole_kernel.assign(np.stack([p.p1, p.p2, p.p3]))
+    return made
+
+
+def inputs(p: LSTMParameters, words: np.ndarray = WORDS) -> np.ndarray:
+    """`W_1 l(t) .. W_4 l(t)` side by side."""
+    return words @ side_by_side(p, "w")
+
+
+def mask(lengths=LENGTHS, width=max(LENGTHS)) -> np.ndarray:
+    return np.arange(width) < np.array(lengths)[:, None]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_last_output_is_that_of_the_paper(variant):
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=0)
+    found = np.array(layer(p, variant)(inputs(p), mask=mask()))
+    expected = [
+        reference.encode(p, text[:length], **variant)
+        for text, length in zip(WORDS, LENGTHS, strict=True)
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_state_along_the_way_is_that_of_the_paper(variant):
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=1)
+    made = layer(p, variant)
+    state = made.cell.get_initial_state(1)
+    for word, (y, c) in zip(
+        inputs(p)[0], reference.states(p, WORDS[0], **variant), strict=True
+    ):
+        out, state = made.cell(word[None], state)
+        np.testing.assert_allclose(np.array(out)[0], y, atol=1e-14)
+        np.testing.assert_allclose(np.array(state[0])[0], y, atol=1e-14)
+        np.testing.assert_allclose(np.array(state[1])[0], c, atol=1e-14)
+
+
+def test_one_step_by_hand():
+    cell = PeepholeLSTMCell(1, dtype="float64")
+    cell.build()
+    cell.recurrent_kernel.assign(np.zeros((1, 4)))
+    cell.bias.assign(np.zeros(4))
+    cell.peephole_kernel.assign([[1.0], [2.0], [3.0]])  # W_p1 (o), W_p2 (f), W_p3 (i)
+    # y_g = tanh(log 2) = 0.6. With c(t-1) = 1: i = sigmoid(3), f = sigmoid(2).
+    output, (_, c) = cell(np.array([[0.0, 0.0, 0.0, np.log(2)]]), [np.zeros((1, 1)), np.ones((1, 1))])
+    sigmoid = reference.sigmoid
+    expected_c = sigmoid(2.0) + 0.6 * sigmoid(3.0)
+    assert float(c[0, 0]) == pytest.approx(expected_c, abs=1e-15)
+    # The output gate sees the new cell state, not the old one.
+    assert float(output[0, 0]) == pytest.approx(sigmoid(expected_c) * np.tanh(expected_c))
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_padding_at_the_end_in_the_middle_and_at_the_start_changes_nothing(backwards):
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=2)
+    made = layer(p, go_backwards=backwards)
+    words = inputs(p)[:1]
+    plain = np.array(made(words, mask=np.ones((1, 4), bool)))
+    for places in ([0, 1, 2, 3], [0, 2, 3, 6], [3, 4, 5, 6], [1, 2, 4, 5]):
+        spread = np.random.default_rng(0).normal(size=(1, 7, 4 * CELLS))  # junk at padding
+        spread[:, places] = words
+        found = np.array(made(spread, mask=np.isin(np.arange(7), places)[None]))
+        np.testing.assert_allclose(found, plain, atol=1e-14)
+
+
+def test_backwards_reads_the_words_from_right_to_left():
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=3)
+    found = np.array(layer(p, go_backwards=True)(inputs(p), mask=mask()))
+    for row, (text, length) in enumerate(zip(WORDS, LENGTHS, strict=True)):
+        expected = reference.encode(p, text[:length][::-1])
+        np.testing.assert_allclose(found[row], expected, atol=1e-14)
+
+
+def test_all_outputs_are_those_of_the_paper():
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=4)
+    found = np.array(layer(p, return_sequences=True)(inputs(p), mask=mask()))
+    for row, (text, length) in enumerate(zip(WORDS, LENGTHS, strict=True)):
+        for t, (y, _) in enumerate(reference.states(p, text[:length])):
+            np.testing.assert_allclose(found[row, t], y, atol=1e-14)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_the_gradient_of_every_parameter_is_the_slope_of_the_paper_s_equations(variant):
+    """Autodiff through the layer against finite differences of the float64 reference."""
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=6)
+    made = layer(p, variant)
+    outside = np.random.default_rng(7).normal(size=(len(LENGTHS), CELLS))
+    kernel = tf.Variable(side_by_side(p, "w"))
+    with tf.GradientTape() as tape:
+        output = made(tf.convert_to_tensor(WORDS) @ kernel, mask=tf.constant(mask()))
+        total = tf.reduce_sum(output * outside)
+    gradients = dict(
+        zip(
+            ["w", *(v.name for v in made.trainable_variables)],
+            map(np.array, tape.gradient(total, [kernel, *made.trainable_variables])),
+            strict=True,
+        )
+    )
+    kinds = {"w": "w", "rec": "recurrent_kernel", "b": "bias"}
+
+    def value() -> float:
+        texts = zip(WORDS, LENGTHS, outside, strict=True)
+        return sum(o @ reference.encode(p, t[:n], **variant) for t, n, o in texts)
+
+    for field in fields(p):
+        kind, number = field.name[:-1], int(field.name[-1])
+        parameter = getattr(p, field.name)
+        slope = np.zeros_like(parameter)
+        for place in np.ndindex(parameter.shape):
+            kept = parameter[place]
+            sides = []
+            for step in (1e-6, -1e-6):
+                parameter[place] = kept + step
+                sides.append(value())
+            parameter[place] = kept
+            slope[place] = (sides[0] - sides[1]) / 2e-6
+        if kind == "p":
+            found = gradients["peephole_kernel"][number - 1] if variant["peepholes"] else 0 * slope
+        else:
+            found = np.split(gradients[kinds[kind]], 4, axis=-1)[number - 1].T
+        np.testing.assert_allclose(found, slope, atol=2e-9, err_msg=field.name)
+
+
+def test_without_a_forget_gate_its_parameters_have_no_effect():
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=8)
+    found = np.array(layer(p, {"forget_gate": False})(inputs(p), mask=mask()))
+    p.w2, p.rec2, p.b2, p.p2 = p.w2 + 9, p.rec2 + 9, p.b2 + 9, p.p2 + 9
+    changed = np.array(layer(p, {"forget_gate": False})(inputs(p), mask=mask()))
+    np.testing.assert_array_equal(found, changed)
+
+
+def test_only_the_forget_gate_starts_with_a_bias():
+    cell = PeepholeLSTMCell(2, forget_bias=1.5)
+    cell.build()
+    assert cell.bias.numpy().tolist() == [0, 0, 1.5, 1.5, 0, 0, 0, 0]
+    assert not cell.peephole_kernel.numpy().any()
+
+
+def test_no_cells_are_refused():
+    with pytest.raises(ValueError, match=r"units=0; expected at least 1"):
+        PeepholeLSTMCell(0)
+
+
+def test_its_configuration_makes_an_equal_layer():
+    options = {"peepholes": False, "forget_gate": False, "forget_bias": 0.5}
+    made = PeepholeLSTM(
+        4, True, options, return_sequences=True, dtype="mixed_bfloat16", name="recurrence"
+    )
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    assert again.get_config() == made.get_config()
+    assert again.cell.get_config() | {"name": ""} == made.cell.get_config() | {"name": ""}
+    assert (again.go_backwards, again.cell.peepholes, again.cell.forget_bias) == (True, False, 0.5)
+
+
+def test_a_cell_s_configuration_makes_an_equal_cell():
+    made = PeepholeLSTMCell(4, False, True, 0.25, recurrent_initializer="glorot_normal")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    assert again.get_config() == made.get_config()

@@ -1,0 +1,65 @@
+"""A model that nobody trained, in a directory as training writes it."""
+
+import io
+import json
+
+import keras
+import pytest
+from rich.console import Console
+
+from dssm_tf.config import parse_config
+from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.semantic_ranker import CONFIG, RANKING, WEIGHTS, build_model
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.vocabulary import Vocabulary
+
+CORPUS = [
+    ("d1", "Red Hat"),
+    ("d2", "Blue Box"),
+    ("d3", "Green Tie"),
+    ("d4", "Red Box"),
+    ("d5", "Hats of Felt"),
+]
+DIMENSION = 6
+
+
+@pytest.fixture(scope="session")
+def run_directory(tmp_path_factory):
+    """Shared towers, so that a text's vector is the same on both sides."""
+    run = tmp_path_factory.mktemp("run")
+    keras.utils.set_random_seed(1)
+    config = parse_config(
+        {"tower": {"name": "dssm", "widths": [8, DIMENSION]}, "shared_towers": True}
+    )
+    texts = " ".join(title for _, title in CORPUS).lower().split()
+    ngrams = dict.fromkeys(ngram for word in texts for ngram in letter_ngrams(word))
+    vocabulary = Vocabulary(ngrams)
+    build_model(config, vocabulary.size).save_weights(run / WEIGHTS)
+    vocabulary.save(run / VOCABULARY)
+    FeatureSpec(
+        negatives=0,
+        negative_alpha=1.0,
+        vocabulary_size=vocabulary.size,
+        vocabulary_fingerprint=vocabulary.fingerprint,
+        records={"train": 1},
+        clicks=9,
+        pairs=1,
+    ).save(run)
+    # Clicked so often that its prior beats any cosine: see the weight.
+    (run / TITLES).write_text("title\tclicks\tqueries\nGreen Tie\t99999\t1\n")
+    (run / CONFIG).write_text(config.dump())
+    (run / RANKING).write_text(json.dumps({"prior_weight": 0.0}))
+    return run
+
+
+@pytest.fixture
+def corpus_file(tmp_path):
+    path = tmp_path / "corpus.tsv"
+    path.write_text("doc_id\ttitle\n" + "".join(f"{name}\t{title}\n" for name, title in CORPUS))
+    return path
+
+
+@pytest.fixture
+def console():
+    """Plain text in memory, 120 columns wide."""
+    return Console(file=io.StringIO(), width=120)

@@ -1,0 +1,45 @@
+"""DSSM against its float64 reference."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from dssm_tf.towers import DSSM
+from tests.reference import dssm as reference
+from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["unseen", "cats"]]
+KNOWN = list(dict.fromkeys(t for word in ("cat", "dog") for t in trigrams(word)))
+
+
+def bags() -> np.ndarray:
+    return np.array([count_matrix(words, KNOWN).sum(axis=0) for words in SENTENCES])
+
+
+@pytest.mark.parametrize("widths", [(3,), (5, 2), (4, 5, 3)])
+def test_vectors_are_those_of_the_reference(widths):
+    keras.utils.set_random_seed(0)
+    tower = DSSM(len(KNOWN), widths, dtype="float64")
+    tower.build()
+    generator = np.random.default_rng(0)
+    for variable in tower.trainable_variables:
+        variable.assign(generator.normal(0, 0.5, variable.shape))
+    layers = [(tower.hashing.kernel.numpy()[1:], tower.bias.numpy())]
+    layers += [(layer.kernel.numpy(), layer.bias.numpy()) for layer in tower.semantic]
+    found = np.array(tower(text_batch(SENTENCES, KNOWN)))
+    np.testing.assert_allclose(found, reference.encode(bags(), layers), atol=1e-14)
+
+
+def test_the_order_of_the_words_is_lost():
+    keras.utils.set_random_seed(0)
+    tower = DSSM(len(KNOWN), (4, 3))
+    found = np.array(tower(text_batch([["cat", "dog", "dog"], ["dog", "cat", "dog"]], KNOWN)))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-7)
+
+
+@pytest.mark.parametrize("widths", [(), (3, 0)])
+def test_impossible_widths_are_refused(widths):
+    with pytest.raises(ValueError, match="expected one or more, each >= 1"):
+        DSSM(4, widths)

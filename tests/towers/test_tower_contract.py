@@ -1,0 +1,312 @@
+"""What every tower of the table promises, whatever its paper.
+
+A new tower needs a row in `SMALL`: small sizes, and one value that is not the default for each
+of its own options.
+"""
+
+from __future__ import annotations
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.siamese import Siamese
+from dssm_tf.towers import TOWERS, Tower
+from tests.reference.letter_trigrams import text_batch, trigrams
+
+SMALL = {
+    "dssm": {"widths": (6, 5, 4)},
+    "lstm": {"cells": 4, "peepholes": False, "forget_gate": False, "forget_bias": 0.5},
+}
+DEFAULT_OPTIONS = {"dssm": {"widths": (6, 5)}, "lstm": {"cells": 4}}
+SHARED = {"initializer": "he_normal", "dropout": 0.2, "ngram_dropout": 0.1}
+
+SENTENCES = [
+    ["cat", "and", "dog"],
+    [],
+    ["dog"],
+    ["catalog", "of", "cats", "and", "dogs", "and", "cats"],
+    ["cat", "and", "dog"],
+    ["dog", "and", "cat"],
+    ["zzz"],
+]
+EMPTY = 1
+KNOWN = list(
+    dict.fromkeys(t for s in SENTENCES[:-1] for word in s for t in trigrams(word))
+)
+BATCH = text_batch(SENTENCES, KNOWN)
+
+every_tower = pytest.mark.parametrize("name", TOWERS)
+
+
+def tower(name: str, seed: int = 0, **options) -> Tower:
+    """A built tower whose weights, biases too, are all in play."""
+    keras.utils.set_random_seed(seed)
+    made = TOWERS[name](len(KNOWN), **(DEFAULT_OPTIONS[name] | options))
+    made.build()
+    generator = np.random.default_rng(seed)
+    for variable in made.trainable_variables:
+        variable.assign(generator.normal(0, 0.5, variable.shape))
+    return made
+
+
+def vectors(made: Tower, batch=BATCH, **options) -> np.ndarray:
+    return np.array(made(batch, **options))
+
+
+def test_the_tables_of_this_file_hold_every_tower():
+    assert set(SMALL) == set(DEFAULT_OPTIONS) == set(TOWERS)
+
+
+@every_tower
+def test_vectors_are_finite_and_one_a_text(name):
+    made = tower(name)
+    found = vectors(made)
+    assert found.shape == (len(SENTENCES), made.dimension)
+    assert np.isfinite(found).all()
+    assert found.dtype == np.float32
+
+
+@every_tower
+def test_different_texts_have_different_vectors(name):
+    found = vectors(tower(name))
+    assert not np.allclose(found[0], found[2], atol=1e-3)
+    assert not np.allclose(found[0], found[3], atol=1e-3)
+
+
+@every_tower
+def test_equal_texts_have_equal_vectors(name):
+    found = vectors(tower(name))
+    np.testing.assert_allclose(found[0], found[4], atol=1e-6)
+
+
+@every_tower
+def test_the_empty_text_has_the_zero_vector(name):
+    assert not vectors(tower(name))[EMPTY].any()
+    nothing = {"word_ngrams": np.zeros((1, 1), np.int32), "tokens": np.zeros((3, 1), np.int32)}
+    assert not vectors(tower(name), nothing).any()
+
+
+@every_tower
+def test_the_empty_text_gives_no_gradient(name):
+    made = tower(name)
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(made(BATCH)[EMPTY])
+    for gradient in tape.gradient(total, made.trainable_variables):
+        assert gradient is None or not tf.convert_to_tensor(gradient).numpy().any()
+
+
+@every_tower
+def test_the_order_of_the_batch_does_not_matter(name):
+    made, order = tower(name), [3, 0, 6, 2, 5, 1, 4]
+    shuffled = BATCH | {"tokens": BATCH["tokens"][order]}
+    np.testing.assert_allclose(vectors(made, shuffled), vectors(made)[order], atol=1e-6)
+
+
+@every_tower
+def test_the_order_of_the_distinct_words_does_not_matter(name):
+    made, rows = tower(name), len(BATCH["word_ngrams"])
+    order = np.array([0, *np.random.default_rng(0).permutation(np.arange(1, rows))])
+    place = np.argsort(order).astype(np.int32)
+    renumbered = {"word_ngrams": BATCH["word_ngrams"][order], "tokens": place[BATCH["tokens"]]}
+    np.testing.assert_allclose(vectors(made, renumbered), vectors(made), atol=1e-6)
+
+
+@every_tower
+def test_the_order_of_a_word_s_trigrams_does_not_matter(name):
+    made = tower(name)
+    backwards = BATCH | {"word_ngrams": BATCH["word_ngrams"][:, ::-1]}
+    np.testing.assert_allclose(vectors(made, backwards), vectors(made), atol=1e-6)
+
+
+@every_tower
+def test_a_text_alone_has_the_vector_it_has_in_a_batch(name):
+    made = tower(name)
+    together = vectors(made)
+    for row, sentence in enumerate(SENTENCES):
+        alone = vectors(made, text_batch([sentence], KNOWN))
+        np.testing.assert_allclose(alone[0], together[row], atol=1e-6)
+
+
+@every_tower
+@pytest.mark.parametrize(
+    ("more_ngrams", "more_words", "more_texts", "longer"),
+    [(3, 0, 0, 0), (0, 5, 0, 0), (0, 0, 2, 0), (0, 0, 0, 4), (1, 2, 3, 4)],
+)
+def test_padding_changes_nothing(name, more_ngrams, more_words, more_texts, longer):
+    made = tower(name)
+    padded = {
+        "word_ngrams": np.pad(BATCH["word_ngrams"], [(0, more_words), (0, more_ngrams)]),
+        "tokens": np.pad(BATCH["tokens"], [(0, more_texts), (0, longer)]),
+    }
+    found = vectors(made, padded)
+    np.testing.assert_allclose(found[: len(SENTENCES)], vectors(made), atol=1e-6)
+    assert not found[len(SENTENCES) :].any()
+
+
+@every_tower
+def test_padding_changes_no_gradient(name):
+    made = tower(name)
+    padded = {key: np.pad(value, [(0, 2), (0, 3)]) for key, value in BATCH.items()}
+    gradients = []
+    for batch in (BATCH, padded):
+        with tf.GradientTape() as tape:
+            total = tf.reduce_sum(tf.square(made(batch)))
+        gradients.append(tape.gradient(total, made.trainable_variables))
+    for plain, other in zip(*gradients, strict=True):
+        np.testing.assert_allclose(np.array(other), np.array(plain), atol=1e-5)
+
+
+@every_tower
+def test_the_same_seed_gives_the_same_tower_and_another_seed_another(name):
+    def fresh(seed):
+        keras.utils.set_random_seed(seed)
+        made = TOWERS[name](len(KNOWN), **DEFAULT_OPTIONS[name], **SHARED)
+        return vectors(made), vectors(made, training=True)
+
+    for first, second in zip(fresh(3), fresh(3), strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert not np.allclose(fresh(3)[0], fresh(4)[0], atol=1e-4)
+
+
+@every_tower
+@pytest.mark.parametrize("option", ["dropout", "ngram_dropout"])
+def test_dropout_acts_in_training_only(name, option):
+    made, plain = tower(name, **{option: 0.5}), tower(name)
+    np.testing.assert_array_equal(vectors(made), vectors(plain))
+    first, second = vectors(made, training=True), vectors(made, training=True)
+    assert not np.allclose(first, vectors(plain), atol=1e-3)
+    assert not np.allclose(first, second, atol=1e-3)
+    assert not first[EMPTY].any()
+
+
+@every_tower
+@pytest.mark.parametrize("option", ["dropout", "ngram_dropout"])
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_an_impossible_share_is_refused(name, option, share):
+    with pytest.raises(ValueError, match=f"{option}={share}; expected 0 <= {option} < 1"):
+        TOWERS[name](len(KNOWN), **{option: share})
+
+
+@every_tower
+def test_every_option_survives_its_configuration(name):
+    parameters = inspect.signature(TOWERS[name]).parameters.values()
+    own = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD} - {"vocabulary_size"}
+    defaults = {p.name: p.default for p in parameters}
+    assert own - set(SHARED) == set(SMALL[name]), "add the new option to SMALL"
+    assert all(defaults[option] != value for option, value in SMALL[name].items())
+    made = TOWERS[name](len(KNOWN), **SMALL[name], **SHARED, dtype="mixed_bfloat16", name="q_tower")
+    config = made.get_config()
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    assert type(again) is TOWERS[name]
+    assert again.get_config() == config
+    for option, value in SMALL[name].items():
+        assert config[option] == (list(value) if isinstance(value, tuple) else value)
+    assert (config["dropout"], config["ngram_dropout"]) == (0.2, 0.1)
+    assert type(again.hashing.initializer) is keras.initializers.HeNormal
+    assert again.dtype_policy.name == "mixed_bfloat16"
+    assert again.dimension == made.dimension
+
+
+@every_tower
+def test_a_saved_model_reads_back_identical(name, tmp_path):
+    keras.utils.set_random_seed(1)
+    model = Siamese(TOWERS[name](len(KNOWN), **SMALL[name], **SHARED))
+    model.build()
+    for variable in model.trainable_variables:
+        variable.assign(np.random.default_rng(2).normal(size=variable.shape))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert [v.name for v in again.variables] == [v.name for v in model.variables]
+    np.testing.assert_array_equal(vectors(again.query_tower), vectors(model.query_tower))
+
+
+@every_tower
+def test_saved_weights_read_back_identical(name, tmp_path):
+    options = SMALL[name] | SHARED
+    models = []
+    for seed in (1, 2):
+        keras.utils.set_random_seed(seed)
+        models.append(Siamese(TOWERS[name](len(KNOWN), **options)))
+        models[-1].build()
+    before = vectors(models[1].query_tower)
+    models[0].save_weights(tmp_path / "model.weights.h5")
+    models[1].load_weights(tmp_path / "model.weights.h5")
+    first, second = (vectors(model.query_tower) for model in models)
+    np.testing.assert_array_equal(first, second)
+    assert not np.allclose(before, second)
+
+
+@every_tower
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_mixed_precision_is_finite_and_near_float32(name, policy):
+    made = tower(name, dtype=policy)
+    assert {variable.dtype for variable in made.trainable_variables} == {"float32"}
+    assert made.hashing.compute_dtype == policy.removeprefix("mixed_")
+    with tf.GradientTape() as tape:
+        reduced = made(BATCH)
+        output = tf.cast(reduced, tf.float32)
+        total = tf.reduce_sum(tf.square(output))
+    assert reduced.dtype == policy.removeprefix("mixed_")
+    # bfloat16 keeps 8 bits, a relative error of 2^-8 a step; a handful of steps follow.
+    np.testing.assert_allclose(np.array(output), vectors(tower(name)), atol=0.06)
+    for gradient in tape.gradient(total, made.trainable_variables):
+        assert np.isfinite(np.array(gradient)).all()
+    assert not np.array(output)[EMPTY].any()
+
+
+@every_tower
+def test_compiled_by_xla_the_numbers_are_the_same(name):
+    made = tower(name)
+
+    @tf.function(jit_compile=True)
+    def compiled(batch):
+        with tf.GradientTape() as tape:
+            output = made(batch)
+            total = tf.reduce_sum(tf.square(output))
+        return output, tape.gradient(total, made.trainable_variables)
+
+    with tf.GradientTape() as tape:
+        expected = made(BATCH)
+        total = tf.reduce_sum(tf.square(expected))
+    output, gradients = compiled({key: tf.constant(value) for key, value in BATCH.items()})
+    np.testing.assert_allclose(np.array(output), np.array(expected), atol=1e-5)
+    for found, eager in zip(gradients, tape.gradient(total, made.trainable_variables), strict=True):
+        np.testing.assert_allclose(np.array(found), np.array(eager), atol=1e-4)
+
+
+@every_tower
+def test_the_gradient_of_every_parameter_is_its_slope(name):
+    """Autodiff against central differences, in float64, at every entry in use."""
+    made = tower(name, dtype="float64")
+    outside = np.random.default_rng(1).normal(size=(len(SENTENCES), made.dimension))
+    batch = {key: tf.constant(value) for key, value in BATCH.items()}
+    value = tf.function(lambda: tf.reduce_sum(made(batch) * outside))
+    with tf.GradientTape() as tape:
+        total = value()
+    gradients = tape.gradient(total, made.trainable_variables)
+    generator = np.random.default_rng(2)
+    for variable, gradient in zip(made.trainable_variables, gradients, strict=True):
+        start = variable.numpy()
+        places = list(np.ndindex(start.shape))
+        chosen = generator.permutation(len(places))[:40]
+        for place in (places[i] for i in chosen):
+            sides = []
+            for step in (1e-6, -1e-6):
+                moved = start.copy()
+                moved[place] += step
+                variable.assign(moved)
+                sides.append(float(value()))
+            slope = (sides[0] - sides[1]) / 2e-6
+            found = float(np.array(gradient)[place])
+            assert found == pytest.approx(slope, abs=1e-7), (variable.path, place)
+        variable.assign(start)
+
+
+@every_tower
+def test_a_tower_without_trigrams_is_refused(name):
+    with pytest.raises(ValueError, match="vocabulary_size=0"):
+        TOWERS[name](0, **DEFAULT_OPTIONS[name])

@@ -78,6 +78,7 @@ setup(
         "apache-beam>=2.77,<2.78",
         "bm25s>=0.2",
         "google-crc32c",  # checksums of TFRecords; Beam looks for it too
+        "importlib_resources",  # tensorflow-datasets imports it without asking for it
         "keras>=3.10,<4",
         "matplotlib>=3.8",
         "numpy>=1.26",

@@ -223,6 +223,8 @@ def _search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
             k=arguments.k,
             index=arguments.index,
             interactive=interactive,
+            vectors=arguments.vectors,
+            fusion=arguments.fusion,
         )
 
     parser = _command(
@@ -231,7 +233,21 @@ def _search(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument("--model", required=True, type=Path, help="directory `dssm train` wrote")
     parser.add_argument("--corpus", required=True, type=Path, help="TSV with doc_id, title")
     parser.add_argument("--k", type=int, default=10, help="results a system")
-    parser.add_argument("--index", choices=("exact", "faiss"), default="exact", help="vector index")
+    parser.add_argument(
+        "--index",
+        choices=("exact", "faiss", "hnsw"),
+        default="exact",
+        help="vector index; faiss and hnsw (approximate) need the extra `search`",
+    )
+    parser.add_argument(
+        "--vectors", type=Path, help="vectors of the corpus that `dssm embed` wrote, in its order"
+    )
+    parser.add_argument(
+        "--fusion",
+        choices=("rrf", "linear"),
+        default="rrf",
+        help="how the hybrid joins BM25 and the model: reciprocal ranks, or scores",
+    )
     parser.add_argument("queries", nargs="*", help="queries; else typed, or one a line from stdin")
 
 

@@ -11,14 +11,27 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from dssm_tf.errors import UserError
 
-Positive = Annotated[int, Field(ge=1)]
+Whole = Annotated[int, Field(strict=True)]  # not `true`, which Python counts as 1
+Positive = Annotated[Whole, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Initializer = Literal[
+    "glorot_uniform",
+    "glorot_normal",
+    "he_uniform",
+    "he_normal",
+    "lecun_uniform",
+    "lecun_normal",
+    "random_uniform",
+    "random_normal",
+    "truncated_normal",
+    "orthogonal",
+]
 
 
 class Section(BaseModel):
     """A part of the configuration: unknown keys are errors, values do not change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class TowerConfig(Section):
@@ -26,7 +39,7 @@ class TowerConfig(Section):
 
     dropout: Share = 0.0
     ngram_dropout: Share = 0.0
-    initializer: str = "glorot_uniform"
+    initializer: Initializer = "glorot_uniform"
 
 
 class DSSMConfig(TowerConfig):
@@ -53,7 +66,7 @@ class NegativesConfig(Section):
     titles, `logq` the strength of the correction for how often each is drawn.
     """
 
-    recorded: Annotated[int, Field(ge=0)] = 0
+    recorded: Annotated[Whole, Field(ge=0)] = 0
     in_batch: bool = True
     logq: Annotated[float, Field(ge=0, le=1)] = 0.0
 
@@ -85,7 +98,7 @@ class TrainingConfig(Section):
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
     shuffle_buffer: Positive = 200_000
-    seed: int = 0
+    seed: Whole = 0
     xla: bool | Literal["auto"] = "auto"
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
 
@@ -159,6 +172,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         raise UserError(
             f"{path} does not exist; give a configuration, e.g. configs/lstm.yaml."
         ) from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise UserError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(raw, dict):
@@ -187,7 +202,9 @@ def _apply(raw: dict[str, Any], override: str) -> None:
     *parents, last = key.split(".")
     target = raw
     for parent in parents:
-        target = target.setdefault(parent, {})
+        if target.get(parent) is None:  # no such key, or one with nothing below it
+            target[parent] = {}
+        target = target[parent]
         if not isinstance(target, dict):
             raise UserError(f"--set {override!r}: {parent} is a value, it has no keys below it.")
     try:
@@ -200,21 +217,28 @@ def _explain(error: ValidationError) -> str:
     """The first problem in one line; the number of further ones."""
     problems = error.errors()
     first = problems[0]
-    steps = [str(step) for step in first["loc"] if step not in _TOWER_NAMES]
+    steps, section = _place(first["loc"])
     key = ".".join(steps) or "the top level"
+    # A value that fits none of several types is one problem, reported once a type.
+    same = [problem for problem in problems if _place(problem["loc"])[0] == steps]
+    more = len({tuple(_place(problem["loc"])[0]) for problem in problems}) - 1
     received = repr(first["input"])
     received = received if len(received) <= 60 else received[:57] + "..."
     if first["type"] == "extra_forbidden":
-        allowed = ", ".join(_keys_beside(first["loc"]))
-        text = f"{key} is not a key; allowed here: {allowed}."
+        text = f"{key} is not a key; allowed here: {', '.join(section.model_fields)}."
     elif first["type"] == "missing":
-        text = f"{key} is missing."
+        text = f"{key} is missing; expected, e.g., `tower: {{name: lstm}}`."
     elif first["type"].startswith("union_tag"):
         text = f"{key}.name must be one of {', '.join(_TOWER_NAMES)}; received {received}."
+    elif first["type"] in ("model_type", "model_attributes_type"):
+        below = _section_of(section, steps[-1]) if steps else None
+        keys = (
+            ", ".join(below.model_fields) if below else f"name (one of {', '.join(_TOWER_NAMES)})"
+        )
+        text = f"{key} needs keys below it, of {keys}; received {received}."
     else:
-        message = first["msg"][0].lower() + first["msg"][1:]
-        text = f"{key}: {message}; received {received}."
-    more = len(problems) - 1
+        messages = dict.fromkeys(one["msg"][0].lower() + one["msg"][1:] for one in same)
+        text = f"{key}: {', or '.join(messages)}; received {received}."
     return text + (f" ({more} more problem{'s' if more > 1 else ''})" if more else "")
 
 
@@ -222,13 +246,23 @@ _TOWER_CONFIGS: dict[str, type[TowerConfig]] = {"dssm": DSSMConfig, "lstm": LSTM
 _TOWER_NAMES = tuple(_TOWER_CONFIGS)
 
 
-def _keys_beside(location: tuple[int | str, ...]) -> list[str]:
-    section: type[BaseModel] = Config
-    for step in location[:-1]:
-        if step in _TOWER_CONFIGS:
+def _place(location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel]]:
+    """The keys of a problem, without pydantic's names of types, and the section of the last."""
+    steps: list[str] = []
+    section: type[BaseModel] | None = Config
+    holder: type[BaseModel] = Config
+    for step in location:
+        if steps == ["tower"] and step in _TOWER_CONFIGS:
             section = _TOWER_CONFIGS[str(step)]
-        elif step != "tower":
-            annotation = section.model_fields[str(step)].annotation
-            if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-                section = annotation
-    return list(section.model_fields)
+        elif section is not None or isinstance(step, int):
+            steps.append(str(step))
+            holder = section or holder
+            section = _section_of(holder, str(step))
+    return steps, holder
+
+
+def _section_of(section: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """The section below a key, if it is one and of one kind only."""
+    field = section.model_fields.get(key)
+    kind = field.annotation if field else None
+    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None

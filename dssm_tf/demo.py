@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
 from time import monotonic
@@ -28,12 +28,10 @@ from dssm_tf.semantic_ranker import SemanticRanker
 from dssm_tf.training import train
 
 MODELS = ("dssm", "lstm")
-# Questions are asked in the words of the titles, so one tower for both sides learns from both.
-OVERRIDES = ("shared_towers=true",)
 LIVE_QUERIES = (
-    "who plays the voice of homer simpson",
+    "what language do they speak in brasil",
+    "capital of austrailia",
     "where is the grand canion",
-    "what money do they use in thailand",
 )
 _MARK = ".dssm-demo"
 
@@ -65,8 +63,8 @@ def demo(out: Path | str, console: Console | None = None) -> None:
 
     runs: dict[str, Result] = {}
     for name in MODELS:
-        _step(console, 3, f"train {name}", f"configs/{name}.yaml, {', '.join(OVERRIDES)}")
-        config = load_config(find_config(name), OVERRIDES)
+        _step(console, 3, f"train {name}", f"configs/{name}.yaml")
+        config = load_config(find_config(name))
         runs[name] = train(config, out / "preprocessed", out / "runs" / name)
 
     _step(console, 4, "evaluate", "each test question ranks every title")
@@ -84,11 +82,13 @@ def demo(out: Path | str, console: Console | None = None) -> None:
         exported[name] = export(out / "runs" / name, out / "export", name)
         console.print(f"{exported[name]}: verified against the trained model", highlight=False)
 
-    _step(console, 6, "ask", "the exported lstm, loaded as a server would")
-    answers = _ask(exported["lstm"], [title.title for title in corpus])
-    for query, found in answers.items():
-        shown = ", ".join(f"{title} {score:.2f}" for title, score in found[:3])
-        console.print(f"  {query}?  [bold]{shown}[/bold]", highlight=False)
+    _step(console, 6, "ask", "the exported models, loaded as a server would, and BM25")
+    answers = _ask(exported, bm25, [title.title for title in corpus])
+    for query, systems_answers in answers.items():
+        console.print(f"  {query}?", highlight=False)
+        for name, found in systems_answers.items():
+            shown = ", ".join(title for title, _ in found[:3])
+            console.print(f"    {name:<5} {shown}", highlight=False, soft_wrap=True)
 
     seconds = monotonic() - started
     with atomic_write(out / "report.html") as file:
@@ -140,15 +140,24 @@ def _preprocess(out: Path) -> None:
         raise UserError("preprocess failed; its message is above.")
 
 
-def _ask(model: Path, titles: Sequence[str]) -> dict[str, list[tuple[str, float]]]:
-    """Answers of a SavedModel: the best titles of each live query."""
-    score = tf.saved_model.load(str(model)).signatures["score"]
-    answers = {}
+Answers = dict[str, dict[str, list[tuple[str, float]]]]
+
+
+def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> Answers:
+    """The best titles of each live query, of BM25 and of each SavedModel, with their scores."""
+    scorers = {
+        name: tf.saved_model.load(str(path)).signatures["score"] for name, path in exported.items()
+    }
+    answers: Answers = {}
     for query in LIVE_QUERIES:
-        scores = score(queries=tf.constant([query]), titles=tf.constant(list(titles)))
-        values = scores["scores"].numpy()
-        best = np.argsort(-values, kind="stable")[:5]
-        answers[query] = [(titles[i], float(values[i])) for i in best]
+        values = {"bm25": np.asarray(bm25.score(query, titles))}
+        for name, score in scorers.items():
+            found = score(queries=tf.constant([query]), titles=tf.constant(list(titles)))
+            values[name] = found["scores"].numpy()
+        answers[query] = {}
+        for name, scores in values.items():
+            best = np.argsort(-scores, kind="stable")[:5]
+            answers[query][name] = [(titles[i], float(scores[i])) for i in best if scores[i] > 0]
     return answers
 
 

@@ -19,7 +19,7 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 420, 240, 44, 34
 def demo_page(
     evaluation: Evaluation,
     runs: Mapping[str, Any],
-    answers: Mapping[str, Sequence[tuple[str, float]]],
+    answers: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]],
     seconds: float,
 ) -> str:
     """The whole page.
@@ -27,7 +27,7 @@ def demo_page(
     Args:
         evaluation: of BM25 and the models.
         runs: a `dssm_tf.run_directory.Result` a model.
-        answers: titles and scores of the exported model, a list a live query.
+        answers: of each live query, the titles and scores of each system.
         seconds: wall time of the demo.
     """
     curves = {
@@ -60,7 +60,7 @@ def demo_page(
         '<p class="soft">Questions whose answer a semantic model ranks best and BM25 does not, '
         "then the reverse.</p>",
         *_examples(evaluation),
-        "<h2>Asked of the exported SavedModel</h2>",
+        "<h2>Asked of BM25 and the exported SavedModels</h2>",
         *_answers(answers),
         '<p class="soft">Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.</p>',
     ]
@@ -136,13 +136,17 @@ def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:
     return parts
 
 
-def _answers(answers: Mapping[str, Sequence[tuple[str, float]]]) -> list[str]:
+def _answers(answers: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]) -> list[str]:
     parts = []
-    for query, found in answers.items():
-        lines = "".join(
-            f'<li><span class="rank">{rank}</span><span class="title">{escape(title)}</span>'
-            f'<span class="grade">{score:.2f}</span></li>'
-            for rank, (title, score) in enumerate(found, start=1)
-        )
-        parts.append(f'<h3>{escape(query)}?</h3><ol class="titles">{lines}</ol>')
+    for query, systems in answers.items():
+        sides = []
+        for name, found in systems.items():
+            lines = "".join(
+                f'<li><span class="rank">{rank}</span><span class="title">{escape(title)}</span>'
+                f'<span class="grade">{score:.2f}</span></li>'
+                for rank, (title, score) in enumerate(found[:3], start=1)
+            )
+            shown = lines or "<li>nothing found</li>"
+            sides.append(f'<div><h4>{escape(name)}</h4><ol class="titles">{shown}</ol></div>')
+        parts.append(f'<h3>{escape(query)}?</h3><div class="pair">{"".join(sides)}</div>')
     return parts

@@ -58,8 +58,14 @@ def atomic_directory(path: Path | str, *, replace: bool = False) -> Iterator[Pat
         yield aside
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            path.replace(old)
-            aside.replace(path)
+            try:
+                path.replace(old / path.name)
+                aside.replace(path)
+            except BaseException:
+                if (old / path.name).exists():
+                    (old / path.name).replace(path)
+                old.rmdir()
+                raise
             shutil.rmtree(old)
         else:
             aside.replace(path)

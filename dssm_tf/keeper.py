@@ -42,7 +42,7 @@ class Keeper(keras.callbacks.Callback):
         self._config = config
         self._keep_last = keep_last
         self._task = task
-        self._encode = encode
+        self.encode = encode
         self._checkpoint = checkpoint
         self._chief = chief
         self.best: list[np.ndarray] = []
@@ -89,7 +89,7 @@ class Keeper(keras.callbacks.Callback):
 
     def _measure(self, logs: dict[str, Any]) -> None:
         if self._task is not None:
-            logs.update(self._task.ndcg(cosines(self._encode, self._task)))
+            logs.update(self._task.ndcg(cosines(self.encode, self._task)))
         self.history.append({name: float(value) for name, value in logs.items()})
         if self._is_best():
             self.best_epoch = len(self.history)

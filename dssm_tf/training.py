@@ -79,20 +79,20 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
         verify_records(data, split, spec)
     if workers.chief:
         start_run(config, data, out)
-    task = None
-    if "validation" in splits:
-        task = ValidationTask.load(data, config.validation.queries, config.validation.titles)
-    job = _Job(config, data, out, spec, vocabulary, workers, strategy, quiet)
-
-    model, keeper = job.train("fit", ("train",), task, config.training.epochs)
-    keeper.put_best_back(model)
-    weight, ndcg = _weigh_prior(config, data, task, Encoder(model, vocabulary))
-    result = Result(len(keeper.history), keeper.best_epoch, keeper.history, weight, ndcg)
-    if config.training.refit and task is not None:
-        job.say(f"again on all {sum(spec.records.values()):,} records")
-        model, last = job.train("refit", splits, None, keeper.best_epoch)
-        last.put_best_back(model)
-        result.refitted = True
+    with explain_damage(data, splits):
+        task = None
+        if "validation" in splits:
+            task = ValidationTask.load(data, config.validation.queries, config.validation.titles)
+        job = _Job(config, data, out, spec, vocabulary, workers, strategy, quiet)
+        model, keeper = job.train("fit", ("train",), task, config.training.epochs)
+        keeper.put_best_back(model)
+        weight, ndcg = _weigh_prior(config, data, task, keeper.encode)
+        result = Result(len(keeper.history), keeper.best_epoch, keeper.history, weight, ndcg)
+        if config.training.refit and task is not None:
+            job.say(f"again on all {sum(spec.records.values()):,} records")
+            model, last = job.train("refit", splits, None, keeper.best_epoch)
+            last.put_best_back(model)
+            result.refitted = True
     result.seconds = monotonic() - started
     if workers.chief:
         finish_run(model, config, result, spec, out)
@@ -162,11 +162,7 @@ class _Job:
 
         validation = dataset("validation", 0, 0) if task is not None else None
         training = dataset("train", first, epochs)
-        read = splits if task is None else (*splits, "validation")
-        with explain_damage(self.data, read):
-            _fit(
-                model, self.strategy, workers, training, validation, steps, first, epochs, callbacks
-            )
+        _fit(model, self.strategy, workers, training, validation, steps, first, epochs, callbacks)
         return model, keeper
 
     def _model(self, updates: int, epochs: int) -> Siamese:

@@ -21,7 +21,9 @@ from tests.reference.unicode_strategies import AXES, raw_bytes, texts
 KNOWN = list(
     dict.fromkeys(
         ngram
-        for text in ("the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939",)
+        for text in (
+            "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939",
+        )
         for word in words(text)
         for ngram in letter_ngrams(word)
     )

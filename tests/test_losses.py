@@ -9,7 +9,6 @@ import tensorflow as tf
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from pytest import approx
 
 from dssm_tf.data.offsets import MASKED
 from dssm_tf.losses import ClickSoftmax
@@ -35,22 +34,24 @@ def gradient(values, offsets, gamma=10.0) -> np.ndarray:
 
 def test_loss_equals_the_hand_computed_posterior():
     # softmax(10 * [0.5, 0.1])[0] = 1 / (1 + exp(-4))
-    assert loss([[0.5, 0.1]]) == approx(np.log1p(np.exp(-4)), abs=1e-6)
+    assert loss([[0.5, 0.1]]) == pytest.approx(np.log1p(np.exp(-4)), abs=1e-6)
 
 
 def test_equal_cosines_cost_the_log_of_the_number_of_titles():
-    assert loss([[0.3] * 5]) == approx(np.log(5))
+    assert loss([[0.3] * 5]) == pytest.approx(np.log(5))
 
 
 def test_gamma_one_is_the_softmax_of_the_plain_cosines():
     # P14 eq. 9: exp(.5) / (exp(.5) + exp(.1) + exp(-.2))
     posterior = np.exp(0.5) / (np.exp(0.5) + np.exp(0.1) + np.exp(-0.2))
-    assert loss([[0.5, 0.1, -0.2]], gamma=1.0) == approx(-np.log(posterior))
+    assert loss([[0.5, 0.1, -0.2]], gamma=1.0) == pytest.approx(-np.log(posterior))
 
 
 @given(values=cosines, gamma=gammas)
 def test_loss_is_the_paper_s(values, gamma):
-    assert loss(values, gamma=gamma) == approx(reference.loss(values[0].astype(float), gamma), abs=1e-4)
+    assert loss(values, gamma=gamma) == pytest.approx(
+        reference.loss(values[0].astype(float), gamma), abs=1e-4
+    )
 
 
 @given(values=cosines, gamma=gammas)
@@ -81,7 +82,9 @@ def test_a_masked_title_counts_exactly_nothing(values, gamma, seed):
     wide[:, kept] = values
     offsets = np.full((1, columns), MASKED, np.float32)
     offsets[:, kept] = 0
-    assert loss(wide, offsets, gamma) == approx(loss(values, gamma=gamma), rel=1e-6, abs=1e-7)
+    assert loss(wide, offsets, gamma) == pytest.approx(
+        loss(values, gamma=gamma), rel=1e-6, abs=1e-7
+    )
     found = gradient(wide, offsets, gamma)
     masked = np.setdiff1d(np.arange(columns), kept)
     assert not found[:, masked].any()
@@ -92,7 +95,7 @@ def test_a_masked_title_counts_exactly_nothing(values, gamma, seed):
 def test_a_masked_title_with_a_perfect_cosine_beside_a_poor_click_counts_nothing():
     # The worst case: the masked title would take all of the probability.
     values, offsets = [[-1.0, 1.0, -1.0]], [[0, MASKED, 0]]
-    assert loss(values, offsets, gamma=1000.0) == approx(np.log(2), abs=1e-4)
+    assert loss(values, offsets, gamma=1000.0) == pytest.approx(np.log(2), abs=1e-4)
     assert gradient(values, offsets, gamma=1000.0)[0, 1] == 0
 
 
@@ -102,19 +105,19 @@ def test_all_rivals_masked_leave_no_loss_and_no_gradient():
 
 
 def test_an_offset_of_log_n_counts_a_title_n_times():
-    assert loss([[0.5, 0.1]], [[0, np.log(3)]]) == approx(loss([[0.5, 0.1, 0.1, 0.1]]))
+    assert loss([[0.5, 0.1]], [[0, np.log(3)]]) == pytest.approx(loss([[0.5, 0.1, 0.1, 0.1]]))
 
 
 def test_the_sampling_correction_is_added_to_the_logits_not_to_the_cosines():
     # Drawn 1 and 4 times as often: logits 10 * .5 - log 1 and 10 * .1 - log 4.
     logits = np.array([5.0, 1.0 - np.log(4)])
     expected = -np.log(np.exp(logits[0]) / np.exp(logits).sum())
-    assert loss([[0.5, 0.1]], [[0, -np.log(4)]]) == approx(expected, abs=1e-6)
+    assert loss([[0.5, 0.1]], [[0, -np.log(4)]]) == pytest.approx(expected, abs=1e-6)
 
 
 @given(values=cosines, shift=st.floats(-5, 5))
 def test_the_same_offset_for_all_titles_changes_nothing(values, shift):
-    assert loss(values, np.full_like(values, shift)) == approx(loss(values), abs=1e-4)
+    assert loss(values, np.full_like(values, shift)) == pytest.approx(loss(values), abs=1e-4)
 
 
 def test_weights_weigh_the_queries():
@@ -122,7 +125,7 @@ def test_weights_weigh_the_queries():
     zeros = np.zeros_like(values)
     each = [loss(values[:1]), loss(values[1:])]
     found = float(ClickSoftmax(10.0)(zeros, values, sample_weight=np.array([3.0, 0.0])))
-    assert found == approx((3 * each[0] + 0 * each[1]) / 2)
+    assert found == pytest.approx((3 * each[0] + 0 * each[1]) / 2)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -133,7 +136,7 @@ def test_cosines_of_reduced_precision_give_no_nan(dtype):
         tape.watch(values)
         found = ClickSoftmax(50.0)(offsets, values)
     assert found.dtype == tf.float32
-    assert float(found) == approx((0 + 100) / 2, abs=0.1)
+    assert float(found) == pytest.approx((0 + 100) / 2, abs=0.1)
     assert np.isfinite(tf.cast(tape.gradient(found, values), tf.float32).numpy()).all()
 
 

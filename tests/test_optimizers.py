@@ -6,7 +6,6 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from pytest import approx
 
 from dssm_tf.errors import UserError
 from dssm_tf.layers import WordHashing
@@ -63,11 +62,13 @@ def test_the_first_two_updates_by_hand():
     [(0, 0.9), (3, 0.9), (4, 0.995), (100, 0.995), (195, 0.995), (196, 0.9), (199, 0.9)],
 )
 def test_momentum_changes_at_2_and_98_per_cent_of_all_updates(update, expected):
-    assert float(ScheduledNesterov(total_updates=200).momentum_at(update)) == approx(expected)
+    assert float(ScheduledNesterov(total_updates=200).momentum_at(update)) == pytest.approx(
+        expected
+    )
 
 
 def test_a_training_of_one_update_is_all_edge():
-    assert float(ScheduledNesterov(total_updates=1).momentum_at(0)) == approx(0.9)
+    assert float(ScheduledNesterov(total_updates=1).momentum_at(0)) == pytest.approx(0.9)
 
 
 def named(name: str, values) -> keras.Variable:
@@ -86,9 +87,9 @@ def test_each_tower_is_clipped_by_its_own_joint_norm():
     gradients = [tf.constant([3.0]), tf.constant([[0.0, 4.0]]), tf.constant([0.6, 0.8])]
     clipped = clip_by_tower(gradients, variables, threshold=1.0)
     # The query tower's norm is sqrt(9 + 16) = 5, cut to 1; the title tower's is 1 already.
-    assert np.array(clipped[0]) == approx(np.array([0.6]))
-    assert np.array(clipped[1]) == approx(np.array([[0.0, 0.8]]))
-    assert np.array(clipped[2]) == approx(np.array([0.6, 0.8]))
+    assert np.array(clipped[0]) == pytest.approx(np.array([0.6]))
+    assert np.array(clipped[1]) == pytest.approx(np.array([[0.0, 0.8]]))
+    assert np.array(clipped[2]) == pytest.approx(np.array([0.6, 0.8]))
 
 
 def test_a_zero_gradient_is_clipped_to_zero():
@@ -103,7 +104,7 @@ def test_a_trigram_read_twice_is_clipped_by_its_summed_gradient():
         total = tf.reduce_sum(layer(np.array([[1, 1, 1]])))  # gradient 3
     gradients = tape.gradient(total, layer.trainable_variables)
     (clipped,) = clip_by_tower(gradients, layer.trainable_variables, 1.0)
-    assert np.linalg.norm(np.array(clipped)) == approx(1.0)
+    assert np.linalg.norm(np.array(clipped)) == pytest.approx(1.0)
 
 
 def test_clipped_updates_are_the_paper_s():
@@ -136,12 +137,16 @@ def test_after_fit_the_weights_are_the_paper_s_parameters_not_the_look_ahead(cli
     inputs, offsets = next(iter(data))
     kept = [variable.numpy() for variable in model.trainable_variables]
 
+    @tf.function
+    def tensors():
+        with tf.GradientTape() as tape:
+            value = ClickSoftmax(5.0)(offsets, model(inputs))
+        return tape.gradient(value, model.trainable_variables)
+
     def gradients(values) -> list[np.ndarray]:
         for variable, value in zip(model.trainable_variables, values, strict=True):
             variable.assign(value)
-        with tf.GradientTape() as tape:
-            value = ClickSoftmax(5.0)(offsets, model(inputs))
-        return [np.array(g, np.float64) for g in tape.gradient(value, model.trainable_variables)]
+        return [np.array(gradient, np.float64) for gradient in tensors()]
 
     here = [value.astype(np.float64) for value in kept]
     change = [np.zeros_like(value) for value in here]
@@ -211,7 +216,7 @@ def test_optimisers_are_made_by_name():
     adam = make_optimizer("adam", 0.1, 50, 2.0, {"beta_1": 0.8})
     assert isinstance(adam, keras.optimizers.Adam)
     assert (adam.global_clipnorm, adam.beta_1) == (2.0, 0.8)
-    assert float(adam.learning_rate) == approx(0.1)
+    assert float(adam.learning_rate) == pytest.approx(0.1)
     assert make_optimizer("sgd", 0.1, 50).global_clipnorm is None
 
 

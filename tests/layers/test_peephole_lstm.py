@@ -49,8 +49,8 @@ def inputs(p: LSTMParameters, words: np.ndarray = WORDS) -> np.ndarray:
     return words @ side_by_side(p, "w")
 
 
-def mask(lengths=LENGTHS, width=max(LENGTHS)) -> np.ndarray:
-    return np.arange(width) < np.array(lengths)[:, None]
+def mask() -> np.ndarray:
+    return np.arange(max(LENGTHS)) < np.array(LENGTHS)[:, None]
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -69,9 +69,7 @@ def test_every_state_along_the_way_is_that_of_the_paper(variant):
     p = LSTMParameters.random(TRIGRAMS, CELLS, seed=1)
     made = layer(p, variant)
     state = made.cell.get_initial_state(1)
-    for word, (y, c) in zip(
-        inputs(p)[0], reference.states(p, WORDS[0], **variant), strict=True
-    ):
+    for word, (y, c) in zip(inputs(p)[0], reference.states(p, WORDS[0], **variant), strict=True):
         out, state = made.cell(word[None], state)
         np.testing.assert_allclose(np.array(out)[0], y, atol=1e-14)
         np.testing.assert_allclose(np.array(state[0])[0], y, atol=1e-14)
@@ -85,7 +83,9 @@ def test_one_step_by_hand():
     cell.bias.assign(np.zeros(4))
     cell.peephole_kernel.assign([[1.0], [2.0], [3.0]])  # W_p1 (o), W_p2 (f), W_p3 (i)
     # y_g = tanh(log 2) = 0.6. With c(t-1) = 1: i = sigmoid(3), f = sigmoid(2).
-    output, (_, c) = cell(np.array([[0.0, 0.0, 0.0, np.log(2)]]), [np.zeros((1, 1)), np.ones((1, 1))])
+    output, (_, c) = cell(
+        np.array([[0.0, 0.0, 0.0, np.log(2)]]), [np.zeros((1, 1)), np.ones((1, 1))]
+    )
     sigmoid = reference.sigmoid
     expected_c = sigmoid(2.0) + 0.6 * sigmoid(3.0)
     assert float(c[0, 0]) == pytest.approx(expected_c, abs=1e-15)

@@ -11,7 +11,7 @@ from dssm_tf.layers import WordHashing
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 
 KNOWN = list(dict.fromkeys(t for w in ("cat", "aaaa", "dog", "catalog") for t in trigrams(w)))
-# Repeated words, a word with a repeated trigram, an unseen word, a partly unseen one, an empty text.
+# Repeated words, a repeated trigram, an unseen word, a partly unseen one, an empty text.
 TEXTS = [["cat", "aaaa", "cat"], [], ["zzz"], ["dog", "cats", "catalog", "aaaa", "cat"]]
 UNITS = 5
 
@@ -87,7 +87,10 @@ def test_padding_changes_nothing():
     made, batch = layer(), text_batch(TEXTS, KNOWN)
     plain = np.array(made(batch["word_ngrams"], batch["tokens"]))
     wide = np.array(
-        made(np.pad(batch["word_ngrams"], [(0, 3), (0, 4)]), np.pad(batch["tokens"], [(0, 2), (0, 1)]))
+        made(
+            np.pad(batch["word_ngrams"], [(0, 3), (0, 4)]),
+            np.pad(batch["tokens"], [(0, 2), (0, 1)]),
+        )
     )
     np.testing.assert_array_equal(wide[: len(TEXTS), :-1], plain)
     assert not wide[len(TEXTS) :].any()
@@ -114,7 +117,9 @@ def test_empty_sizes_are_refused(size, units):
 
 
 def test_its_configuration_makes_an_equal_layer():
-    made = WordHashing(7, 3, initializer="he_normal", dropout=0.25, dtype="mixed_bfloat16", name="h")
+    made = WordHashing(
+        7, 3, initializer="he_normal", dropout=0.25, dtype="mixed_bfloat16", name="h"
+    )
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
     assert again.get_config() == made.get_config()
     assert again.get_config()["dropout"] == 0.25

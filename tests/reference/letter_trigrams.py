@@ -24,7 +24,9 @@ def count_matrix(words: Sequence[str], known: Sequence[str]) -> NDArray[np.float
     return np.array([[float(c[t]) for t in known] for c in counts]).reshape(-1, len(known))
 
 
-def text_batch(texts: Sequence[Sequence[str]], known: Sequence[str]) -> dict[str, NDArray[np.int32]]:
+def text_batch(
+    texts: Sequence[Sequence[str]], known: Sequence[str]
+) -> dict[str, NDArray[np.int32]]:
     """Texts, each a list of words, in the layout every tower reads; 0 is padding.
 
     Returns:

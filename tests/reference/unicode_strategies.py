@@ -11,13 +11,19 @@ dotted_i = st.text(st.sampled_from("iIİı\u0307jJ"), max_size=8)
 final_sigma = st.text(st.sampled_from("ΣσςΟΔΌ '\u00ad"), max_size=8)
 special_cases = st.text(st.sampled_from("ẞßǅǆŉﬁΐᾼKÅΩꭰᏸႠⴀ"), max_size=8)
 lone_surrogates = st.text(st.characters(categories=["Cs"]) | st.just("a"), max_size=4)
-right_to_left = st.text(st.sampled_from("שלוםعربية\u200f\u200e\u202b\u202c\u0640\u064b"), max_size=10)
+right_to_left = st.text(
+    st.sampled_from("שלוםعربية\u200f\u200e\u202b\u202c\u0640\u064b"), max_size=10
+)
 cjk = st.text(st.sampled_from("漢字かなカナ한국어、。「」ー\u3000ｱＡ１"), max_size=10)
 emoji = st.text(st.sampled_from("👍🏽👩\u200d💻❤\ufe0f🇩🇪🂡☃\U0001f9ff\ue000"), max_size=8)
 control = st.text(st.sampled_from("a\0\x01\t\r\n\x0b\x1f\x7f\x80\x85\x9f"), max_size=8)
-white_space = st.text(st.sampled_from("a \u00a0\u1680\u2003\u2028\u2029\u200b\u202f\u205f"), max_size=8)
+white_space = st.text(
+    st.sampled_from("a \u00a0\u1680\u2003\u2028\u2029\u200b\u202f\u205f"), max_size=8
+)
 invisible = st.text(st.sampled_from("ab\u00ad\u200c\u200d\u2060\ufeff\ufe0f\U000e0041"), max_size=8)
-edges = st.text(st.sampled_from("a\u07ff\u0800\ud7ff\ue000\ufdd0\ufffd\ufffe\uffff\U0001ffff\U0010ffff"))
+edges = st.text(
+    st.sampled_from("a\u07ff\u0800\ud7ff\ue000\ufdd0\ufffd\ufffe\uffff\U0001ffff\U0010ffff")
+)
 anything = st.text(max_size=20)
 repeated_words = st.lists(st.sampled_from(["cat", "Cat", "dog", "été"]), max_size=12).map(" ".join)
 long_words = st.builds(

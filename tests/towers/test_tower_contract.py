@@ -34,9 +34,7 @@ SENTENCES = [
     ["zzz"],
 ]
 EMPTY = 1
-KNOWN = list(
-    dict.fromkeys(t for s in SENTENCES[:-1] for word in s for t in trigrams(word))
-)
+KNOWN = list(dict.fromkeys(t for s in SENTENCES[:-1] for word in s for t in trigrams(word)))
 BATCH = text_batch(SENTENCES, KNOWN)
 
 every_tower = pytest.mark.parametrize("name", TOWERS)

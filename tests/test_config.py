@@ -1,0 +1,225 @@
+"""Configurations: every error names the key, what was received and what is allowed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from pydantic import ValidationError
+
+from dssm_tf.config import Config, DSSMConfig, LSTMConfig, find_config, load_config, parse_config
+from dssm_tf.errors import UserError
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+SHIPPED = sorted((CHECKOUT / "configs").glob("**/*.yaml"))
+TOWER = "tower: {name: lstm}\n"
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "model.yaml"
+    path.write_text(text, "utf-8")
+    return path
+
+
+def refusal(folder: Path, text: str, *overrides: str) -> str:
+    with pytest.raises(UserError) as caught:
+        load_config(written(folder, text), overrides)
+    message = str(caught.value)
+    assert "\n" not in message
+    return message
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_shipped_configuration_loads(path):
+    config = load_config(path)
+    assert parse_config(yaml.safe_load(config.dump())) == config
+    name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
+    assert load_config(find_config(name)) == config
+
+
+def test_a_new_user_gets_dssm_and_lstm():
+    assert isinstance(load_config(find_config("dssm")).tower, DSSMConfig)
+    assert isinstance(load_config(find_config("lstm")).tower, LSTMConfig)
+
+
+def test_values_are_read_and_the_rest_has_defaults(tmp_path):
+    text = (
+        "tower: {name: dssm, widths: [288, 96], dropout: 0.1}\n"
+        "shared_towers: true\ngamma: 7.5\n"
+        "optimizer: {name: nesterov, learning_rate: 1e-3, clip_norm: 5}\n"
+        "training: {epochs: 3, length_buckets: [4, 8], xla: false}\nranking: {prior: 0.05}\n"
+    )
+    config = load_config(written(tmp_path, text))
+    assert config.tower == DSSMConfig(name="dssm", widths=(288, 96), dropout=0.1)
+    assert (config.shared_towers, config.gamma, config.ranking.prior) == (True, 7.5, 0.05)
+    assert config.optimizer.learning_rate == 0.001  # YAML reads 1e-3 as text
+    assert (config.training.epochs, config.training.length_buckets) == (3, (4, 8))
+    assert config.training.xla is False
+    assert config.training.batch_size == Config(tower=config.tower).training.batch_size
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (TOWER + "gama: 1", ["gama is not a key", "allowed here: tower, shared_towers, gamma"]),
+        (TOWER + "training: {epoch: 3}", ["training.epoch is not a key", "epochs, batch_size"]),
+        ("tower: {name: lstm, widths: [3]}", ["tower.widths is not a key", "cells, peepholes"]),
+        ("tower: {name: dssm, cells: 3}", ["tower.cells is not a key", "name, widths"]),
+        ("tower: {name: cnn}", ["tower.name must be one of dssm, lstm", "'cnn'"]),
+        ("tower: {cells: 3}", ["tower.name must be one of dssm, lstm", "{'cells': 3}"]),
+        ("tower: lstm", ["tower needs keys below it, of name (one of dssm, lstm", "'lstm'"]),
+        ("tower:", ["tower needs keys below it", "None"]),
+        ("gamma: 3", ["tower is missing", "`tower: {name: lstm}`"]),
+        (TOWER + "training:", ["training needs keys below it, of epochs", "None"]),
+        (TOWER + "training: 5", ["training needs keys below it, of epochs", "received 5"]),
+        (TOWER + "gamma: -1", ["gamma: ", "greater than 0", "received -1"]),
+        (TOWER + "gamma: .inf", ["gamma: ", "finite", "received inf"]),
+        (TOWER + "gamma: .nan", ["gamma: ", "received nan"]),
+        (TOWER + "gamma: much", ["gamma: ", "valid number", "'much'"]),
+        (TOWER + "shared_towers: 3", ["shared_towers: ", "valid boolean", "received 3"]),
+        (TOWER + "training: {epochs: 0}", ["training.epochs: ", "or equal to 1", "received 0"]),
+        (TOWER + "training: {epochs: 1.5}", ["training.epochs: ", "valid integer", "1.5"]),
+        (TOWER + "training: {epochs: true}", ["training.epochs: ", "integer", "received True"]),
+        (TOWER + "training: {seed: x}", ["training.seed: ", "valid integer", "'x'"]),
+        (TOWER + "training: {monitor: mrr}", ["training.monitor: ", "'ndcg@1'", "'mrr'"]),
+        (TOWER + "training: {precision: int8}", ["training.precision: ", "'mixed_bfloat16'"]),
+        (TOWER + "training: {xla: maybe}", ["training.xla: ", "boolean", "'auto'", "'maybe'"]),
+        (
+            TOWER + "training: {length_buckets: [4, 0]}",
+            ["training.length_buckets.1: ", "equal to 1"],
+        ),
+        (TOWER + "ranking: {prior: much}", ["ranking.prior: ", "number", "'auto'", "'much'"]),
+        (TOWER + "ranking: {prior: -1}", ["ranking.prior: ", "equal to 0", "received -1"]),
+        (TOWER + "negatives: {logq: 2}", ["negatives.logq: ", "less than or equal to 1", "2"]),
+        (TOWER + "negatives: {recorded: -1}", ["negatives.recorded: ", "equal to 0"]),
+        (TOWER + "optimizer: {learning_rate: 0}", ["optimizer.learning_rate: ", "than 0"]),
+        (TOWER + "optimizer: {clip_norm: 0}", ["optimizer.clip_norm: ", "greater than 0"]),
+        ("tower: {name: dssm, widths: []}", ["tower.widths: ", "at least 1 item", "[]"]),
+        ("tower: {name: dssm, widths: [3, 0]}", ["tower.widths.1: ", "received 0"]),
+        ("tower: {name: lstm, cells: 0}", ["tower.cells: ", "equal to 1", "received 0"]),
+        ("tower: {name: lstm, dropout: 1.0}", ["tower.dropout: ", "less than 1", "1.0"]),
+        ("tower: {name: lstm, initializer: x}", ["tower.initializer: ", "'glorot_uniform'", "'x'"]),
+        ("[1, 2]", ["holds a list", "`tower:`"]),
+        ("", ["holds a NoneType", "`tower:`"]),
+        ("a: [", ["is not YAML", "line 1"]),
+    ],
+)
+def test_an_error_names_the_key_what_was_received_and_what_is_allowed(tmp_path, text, parts):
+    message = refusal(tmp_path, text)
+    assert "model.yaml" in message
+    for part in parts:
+        assert part in message
+    assert "more problem" not in message
+
+
+def test_further_problems_are_counted(tmp_path):
+    text = TOWER + "training: {epochs: 0, xla: maybe}\ngamma: 0"
+    assert refusal(tmp_path, text).endswith("received 0. (2 more problems)")
+
+
+def test_long_values_are_cut(tmp_path):
+    assert len(refusal(tmp_path, TOWER + f"gamma: [{'1, ' * 500}]")) < 250
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"nowhere.yaml does not exist; give a configuration"):
+        load_config(tmp_path / "nowhere.yaml")
+    with pytest.raises(UserError, match="cannot be read"):
+        load_config(tmp_path)
+    (tmp_path / "bytes.yaml").write_bytes(b"\xff\xfe")
+    with pytest.raises(UserError, match="is not YAML"):
+        load_config(tmp_path / "bytes.yaml")
+
+
+def test_a_name_that_is_no_configuration_lists_those_there_are():
+    with pytest.raises(UserError, match=r"nope is neither a file nor .* those are .*dssm.*lstm"):
+        find_config("nope")
+
+
+def test_a_path_goes_before_a_shipped_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert find_config("lstm").is_relative_to(CHECKOUT)
+    Path("lstm").write_text(TOWER)
+    assert find_config("lstm") == Path("lstm")
+
+
+def test_overrides_win_over_the_file_the_last_over_the_first(tmp_path):
+    path = written(tmp_path, TOWER + "training: {epochs: 3, seed: 4}\n")
+    overrides = ["training.epochs=5", "training.epochs=6", "tower.cells=32", "gamma=2.5",
+                 "training.length_buckets=[4, 8]", "optimizer.options={beta_1: 0.8}",
+                 "training.xla=true"]  # fmt: skip
+    config = load_config(path, overrides)
+    assert (config.training.epochs, config.training.seed, config.gamma) == (6, 4, 2.5)
+    assert isinstance(config.tower, LSTMConfig)
+    assert config.tower.cells == 32
+    assert config.training.length_buckets == (4, 8)
+    assert config.optimizer.options == {"beta_1": 0.8}
+    assert config.training.xla is True
+
+
+def test_an_override_makes_the_sections_it_needs(tmp_path):
+    assert load_config(written(tmp_path, TOWER), ["training.epochs=5"]).training.epochs == 5
+    empty = written(tmp_path, TOWER + "training:\n")
+    assert load_config(empty, ["training.epochs=5"]).training.epochs == 5
+
+
+@pytest.mark.parametrize(
+    ("override", "parts"),
+    [
+        ("training.epochs", ["--set 'training.epochs'", "expected KEY=VALUE"]),
+        ("=5", ["--set '=5'", "expected KEY=VALUE"]),
+        ("gamma.x=5", ["--set 'gamma.x=5'", "gamma is a value"]),
+        ("training.epochs=[1", ["--set 'training.epochs=[1'", "not a YAML value"]),
+        ("training.epoch=1", ["training.epoch is not a key", "epochs, batch_size"]),
+        ("training.epochs=many", ["training.epochs: ", "valid integer", "'many'"]),
+        ("tower.name=cnn", ["tower.name must be one of dssm, lstm"]),
+    ],
+)
+def test_a_wrong_override_is_refused_by_name(tmp_path, override, parts):
+    message = refusal(tmp_path, TOWER + "gamma: 3\n", override)
+    for part in parts:
+        assert part in message
+
+
+def test_a_configuration_does_not_change():
+    config = parse_config({"tower": {"name": "lstm"}})
+    with pytest.raises(ValidationError, match="frozen"):
+        config.gamma = 3.0
+    with pytest.raises(ValidationError, match="frozen"):
+        config.training.epochs = 3
+
+
+@pytest.mark.parametrize("name", ["dssm", "lstm"])
+def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, name):
+    config = parse_config(
+        {
+            "tower": {"name": name, "dropout": 0.25},
+            "training": {"xla": True, "length_buckets": [3, 9], "averaging": 0.9},
+            "optimizer": {"name": "nesterov", "clip_norm": 2.0, "options": {"momentum": 0.9}},
+            "ranking": {"prior": 0.1},
+        }
+    )
+    dumped = config.dump()
+    assert load_config(written(tmp_path, dumped)) == config
+    raw = yaml.safe_load(dumped)
+    assert set(raw) == set(Config.model_fields)
+    assert set(raw["training"]) == set(type(config.training).model_fields)
+    assert set(raw["tower"]) == set(type(config.tower).model_fields)
+
+
+def test_the_towers_of_the_configuration_are_those_of_the_table():
+    from dssm_tf.config import _TOWER_CONFIGS
+    from dssm_tf.towers import TOWERS
+
+    assert set(_TOWER_CONFIGS) == set(TOWERS)
+
+
+@pytest.mark.parametrize("name", ["dssm", "lstm"])
+def test_every_tower_option_is_one_the_tower_takes_with_the_same_default(name):
+    from dssm_tf.config import _TOWER_CONFIGS
+    from dssm_tf.towers import TOWERS
+
+    options = _TOWER_CONFIGS[name](name=name).model_dump(exclude={"name"})
+    made = TOWERS[name](3, **options)
+    assert made.get_config() | {"name": ""} == TOWERS[name](3).get_config() | {"name": ""}

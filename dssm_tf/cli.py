@@ -44,6 +44,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output went away
         sys.stderr.close()
         return 1
+    except OSError as error:  # no permission, no space, not a directory: it names the file
+        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
+        return 1
     return 0
 
 

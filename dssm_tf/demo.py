@@ -97,7 +97,7 @@ def demo(out: Path | str, console: Console | None = None) -> None:
 
 
 def _start(out: Path) -> Path:
-    if out.exists() and any(out.iterdir()) and not (out / _MARK).exists():
+    if out.is_file() or (out.exists() and any(out.iterdir()) and not (out / _MARK).exists()):
         raise UserError(f"{out} holds something that is not a demo; choose another --out.")
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)

@@ -39,7 +39,10 @@ from dssm_tf.siamese import Siamese
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.validation import ValidationTask, cosines
 
-_XLA_PAYS_FROM = 60_000  # pairs over all epochs; compiling costs about ten seconds
+# On CPUs XLA doubles the speed of large batches and quarters that of small ones, and compiling
+# costs about ten seconds (tests/benchmarks/towers.py; a batch of 256 took 41 ms without, 182 with).
+_XLA_BATCH_ON_CPU = 1024
+_XLA_PAIRS_ON_CPU = 500_000
 
 
 def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Result:
@@ -272,7 +275,8 @@ def _use_xla(config: Config, pairs: int, workers: Workers) -> bool:
         return False
     if choice == "auto":
         gpu = bool(tf.config.list_physical_devices("GPU"))
-        return gpu or pairs >= _XLA_PAYS_FROM
+        large = config.training.batch_size >= _XLA_BATCH_ON_CPU and pairs >= _XLA_PAIRS_ON_CPU
+        return gpu or large
     return choice
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 
@@ -65,8 +66,9 @@ def test_a_prompt_is_shown_before_the_program_goes_on(start):
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     )
     try:
-        shown = os.read(process.stderr.fileno(), 100)
-        assert shown == b"Continue? " + start
+        ready, _, _ = select.select([process.stderr], [], [], 20)
+        assert ready, "nothing was shown"
+        assert os.read(process.stderr.fileno(), 100) == b"Continue? " + start
     finally:
         process.communicate(b"\n", timeout=60)
 

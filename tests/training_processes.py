@@ -49,13 +49,15 @@ class Run:
 
     def kill(self) -> None:
         """Kills it as `kill -9` does, if it still runs."""
-        if not (self._folder / "status").exists():
-            os.kill(int(self._read("pid")), signal.SIGKILL)
+        pid = self._folder / "pid"
+        if pid.exists() and not (self._folder / "status").exists():
+            os.kill(int(pid.read_text("utf-8")), signal.SIGKILL)
 
     def wait(self) -> Outcome:
         """Waits for its end."""
         try:
-            status = int(self._read("status"))
+            self._await("status")
+            status = int((self._folder / "status").read_text("utf-8"))
         except TimeoutError:
             self.kill()
             raise
@@ -66,13 +68,12 @@ class Run:
         output = (self._folder / "output").read_text("utf-8")
         return Outcome(-status, found.get("result"), found.get("error"), output)
 
-    def _read(self, name: str) -> str:
+    def _await(self, name: str) -> None:
         until = time.monotonic() + TIMEOUT
-        while time.monotonic() < until:
-            if (self._folder / name).exists():
-                return (self._folder / name).read_text("utf-8")
+        while not (self._folder / name).exists():
+            if time.monotonic() > until:
+                raise TimeoutError(f"no {name} in {self._folder}")
             time.sleep(0.02)
-        raise TimeoutError(f"no {name} in {self._folder}")
 
 
 class TrainingProcesses:
@@ -104,11 +105,7 @@ class TrainingProcesses:
             die_at: it kills itself with SIGKILL at the n-th (from 1) `batch` it trained, `fsync`
                 of a file it writes, or `replace` that moves one into place.
         """
-        self._number += 1
-        folder = self._folder / str(self._number)
-        folder.mkdir()
         job = {
-            "folder": str(folder),
             "config": dict(config),
             "data": str(data),
             "out": str(out),
@@ -116,13 +113,23 @@ class TrainingProcesses:
             "environment": dict(environment or {}),
             "die_at": die_at,
         }
-        self._server.stdin.write(json.dumps(job) + "\n")
-        self._server.stdin.flush()
-        return Run(folder)
+        return self._send(job)
 
     def train(self, *arguments: Any, **options: Any) -> Outcome:
         """Starts a run and waits for its end."""
         return self.start(*arguments, **options).wait()
+
+    def export(self, run: Path, out: Path, die_at: tuple[str, int] | None = None) -> Outcome:
+        """Exports a run and waits for the end."""
+        return self._send({"run": str(run), "out": str(out), "die_at": die_at}).wait()
+
+    def _send(self, job: dict[str, Any]) -> Run:
+        self._number += 1
+        folder = self._folder / str(self._number)
+        folder.mkdir()
+        self._server.stdin.write(json.dumps(job | {"folder": str(folder)}) + "\n")
+        self._server.stdin.flush()
+        return Run(folder)
 
 
 @contextmanager
@@ -152,16 +159,17 @@ def _serve() -> None:
     import dssm_tf.training  # noqa: F401  (once for all children)
 
     running: dict[int, Path] = {}
+    jobs = open(0, "rb", buffering=0)  # noqa: SIM115  (unbuffered: select sees every line)
     while True:
-        ready, _, _ = select.select([sys.stdin], [], [], 0.02)
+        ready, _, _ = select.select([jobs], [], [], 0.02)
         if ready:
-            line = sys.stdin.readline()
+            line = jobs.readline()
             if not line:
                 return
             job = json.loads(line)
             child = os.fork()
             if not child:
-                _train(job)
+                _work(job)
             running[child] = Path(job["folder"])
             _write(running[child] / "pid", str(child))
         for child, folder in list(running.items()):
@@ -177,8 +185,8 @@ def _write(path: Path, text: str) -> None:
     aside.rename(path)
 
 
-def _train(job: dict[str, Any]) -> None:
-    """A run, in the child; never returns."""
+def _work(job: dict[str, Any]) -> None:
+    """A job, in the child; never returns."""
     folder = Path(job["folder"])
     descriptor = os.open(folder / "output", os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, 1)
@@ -203,13 +211,17 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
     from dssm_tf.errors import UserError
     from dssm_tf.training import train
 
+    if job["die_at"]:
+        _die_at(*job["die_at"])
+    if "run" in job:
+        from dssm_tf.export import export
+
+        return {"result": {"directory": str(export(job["run"], job["out"]))}}
     os.environ.update(job["environment"])
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_visible_devices([cpu])
     one = tf.config.LogicalDeviceConfiguration
     tf.config.set_logical_device_configuration(cpu, [one()] * job["devices"])
-    if job["die_at"]:
-        _die_at(*job["die_at"])
     try:
         result = train(parse_config(job["config"]), Path(job["data"]), Path(job["out"]))
     except UserError as error:

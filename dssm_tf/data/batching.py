@@ -58,7 +58,7 @@ class Shapes:
         """A little larger in the sizes that vary from batch to batch, at round numbers."""
 
         def round_up(size: int) -> int:
-            return -(-int(size * 1.05 + 1) // _STEP) * _STEP
+            return -(-int(size * 1.1 + 1) // _STEP) * _STEP
 
         query, titles = (
             TextShape(one.words, round_up(one.distinct_words), one.ngrams)

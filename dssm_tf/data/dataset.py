@@ -155,7 +155,7 @@ class ClickBatches:
             .prefetch(tf.data.AUTOTUNE)
         )
 
-    def plan_shapes(self, batches: int = 16, seed: int = 0) -> Shapes:
+    def plan_shapes(self, batches: int = 24, seed: int = 0) -> Shapes:
         """Sizes that hold most batches, from the first few of a shuffled pass."""
         free = replace(self, shapes=Shapes())
         found = Shapes()

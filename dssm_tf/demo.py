@@ -63,11 +63,11 @@ def demo(out: Path | str, console: Console | None = None) -> None:
 
     runs: dict[str, Result] = {}
     for name in MODELS:
-        _step(console, 3, f"train {name}", f"configs/{name}.yaml")
+        _step(console, 3 + len(runs), f"train {name}", f"configs/{name}.yaml")
         config = load_config(find_config(name))
         runs[name] = train(config, out / "preprocessed", out / "runs" / name)
 
-    _step(console, 4, "evaluate", "each test question ranks every title")
+    _step(console, 5, "evaluate", "each test question ranks every title")
     rankers = {name: SemanticRanker.load(out / "runs" / name) for name in MODELS}
     bm25 = BASELINES["bm25"]().fit([], [title.title for title in corpus])
     systems: dict[str, Ranker] = {"bm25": bm25, **rankers}
@@ -76,13 +76,13 @@ def demo(out: Path | str, console: Console | None = None) -> None:
     shutil.copyfile(out / "evaluation" / "metrics.json", out / "metrics.json")
     evaluation.print_table(console)
 
-    _step(console, 5, "export", "SavedModels that take raw strings")
+    _step(console, 6, "export", "SavedModels that take raw strings")
     exported = {}
     for name in MODELS:
         exported[name] = export(out / "runs" / name, out / "export", name)
         console.print(f"{exported[name]}: verified against the trained model", highlight=False)
 
-    _step(console, 6, "ask", "the exported models, loaded as a server would, and BM25")
+    _step(console, 7, "ask", "the exported models, loaded as a server would, and BM25")
     answers = _ask(exported, bm25, [title.title for title in corpus])
     for query, systems_answers in answers.items():
         console.print(f"  {query}?", highlight=False)
@@ -164,6 +164,7 @@ def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> A
 def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float) -> None:
     metrics = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
     best = max(metrics, key=lambda name: metrics[name]["ndcg@10"])
+    trained = max(MODELS, key=lambda name: metrics[name]["ndcg@10"])
     console.print(
         f"\n[bold green]Done[/bold green] in {seconds:.0f} s. Best by NDCG@10: {best} "
         f"({metrics[best]['ndcg@10']:.3f}; bm25 {metrics['bm25']['ndcg@10']:.3f}).",
@@ -171,7 +172,7 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
     )
     for line in (
         f"  look   {out / 'report.html'}",
-        f"  search dssm search --model {out / 'runs/lstm'} --corpus {out / 'data/corpus.tsv'}",
+        f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
         f"--model_base_path={(out / 'export/lstm').resolve()}",
         "  yours  python -m pipelines.preprocess --input YOUR_CLICKS.tsv --output DATA",

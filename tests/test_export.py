@@ -109,7 +109,9 @@ def test_only_core_operations_are_used(exported):
     graph = saved.meta_graphs[0].graph_def
     used = {node.op for node in graph.node}
     used |= {node.op for function in graph.library.function for node in function.node_def}
-    foreign = re.compile("Py|Table|Xla|TPU|Cudnn|Sentence|Wordpiece|Normalize|Remote|Mutable|Dataset")
+    foreign = re.compile(
+        "Py|Table|Xla|TPU|Cudnn|Sentence|Wordpiece|Normalize|Remote|Mutable|Dataset"
+    )
     assert {op for op in used if foreign.search(op)} == set()
     core = set(tf.raw_ops.__dict__)
     assert used - core <= {"_Arg", "_Retval"}
@@ -130,7 +132,9 @@ print(json.dumps([float(one) for one in answer["scores"].numpy()]))
         capture_output=True, text=True, check=True, cwd="/", timeout=120,
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
     )  # fmt: skip
-    assert json.loads(found.stdout) == approx(scores(signatures, ["fox"], titles).tolist(), abs=1e-6)
+    assert json.loads(found.stdout) == approx(
+        scores(signatures, ["fox"], titles).tolist(), abs=1e-6
+    )
 
 
 # ------------------------------------------------------------------------------- the answers

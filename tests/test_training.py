@@ -30,8 +30,14 @@ EPOCHS, BATCH = 2, 8
 CONFIG = {
     "tower": {"name": "dssm", "widths": [8, 6], "dropout": 0.2},
     "optimizer": {"learning_rate": 0.02},
-    "training": {"epochs": EPOCHS, "batch_size": BATCH, "xla": False, "monitor": "loss",
-                 "refit": False, "title_queries": False},
+    "training": {
+        "epochs": EPOCHS,
+        "batch_size": BATCH,
+        "xla": False,
+        "monitor": "loss",
+        "refit": False,
+        "title_queries": False,
+    },
 }
 # Rivals that do not depend on how a step is cut into parts.
 RECORDED = {"recorded": 2, "in_batch": False}
@@ -53,7 +59,9 @@ def weights(run: Path) -> dict[str, np.ndarray]:
     found = {}
     with h5py.File(run / "model.weights.h5") as file:
         file.visititems(
-            lambda name, one: found.update({name: one[()]}) if isinstance(one, h5py.Dataset) else None
+            lambda name, one: (
+                found.update({name: one[()]}) if isinstance(one, h5py.Dataset) else None
+            )
         )
     return found
 

@@ -237,7 +237,9 @@ def test_a_batch_larger_than_the_data_is_one_step(data, records):
 
 
 def test_the_validation_part_is_read_by_its_name(data):
-    held_out = [one for path in sorted(data.path.glob("validation-*")) for one in read_examples(path)]
+    held_out = [
+        one for path in sorted(data.path.glob("validation-*")) for one in read_examples(path)
+    ]
     assert real(steps(batches(data, split="validation").epoch())) == pairs(held_out)
 
 

@@ -80,7 +80,9 @@ def test_the_model_beats_chance_by_far_and_metrics_say_so(done):
 
 
 def test_the_exported_model_answers_as_the_run_does(done):
-    titles = [line.split("\t")[1] for line in (done / "corpus.tsv").read_text("utf-8").splitlines()][1:]
+    titles = [
+        line.split("\t")[1] for line in (done / "corpus.tsv").read_text("utf-8").splitlines()
+    ][1:]
     query = "what currency do they use in germany"
     score = tf.saved_model.load(str(done / "models" / "dssm" / "1")).signatures["score"]
     found = score(queries=tf.constant([query]), titles=tf.constant(titles))["scores"].numpy()

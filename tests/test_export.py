@@ -278,7 +278,7 @@ def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch):
 def test_a_killed_export_leaves_no_version(run, tmp_path):
     (tmp_path / "processes").mkdir()
     with training_processes(tmp_path / "processes") as processes:
-        killed = processes.export(run, tmp_path / "models", die_at=("replace", 1))
+        killed = processes.export(run, tmp_path / "models", die_at=("1", 1))
     assert killed.signal == signal.SIGKILL
     assert not [name for name in versions(tmp_path / "models") if name.isdigit()]
 

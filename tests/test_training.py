@@ -185,7 +185,11 @@ def test_another_seed_gives_other_weights(run, data, folder, processes):
 KILLED = config(
     tower__ngram_dropout=0.1,
     negatives={"recorded": 2, "in_batch": True, "logq": 0.5},
+    # Too large, so that an early epoch stays the best and its weights must survive, too.
+    optimizer__learning_rate=1.5,
+    training__monitor="ndcg@10",
     training__epochs=3,
+    training__refit=True,
     training__averaging=0.5,
     training__click_weight="log",
     training__length_buckets=[2, 3],
@@ -195,16 +199,19 @@ KILLED = config(
 def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(data, folder, processes):
     whole, killed = folder / "whole", folder / "killed"
     uninterrupted = processes.train(KILLED, data.path, whole)
+    assert uninterrupted.result["refitted"]
     steps = ClickBatches(
         data.path, ("train",), BatchOptions(batch_size=BATCH, length_buckets=(2, 3))
     ).steps
     anywhere = int(np.random.default_rng().integers(1, steps))
     moments = [
-        ("fsync", 2),  # copying vocabulary and titles into the new run
+        ("titles.tsv", 1),  # making the run's directory
         ("batch", anywhere),  # in the first epoch: nothing is saved yet
         ("batch", steps + anywhere),  # in the second epoch
-        ("fsync", 1),  # writing the checkpoint of the second epoch
-        ("fsync", 4),  # two checkpoints and the history are written, not the versions
+        ("fit.npz", 1),  # saving the second epoch
+        ("fit.npz", 2),  # saving the third epoch
+        ("refit.npz", 1),  # training again on all records
+        ("versions.json", 1),  # with the weights written, and half of the rest
     ]
     for moment in moments:
         outcome = processes.train(KILLED, data.path, killed, die_at=moment)

@@ -102,8 +102,8 @@ class TrainingProcesses:
             out: the run.
             devices: logical CPUs.
             environment: variables set for it.
-            die_at: it kills itself with SIGKILL at the n-th (from 1) `batch` it trained, `fsync`
-                of a file it writes, or `replace` that moves one into place.
+            die_at: it kills itself with SIGKILL at the n-th (from 1) `batch` it trained, or when
+                it is about to move the file of that name into place for the n-th time.
         """
         job = {
             "config": dict(config),
@@ -234,23 +234,27 @@ def _die_at(event: str, number: int) -> None:
     from dssm_tf.keeper import Keeper
 
     seen = 0
+    train_batch_end, replace = Keeper.on_train_batch_end, Path.replace
 
-    def before(function):
-        def wrapper(*arguments, **options):
-            nonlocal seen
-            seen += 1
-            if seen == number:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return function(*arguments, **options)
+    def count() -> None:
+        nonlocal seen
+        seen += 1
+        if seen == number:
+            os.kill(os.getpid(), signal.SIGKILL)
 
-        return wrapper
+    def counted_batch_end(self, batch, logs=None):
+        count()
+        train_batch_end(self, batch, logs)
+
+    def counted_replace(self, target):
+        if Path(target).name == event:
+            count()
+        return replace(self, target)
 
     if event == "batch":
-        Keeper.on_train_batch_end = before(Keeper.on_train_batch_end)
-    elif event == "fsync":
-        os.fsync = before(os.fsync)
+        Keeper.on_train_batch_end = counted_batch_end
     else:
-        Path.replace = before(Path.replace)
+        Path.replace = counted_replace
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ class RecordEncoder:
         query = known(query_text) or self._encode_text(query_text)
         texts = [known(text) or self._encode_text(text) for text, _, _ in titles]
         values = (
-            b"".join(map(_varint, clicked_ids)),
+            b"".join(map(_title_id, clicked_ids)),
             struct.pack("<f", clicks),
             query.value,
             query.text_id,
@@ -151,6 +151,7 @@ def _varint(number: int) -> bytes:
 
 
 _small = lru_cache(maxsize=1 << 14)(_varint)
+_title_id = lru_cache(maxsize=1 << 17)(_varint)  # the ids of a title come up with each click
 
 
 def _varints(numbers: Iterable[int]) -> bytes:

@@ -270,8 +270,8 @@ def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_plan():
 
 def test_planned_shapes_leave_room_at_round_numbers():
     shapes = Shapes(TextShape(4, 100, 7), TextShape(5, 200, 8), 60).with_headroom()
-    # 100 * 1.05 + 1 = 106 -> 112; 200 * 1.05 + 1 = 211 -> 216; 60 * 1.05 + 1 = 64 -> 64.
-    assert shapes == Shapes(TextShape(4, 112, 7), TextShape(5, 216, 8), 64)
+    # 100 * 1.1 + 1 = 111 -> 112; 200 * 1.1 + 1 = 221 -> 224; 60 * 1.1 + 1 = 67 -> 72.
+    assert shapes == Shapes(TextShape(4, 112, 7), TextShape(5, 224, 8), 72)
 
 
 def test_a_union_of_shapes_holds_both():

@@ -31,7 +31,6 @@ EXTRAS = {
         "pytest>=8.2",
         "pytest-xdist",
         "ruff",
-        "scikit-learn",
         "types-PyYAML",
     ],
 }
@@ -39,7 +38,7 @@ EXTRAS = {
 setup(
     name="dssm-tf",
     version=VERSION,
-    description="Semantic rankers from search click logs: DSSM, CLSM, LSTM-RNN and their baselines",
+    description="Semantic rankers from search click logs: DSSM and LSTM-RNN",
     long_description=(
         (ROOT / "README.md").read_text("utf-8") if (ROOT / "README.md").exists() else ""
     ),
@@ -80,7 +79,6 @@ setup(
         "google-crc32c",  # checksums of TFRecords; Beam looks for it too
         "importlib_resources",  # tensorflow-datasets imports it without asking for it
         "keras>=3.10,<4",
-        "matplotlib>=3.8",
         "numpy>=1.26",
         "protobuf",
         "pyarrow",

@@ -100,7 +100,7 @@ class TrainingConfig(Section):
     shuffle_buffer: Positive = 200_000
     seed: Whole = 0
     xla: bool | Literal["auto"] = "auto"
-    precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
+    precision: Literal["float32", "mixed_bfloat16"] = "float32"
 
 
 class RankingConfig(Section):

@@ -49,8 +49,8 @@ class _Served(tf.Module):
         super().__init__()
         self._features = TextFeatures(ranker.vocabulary)
         self._model = _Untracked(ranker.model)
-        self._prior = _PriorTable(ranker.prior, self._features)
         self._prior_weight = ranker.prior_weight
+        self._prior = _PriorTable(ranker.prior, self._features) if self._prior_weight else None
         self.weights = [weight.value for weight in ranker.model.weights]
 
     def query_vectors(self, queries: tf.Tensor) -> tf.Tensor:
@@ -76,6 +76,9 @@ class _Served(tf.Module):
     def score(self, queries, titles):
         # One query stands for as many as there are titles.
         cosines = tf.reduce_sum(self.query_vectors(queries) * self.title_vectors(titles), 1)
+        if self._prior is None:
+            # The shape of the answer follows the titles, with one query as with many.
+            return {"scores": cosines + tf.zeros([tf.size(titles)])}
         return {"scores": cosines + self._prior_weight * self._prior(titles)}
 
 
@@ -135,6 +138,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         UserError: the run is unusable, or the exported model disagrees with the trained one.
     """
     run = Path(run)
+    if name is not None and (name in ("", ".", "..") or "/" in name or "\\" in name):
+        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
     ranker = SemanticRanker.load(run)
     base = Path(out) / (name or ranker.name)
     versions = [int(one.name) for one in base.glob("*") if one.name.isdigit()]
@@ -154,7 +159,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
-        verify(aside, ranker)
+        known = list(ranker.prior.log_shares)[:32]
+        verify(aside, ranker, [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)])
     return target
 
 

@@ -56,6 +56,9 @@ def atomic_directory(path: Path | str, *, replace: bool = False) -> Iterator[Pat
     aside.chmod(0o777 & ~_umask())
     try:
         yield aside
+        if path.exists() and not replace:
+            refuse_existing(path)  # somebody else may have made it meanwhile
+            path.rmdir()
         if path.exists():
             old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
             try:

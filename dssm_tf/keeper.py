@@ -12,6 +12,7 @@ import numpy as np
 from dssm_tf.checkpoint import Checkpoint
 from dssm_tf.config import TrainingConfig
 from dssm_tf.errors import UserError
+from dssm_tf.optimizers import ScheduledNesterov
 from dssm_tf.semantic_ranker import Encoder
 from dssm_tf.siamese import Siamese
 from dssm_tf.validation import ValidationTask, cosines
@@ -97,11 +98,19 @@ class Keeper(keras.callbacks.Callback):
 
     @contextmanager
     def _averages(self) -> Iterator[None]:
-        """Puts the moving averages in the weights' place for a while, where there are any."""
-        if not self.model.optimizer.use_ema:
+        """Puts what is to be kept in the weights' place for a while.
+
+        That is the moving averages, where there are any, and for Nesterov's method the point
+        that was reached instead of the one it looks ahead to.
+        """
+        optimizer = self.model.optimizer
+        if optimizer.use_ema:
+            averages = optimizer._model_variables_moving_average
+        elif isinstance(optimizer, ScheduledNesterov):
+            averages = optimizer.settled(self.model.trainable_variables)
+        else:
             yield
             return
-        averages = self.model.optimizer._model_variables_moving_average
         trained = [keras.ops.convert_to_numpy(weight) for weight in self.model.trainable_variables]
         for weight, average in zip(self.model.trainable_variables, averages, strict=True):
             weight.assign(average)

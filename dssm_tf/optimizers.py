@@ -102,6 +102,15 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
                 variable.assign_sub(ops.cast(following, variable.dtype) * previous)
             previous.assign(ops.zeros_like(previous))
 
+    def settled(self, variables):
+        """`L_k` of variables that hold the look-ahead point; the variables stay as they are."""
+        following = self.momentum_at(self.iterations)
+        return [
+            variable
+            - ops.cast(following, variable.dtype) * self._steps[self._get_variable_index(variable)]
+            for variable in variables
+        ]
+
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
         return super().get_config() | {
@@ -158,6 +167,11 @@ def make_optimizer(
         UserError: unknown name or option.
     """
     options = dict(options or {})
+    known = ("nesterov", *_keras_optimizers())
+    if name.lower() not in known:
+        raise UserError(
+            f"optimizer.name: {name!r} is not an optimiser; allowed are {', '.join(known)}."
+        )
     try:
         if name == "nesterov":
             return ScheduledNesterov(learning_rate, total_updates, clip_norm=clip_norm, **options)
@@ -168,8 +182,17 @@ def make_optimizer(
             }
         )
     except (TypeError, ValueError) as error:
-        reason = str(error).split("\n")[0]
-        raise UserError(
-            f"optimizer: {name!r} with options {options} was refused ({reason}); name `nesterov` "
-            "or an optimiser of Keras, such as `adam`, and its own options."
-        ) from None
+        reason = str(error).split("\n")[0].split(" Full object config")[0][:200]
+        raise UserError(f"optimizer.options of {name}: {options} was refused ({reason}).") from None
+
+
+def _keras_optimizers() -> list[str]:
+    """Names of Keras's own optimisers, in lower case."""
+    classes = (getattr(keras.optimizers, name) for name in dir(keras.optimizers))
+    return sorted(
+        one.__name__.lower()
+        for one in classes
+        if isinstance(one, type)
+        and issubclass(one, keras.optimizers.Optimizer)
+        and one.__name__ not in ("Optimizer", "LossScaleOptimizer", "MultiOptimizer")
+    )

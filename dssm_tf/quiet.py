@@ -33,6 +33,8 @@ def quiet_native_logs() -> None:
     source, sink = os.pipe()
     os.dup2(sink, 2)
     os.close(sink)
+    # Python's own messages and progress bars go straight to the terminal, and know it is one.
+    sys.stderr = os.fdopen(os.dup(terminal), "w", buffering=1, errors="backslashreplace")
 
     def forward() -> None:
         pending = b""

@@ -104,8 +104,7 @@ def finish_run(
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, _versions())
     write_model_card(out, model, config, result, spec)
-    shutil.rmtree(out / STATE, ignore_errors=True)
-    # Last: a run with this file is finished.
+    # A run with this file is finished.
     _write_json(
         out / RANKING,
         {
@@ -115,6 +114,7 @@ def finish_run(
             "validation": result.ndcg,
         },
     )
+    shutil.rmtree(out / STATE, ignore_errors=True)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -17,6 +17,7 @@ from dssm_tf.errors import UserError
 from dssm_tf.features import TextFeatures
 from dssm_tf.prior import TitlePrior
 from dssm_tf.siamese import Siamese
+from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
 
@@ -112,7 +113,7 @@ class SemanticRanker:
         self.prior = prior
         self.prior_weight = prior_weight
         self._encode = Encoder(model, vocabulary)
-        self._kept: tuple[tuple[str, ...], Vectors, Vectors] | None = None
+        self._kept: tuple[tuple[str, ...], Vectors, Vectors, NDArray[np.intp]] | None = None
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
@@ -159,17 +160,13 @@ class SemanticRanker:
         """Scores `(len(queries), len(titles))`."""
         key = tuple(titles)
         if self._kept is None or self._kept[0] != key:
-            weighted = self.prior_weight * self.prior(titles)
-            self._kept = (key, self.encode_titles(titles), weighted)
-        _, vectors, weighted = self._kept
-        scores: Vectors = self.encode_queries(queries) @ vectors.T + weighted
+            # A matrix product can differ in the last bit from column to column, so titles that
+            # no model can tell apart share one column.
+            columns: dict[str, int] = {}
+            places = [columns.setdefault(normalize(title), len(columns)) for title in key]
+            distinct = list(columns)
+            weighted = self.prior_weight * self.prior(distinct)
+            self._kept = (key, self.encode_titles(distinct), weighted, np.array(places, np.intp))
+        _, vectors, weighted, shared = self._kept
+        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[:, shared]
         return scores
-
-    def describe(self) -> dict[str, Any]:
-        """Name, size and settings, for tables and cards."""
-        return {
-            "tower": self.config.tower.name,
-            "dimension": self.model.query_tower.dimension,
-            "parameters": int(self.model.count_params()),
-            "prior_weight": self.prior_weight,
-        }

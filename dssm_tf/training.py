@@ -17,8 +17,8 @@ from dssm_tf.config import Config
 from dssm_tf.data.batching import Shapes
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.records import explain_damage, verify_records
-from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
-from dssm_tf.data.title_queries import title_query_records
+from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary, text_id
+from dssm_tf.data.title_queries import clicked_titles, title_query_records
 from dssm_tf.distribution import (
     Workers,
     all_reduce_sum,
@@ -80,6 +80,7 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
     splits = tuple(split for split in ("train", "validation") if spec.records.get(split))
     for split in splits:
         verify_records(data, split, spec)
+    _check(config, spec, workers, strategy)  # before there is a directory to clean up
     if workers.chief:
         start_run(config, data, out)
     with explain_damage(data, splits):
@@ -100,6 +101,19 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
     if workers.chief:
         finish_run(model, config, result, spec, out)
     return result
+
+
+def _check(config: Config, spec: FeatureSpec, workers: Workers, strategy: Any) -> None:
+    """Raises UserError on settings that would fail only after the run has started."""
+    chosen = config.optimizer
+    make_optimizer(chosen.name, chosen.learning_rate, 1, chosen.clip_norm, chosen.options)
+    _use_xla(config, spec.records["train"], workers)
+    parts = strategy.num_replicas_in_sync
+    if config.training.batch_size % parts:
+        raise UserError(
+            f"training.batch_size: {config.training.batch_size} cannot be cut into {parts} equal "
+            f"parts, one a device; choose a multiple of {parts}."
+        )
 
 
 @dataclass(frozen=True)
@@ -206,9 +220,12 @@ class _Job:
         )
         extra: Sequence[bytes] = ()
         if train and config.training.title_queries:
+            titles = load_titles(self.data)
+            known = tuple(split for split, count in self.spec.records.items() if count)
             extra = title_query_records(
-                load_titles(self.data),
+                titles,
                 self.vocabulary,
+                clicked_titles(self.data, known, {text_id(title.text) for title in titles}),
                 config.negatives.recorded,
                 self.spec.negative_alpha,
                 config.training.seed,

@@ -82,6 +82,12 @@ def run(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         sys.stderr.write(f"preprocess: {error}\n")
         return 1
+    except (OSError, BeamIOError) as error:
+        sys.stderr.write(f"preprocess: {' '.join(str(error).split())}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("preprocess: interrupted; nothing was written\n")
+        return 1
     console.print(report.summary(result, options.output), highlight=False, markup=False)
     return 0
 

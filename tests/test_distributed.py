@@ -20,7 +20,7 @@ CONFIG = {
     "tower": {"name": "dssm", "widths": [8, 6]},
     # Rivals that do not depend on how a step is cut into parts.
     "negatives": {"recorded": 2, "in_batch": False},
-    "optimizer": {"name": "nesterov", "learning_rate": 0.2, "clip_norm": 0.1},
+    "optimizer": {"name": "sgd", "learning_rate": 0.5},
     "training": {"epochs": 2, "batch_size": 8, "click_weight": "log"},
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,7 +25,6 @@ from dssm_tf.semantic_ranker import SemanticRanker
 from dssm_tf.text.vocabulary import TextLimits
 from tests.clicks import Click, Data, write_data
 from tests.runs import finished_run
-from tests.training_processes import training_processes
 
 LSTM = {"tower": {"name": "lstm", "cells": 4}}
 DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}, "shared_towers": True}
@@ -248,15 +246,14 @@ def test_a_tampered_weight_is_found_and_nothing_is_exported(run, tmp_path, monke
         weight.assign(before)
 
     monkeypatch.setattr(tf.saved_model, "save", tampering)
-    with pytest.raises(UserError, match="exported `.*` disagrees with the trained model on"):
+    with pytest.raises(UserError, match=r"exported `.*` disagrees with the trained model on"):
         export(run, tmp_path)
     assert versions(tmp_path) == []
 
 
-def test_a_wrong_prior_and_a_weight_that_is_no_number_are_found(run, exported, ranker):
+def test_a_wrong_prior_and_a_weight_that_is_no_number_are_found(run, exported):
     other = SemanticRanker.load(run)
     other.prior_weight = WEIGHT + 0.01
-    assert verify(exported, ranker) <= TOLERANCE
     with pytest.raises(UserError, match="`score` disagrees"):
         verify(exported, other)
     other.prior_weight = WEIGHT
@@ -273,14 +270,6 @@ def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         export(run, tmp_path)
     assert versions(tmp_path) == []
-
-
-def test_a_killed_export_leaves_no_version(run, tmp_path):
-    (tmp_path / "processes").mkdir()
-    with training_processes(tmp_path / "processes") as processes:
-        killed = processes.export(run, tmp_path / "models", die_at=("1", 1))
-    assert killed.signal == signal.SIGKILL
-    assert not [name for name in versions(tmp_path / "models") if name.isdigit()]
 
 
 def test_an_unfinished_run_is_not_exported(run, tmp_path):

@@ -227,7 +227,7 @@ def test_an_unknown_optimiser_or_option_is_refused_by_name(name, options):
     with pytest.raises(UserError) as caught:
         make_optimizer(name, 0.1, 10, None, options)
     message = str(caught.value)
-    assert repr(name) in message
-    assert str(options) in message
-    assert "`nesterov` or an optimiser of Keras" in message
+    assert name in message
+    assert str(options) in message or "allowed are nesterov, " in message
+    assert message.startswith("optimizer.")
     assert "\n" not in message

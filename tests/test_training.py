@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import h5py
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -20,7 +21,7 @@ from dssm_tf.errors import UserError
 from dssm_tf.keeper import Keeper
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.run_directory import start_run
-from dssm_tf.semantic_ranker import SemanticRanker
+from dssm_tf.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.training import train
 from dssm_tf.validation import ValidationTask
 from tests.clicks import Data, click_log, read_examples, write_data, write_records
@@ -177,11 +178,6 @@ def test_a_seed_gives_the_same_weights_to_the_bit_in_another_process(run, data, 
     assert equal(folder / "again", run[0])
 
 
-def test_another_seed_gives_other_weights(run, data, folder, processes):
-    processes.train(config(training__seed=1, training__epochs=1), data.path, folder / "seed")
-    assert not equal(folder / "seed", run[0])
-
-
 KILLED = config(
     tower__ngram_dropout=0.1,
     negatives={"recorded": 2, "in_batch": True, "logq": 0.5},
@@ -189,65 +185,82 @@ KILLED = config(
     optimizer__learning_rate=1.5,
     training__monitor="ndcg@10",
     training__epochs=3,
-    training__refit=True,
     training__averaging=0.5,
     training__click_weight="log",
-    training__length_buckets=[2, 3],
 )
+STEPS = 6  # 41 records in batches of 8
+ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
 
 
-def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(data, folder, processes):
-    whole, killed = folder / "whole", folder / "killed"
-    uninterrupted = processes.train(KILLED, data.path, whole)
-    assert uninterrupted.result["refitted"]
-    steps = ClickBatches(
-        data.path, ("train",), BatchOptions(batch_size=BATCH, length_buckets=(2, 3))
-    ).steps
-    anywhere = int(np.random.default_rng().integers(1, steps))
-    moments = [
-        ("titles.tsv", 1),  # making the run's directory
-        ("batch", anywhere),  # in the first epoch: nothing is saved yet
-        ("batch", steps + anywhere),  # in the second epoch
-        ("fit.npz", 1),  # saving the second epoch
-        ("fit.npz", 2),  # saving the third epoch
-        ("refit.npz", 1),  # training again on all records
-        ("versions.json", 1),  # with the weights written, and half of the rest
-    ]
+@pytest.mark.parametrize(
+    ("refit", "moments"),
+    [
+        (
+            False,
+            [
+                ("titles.tsv", 1),  # making the run's directory
+                ("batch", STEPS + ANYWHERE),  # in the second epoch
+                ("fit.npz", 2),  # saving the third epoch
+                ("versions.json", 1),  # with the weights written, and half of the rest
+            ],
+        ),
+        pytest.param(
+            True,
+            [
+                ("config.yaml", 1),
+                ("batch", ANYWHERE),  # in the first epoch: nothing is saved yet
+                ("fit.npz", 1),
+                ("fit.npz", 2),
+                ("batch", 2 * STEPS + ANYWHERE),  # training again on all records, or nearly there
+                ("refit.npz", 1),
+                ("model.weights.h5", 1),
+                ("ranking.json", 1),
+            ],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["fit", "refit"],
+)
+def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
+    data, folder, processes, refit, moments
+):
+    raw = KILLED | {"training": KILLED["training"] | {"refit": refit}}
+    whole, killed = folder / f"whole-{refit}", folder / f"killed-{refit}"
+    uninterrupted = processes.train(raw, data.path, whole)
+    assert uninterrupted.result["refitted"] == refit
     for moment in moments:
-        outcome = processes.train(KILLED, data.path, killed, die_at=moment)
+        outcome = processes.train(raw, data.path, killed, die_at=moment)
         assert outcome.signal == signal.SIGKILL, (moment, outcome)
         assert not (killed / "ranking.json").exists()
-    finished = processes.train(KILLED, data.path, killed)
-    assert finished.result["history"] == uninterrupted.result["history"], anywhere
-    assert equal(whole, killed), anywhere
+    finished = processes.train(raw, data.path, killed)
+    assert finished.result["history"] == uninterrupted.result["history"], moments
+    assert equal(whole, killed), moments
     for name in ("ranking.json", "history.json", "MODEL_CARD.md"):
         assert (whole / name).read_text("utf-8") == (killed / name).read_text("utf-8")
     assert not (killed / "state").exists()
 
 
+def test_a_killed_export_leaves_no_version(run, folder, processes):
+    killed = processes.export(run[0], folder / "models", die_at=("1", 1))
+    assert killed.signal == signal.SIGKILL
+    assert not [path for path in (folder / "models" / "dssm").glob("*") if path.name.isdigit()]
+
+
 # ---------------------------------------------------------------------------- several devices
 
 
-@pytest.mark.parametrize(
-    "optimizer",
-    [
-        {"name": "sgd", "learning_rate": 0.5},
-        # The threshold is below most gradients: clipping what a replica sees would differ.
-        {"name": "nesterov", "learning_rate": 0.5, "clip_norm": 0.05,
-         "options": {"momentum": 0.9}},
-    ],
-    ids=["sgd", "nesterov"],
-)  # fmt: skip
-def test_two_devices_take_the_same_steps_as_one(data, folder, processes, optimizer):
+def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
+    # The threshold is below most gradients: clipping what one replica sees would differ.
+    optimizer = {"name": "nesterov", "learning_rate": 0.5, "clip_norm": 0.05,
+                 "options": {"momentum": 0.9}}  # fmt: skip
     raw = config(negatives=RECORDED, tower__dropout=0.0, optimizer=optimizer, training__epochs=1)
-    name = optimizer["name"]
     runs = [
-        processes.start(raw, data.path, folder / f"{name}-{devices}", devices=devices)
+        processes.start(raw, data.path, folder / f"devices-{devices}", devices=devices)
         for devices in (1, 2)
     ]
     one, two = (each.wait().result["history"][0] for each in runs)
     assert two == approx(one, rel=1e-5)
-    alone, together = (weights(folder / f"{name}-{devices}") for devices in (1, 2))
+    alone, together = (weights(folder / f"devices-{devices}") for devices in (1, 2))
     assert alone.keys() == together.keys()
     for key, value in alone.items():
         assert together[key] == approx(value, abs=2e-6), key
@@ -262,14 +275,30 @@ def test_a_batch_size_that_the_devices_cannot_share_is_a_message(data, folder, p
 # ------------------------------------------------------------------------- when a run stops or not
 
 
-def test_training_stops_when_patience_runs_out_and_keeps_the_best(data, folder):
+@pytest.fixture(scope="module")
+def standing_still(data, folder):
+    """A run whose steps are too small to change anything, with another seed than the others."""
     raw = config(
         optimizer={"name": "sgd", "learning_rate": 1e-12},
-        training__epochs=9, training__patience=2, training__monitor="ndcg@10",
+        training__epochs=9, training__patience=2, training__monitor="ndcg@10", training__seed=1,
     )  # fmt: skip
-    result = train(parse_config(raw), data.path, folder / "patience", quiet=True)
+    return folder / "still", train(parse_config(raw), data.path, folder / "still", quiet=True)
+
+
+def test_training_stops_when_patience_runs_out_and_keeps_the_best(standing_still):
     # The first epoch is the best there is; two more bring nothing better.
+    result = standing_still[1]
     assert (result.epochs, result.best_epoch) == (3, 1)
+
+
+def test_another_seed_starts_from_other_weights(standing_still, data):
+    def initial(seed):
+        keras.utils.set_random_seed(seed)
+        return build_model(parse_config(CONFIG), data.vocabulary.size).get_weights()
+
+    found = SemanticRanker.load(standing_still[0]).model.get_weights()
+    assert all(a == approx(b, abs=1e-9) for a, b in zip(found, initial(1), strict=True))
+    assert found[0] != approx(initial(0)[0], abs=1e-3)
 
 
 def test_a_loss_that_is_not_a_number_stops_and_the_last_good_epoch_is_kept(
@@ -348,6 +377,7 @@ def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_p
     assert len(SemanticRanker.load(tmp_path / "run").score("red fox", ["red fox", "owl"])) == 2
 
 
+@pytest.mark.slow
 def test_compiled_by_xla_the_losses_are_the_same(data, folder):
     found = [
         train(parse_config(raw), data.path, folder / f"xla-{raw['training']['xla']}", quiet=True)

@@ -196,9 +196,13 @@ class ClickBatches:
         files = [file for split in self.splits for file in record_files(self.directory, split)]
         records = read_records(files)
         if self.extra:
-            extra = tf.data.Dataset.from_tensor_slices(tf.constant(list(self.extra), tf.string))
-            records = records.concatenate(extra)
+            # First, so that a shuffle buffer smaller than the log still spreads them over it.
+            records = tf.data.Dataset.from_tensor_slices(self._extra).concatenate(records)
         return records
+
+    @cached_property
+    def _extra(self) -> tf.Tensor:
+        return tf.constant(list(self.extra), tf.string)
 
     def _batch(self, serialized: tf.Tensor, real: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
         options = self.options
@@ -219,8 +223,9 @@ class ClickBatches:
         spec, options = self.spec, self.options
         expected = tf.zeros_like(clicks, tf.float32)
         if options.in_batch:
-            share = tf.maximum(tf.cast(queries, tf.float32), 0.5) / max(spec.pairs, 1)
-            expected += options.batch_size * share
+            # Extra records click each title once more.
+            rows = tf.cast(queries, tf.float32) + (1.0 if self.extra else 0.0)
+            expected += options.batch_size * tf.maximum(rows, 0.5) / max(self._records, 1)
         if options.negatives:
             drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
             expected += options.negatives * drawn / self._draw_total

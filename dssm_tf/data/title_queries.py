@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
+import tensorflow as tf
 
+from dssm_tf.data.records import read_records, record_files
 from dssm_tf.data.schema import ClickExample, Title, text_id
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import Vocabulary
@@ -13,9 +16,35 @@ from dssm_tf.text.vocabulary import Vocabulary
 MAX_TITLES = 200_000
 
 
+def clicked_titles(
+    directory: Path, splits: Sequence[str], queries: Collection[int]
+) -> dict[int, list[int]]:
+    """The ids of every title clicked for some of the log's queries.
+
+    Args:
+        directory: what preprocess wrote.
+        splits: whose records are read.
+        queries: `text_id` of the queries asked about.
+    """
+    found: dict[int, list[int]] = {}
+    features = {
+        "query_id": tf.io.FixedLenFeature([], tf.int64),
+        "clicked_ids": tf.io.RaggedFeature(tf.int64),
+    }
+    for split in splits:
+        for batch in read_records(record_files(directory, split)).batch(1024):
+            parsed = tf.io.parse_example(batch, features)
+            clicked = parsed["clicked_ids"]
+            for row, query in enumerate(parsed["query_id"].numpy().tolist()):
+                if query in queries and query not in found:
+                    found[query] = clicked[row].numpy().tolist()
+    return found
+
+
 def title_query_records(
     titles: Sequence[Title],
     vocabulary: Vocabulary,
+    clicked: Mapping[int, Sequence[int]],
     negatives: int,
     alpha: float,
     seed: int,
@@ -24,11 +53,13 @@ def title_query_records(
     """Records of titles that were searched by their own text and clicked once.
 
     Rare titles and titles nobody clicked are otherwise learned from few queries or none; so
-    every title is at least found by its name. The log's clicks are not touched.
+    every title is at least found by its name. A title whose text is a query of the log too keeps
+    what that query's users clicked: those titles are never its negatives.
 
     Args:
         titles: of the log, most clicked first; the first `max_titles` are used.
         vocabulary: hashes the texts.
+        clicked: ids of the titles clicked for a query of the log, see `clicked_titles`.
         negatives: titles a record, drawn in proportion to `clicks ** alpha`.
         alpha: exponent of the draw.
         seed: of the draw.
@@ -48,10 +79,12 @@ def title_query_records(
     weights = np.maximum([title.clicks for title in chosen], 0.5) ** alpha
     rng = np.random.default_rng(seed)
     wanted = min(negatives, len(chosen) - 1)
-    drawn = rng.choice(len(chosen), (len(chosen), 2 * wanted + 1), p=weights / weights.sum())
+    drawn = rng.choice(len(chosen), (len(chosen), 4 * wanted + 1), p=weights / weights.sum())
+    ids = [text_id(title.text) for title in chosen]
     records = []
     for row, title in enumerate(chosen):
-        others = [chosen[i] for i in dict.fromkeys(drawn[row].tolist()) if i != row][:wanted]
-        example = ClickExample(title.text, [title, *others], 1.0, [text_id(title.text)])
+        liked = {ids[row], *clicked.get(ids[row], ())}
+        others = [chosen[i] for i in dict.fromkeys(drawn[row].tolist()) if ids[i] not in liked]
+        example = ClickExample(title.text, [title, *others[:wanted]], 1.0, sorted(liked))
         records.append(example.serialize(vocabulary))
     return records

@@ -97,7 +97,7 @@ def test_a_record_without_negatives_in_a_batch_of_one_has_no_rival_and_no_loss()
 
 
 def test_a_row_that_fills_the_batch_is_nobodys_candidate():
-    red, owl, filler = rows(FOXES[::2] + [click("bear", "bear")], real=[True, True, False])
+    red, owl, _ = rows([*FOXES[::2], click("bear", "bear")], real=[True, True, False])
     assert text("bear") not in red.rivals
     assert text("bear") not in {key for key in owl.rivals if owl.rivals[key] > 1}
     # A row repeated to fill does not count its title again.
@@ -192,9 +192,13 @@ def oracle(examples, negatives, in_batch, real):
     """The rows of a batch by the rules, from the records' plain lists."""
     raw = [Example.FromString(one.serialize(VOCABULARY)).features.feature for one in examples]
     parsed = [
-        {name: list(getattr(v, v.WhichOneof("kind")).value) for name, v in one.items() if v.WhichOneof("kind")}
+        {
+            name: list(getattr(value, value.WhichOneof("kind")).value)
+            for name, value in one.items()
+            if value.WhichOneof("kind")
+        }
         for one in raw
-    ]  # fmt: skip
+    ]
     for one in parsed:
         for name in ("query_words", "query_word_ngrams", "query_ngrams", "title_words",
                      "title_word_ngrams", "title_ngrams"):  # fmt: skip
@@ -225,9 +229,8 @@ def oracle(examples, negatives, in_batch, real):
     data=st.data(),
 )
 def test_any_batch_equals_the_rules_in_plain_python(examples, negatives, in_batch, data):
-    real = [True] + data.draw(
-        st.lists(st.booleans(), min_size=len(examples) - 1, max_size=len(examples) - 1)
-    )
+    others = len(examples) - 1
+    real = [True, *data.draw(st.lists(st.booleans(), min_size=others, max_size=others))]
     found = rows(examples, negatives=negatives, in_batch=in_batch, real=real)
     for row, (query, title, rivals) in zip(
         found, oracle(examples, negatives, in_batch, real), strict=True

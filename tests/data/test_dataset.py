@@ -14,8 +14,17 @@ from pytest import approx
 from dssm_tf.data.batching import Shapes
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.errors import UserError
-from tests.clicks import ALPHA, Click, Data, Row, click_log, read_examples, rows_of, text_of
-from tests.clicks import write_data
+from tests.clicks import (
+    ALPHA,
+    Click,
+    Data,
+    Row,
+    click_log,
+    read_examples,
+    rows_of,
+    text_of,
+    write_data,
+)
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""Damaged records: whatever happened to a file, one line names it, and the record where possible."""
+"""Damaged records: one line names the file, and the record where there is one."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import zlib
 from dataclasses import replace
 
 import pytest
+import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -142,11 +143,12 @@ def test_a_file_that_is_no_gzip_is_named(data):
 def test_a_record_that_is_sound_but_no_example_is_named_when_it_is_parsed(data):
     records = [one.serialize(data.vocabulary) for one in data.examples["train"][:3]]
     write_records(shard(data), [*records[:2], b"\xff\xff not an Example", records[2]])
-    import tensorflow as tf
+    clicks = {"clicks": tf.io.FixedLenFeature([], tf.float32)}
 
-    with (
-        pytest.raises(UserError, match=r"train-00001-of-00003.*: record 3"),
-        explain_damage(data.path, ("train",)),
-    ):
-        for one in read_records([str(shard(data))]):
-            tf.io.parse_single_example(one, {"clicks": tf.io.FixedLenFeature([], tf.float32)})
+    def parse_all():
+        with explain_damage(data.path, ("train",)):
+            for one in read_records([str(shard(data))]):
+                tf.io.parse_single_example(one, clicks)
+
+    with pytest.raises(UserError, match=r"train-00001-of-00003.*: record 3"):
+        parse_all()

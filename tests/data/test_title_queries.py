@@ -1,0 +1,81 @@
+"""Titles as queries for themselves, which still know what the log clicked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dssm_tf.data.example_proto import Example
+from dssm_tf.data.schema import ClickExample, Title, text_id
+from dssm_tf.data.title_queries import clicked_titles, title_query_records
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.vocabulary import Vocabulary
+from tests.clicks import click_log, write_data
+
+TITLES = [Title("iPod", 9, 3), Title("Apple iPod 8GB", 5, 2), Title("Zune", 1, 1), Title("Case", 0)]
+VOCABULARY = Vocabulary.from_counts(dict.fromkeys(letter_ngrams("ipod"), 1), 99)
+
+
+def features(record: bytes) -> dict[str, list]:
+    found = Example.FromString(record).features.feature
+    return {
+        name: list(getattr(one, str(one.WhichOneof("kind"))).value) for name, one in found.items()
+    }
+
+
+def test_each_title_is_a_query_that_clicks_itself_once():
+    records = title_query_records(TITLES, VOCABULARY, {}, negatives=2, alpha=1.0, seed=0)
+    found = [features(record) for record in records]
+    assert [one["query"] for one in found] == [[title.text.encode()] for title in TITLES]
+    for one, title in zip(found, TITLES, strict=True):
+        assert one["titles"][0] == title.text.encode()
+        assert one["clicks"] == [1.0]
+        assert one["clicked_ids"] == [text_id(title.text)]
+        assert len(set(one["titles"])) == len(one["titles"]) <= 3
+
+
+def test_a_title_the_log_clicked_for_that_text_is_never_its_negative():
+    clicked = {text_id("ipod"): [text_id("Apple iPod 8GB")]}
+    for seed in range(20):
+        records = title_query_records(TITLES, VOCABULARY, clicked, 3, 1.0, seed)
+        ipod = features(records[0])
+        assert b"Apple iPod 8GB" not in ipod["titles"]
+        assert set(ipod["clicked_ids"]) == {text_id("iPod"), text_id("Apple iPod 8GB")}
+
+
+def test_the_draw_depends_on_the_seed_alone():
+    draws = [title_query_records(TITLES, VOCABULARY, {}, 2, 0.75, seed) for seed in (1, 1, 2)]
+    assert draws[0] == draws[1]
+    assert draws[0] != draws[2]
+
+
+def test_titles_equal_after_normalisation_and_those_without_a_word_are_one_and_none():
+    titles = [Title("Zune", 2), Title("ZUNE!", 1), Title("?!", 1)]
+    records = title_query_records(titles, VOCABULARY, {}, 2, 1.0, 0)
+    assert [features(record)["query"] for record in records] == [[b"Zune"]]
+
+
+def test_one_title_has_no_negatives_and_no_titles_no_records():
+    (record,) = title_query_records(TITLES[:1], VOCABULARY, {}, 4, 1.0, 0)
+    assert features(record)["titles"] == [b"iPod"]
+    assert title_query_records([], VOCABULARY, {}, 4, 1.0, 0) == []
+
+
+def test_clicked_titles_are_those_of_the_records(tmp_path):
+    data = write_data(tmp_path / "data", click_log())
+    examples: list[ClickExample] = [one for split in data.examples.values() for one in split]
+    wanted = {text_id(one.query): sorted(one.clicked_ids) for one in examples[::2]}
+    found = clicked_titles(data.path, tuple(data.examples), set(wanted))
+    assert {query: sorted(ids) for query, ids in found.items()} == wanted
+    assert clicked_titles(data.path, ("train",), set()) == {}
+
+
+def test_popular_titles_are_drawn_more_often_as_alpha_grows():
+    many = [Title(f"title {i}", 1000 if i == 0 else 1) for i in range(60)]
+    share = []
+    for alpha in (0.0, 1.0):
+        records = title_query_records(many, VOCABULARY, {}, 1, alpha, 0)
+        share.append(np.mean([b"title 0" in features(record)["titles"][1:] for record in records]))
+    # 1000 / 1059 of the draws against 1 / 60; the title itself cannot be its own.
+    assert share[0] < 0.2
+    assert share[1] == pytest.approx(0.94, abs=0.1)

@@ -146,7 +146,7 @@ def find_config(name: str) -> Path:
     Raises:
         UserError: there is none; the shipped names are listed.
     """
-    if Path(name).exists():
+    if Path(name).is_file():
         return Path(name)
     shipped: dict[str, Path] = {}
     for directory in config_directories():

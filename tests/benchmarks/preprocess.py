@@ -25,7 +25,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAIRS = ROOT / "dssm_tf" / "datasets" / "webquestions" / "pairs.tsv"
-TARGET = 20_000  # rows a second
 
 
 def write_log(path: Path, rows: int, seed: int = 1) -> None:

@@ -36,6 +36,7 @@ from pipelines.runners import (
     relaxed_garbage_collection,
 )
 from pipelines.sources import Piece, find_files, plan
+from pipelines.spare_process import WORTH_BYTES, spare_process
 from pipelines.writing import (
     Output,
     create,
@@ -147,6 +148,7 @@ def _run_pipeline(
             progress = Progress(reports)
             stack.enter_context(ProgressDisplay(reports, quiet_console()))
             stack.enter_context(relaxed_garbage_collection())
+            stack.enter_context(spare_process(input_bytes >= WORTH_BYTES))
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)

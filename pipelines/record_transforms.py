@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
+from apache_beam.transforms.window import GlobalWindow
 from apache_beam.typehints import with_output_types
 from apache_beam.utils.shared import Shared
+from apache_beam.utils.windowed_value import WindowedValue
 
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.text.vocabulary import Vocabulary
@@ -16,7 +19,8 @@ from pipelines.blocks import COUNTS, FILES, SEEN, Block, Counts, pack, unpack_al
 from pipelines.negatives import NegativePool
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
-from pipelines.records import PairRecord, TitleRow, query_records, write_shard
+from pipelines.records import PairRecord, TitleRow, WrittenShard, query_records
+from pipelines.spare_process import ShardJob, current
 
 
 def shard_places(shards: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -138,16 +142,35 @@ class _WriteShard(beam.DoFn):
         encoder = self._shared.acquire(
             lambda: RecordEncoder(make_vocabulary(ngrams, self._options))
         )
-        written = write_shard(
-            split,
-            [record for block in unpack_all(blocks) for record in block],
-            encoder,
-            self._directory,
-            self._progress,
-        )
-        yield place, written.path
-        yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
-        yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
+        job = ShardJob(split, list(blocks), encoder.vocabulary, self._directory, self._progress)
+        spare = current()
+        elsewhere = spare.offer(job) if spare is not None else None
+        if elsewhere is None:
+            yield from _outputs(place, split, job.write(encoder))
+        else:
+            self._elsewhere.append((place, split, elsewhere))
+
+    def start_bundle(self) -> None:
+        self._elsewhere: list[tuple[int, str, Future[WrittenShard]]] = []
+
+    def finish_bundle(self) -> Iterator[Any]:
+        for place, split, written in self._elsewhere:
+            for output in _outputs(place, split, written.result()):
+                if isinstance(output, pvalue.TaggedOutput):
+                    yield pvalue.TaggedOutput(output.tag, _windowed(output.value))
+                else:
+                    yield _windowed(output)
+
+
+def _outputs(place: int, split: str, written: WrittenShard) -> Iterator[Any]:
+    yield place, written.path
+    yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
+    yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
+
+
+def _windowed(value: Any) -> WindowedValue:
+    window = GlobalWindow()
+    return WindowedValue(value, window.max_timestamp(), [window])
 
 
 def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocabulary:

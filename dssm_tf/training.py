@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,10 +14,10 @@ from rich.console import Console
 
 from dssm_tf.checkpoint import Checkpoint
 from dssm_tf.config import Config
-from dssm_tf.data.batching import Shapes
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.records import explain_damage, verify_records
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary, text_id
+from dssm_tf.data.shapes import Shapes
 from dssm_tf.data.title_queries import clicked_titles, title_query_records
 from dssm_tf.distribution import (
     Workers,
@@ -196,14 +196,16 @@ class _Job:
         if isinstance(optimizer, ScheduledNesterov) and replicas > 1:
             optimizer.replicas = replicas
             optimizer.sum_over_replicas = all_reduce_sum
-        pairs = self.spec.records["train"] * epochs
         model.compile(
             optimizer=optimizer,
             loss=ClickSoftmax(config.gamma),
-            jit_compile=_use_xla(config, pairs, self.workers),
+            jit_compile=_use_xla(config, self._pairs(config.training.epochs), self.workers),
         )
         optimizer.build(model.trainable_variables)
         return model
+
+    def _pairs(self, epochs: int) -> int:
+        return self.spec.records["train"] * epochs
 
     def _batches(
         self, splits: tuple[str, ...], shapes: Shapes | None = None, train: bool = False
@@ -231,7 +233,8 @@ class _Job:
                 config.training.seed,
             )
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
-        return batches if shapes else replace(batches, shapes=batches.plan_shapes())
+        fixed = _use_xla(config, self._pairs(config.training.epochs), self.workers)
+        return batches if shapes else batches.planned(fixed, self.strategy.num_replicas_in_sync)
 
 
 def _weigh_prior(
@@ -300,7 +303,9 @@ def _use_xla(config: Config, pairs: int, workers: Workers) -> bool:
 def _warm_up(model: Siamese, batches: ClickBatches, parts: int) -> None:
     """Builds loss and metrics on one local batch.
 
-    Keras otherwise guesses their shapes from averages over replicas, which turns ids to floats.
+    Keras would build them on the average of the replicas' batches, which turns ids to floats and
+    fails where the replicas have different numbers of titles; so it is told not to.
     """
     inputs, offsets, weights = next(iter(batches.epoch(workers=parts)))
     model.compute_loss(inputs, offsets, model(inputs), weights, training=False)
+    model._maybe_symbolic_build = lambda **_: None

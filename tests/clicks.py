@@ -222,9 +222,14 @@ class Row(NamedTuple):
 def rows_of(inputs, offsets, weights) -> list[Row]:
     """The rows of a batch's tensors."""
 
+    def rows(parts) -> list[tuple[int, ...]]:
+        parts = parts if isinstance(parts, tuple) else (parts,)
+        return [tuple(int(i) for i in row if i) for part in parts for row in part.numpy()]
+
     def texts(batch) -> list[Text]:
-        table = [tuple(int(i) for i in row if i) for row in batch["word_ngrams"].numpy()]
-        return [tuple(table[t] for t in row if t) for row in batch["tokens"].numpy()]
+        table, tokens = rows(batch["word_ngrams"]), rows(batch["tokens"])
+        order = batch["rows"].numpy() if "rows" in batch else range(len(tokens))
+        return [tuple(table[t] for t in tokens[row]) for row in order]
 
     queries, titles = texts(inputs["query"]), texts(inputs["titles"])
     found = []

@@ -14,7 +14,6 @@ import tensorflow as tf
 from pytest import approx
 
 from dssm_tf.config import load_config, parse_config
-from dssm_tf.data.batching import Shapes
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.distribution import Workers
 from dssm_tf.errors import UserError
@@ -444,8 +443,3 @@ def test_an_unusable_tf_config_is_explained(monkeypatch, value):
     monkeypatch.setenv("TF_CONFIG", value)
     with pytest.raises(UserError, match="TF_CONFIG is not usable"):
         Workers.from_environment()
-
-
-def test_planned_shapes_do_not_change_what_is_learned(data):
-    free = ClickBatches(data.path, ("train",), BatchOptions(batch_size=BATCH))
-    assert free.plan_shapes() == free.plan_shapes() != Shapes()

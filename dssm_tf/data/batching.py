@@ -3,68 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import astuple, dataclass
 from typing import Any
 
 import tensorflow as tf
 
 from dssm_tf.data.offsets import MASKED
-
-_STEP = 8
+from dssm_tf.data.shapes import Part, Shapes, TextShape
 
 Examples = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class TextShape:
-    """Sizes of a text batch: words a text, distinct words, trigrams a word; 0 = as needed."""
-
-    words: int = 0
-    distinct_words: int = 0
-    ngrams: int = 0
-
-
-@dataclass(frozen=True)
-class Shapes:
-    """Sizes that batches are padded to, so that one compiled program serves most of them.
-
-    A batch that does not fit grows by steps of an eighth of the planned size.
-    """
-
-    query: TextShape = TextShape()
-    titles: TextShape = TextShape()
-    distinct_titles: int = 0
-
-    @classmethod
-    def of(cls, inputs: dict[str, Any]) -> Shapes:
-        """The sizes of a batch."""
-        query, titles = (
-            TextShape(
-                one["tokens"].shape[1], one["word_ngrams"].shape[0], one["word_ngrams"].shape[1]
-            )
-            for one in (inputs["query"], inputs["titles"])
-        )
-        return cls(query, titles, inputs["titles"]["tokens"].shape[0])
-
-    def union(self, other: Shapes) -> Shapes:
-        """Sizes that hold both."""
-        query, titles = (
-            TextShape(*map(max, astuple(a), astuple(b)))
-            for a, b in ((self.query, other.query), (self.titles, other.titles))
-        )
-        return Shapes(query, titles, max(self.distinct_titles, other.distinct_titles))
-
-    def with_headroom(self) -> Shapes:
-        """A little larger in the sizes that vary from batch to batch, at round numbers."""
-
-        def round_up(size: int) -> int:
-            return -(-int(size * 1.1 + 1) // _STEP) * _STEP
-
-        query, titles = (
-            TextShape(one.words, round_up(one.distinct_words), one.ngrams)
-            for one in (self.query, self.titles)
-        )
-        return Shapes(query, titles, round_up(self.distinct_titles))
 
 
 def parse(serialized: tf.Tensor, negatives: int) -> Examples:
@@ -122,15 +68,15 @@ def to_batch(
     title_index = ids.with_values(index)
 
     inputs = {
-        "query": _text_batch(examples["query_words"], examples["query_ngrams"], shapes.query),
-        "titles": _text_batch(
+        "query": text_batch(examples["query_words"], examples["query_ngrams"], shapes.query),
+        "titles": text_batch(
             tf.gather(examples["title_words"].merge_dims(0, 1), first),
             tf.gather(examples["title_ngrams"].merge_dims(0, 1), first),
             shapes.titles,
             shapes.distinct_titles,
         ),
     }
-    titles = tf.shape(inputs["titles"]["tokens"])[0]
+    titles = _fit(count, shapes.distinct_titles)
     correction = tf.zeros([titles])
     if log_draws is not None:
         clicks, queries = (
@@ -168,25 +114,68 @@ def _clicked_mask(clicked: tf.RaggedTensor, distinct: tf.Tensor, titles: tf.Tens
     return hits > 0
 
 
-def _text_batch(
+def text_batch(
     words: tf.RaggedTensor, ngrams: tf.RaggedTensor, shape: TextShape, texts: int = 0
-) -> dict[str, tf.Tensor]:
-    """A text batch from word fingerprints `[texts, words]` and trigrams of each word."""
+) -> dict[str, Any]:
+    """A text batch of what records hold.
+
+    Args:
+        words: fingerprints `[texts, words]`; equal words are one.
+        ngrams: trigram ids `[texts, words, trigrams]`, or `[words, trigrams]` for all words in
+            their order.
+        shape: parts to lay it out in.
+        texts: number of texts to pad to.
+    """
     distinct, index = tf.unique(words.flat_values)
     first = tf.math.unsorted_segment_min(tf.range(tf.size(index)), index, tf.size(distinct))
     flat_ngrams = ngrams.merge_dims(0, 1) if ngrams.ragged_rank > 1 else ngrams
-    rows = tf.gather(flat_ngrams, first).to_tensor()
-    rows = tf.cast(tf.pad(rows, [[1, 0], [0, 0]]), tf.int32)
-    tokens = words.with_values(index + 1).to_tensor()
-    sizes = tf.shape(rows)
-    return {
-        "word_ngrams": _pad(
-            rows, [_fit(sizes[0], shape.distinct_words), _fit(sizes[1], shape.ngrams)]
-        ),
-        "tokens": _pad(
-            tokens, [_fit(tf.shape(tokens)[0], texts), _fit(tf.shape(tokens)[1], shape.words)]
-        ),
-    }
+    # Row 0 has no trigrams: what padding reads.
+    lengths = tf.gather(flat_ngrams.row_lengths(), first)
+    word_rows = tf.RaggedTensor.from_row_lengths(
+        tf.cast(tf.gather(flat_ngrams, first).flat_values, tf.int32),
+        tf.pad(lengths, [[1, 0]]),
+        validate=False,
+    )
+    word_ngrams, place = _in_parts(word_rows, shape.words)
+    tokens = words.with_values(tf.gather(place, index + 1))
+    if len(shape.texts) > 1:
+        parts, rows = _in_parts(tokens, shape.texts)
+        rows = _pad(rows, [_fit(tf.size(rows), texts)])
+        return {"word_ngrams": word_ngrams, "tokens": parts, "rows": rows}
+    # A text's row is its place, so the rows are padded to the texts that are wanted.
+    (part,) = shape.texts or (Part(0),)
+    matrix = _padded(tokens, part._replace(rows=min(part.rows, 1)))
+    matrix = _pad(matrix, [_fit(tf.shape(matrix)[0], texts), tf.shape(matrix)[1]])
+    return {"word_ngrams": word_ngrams, "tokens": matrix}
+
+
+def _in_parts(ragged: tf.RaggedTensor, parts: tuple[Part, ...]) -> tuple[Any, tf.Tensor]:
+    """Rows padded with zeros: a matrix, or one a part; and where each row went.
+
+    The places are int32 `(rows,)`, in the parts one below another.
+    """
+    if len(parts) < 2:
+        (part,) = parts or (Part(0),)
+        return _padded(ragged, part), tf.range(ragged.nrows(out_type=tf.int32))
+    lengths = tf.cast(ragged.row_lengths(), tf.int32)
+    part_of = tf.searchsorted([part.columns for part in parts[:-1]], lengths)
+    matrices, order, places = [], [], []
+    start = 0
+    for number, part in enumerate(parts):
+        chosen = tf.cast(tf.where(part_of == number)[:, 0], tf.int32)
+        matrices.append(_padded(tf.gather(ragged, chosen), part))
+        order.append(chosen)
+        places.append(start + tf.range(tf.size(chosen)))
+        start += tf.shape(matrices[-1])[0]
+    rank = tf.math.invert_permutation(tf.concat(order, 0))
+    return tuple(matrices), tf.gather(tf.concat(places, 0), rank)
+
+
+def _padded(ragged: tf.RaggedTensor, part: Part) -> tf.Tensor:
+    """A matrix of the part's size where it is fixed, else as small as can be."""
+    matrix = ragged.to_tensor()
+    rows, columns = tf.unstack(tf.shape(matrix))
+    return _pad(matrix, [_fit(rows, part.rows), _fit(columns, part.columns if part.rows else 0)])
 
 
 def _fit(needed: tf.Tensor, planned: int) -> tf.Tensor:

@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from dssm_tf.data.batching import Shapes, parse, to_batch
+from dssm_tf.data.batching import parse, to_batch
 from dssm_tf.data.records import read_records, record_files
 from dssm_tf.data.schema import FeatureSpec, load_titles
+from dssm_tf.data.shapes import Shapes, plan_shapes
 from dssm_tf.errors import UserError
 
 CLICK_WEIGHTS = ("none", "log", "linear")
@@ -155,13 +156,16 @@ class ClickBatches:
             .prefetch(tf.data.AUTOTUNE)
         )
 
-    def plan_shapes(self, batches: int = 24, seed: int = 0) -> Shapes:
-        """Sizes that hold most batches, from the first few of a shuffled pass."""
-        free = replace(self, shapes=Shapes())
-        found = Shapes()
-        for inputs, _, _ in free.epoch(seed).take(batches):
-            found = found.union(Shapes.of(inputs))
-        return found.with_headroom()
+    def planned(self, fixed: bool = False, parts: int = 1, batches: int = 24) -> ClickBatches:
+        """The same batches in sizes that suit the first few of a shuffled pass.
+
+        Args:
+            fixed: whether rows are padded to one number, as compiled programs want them.
+            parts: into how many parts devices cut a step.
+            batches: elements looked at.
+        """
+        plain = replace(self, shapes=Shapes()).epoch(seed=0, replicas=parts).take(batches)
+        return replace(self, shapes=plan_shapes((inputs for inputs, _, _ in plain), fixed))
 
     def _grouped(self, records: tf.data.Dataset) -> tf.data.Dataset:
         size = self.options.batch_size

@@ -23,7 +23,8 @@ class WordHashing(keras.layers.Layer):
             others scaled up: words as a typing error or a rare inflection would leave them.
 
     Call arguments:
-        word_ngrams: int `(distinct_words, max_ngrams_per_word)`, 0 = padding.
+        word_ngrams: int `(distinct_words, max_ngrams_per_word)`, 0 = padding; or a tuple of
+            such matrices, one below another, of words of like length each.
         tokens: int `(texts, max_words)`, rows of `word_ngrams`; or None for the words alone.
 
     Returns:
@@ -56,16 +57,22 @@ class WordHashing(keras.layers.Layer):
 
     def call(self, word_ngrams, tokens=None, training=False):
         """Sums the matrix rows of each word's trigrams, then gathers the words of each text."""
-        present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
-        present = self.drop(present, training=training)
         # TensorFlow's gradient of a gather is a list of rows in which a trigram comes up as often
         # as it is read; Keras squares those rows one by one for norms and Adam's variance, which
         # is not the square of the gradient. The gradient of a reshape is a plain matrix.
         kernel = ops.reshape(self.kernel, (self.vocabulary_size + 1, self.units))
-        rows = ops.take(kernel, word_ngrams, axis=0)
-        words = ops.sum(rows * ops.expand_dims(present, -1), axis=1)
+        if isinstance(word_ngrams, (tuple, list)):
+            words = ops.concatenate([self._sums(kernel, part, training) for part in word_ngrams])
+        else:
+            words = self._sums(kernel, word_ngrams, training)
         # Word 0 has no trigrams, so padding tokens gather zeros.
         return words if tokens is None else ops.take(words, tokens, axis=0)
+
+    def _sums(self, kernel, word_ngrams, training):
+        present = ops.cast(ops.not_equal(word_ngrams, 0), self.compute_dtype)
+        present = self.drop(present, training=training)
+        rows = ops.take(kernel, word_ngrams, axis=0)
+        return ops.sum(rows * ops.expand_dims(present, -1), axis=1)
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""

@@ -23,7 +23,10 @@ class Tower(keras.layers.Layer):
 
     Call arguments:
         texts: dict with `word_ngrams` int `(distinct_words, max_ngrams_per_word)` and `tokens`
-            int `(texts, max_words)`; 0 is padding in both.
+            int `(texts, max_words)`; 0 is padding in both. Either may be a tuple of such
+            matrices, rows of like length together so that less is padding: `tokens` then
+            count the words of all matrices, one below another, and `rows` int `(texts,)` says
+            likewise where each text stands.
 
     Returns:
         `(texts, dimension)`.
@@ -60,10 +63,16 @@ class Tower(keras.layers.Layer):
 
     def call(self, texts, training=False):
         """Hashes, encodes, and zeroes the vectors of empty texts."""
-        present = ops.not_equal(texts["tokens"], 0)
         words = self.hashing(texts["word_ngrams"], training=training)
         words = self.drop(words, training=training)
-        vectors = self.encode(ops.take(words, texts["tokens"], axis=0), present)
+        if "rows" not in texts:
+            return self._vectors(words, texts["tokens"])
+        vectors = [self._vectors(words, tokens) for tokens in texts["tokens"]]
+        return ops.take(ops.concatenate(vectors), texts["rows"], axis=0)
+
+    def _vectors(self, words, tokens):
+        present = ops.not_equal(tokens, 0)
+        vectors = self.encode(ops.take(words, tokens, axis=0), present)
         return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
 
     def encode(self, words, present):

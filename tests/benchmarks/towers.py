@@ -10,12 +10,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
 
+from dssm_tf.data.batching import text_batch
+from dssm_tf.data.shapes import TextShape, plan_shapes
 from dssm_tf.features import TextFeatures
 from dssm_tf.layers import WordHashing
 from dssm_tf.losses import ClickSoftmax
@@ -52,16 +55,11 @@ class Batch:
         ngrams[0] = 0
         return cls(tokens, ngrams)
 
-    def text_batch(self) -> dict[str, tf.Tensor]:
-        """Distinct words only."""
-        distinct, tokens = np.unique(self.tokens, return_inverse=True)
-        rows = self.ngrams[distinct]
-        size = -(-len(rows) // 128) * 128
-        rows = np.pad(rows, [[0, size - len(rows)], [0, 0]])
-        return {
-            "word_ngrams": tf.constant(rows, tf.int32),
-            "tokens": tf.constant(tokens.reshape(self.tokens.shape), tf.int32),
-        }
+    def text_batch(self, shape: TextShape) -> dict[str, Any]:
+        """As training sees it: distinct words only, texts of like length together."""
+        words = tf.RaggedTensor.from_tensor(self.tokens, padding=0)
+        ngrams = tf.gather(tf.RaggedTensor.from_tensor(self.ngrams, padding=0), words.flat_values)
+        return text_batch(words, ngrams, shape, 0)
 
 
 def rate(step: Callable[[], object], items: int, seconds: float = 6.0) -> float:
@@ -81,7 +79,7 @@ def hashing_rates(units: int = 4 * CELLS) -> dict[str, float]:
     batch = Batch.draw(BATCH, TITLE_WORDS, 3, seed=1)
     layer = WordHashing(VOCABULARY, units)
     layer.build()
-    once = batch.text_batch()
+    once = batch.text_batch(TextShape())
     every = tf.constant(batch.ngrams[batch.tokens.reshape(-1)], tf.int32)
     shape = (*batch.tokens.shape, units)
 
@@ -132,15 +130,14 @@ def _keras_rate(tower: str, query: Batch, titles: Batch) -> float:
     distinct, index = np.unique(titles.tokens, axis=0, return_inverse=True)
     candidates = index.reshape(BATCH, -1).astype(np.int32)
     titles = Batch(distinct, titles.ngrams)
-    element = (
-        {
-            "query": query.text_batch(),
-            "titles": titles.text_batch(),
-            "candidates": tf.constant(candidates),
-        },
-        tf.zeros(candidates.shape),
-        tf.ones([BATCH]),
-    )
+    plain = {"query": query.text_batch(TextShape()), "titles": titles.text_batch(TextShape())}
+    shapes = plan_shapes([plain], fixed=True)
+    inputs = {
+        "query": query.text_batch(shapes.query),
+        "titles": titles.text_batch(shapes.titles),
+        "candidates": tf.constant(candidates),
+    }
+    element = (inputs, tf.zeros(candidates.shape), tf.ones([BATCH]))
     iterator = iter(tf.data.Dataset.from_tensors(element).repeat())
     model.make_train_function()
     return rate(lambda: float(model.train_function(iterator)["loss"]), BATCH, 12.0)

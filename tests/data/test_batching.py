@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import astuple
 
 import numpy as np
 import pytest
@@ -13,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from dssm_tf.data.batching import Shapes, TextShape, parse, to_batch
+from dssm_tf.data.batching import parse, to_batch
 from dssm_tf.data.example_proto import Example
 from dssm_tf.data.schema import ClickExample, Title, text_id
+from dssm_tf.data.shapes import Part, Shapes, TextShape
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
@@ -221,7 +221,18 @@ def oracle(examples, negatives, in_batch, real):
     return found
 
 
-@settings(max_examples=40)
+def parts(longest: int) -> st.SearchStrategy[tuple[Part, ...]]:
+    """Parts with rows padded, or not; the widths increase."""
+    widths = st.lists(st.integers(1, longest), max_size=3, unique=True)
+    rows_ = st.sampled_from([0, 2, 9])
+    return st.tuples(widths, rows_).map(lambda one: tuple(Part(w, one[1]) for w in sorted(one[0])))
+
+
+text_shapes = st.builds(TextShape, parts(4), parts(6))
+shapes = st.builds(Shapes, text_shapes, text_shapes, st.sampled_from([0, 3, 20]))
+
+
+@settings(max_examples=60, deadline=None)
 @given(
     examples=st.lists(records, min_size=1, max_size=6),
     negatives=st.integers(0, 3),
@@ -231,7 +242,9 @@ def oracle(examples, negatives, in_batch, real):
 def test_any_batch_equals_the_rules_in_plain_python(examples, negatives, in_batch, data):
     others = len(examples) - 1
     real = [True, *data.draw(st.lists(st.booleans(), min_size=others, max_size=others))]
-    found = rows(examples, negatives=negatives, in_batch=in_batch, real=real)
+    found = rows(
+        examples, negatives=negatives, in_batch=in_batch, real=real, shapes=data.draw(shapes)
+    )
     for row, (query, title, rivals) in zip(
         found, oracle(examples, negatives, in_batch, real), strict=True
     ):
@@ -244,11 +257,21 @@ def test_any_batch_equals_the_rules_in_plain_python(examples, negatives, in_batc
 # --------------------------------------------------------------------------------------- shapes
 
 
+def one(columns: int, rows: int) -> tuple[Part, ...]:
+    return (Part(columns, rows),)
+
+
+def sizes(parts) -> list[tuple[int, ...]]:
+    return [tuple(part.shape) for part in (parts if isinstance(parts, tuple) else (parts,))]
+
+
 def test_a_batch_is_padded_to_the_planned_shapes_and_says_the_same():
-    shapes = Shapes(TextShape(4, 10, 7), TextShape(5, 16, 8), 12)
+    shapes = Shapes(TextShape(one(4, 3), one(7, 10)), TextShape(one(5, 12), one(8, 16)), 12)
     inputs, offsets = batch(FOXES, shapes=shapes)
-    assert Shapes.of(inputs) == shapes
-    assert inputs["query"]["tokens"].shape == (3, 4)
+    assert sizes(inputs["query"]["tokens"]) == [(3, 4)]
+    assert sizes(inputs["query"]["word_ngrams"]) == [(10, 7)]
+    assert sizes(inputs["titles"]["tokens"]) == [(12, 5)]
+    assert sizes(inputs["titles"]["word_ngrams"]) == [(16, 8)]
     padded, plain = rows_of(inputs, offsets, np.ones(3)), rows(FOXES)
     assert [row.rivals for row in padded] == [
         {key: approx(value) for key, value in row.rivals.items()} for row in plain
@@ -257,30 +280,38 @@ def test_a_batch_is_padded_to_the_planned_shapes_and_says_the_same():
 
 
 def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_plan():
-    # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4.
-    small = Shapes(titles=TextShape(1, 3, 2), distinct_titles=3)
-    titles = Shapes.of(batch(FOXES, shapes=small)[0])
-    assert titles.distinct_titles == 4
-    assert astuple(titles.titles) == (2, 7, 5)
-    # 7 rows of words (6 distinct and the padding) on a plan of 16 // 8 = 2 steps: 16 holds them.
-    wide = Shapes(titles=TextShape(distinct_words=16))
-    assert Shapes.of(batch(FOXES, shapes=wide)[0]).titles.distinct_words == 16
+    # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4. The longest has two
+    # words, and `#green#` five trigrams; 7 words are 6 distinct ones and the padding.
+    small = Shapes(titles=TextShape(one(1, 3), one(2, 3)), distinct_titles=3)
+    titles = batch(FOXES, shapes=small)[0]["titles"]
+    assert sizes(titles["tokens"]) == [(4, 2)]
+    assert sizes(titles["word_ngrams"]) == [(7, 5)]
     # 32 words on a plan of 24 with steps of 3: 24, 27, 30, 33.
     long = [click("red " * 32, "fox")]
-    grown = Shapes.of(batch(long, shapes=Shapes(query=TextShape(words=24)))[0])
-    assert grown.query.words == 33
+    grown = batch(long, shapes=Shapes(query=TextShape(texts=one(24, 1))))[0]
+    assert sizes(grown["query"]["tokens"]) == [(1, 33)]
 
 
-def test_planned_shapes_leave_room_at_round_numbers():
-    shapes = Shapes(TextShape(4, 100, 7), TextShape(5, 200, 8), 60).with_headroom()
-    # 100 * 1.1 + 1 = 111 -> 112; 200 * 1.1 + 1 = 221 -> 224; 60 * 1.1 + 1 = 67 -> 72.
-    assert shapes == Shapes(TextShape(4, 112, 7), TextShape(5, 224, 8), 72)
+def test_rows_of_like_length_stand_together_and_each_text_knows_its_row():
+    titles = TextShape((Part(1), Part(2)), (Part(3), Part(5)))
+    inputs, _ = batch(FOXES, shapes=Shapes(titles=titles))
+    found = inputs["titles"]
+    # `fish` and `bear` have one word; `red fox` and `green owl` two.
+    assert sizes(found["tokens"]) == [(2, 1), (2, 2)]
+    # Padding, red, fox and owl have up to 3 trigrams; fish and bear 4, green 5.
+    assert sizes(found["word_ngrams"]) == [(4, 3), (3, 5)]
+    assert not found["word_ngrams"][0].numpy()[0].any()
+    assert sorted(found["rows"].numpy()) == [0, 1, 2, 3]
 
 
-def test_a_union_of_shapes_holds_both():
-    a = Shapes(TextShape(1, 9, 3), TextShape(7, 2, 2), 5)
-    b = Shapes(TextShape(2, 8, 3), TextShape(1, 4, 1), 6)
-    assert a.union(b) == b.union(a) == Shapes(TextShape(2, 9, 3), TextShape(7, 4, 2), 6)
+def test_rows_of_parts_can_be_padded_too():
+    titles = TextShape((Part(1, 5), Part(3, 4)), (Part(3, 6), Part(6, 8)))
+    inputs, offsets = batch(FOXES, shapes=Shapes(titles=titles, distinct_titles=10))
+    assert sizes(inputs["titles"]["tokens"]) == [(5, 1), (4, 3)]
+    assert sizes(inputs["titles"]["word_ngrams"]) == [(6, 3), (8, 6)]
+    assert inputs["titles"]["rows"].shape == (10,)
+    assert inputs["titles"]["rows"].numpy()[:4].max() <= 6  # 5 rows of the first part, then two
+    assert rows_of(inputs, offsets, np.ones(3))[0].clicked == text("red fox")
 
 
 @pytest.mark.parametrize("in_batch", [True, False])

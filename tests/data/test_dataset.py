@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from pytest import approx
 
-from dssm_tf.data.batching import Shapes
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.errors import UserError
 from tests.clicks import (
@@ -225,16 +225,27 @@ def test_a_batch_size_that_cannot_be_cut_is_refused(data):
 # ------------------------------------------------------------------------------- other edges
 
 
-def test_planned_shapes_hold_every_batch_of_a_small_log(data):
+@pytest.mark.parametrize("fixed", [False, True])
+def test_planned_shapes_do_not_change_what_a_batch_says(data, fixed):
     free = batches(data)
-    planned = free.plan_shapes()
-    fixed = ClickBatches(data.path, ("train",), free.options, planned)
-    for inputs, _, _ in fixed.epochs(seed=0, start=0, stop=2):
-        assert Shapes.of(inputs) == planned
-    assert steps(fixed.epoch(seed=1)) == [
+    planned = free.planned(fixed)
+    assert steps(planned.epoch(seed=1)) == [
         [row._replace(rivals={k: approx(v) for k, v in row.rivals.items()}) for row in step]
         for step in steps(free.epoch(seed=1))
     ]
+
+
+def test_fixed_shapes_are_those_of_every_batch_of_a_small_log(data):
+    planned = batches(data).planned(fixed=True)
+    found = {
+        tuple(tuple(tensor.shape) for tensor in tf.nest.flatten(inputs))
+        for inputs, _, _ in planned.epochs(seed=0, start=0, stop=2)
+    }
+    assert len(found) == 1
+
+
+def test_planning_gives_the_same_shapes_each_time(data):
+    assert batches(data).planned(True).shapes == batches(data).planned(True).shapes
 
 
 def test_a_batch_larger_than_the_data_is_one_step(data, records):

@@ -1,0 +1,82 @@
+"""Parts of like length: what they cost, and that fewer cells are padding."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssm_tf.data.shapes import MAX_PARTS, Part, cheapest_bounds, plan_shapes
+
+
+def text_batch(lengths, word_lengths):
+    """Matrices with as many entries a row as asked for."""
+
+    def matrix(sizes):
+        return (np.arange(max(sizes)) < np.array(sizes)[:, None]).astype(np.int32)
+
+    return {"tokens": matrix(lengths), "word_ngrams": matrix(word_lengths)}
+
+
+def work(counts, bounds, cost):
+    """Width times (rows + cost) of each part, row by row."""
+    total = cost * sum(bounds)
+    for length, rows in enumerate(counts):
+        total += rows * min(bound for bound in bounds if bound >= length)
+    return total
+
+
+def test_rows_that_are_much_longer_than_the_others_get_a_part_of_their_own():
+    # One part: 30 * (1001 + 10). Two: 3 * (1000 + 10) + 30 * (1 + 10) = 3360.
+    counts = np.zeros(31)
+    counts[3], counts[30] = 1000, 1
+    assert cheapest_bounds(counts, cost=10) == (3, 30)
+
+
+def test_parts_that_cost_more_than_their_padding_are_not_made():
+    # One part: 4 * (20 + 60) = 320. Two: 3 * (10 + 60) + 4 * (10 + 60) = 490.
+    counts = np.array([0, 0, 0, 10, 10])
+    assert cheapest_bounds(counts, cost=60) == (4,)
+
+
+def test_empty_rows_alone_make_one_part_of_one_column():
+    assert cheapest_bounds(np.array([5]), cost=1) == (1,)
+
+
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=9), st.integers(0, 80))
+def test_no_other_parts_take_less_work(counts, cost):
+    from itertools import combinations
+
+    if not any(counts[1:]):
+        counts = [*counts, 1]
+    counts = np.trim_zeros(np.array(counts), "b")
+    longest = len(counts) - 1
+    found = cheapest_bounds(counts, cost)
+    least = min(
+        work(counts, (*inner, longest), cost)
+        for parts in range(MAX_PARTS)
+        for inner in combinations(range(1, longest), parts)
+    )
+    assert work(counts, found, cost) == least
+
+
+@pytest.fixture
+def inputs():
+    """Two batches: 2 and 3 queries of one word, 200 short titles and up to 2 of 40 words."""
+    queries = [text_batch([1] * n, [0, 5]) for n in (2, 3)]
+    titles = [text_batch([2] * 200 + [40] * n, [0, *[4] * 100]) for n in (1, 2)]
+    return [{"query": q, "titles": t} for q, t in zip(queries, titles, strict=True)]
+
+
+def test_shapes_are_planned_for_each_side(inputs):
+    shapes = plan_shapes(inputs, fixed=False)
+    assert shapes.query.texts == (Part(1),)
+    assert shapes.titles.texts == (Part(2), Part(40))
+    assert shapes.titles.words == (Part(4),)
+    assert shapes.distinct_titles == 0
+
+
+def test_fixed_shapes_leave_room_at_round_numbers(inputs):
+    shapes = plan_shapes(inputs, fixed=True)
+    # 200 * 1.1 + 1 = 221 -> 224; 2 * 1.1 + 1 = 3 -> 8; 202 * 1.1 + 1 = 223 -> 224.
+    assert shapes.titles.texts == (Part(2, 224), Part(40, 8))
+    assert shapes.distinct_titles == 224

@@ -13,8 +13,12 @@ from dssm_tf.siamese import Siamese
 MODEL_CARD = "MODEL_CARD.md"
 
 _REFERENCES = {
+    "bilstm": "Bidirectional LSTM-RNN (Palangi et al. 2016, table IV)",
+    "clsm": "CLSM (Shen et al. 2014, eq. 1-6)",
     "dssm": "DSSM (Huang et al. 2013), as in Shen et al. 2014",
     "lstm": "LSTM-RNN with peepholes (Palangi et al. 2016, eq. 2)",
+    "lstm_plain": "LSTM-RNN without peepholes and forget gate (Palangi et al. 2016, sec. V)",
+    "rnn": "RNN (Palangi et al. 2016, eq. 1)",
 }
 
 
@@ -36,6 +40,8 @@ def write_model_card(
     kinds = []
     if negatives.recorded:
         kinds.append(f"{negatives.recorded} recorded a pair")
+    if negatives.fresh:
+        kinds.append(f"{negatives.fresh} a pair drawn anew in each epoch")
     if negatives.in_batch:
         kinds.append("the batch's other clicked titles, those clicked for the query masked")
     ranked = metrics or "| no validation part | |"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,7 +17,7 @@ from dssm_tf.checkpoint import Checkpoint
 from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.records import explain_damage, verify_records
-from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary, text_id
+from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.data.shapes import Shapes
 from dssm_tf.data.title_queries import clicked_titles, title_query_records
 from dssm_tf.distribution import (
@@ -74,8 +75,11 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
             f"{spec.negatives} a pair; run preprocess with --negatives "
             f"{config.negatives.recorded}."
         )
-    if not config.negatives.recorded and not config.negatives.in_batch:
-        raise UserError("negatives: recorded is 0 and in_batch is false; the click needs rivals.")
+    chosen = config.negatives
+    if not (chosen.recorded or chosen.fresh or chosen.in_batch):
+        raise UserError(
+            "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
+        )
     vocabulary = load_vocabulary(data, spec)
     splits = tuple(split for split in ("train", "validation") if spec.records.get(split))
     for split in splits:
@@ -214,6 +218,7 @@ class _Job:
         options = BatchOptions(
             batch_size=config.training.batch_size,
             negatives=config.negatives.recorded,
+            fresh=config.negatives.fresh,
             in_batch=config.negatives.in_batch,
             logq=config.negatives.logq,
             click_weight=config.training.click_weight,
@@ -227,10 +232,11 @@ class _Job:
             extra = title_query_records(
                 titles,
                 self.vocabulary,
-                clicked_titles(self.data, known, {text_id(title.text) for title in titles}),
+                partial(clicked_titles, self.data, known),
                 config.negatives.recorded,
                 self.spec.negative_alpha,
                 config.training.seed,
+                config.training.title_crops,
             )
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
         fixed = _use_xla(config, self._pairs(config.training.epochs), self.workers)

@@ -17,8 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from dssm_tf.data.batching import parse, to_batch
+from dssm_tf.data.fresh_negatives import FreshNegatives
 from dssm_tf.data.records import read_records, record_files
-from dssm_tf.data.schema import FeatureSpec, load_titles
+from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.data.shapes import Shapes, plan_shapes
 from dssm_tf.errors import UserError
 
@@ -33,6 +34,7 @@ class BatchOptions:
     Args:
         batch_size: queries a step, over all replicas and workers.
         negatives: recorded negatives used a query, at most as many as were recorded.
+        fresh: further negatives a query, drawn from the log's titles anew in each pass.
         in_batch: whether the other clicked titles of the replica's batch are negatives too.
         logq: strength of the correction for how often a candidate is drawn, 0 (off) to 1.
         click_weight: weight of a pair in the loss: `none` 1, `log` 1 + ln(clicks), `linear`.
@@ -43,6 +45,7 @@ class BatchOptions:
 
     batch_size: int = 256
     negatives: int = 4
+    fresh: int = 0
     in_batch: bool = True
     logq: float = 0.0
     click_weight: str = "none"
@@ -123,12 +126,21 @@ class ClickBatches:
         return self._cut(steps, worker, workers, replicas)
 
     def _steps(self, seed: int | None) -> tf.data.Dataset:
-        """Serialised records of each step of a pass, at most `batch_size`."""
+        """Serialised records of each step of a pass, at most `batch_size`, and draws for them."""
         records = self._read()
         if seed is not None:
             buffer = min(self.options.shuffle_buffer, max(self._records, 1))
             records = records.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
-        return self._grouped(records)
+
+        def with_draws(step: tf.Tensor, serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            size = self.options.batch_size
+            if self._fresh is None:
+                return serialized, tf.zeros([size, 0], tf.int32)
+            pass_seed = tf.constant(seed or 0, tf.int64)
+            return serialized, self._fresh.draw(size, tf.stack([pass_seed, step]))
+
+        _ = self._fresh  # outside the graph
+        return self._grouped(records).enumerate().map(with_draws)
 
     def _cut(
         self, steps: tf.data.Dataset, worker: int, workers: int, replicas: int
@@ -142,12 +154,17 @@ class ClickBatches:
             )
         _ = self._mean_weight, self.options.logq and self._draw_total  # outside the graph
 
-        def cut(serialized: tf.Tensor) -> tf.data.Dataset:
+        def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
             rows = tf.size(serialized)
             numbers = tf.range(size)
             filled = tf.gather(serialized, numbers % rows)
             shape = (workers, replicas, size // parts)
-            mine = (tf.reshape(filled, shape)[worker], tf.reshape(numbers < rows, shape)[worker])
+            columns = tf.shape(drawn)[1]
+            mine = (
+                tf.reshape(filled, shape)[worker],
+                tf.reshape(numbers < rows, shape)[worker],
+                tf.reshape(drawn, (*shape, columns))[worker],
+            )
             return tf.data.Dataset.from_tensor_slices(mine)
 
         return (
@@ -208,9 +225,21 @@ class ClickBatches:
     def _extra(self) -> tf.Tensor:
         return tf.constant(list(self.extra), tf.string)
 
-    def _batch(self, serialized: tf.Tensor, real: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
+    @cached_property
+    def _fresh(self) -> FreshNegatives | None:
+        if not self.options.fresh:
+            return None
+        vocabulary = load_vocabulary(self.directory, self.spec)
+        titles = load_titles(self.directory)
+        return FreshNegatives(titles, vocabulary, self.spec.negative_alpha, self.options.fresh)
+
+    def _batch(
+        self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor
+    ) -> tuple[Any, tf.Tensor, tf.Tensor]:
         options = self.options
         examples = parse(serialized, options.negatives)
+        if self._fresh is not None:
+            examples = self._fresh.extend(examples, drawn)
         inputs, offsets = to_batch(
             examples,
             real,
@@ -230,9 +259,9 @@ class ClickBatches:
             # Extra records click each title once more.
             rows = tf.cast(queries, tf.float32) + (1.0 if self.extra else 0.0)
             expected += options.batch_size * tf.maximum(rows, 0.5) / max(self._records, 1)
-        if options.negatives:
+        if negatives := options.negatives + options.fresh:
             drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
-            expected += options.negatives * drawn / self._draw_total
+            expected += negatives * drawn / self._draw_total
         return tf.math.log(expected)
 
     @cached_property

@@ -72,7 +72,7 @@ def plan_shapes(batches: Iterable[dict[str, Any]], fixed: bool) -> Shapes:
         words = _parts([words for _, words in found], _WORD_COLUMN_COST, fixed)
         sides.append(TextShape(texts, words))
     titles = max((len(one["titles"]["tokens"]) for one in inputs), default=0)
-    return Shapes(*sides, _with_headroom(titles) if fixed else 0)
+    return Shapes(sides[0], sides[1], _with_headroom(titles) if fixed else 0)
 
 
 def _lengths(matrix: Any) -> NDArray[np.int64]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import PydanticCustomError
 
 from dssm_tf.errors import UserError
 
@@ -26,6 +27,17 @@ Initializer = Literal[
     "truncated_normal",
     "orthogonal",
 ]
+
+
+def _odd(window: int) -> int:
+    if window % 2 == 0:
+        raise PydanticCustomError(
+            "odd_window",
+            "input should be odd, such as {below} or {above}: the word in the middle and as many "
+            "on either side",
+            {"below": window - 1, "above": window + 1},
+        )
+    return window
 
 
 class Section(BaseModel):
@@ -49,7 +61,29 @@ class DSSMConfig(TowerConfig):
     widths: Annotated[tuple[Positive, ...], Field(min_length=1)] = (300, 300, 128)
 
 
-class LSTMConfig(TowerConfig):
+class CLSMConfig(TowerConfig):
+    """`dssm_tf.towers.CLSM`: `features` is K, the last of `widths` L."""
+
+    name: Literal["clsm"]
+    window: Annotated[Positive, AfterValidator(_odd)] = 3
+    features: Positive = 300
+    widths: Annotated[tuple[Positive, ...], Field(min_length=1)] = (128,)
+
+
+class RecurrentConfig(TowerConfig):
+    """`bptt_steps` is T of P16 algorithm 1, in words; null trains through the whole text."""
+
+    bptt_steps: Positive | None = None
+
+
+class RNNConfig(RecurrentConfig):
+    """`dssm_tf.towers.RNN`."""
+
+    name: Literal["rnn"]
+    hidden: Positive = 288
+
+
+class LSTMConfig(RecurrentConfig):
     """`dssm_tf.towers.LSTMRNN`."""
 
     name: Literal["lstm"]
@@ -59,14 +93,37 @@ class LSTMConfig(TowerConfig):
     forget_bias: float = 1.0
 
 
+class PlainLSTMConfig(RecurrentConfig):
+    """`dssm_tf.towers.PlainLSTMRNN`."""
+
+    name: Literal["lstm_plain"]
+    cells: Positive = 96
+
+
+class BidirectionalLSTMConfig(RecurrentConfig):
+    """`dssm_tf.towers.BidirectionalLSTMRNN`; `cells` are those of each direction."""
+
+    name: Literal["bilstm"]
+    cells: Positive = 96
+    peepholes: bool = True
+    forget_gate: bool = True
+    forget_bias: float = 1.0
+
+
+AnyTowerConfig = (
+    DSSMConfig | CLSMConfig | RNNConfig | LSTMConfig | PlainLSTMConfig | BidirectionalLSTMConfig
+)
+
+
 class NegativesConfig(Section):
     """Which titles a click is compared with.
 
-    `recorded` negatives a query from the records (J), `in_batch` the batch's other clicked
-    titles, `logq` the strength of the correction for how often each is drawn.
+    `recorded` negatives a query from the records (J), `fresh` ones drawn from the log's titles
+    anew in each epoch, `in_batch` the batch's other clicked titles, `logq` the strength of the correction for how often each is drawn.
     """
 
     recorded: Annotated[Whole, Field(ge=0)] = 0
+    fresh: Annotated[Whole, Field(ge=0)] = 0
     in_batch: bool = True
     logq: Annotated[float, Field(ge=0, le=1)] = 0.0
 
@@ -84,7 +141,8 @@ class TrainingConfig(Section):
     """How long, how large, and when to stop.
 
     `averaging` is the momentum of a moving average of the weights, which is then what is
-    validated and kept; `title_queries` adds each title as a query for itself; `refit` trains
+    validated and kept; `title_queries` adds each title as a query for itself, and with
+    `title_crops` also that many of its parts of one to three words; `refit` trains
     again on training and validation part together, for the best number of epochs.
     """
 
@@ -94,6 +152,7 @@ class TrainingConfig(Section):
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
     averaging: Share = 0.0
     title_queries: bool = False
+    title_crops: Annotated[Whole, Field(ge=0)] = 0
     refit: bool = False
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
@@ -119,7 +178,7 @@ class ValidationConfig(Section):
 class Config(Section):
     """One model and how it is trained."""
 
-    tower: Annotated[DSSMConfig | LSTMConfig, Field(discriminator="name")]
+    tower: Annotated[AnyTowerConfig, Field(discriminator="name")]
     shared_towers: bool = False
     gamma: Annotated[float, Field(gt=0)] = 10.0
     negatives: NegativesConfig = NegativesConfig()
@@ -242,7 +301,14 @@ def _explain(error: ValidationError) -> str:
     return text + (f" ({more} more problem{'s' if more > 1 else ''})" if more else "")
 
 
-_TOWER_CONFIGS: dict[str, type[TowerConfig]] = {"dssm": DSSMConfig, "lstm": LSTMConfig}
+_TOWER_CONFIGS: dict[str, type[TowerConfig]] = {
+    "dssm": DSSMConfig,
+    "clsm": CLSMConfig,
+    "rnn": RNNConfig,
+    "lstm": LSTMConfig,
+    "lstm_plain": PlainLSTMConfig,
+    "bilstm": BidirectionalLSTMConfig,
+}
 _TOWER_NAMES = tuple(_TOWER_CONFIGS)
 
 

@@ -8,7 +8,15 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from dssm_tf.config import Config, DSSMConfig, LSTMConfig, find_config, load_config, parse_config
+from dssm_tf.config import (
+    _TOWER_CONFIGS,
+    Config,
+    DSSMConfig,
+    LSTMConfig,
+    find_config,
+    load_config,
+    parse_config,
+)
 from dssm_tf.errors import UserError
 
 CHECKOUT = Path(__file__).resolve().parent.parent
@@ -38,6 +46,19 @@ def test_every_shipped_configuration_loads(path):
     assert load_config(find_config(name)) == config
 
 
+@pytest.mark.parametrize("name", _TOWER_CONFIGS)
+def test_every_tower_has_a_configuration_of_its_name(name):
+    assert load_config(find_config(name)).tower.name == name
+
+
+@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(path):
+    name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
+    header = path.read_text("utf-8").partition("tower:")[0]
+    for part in ("# Paper:", "# Expect:", "# Command:", f"dssm train --config {name} "):
+        assert part in header
+
+
 def test_a_new_user_gets_dssm_and_lstm():
     assert isinstance(load_config(find_config("dssm")).tower, DSSMConfig)
     assert isinstance(load_config(find_config("lstm")).tower, LSTMConfig)
@@ -65,10 +86,12 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         (TOWER + "gama: 1", ["gama is not a key", "allowed here: tower, shared_towers, gamma"]),
         (TOWER + "training: {epoch: 3}", ["training.epoch is not a key", "epochs, batch_size"]),
         ("tower: {name: lstm, widths: [3]}", ["tower.widths is not a key", "cells, peepholes"]),
+        ("tower: {name: rnn, cells: 3}", ["tower.cells is not a key", "bptt_steps, name, hidden"]),
+        ("tower: {name: lstm_plain, peepholes: true}", ["tower.peepholes is not a key", "cells"]),
         ("tower: {name: dssm, cells: 3}", ["tower.cells is not a key", "name, widths"]),
-        ("tower: {name: cnn}", ["tower.name must be one of dssm, lstm", "'cnn'"]),
-        ("tower: {cells: 3}", ["tower.name must be one of dssm, lstm", "{'cells': 3}"]),
-        ("tower: lstm", ["tower needs keys below it, of name (one of dssm, lstm", "'lstm'"]),
+        ("tower: {name: cnn}", ["tower.name must be one of dssm, clsm", "'cnn'"]),
+        ("tower: {cells: 3}", ["tower.name must be one of dssm, clsm", "{'cells': 3}"]),
+        ("tower: lstm", ["tower needs keys below it, of name (one of dssm, clsm", "'lstm'"]),
         ("tower:", ["tower needs keys below it", "None"]),
         ("gamma: 3", ["tower is missing", "`tower: {name: lstm}`"]),
         (TOWER + "training:", ["training needs keys below it, of epochs", "None"]),
@@ -98,6 +121,15 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         ("tower: {name: dssm, widths: []}", ["tower.widths: ", "at least 1 item", "[]"]),
         ("tower: {name: dssm, widths: [3, 0]}", ["tower.widths.1: ", "received 0"]),
         ("tower: {name: lstm, cells: 0}", ["tower.cells: ", "equal to 1", "received 0"]),
+        ("tower: {name: lstm_plain, cells: 0}", ["tower.cells: ", "equal to 1", "received 0"]),
+        ("tower: {name: bilstm, cells: -8}", ["tower.cells: ", "equal to 1", "received -8"]),
+        ("tower: {name: rnn, hidden: 0}", ["tower.hidden: ", "equal to 1", "received 0"]),
+        ("tower: {name: rnn, bptt_steps: 0}", ["tower.bptt_steps: ", "equal to 1", "received 0"]),
+        ("tower: {name: clsm, window: 0}", ["tower.window: ", "equal to 1", "received 0"]),
+        ("tower: {name: clsm, window: 4}", ["tower.window: ", "odd, such as 3 or 5", "received 4"]),
+        ("tower: {name: clsm, window: 2.5}", ["tower.window: ", "valid integer", "received 2.5"]),
+        ("tower: {name: clsm, features: 0}", ["tower.features: ", "equal to 1", "received 0"]),
+        ("tower: {name: clsm, widths: []}", ["tower.widths: ", "at least 1 item", "[]"]),
         ("tower: {name: lstm, dropout: 1.0}", ["tower.dropout: ", "less than 1", "1.0"]),
         ("tower: {name: lstm, initializer: x}", ["tower.initializer: ", "'glorot_uniform'", "'x'"]),
         ("[1, 2]", ["holds a list", "`tower:`"]),
@@ -173,7 +205,7 @@ def test_an_override_makes_the_sections_it_needs(tmp_path):
         ("training.epochs=[1", ["--set 'training.epochs=[1'", "not a YAML value"]),
         ("training.epoch=1", ["training.epoch is not a key", "epochs, batch_size"]),
         ("training.epochs=many", ["training.epochs: ", "valid integer", "'many'"]),
-        ("tower.name=cnn", ["tower.name must be one of dssm, lstm"]),
+        ("tower.name=cnn", ["tower.name must be one of dssm, clsm"]),
     ],
 )
 def test_a_wrong_override_is_refused_by_name(tmp_path, override, parts):
@@ -190,7 +222,7 @@ def test_a_configuration_does_not_change():
         config.training.epochs = 3
 
 
-@pytest.mark.parametrize("name", ["dssm", "lstm"])
+@pytest.mark.parametrize("name", _TOWER_CONFIGS)
 def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, name):
     config = parse_config(
         {
@@ -209,15 +241,13 @@ def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, name):
 
 
 def test_the_towers_of_the_configuration_are_those_of_the_table():
-    from dssm_tf.config import _TOWER_CONFIGS
     from dssm_tf.towers import TOWERS
 
     assert set(_TOWER_CONFIGS) == set(TOWERS)
 
 
-@pytest.mark.parametrize("name", ["dssm", "lstm"])
+@pytest.mark.parametrize("name", _TOWER_CONFIGS)
 def test_every_tower_option_is_one_the_tower_takes_with_the_same_default(name):
-    from dssm_tf.config import _TOWER_CONFIGS
     from dssm_tf.towers import TOWERS
 
     options = _TOWER_CONFIGS[name](name=name).model_dump(exclude={"name"})

@@ -23,11 +23,18 @@ from dssm_tf.export import ADVERSARIAL, TOLERANCE, export, python_text_batch, ve
 from dssm_tf.prior import TitlePrior
 from dssm_tf.semantic_ranker import SemanticRanker
 from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.towers import TOWERS
 from tests.clicks import Click, Data, write_data
 from tests.runs import finished_run
 
 LSTM = {"tower": {"name": "lstm", "cells": 4}}
 DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}, "shared_towers": True}
+FURTHER = [
+    {"name": "clsm", "window": 5, "features": 4, "widths": [4, 3]},
+    {"name": "rnn", "hidden": 3},
+    {"name": "lstm_plain", "cells": 3},
+    {"name": "bilstm", "cells": 2},
+]
 LOG = [
     Click("fox", "Red Fox", 5),
     Click("owl", "green owl", 2),
@@ -184,6 +191,18 @@ def test_nothing_asked_is_nothing_answered(signatures):
     assert signatures["encode_query"](queries=strings([]))["embeddings"].shape == (0, 4)
     assert scores(signatures, [], []).shape == (0,)
     assert scores(signatures, ["fox"], []).shape == (0,)
+
+
+@pytest.mark.parametrize("tower", FURTHER, ids=lambda tower: tower["name"])
+def test_every_tower_exports_to_raw_strings(folder, data, tower):
+    run = finished_run(folder / tower["name"], data, {"tower": tower}, WEIGHT)
+    signatures = tf.saved_model.load(str(export(run, folder / "models"))).signatures
+    agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
+
+
+def test_the_towers_exported_here_are_all_there_are():
+    towers = [LSTM["tower"], DSSM["tower"], *FURTHER]
+    assert {tower["name"] for tower in towers} == set(TOWERS)
 
 
 def test_shared_towers_and_no_prior_export_too(folder, data):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from dssm_tf.layers.word_recurrence import WordRecurrence
+
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class PeepholeLSTMCell(keras.layers.Layer):
@@ -24,13 +26,15 @@ class PeepholeLSTMCell(keras.layers.Layer):
     Args:
         units: number of cells.
         peepholes: whether the gates see the cell state; without, `W_p` are zero.
-        forget_gate: whether `f(t)` is learned; without, it is 1 (the variant of P16 sec. V).
+        forget_gate: whether `f(t)` is learned; without, it is 1 (the variant of P16 sec. V) and
+            has no parameters: three blocks of `units` stand where there are four with it.
         forget_bias: initial value of `b_2`. The paper says "small random numbers"; a positive
             bias lets the first words of a text survive from the first update on.
         recurrent_initializer: of the four `W_rec`, `(units, 4 * units)`.
 
     Call arguments:
-        inputs: `(batch, 4 * units)`: `W_1 l(t) .. W_4 l(t)` side by side.
+        inputs: `(batch, 4 * units)`: `W_1 l(t) .. W_4 l(t)` side by side; without forget gate
+            `(batch, 3 * units)`, without `W_2 l(t)`.
         states: `[y(t-1), c(t-1)]`, each `(batch, units)`.
 
     Returns:
@@ -60,21 +64,27 @@ class PeepholeLSTMCell(keras.layers.Layer):
         self.output_size = units
 
     def build(self, *_):
-        """Makes `W_rec` `(units, 4 units)`, `W_p` `(3, units)` and `b` `(4 units,)`."""
+        """Makes `W_rec` `(units, 4 units)`, `W_p` `(3, units)` and `b` `(4 units,)`.
+
+        Without forget gate each is without the block of number 2.
+        """
         units = self.units
+        gates = 4 if self.forget_gate else 3
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel",
-            shape=(units, 4 * units),
+            shape=(units, gates * units),
             initializer=self.recurrent_initializer,
         )
-        self.bias = self.add_weight(name="bias", shape=(4 * units,), initializer=self._bias)
+        self.bias = self.add_weight(name="bias", shape=(gates * units,), initializer=self._bias)
         if self.peepholes:
             self.peephole_kernel = self.add_weight(
-                name="peephole_kernel", shape=(3, units), initializer="zeros"
+                name="peephole_kernel", shape=(gates - 1, units), initializer="zeros"
             )
         self.built = True
 
     def _bias(self, shape, dtype=None):
+        if not self.forget_gate:
+            return ops.zeros(shape, dtype)
         ones = ops.ones((self.units,), dtype)
         zeros = ops.zeros((self.units,), dtype)
         return ops.concatenate([zeros, self.forget_bias * ones, zeros, zeros])
@@ -83,13 +93,16 @@ class PeepholeLSTMCell(keras.layers.Layer):
         """One time step."""
         y, c = states
         net = inputs + ops.matmul(y, self.recurrent_kernel) + self.bias
-        net_o, net_f, net_i, net_g = ops.split(net, 4, axis=-1)
+        blocks = ops.split(net, 4 if self.forget_gate else 3, axis=-1)
+        net_o, net_i, net_g = blocks[0], blocks[-2], blocks[-1]
         if self.peepholes:
             peephole = ops.convert_to_tensor(self.peephole_kernel)
-            net_i = net_i + peephole[2] * c
-            net_f = net_f + peephole[1] * c
-        carried = ops.sigmoid(net_f) * c if self.forget_gate else c
-        c = carried + ops.sigmoid(net_i) * ops.tanh(net_g)
+            net_i = net_i + peephole[-1] * c
+        if self.forget_gate:
+            net_f = blocks[1] + peephole[1] * c if self.peepholes else blocks[1]
+            c = ops.sigmoid(net_f) * c + ops.sigmoid(net_i) * ops.tanh(net_g)
+        else:
+            c = c + ops.sigmoid(net_i) * ops.tanh(net_g)
         if self.peepholes:
             net_o = net_o + peephole[0] * c
         y = ops.sigmoid(net_o) * ops.tanh(c)
@@ -111,19 +124,17 @@ class PeepholeLSTMCell(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
-class PeepholeLSTM(keras.layers.RNN):
+class PeepholeLSTM(WordRecurrence):
     """Runs a `PeepholeLSTMCell` over the words of each text; the last word's `y` is the output.
-
-    A thin `keras.layers.RNN`: padding words, wherever they stand, leave the state as it is.
 
     Args:
         units: number of cells.
         go_backwards: read each text from right to left.
         cell_options: further arguments of `PeepholeLSTMCell`.
-        kwargs: further arguments of `keras.layers.RNN`.
+        kwargs: further arguments of `WordRecurrence`.
 
     Call arguments:
-        sequences: `(texts, max_words, 4 * units)`.
+        sequences: `(texts, max_words, 4 * units)`, 3 without forget gate.
         mask: bool `(texts, max_words)`, false at padding.
 
     Returns:

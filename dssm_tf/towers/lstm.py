@@ -18,6 +18,8 @@ class LSTMRNN(Tower):
         peepholes: whether the gates see the cell state.
         forget_gate: whether the forget gate is learned, else 1.
         forget_bias: initial bias of the forget gate.
+        bptt_steps: in training, the gradient ends this many words before the last (T of P16
+            algorithm 1); None: at the first word.
         kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
 
     Reference: Palangi et al. 2016, eq. 2 and fig. 2; Palangi et al. 2014, eq. 1-6.
@@ -30,24 +32,31 @@ class LSTMRNN(Tower):
         peepholes=True,
         forget_gate=True,
         forget_bias=1.0,
+        bptt_steps=None,
         **kwargs,
     ):
         if cells < 1:
             raise ValueError(f"LSTMRNN received cells={cells}; expected at least 1.")
-        super().__init__(vocabulary_size, 4 * cells, **kwargs)
+        gates = 4 if forget_gate else 3
+        super().__init__(vocabulary_size, gates * cells, **kwargs)
         self.cells = cells
         self.cell_options = {
             "peepholes": peepholes,
             "forget_gate": forget_gate,
             "forget_bias": forget_bias,
         }
+        self.bptt_steps = bptt_steps
         self.recurrence = PeepholeLSTM(
-            cells, cell_options=self.cell_options, name="recurrence", dtype=self.dtype_policy
+            cells,
+            cell_options=self.cell_options,
+            bptt_steps=bptt_steps,
+            name="recurrence",
+            dtype=self.dtype_policy,
         )
 
     def build(self, *_):
-        """Builds the recurrence on `(texts, max_words, 4 * cells)`."""
-        self.recurrence.build((None, None, 4 * self.cells))
+        """Builds the recurrence on `(texts, max_words, 4 * cells)`, 3 without forget gate."""
+        self.recurrence.build((None, None, self.hashing.units))
         super().build()
 
     def encode(self, words, present):
@@ -61,4 +70,5 @@ class LSTMRNN(Tower):
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"cells": self.cells} | self.cell_options
+        own = {"cells": self.cells, "bptt_steps": self.bptt_steps}
+        return super().get_config() | own | self.cell_options

@@ -48,6 +48,18 @@ class LSTMParameters:
             }
         )
 
+    def side_by_side(self, kind: str, forget_gate: bool = True) -> Array:
+        """`w`, `rec` or `b` of all gates as row vectors multiply them, in the paper's numbering.
+
+        Without forget gate, number 2 is left out.
+        """
+        numbers = (1, 2, 3, 4) if forget_gate else (1, 3, 4)
+        return np.concatenate([getattr(self, f"{kind}{k}").T for k in numbers], axis=-1)
+
+    def peepholes(self, forget_gate: bool = True) -> Array:
+        """`W_p1`, `W_p2` (with a forget gate) and `W_p3`, one a row."""
+        return np.stack([self.p1, self.p2, self.p3] if forget_gate else [self.p1, self.p3])
+
 
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x))."""
@@ -60,14 +72,16 @@ def states(
     *,
     peepholes: bool = True,
     forget_gate: bool = True,
+    start: tuple[Array, Array] | None = None,
 ) -> list[tuple[Array, Array]]:
     """`(y(t), c(t))` after each word; `words` holds the vectors l(t) of the text.
+
+    `start` is `(y(0), c(0))`, zeros unless given.
 
     Without `peepholes` the terms in `W_p` are left out; without `forget_gate` the cell keeps
     its whole state, `f(t) = 1`: the LSTM that P16 sec. V trains.
     """
-    y = np.zeros_like(p.b1)
-    c = np.zeros_like(p.b1)
+    y, c = start or (np.zeros_like(p.b1), np.zeros_like(p.b1))
     seen = 1.0 if peepholes else 0.0
     found = []
     for word in words:

@@ -1,6 +1,8 @@
-"""Towers, cosine and loss give the same numbers on another Keras backend.
+"""Towers, cosine and loss give the same numbers and gradients on Keras's other backends.
 
-Layers, towers and losses use `keras.ops` only; PyTorch, where it is installed, is the witness.
+Layers, towers and losses use `keras.ops` only; PyTorch and JAX, where installed, are the
+witnesses. All is float32, so agreement is up to its rounding: cosines, which are at most 1, and
+losses within 1e-5, gradients within 1e-5 of the model's largest entry.
 """
 
 from __future__ import annotations
@@ -13,59 +15,131 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses import ClickSoftmax, MarginRank
 from dssm_tf.siamese import Siamese
 from dssm_tf.towers import TOWERS
 from tests.reference.letter_trigrams import text_batch, trigrams
 
 QUERIES = [["cat"], ["dog", "food"], []]
-TITLES = [["cats", "and", "dogs"], ["dog", "food"], ["bird", "cage"], []]
+TITLES = [["cats", "and", "dogs", "and", "birds"], ["dog", "food"], ["bird", "cage"], []]
 CANDIDATES = np.array([[0, 2, 3], [1, 0, 2], [2, 2, 1]], np.int32)
+OFFSETS = np.array([[0, -0.5, 0], [0, 0, -1e9], [0, 0.7, 0]], np.float32)  # ClickSoftmax
+COUNTED = np.array([[1, 1], [0, 1], [1, 0]], np.float32)  # MarginRank
 KNOWN = list(dict.fromkeys(t for s in QUERIES + TITLES for word in s for t in trigrams(word)))
-OPTIONS = {"dssm": {"widths": (6, 4)}, "lstm": {"cells": 4}}
+CASES = {
+    "dssm": ("dssm", {"widths": (6, 4)}),
+    "clsm, window 1": ("clsm", {"window": 1, "features": 6, "widths": (4,)}),
+    "clsm": ("clsm", {"window": 3, "features": 6, "widths": (5, 4)}),
+    "rnn": ("rnn", {"hidden": 4}),
+    "rnn, truncated": ("rnn", {"hidden": 4, "bptt_steps": 2}),
+    "lstm": ("lstm", {"cells": 4}),
+    "lstm_plain": ("lstm_plain", {"cells": 4}),
+    "bilstm": ("bilstm", {"cells": 4}),
+    "bilstm, truncated": ("bilstm", {"cells": 4, "bptt_steps": 2}),
+}
 
 OTHER_BACKEND = """
 import sys
 import keras, numpy as np
 import dssm_tf.siamese, dssm_tf.towers
-from dssm_tf.losses import ClickSoftmax
-assert keras.backend.backend() == "torch"
-folder = sys.argv[1]
-for name in dssm_tf.towers.TOWERS:
-    model = keras.saving.load_model(f"{folder}/{name}.keras")
-    saved = np.load(f"{folder}/{name}.npz")
+from dssm_tf.losses import ClickSoftmax, MarginRank
+
+folder, *cases = sys.argv[1:]
+backend = keras.backend.backend()
+assert folder.endswith(backend), backend
+convert = keras.ops.convert_to_numpy
+
+
+def losses(saved, cosines):
+    return ClickSoftmax(10.0)(saved["offsets"], cosines), MarginRank()(saved["counted"], cosines)
+
+
+def torch_gradients(model, inputs, saved):
+    cosines = model(inputs, training=True)
+    both = losses(saved, cosines)
+    sum(both).backward()
+    return cosines, both, [variable.value.grad for variable in model.trainable_variables]
+
+
+def jax_gradients(model, inputs, saved):
+    import jax
+
+    def forward(trainable):
+        fixed = [variable.value for variable in model.non_trainable_variables]
+        cosines, _ = model.stateless_call(trainable, fixed, inputs, training=True)
+        both = losses(saved, cosines)
+        return sum(both), (cosines, both)
+
+    start = [variable.value for variable in model.trainable_variables]
+    learn = jax.jit(jax.value_and_grad(forward, has_aux=True))
+    (_, (cosines, both)), gradients = learn(start)
+    return cosines, both, gradients
+
+
+for case in cases:
+    model = keras.saving.load_model(f"{folder}/{case}.keras")
+    saved = dict(np.load(f"{folder}/{case}.npz"))
     text = lambda side: {"word_ngrams": saved[side + "_ngrams"], "tokens": saved[side + "_tokens"]}
     inputs = {"query": text("query"), "titles": text("titles"), "candidates": saved["candidates"]}
-    cosines = model(inputs)
-    loss = ClickSoftmax(10.0)(np.zeros(cosines.shape, "float32"), cosines)
-    convert = keras.ops.convert_to_numpy
-    np.testing.assert_allclose(convert(cosines), saved["cosines"], atol=1e-5)
-    np.testing.assert_allclose(convert(loss), saved["loss"], atol=1e-5)
+    calculate = torch_gradients if backend == "torch" else jax_gradients
+    cosines, both, gradients = calculate(model, inputs, saved)
+    np.testing.assert_allclose(convert(cosines), saved["cosines"], atol=1e-5, err_msg=case)
+    for loss, expected in zip(both, saved["losses"], strict=True):
+        np.testing.assert_allclose(convert(loss), expected, atol=1e-5, err_msg=case)
+    for i, (variable, gradient) in enumerate(zip(model.trainable_variables, gradients)):
+        np.testing.assert_allclose(
+            convert(gradient),
+            saved[f"gradient_{i}"],
+            atol=1e-5 * saved["largest"],
+            err_msg=f"{case}: {variable.path}",
+        )
 """
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
-def test_a_model_saved_here_scores_the_same_on_pytorch(tmp_path):
-    assert set(OPTIONS) == set(TOWERS)
+def save(case: str, folder) -> None:
+    """Writes the model of a case, what goes in and what comes out of it here."""
+    name, options = CASES[case]
+    keras.utils.set_random_seed(0)
+    model = Siamese(TOWERS[name](len(KNOWN), **options), TOWERS[name](len(KNOWN), **options))
+    model.build()
+    generator = np.random.default_rng(0)
+    for variable in model.trainable_variables:
+        variable.assign(generator.normal(0, 0.5, variable.shape))
     sides = {"query": text_batch(QUERIES, KNOWN), "titles": text_batch(TITLES, KNOWN)}
-    inputs = sides | {"candidates": CANDIDATES}
-    for name, kind in TOWERS.items():
-        keras.utils.set_random_seed(0)
-        model = Siamese(kind(len(KNOWN), **OPTIONS[name]), kind(len(KNOWN), **OPTIONS[name]))
-        cosines = np.array(model(inputs))
-        model.save(tmp_path / f"{name}.keras")
-        np.savez(
-            tmp_path / f"{name}.npz",
-            cosines=cosines,
-            loss=np.array(ClickSoftmax(10.0)(np.zeros(cosines.shape, np.float32), cosines)),
-            candidates=CANDIDATES,
-            **{f"{side}_ngrams": batch["word_ngrams"] for side, batch in sides.items()},
-            **{f"{side}_tokens": batch["tokens"] for side, batch in sides.items()},
-        )
+    with tf.GradientTape() as tape:
+        cosines = model(sides | {"candidates": CANDIDATES}, training=True)
+        losses = [ClickSoftmax(10.0)(OFFSETS, cosines), MarginRank()(COUNTED, cosines)]
+        total = sum(losses)
+    gradients = [np.array(one) for one in tape.gradient(total, model.trainable_variables)]
+    model.save(folder / f"{case}.keras")
+    np.savez(
+        folder / f"{case}.npz",
+        cosines=np.array(cosines),
+        losses=np.array(losses),
+        largest=max(np.abs(gradient).max() for gradient in gradients),
+        candidates=CANDIDATES,
+        offsets=OFFSETS,
+        counted=COUNTED,
+        **{f"gradient_{i}": gradient for i, gradient in enumerate(gradients)},
+        **{f"{side}_ngrams": batch["word_ngrams"] for side, batch in sides.items()},
+        **{f"{side}_tokens": batch["tokens"] for side, batch in sides.items()},
+    )
+
+
+@pytest.mark.parametrize("backend", ["torch", "jax"])
+def test_a_model_saved_here_scores_and_learns_the_same_elsewhere(backend, tmp_path):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    assert {name for name, _ in CASES.values()} == set(TOWERS)
+    folder = tmp_path / f"on-{backend}"
+    folder.mkdir()
+    for case in CASES:
+        save(case, folder)
     done = subprocess.run(
-        [sys.executable, "-c", OTHER_BACKEND, str(tmp_path)],
-        env=os.environ | {"KERAS_BACKEND": "torch"},
+        [sys.executable, "-c", OTHER_BACKEND, str(folder), *CASES],
+        env=os.environ | {"KERAS_BACKEND": backend},
         capture_output=True,
         text=True,
     )

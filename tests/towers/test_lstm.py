@@ -1,4 +1,4 @@
-"""The LSTM-RNN tower against P16 eq. 2, from words to semantic vector."""
+"""The LSTM-RNN towers against P16 eq. 2, from words to semantic vector."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import keras
 import numpy as np
 import pytest
 
-from dssm_tf.towers import LSTMRNN
+from dssm_tf.layers import PeepholeLSTMCell
+from dssm_tf.towers import LSTMRNN, BidirectionalLSTMRNN, PlainLSTMRNN
 from tests.reference import peephole_lstm as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 
 SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["cats", "unseen", "dog", "cat", "aaaa"]]
 KNOWN = list(dict.fromkeys(t for word in ("cat", "dog", "aaaa") for t in trigrams(word)))
 CELLS = 3
+
+
+def give(cell: PeepholeLSTMCell, p: reference.LSTMParameters) -> None:
+    """Puts the reference's parameters into a cell."""
+    cell.recurrent_kernel.assign(p.side_by_side("rec", cell.forget_gate))
+    cell.bias.assign(p.side_by_side("b", cell.forget_gate))
+    if cell.peepholes:
+        cell.peephole_kernel.assign(p.peepholes(cell.forget_gate))
 
 
 @pytest.mark.parametrize("peepholes", [True, False])
@@ -22,16 +31,56 @@ def test_vectors_are_those_of_the_reference(peepholes, forget_gate):
     p = reference.LSTMParameters.random(len(KNOWN), CELLS, seed=0)
     tower = LSTMRNN(len(KNOWN), CELLS, dtype="float64", **variant)
     tower.build()
-    kernel = np.concatenate([p.w1, p.w2, p.w3, p.w4]).T
-    tower.hashing.kernel.assign(np.concatenate([np.full((1, 4 * CELLS), 9.0), kernel]))
-    cell = tower.recurrence.cell
-    cell.recurrent_kernel.assign(np.concatenate([p.rec1, p.rec2, p.rec3, p.rec4]).T)
-    cell.bias.assign(np.concatenate([p.b1, p.b2, p.b3, p.b4]))
-    if peepholes:
-        cell.peephole_kernel.assign(np.stack([p.p1, p.p2, p.p3]))
+    kernel = p.side_by_side("w", forget_gate)
+    tower.hashing.kernel.assign(np.concatenate([np.full((1, len(kernel.T)), 9.0), kernel]))
+    give(tower.recurrence.cell, p)
     found = np.array(tower(text_batch(SENTENCES, KNOWN)))
     expected = [reference.encode(p, count_matrix(s, KNOWN), **variant) for s in SENTENCES]
     np.testing.assert_allclose(found, expected, atol=1e-13)
+
+
+def test_the_plain_variant_has_neither_peepholes_nor_forget_gate():
+    p = reference.LSTMParameters.random(len(KNOWN), CELLS, seed=1)
+    tower = PlainLSTMRNN(len(KNOWN), CELLS, dtype="float64")
+    tower.build()
+    kernel = p.side_by_side("w", forget_gate=False)
+    tower.hashing.kernel.assign(np.concatenate([np.full((1, 3 * CELLS), 9.0), kernel]))
+    give(tower.recurrence.cell, p)
+    found = np.array(tower(text_batch(SENTENCES, KNOWN)))
+    expected = [
+        reference.encode(p, count_matrix(s, KNOWN), peepholes=False, forget_gate=False)
+        for s in SENTENCES
+    ]
+    np.testing.assert_allclose(found, expected, atol=1e-13)
+
+
+def test_the_plain_variant_has_the_number_of_parameters_of_table_iv():
+    # 14.4 M: 2 towers, 25,000 trigrams, 3 matrices of 96 cells, less what is not hashing.
+    tower = PlainLSTMRNN(25_000, 96)
+    tower.build()
+    assert 2 * np.prod(tower.hashing.kernel.shape) - 2 * 3 * 96 == 14_400_000  # row 0: padding
+    # Beside it only W_rec1, W_rec3, W_rec4 and b_1, b_3, b_4.
+    assert tower.count_params() - np.prod(tower.hashing.kernel.shape) == 3 * 96 * (96 + 1)
+
+
+@pytest.mark.parametrize("variant", [{}, {"peepholes": False, "forget_gate": False}])
+def test_the_two_directions_stand_side_by_side(variant):
+    sides = [reference.LSTMParameters.random(len(KNOWN), CELLS, seed=seed) for seed in (2, 3)]
+    tower = BidirectionalLSTMRNN(len(KNOWN), CELLS, dtype="float64", **variant)
+    tower.build()
+    forget_gate = variant.get("forget_gate", True)
+    kernel = np.concatenate([p.side_by_side("w", forget_gate) for p in sides], axis=1)
+    tower.hashing.kernel.assign(np.concatenate([np.full((1, len(kernel.T)), 9.0), kernel]))
+    for recurrence, p in zip((tower.left_to_right, tower.right_to_left), sides, strict=True):
+        give(recurrence.cell, p)
+    found = np.array(tower(text_batch(SENTENCES, KNOWN)))
+    for vector, sentence in zip(found, SENTENCES, strict=True):
+        words = count_matrix(sentence, KNOWN)
+        expected = [
+            reference.encode(sides[0], words, **variant),
+            reference.encode(sides[1], words[::-1], **variant),
+        ]
+        np.testing.assert_allclose(vector, np.concatenate(expected), atol=1e-13)
 
 
 def test_the_order_of_the_words_matters():
@@ -41,6 +90,7 @@ def test_the_order_of_the_words_matters():
     assert not np.allclose(found[0], found[1], atol=1e-3)
 
 
-def test_no_cells_are_refused():
+@pytest.mark.parametrize("tower", [LSTMRNN, PlainLSTMRNN, BidirectionalLSTMRNN])
+def test_no_cells_are_refused(tower):
     with pytest.raises(ValueError, match=r"cells=0; expected at least 1"):
-        LSTMRNN(4, 0)
+        tower(4, 0)

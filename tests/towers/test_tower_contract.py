@@ -19,9 +19,32 @@ from tests.reference.letter_trigrams import text_batch, trigrams
 
 SMALL = {
     "dssm": {"widths": (6, 5, 4)},
-    "lstm": {"cells": 4, "peepholes": False, "forget_gate": False, "forget_bias": 0.5},
+    "clsm": {"window": 5, "features": 6, "widths": (5, 4)},
+    "rnn": {"hidden": 4, "bptt_steps": 2},
+    "lstm": {
+        "cells": 4,
+        "peepholes": False,
+        "forget_gate": False,
+        "forget_bias": 0.5,
+        "bptt_steps": 2,
+    },
+    "lstm_plain": {"cells": 4, "bptt_steps": 2},
+    "bilstm": {
+        "cells": 3,
+        "peepholes": False,
+        "forget_gate": False,
+        "forget_bias": 0.5,
+        "bptt_steps": 2,
+    },
 }
-DEFAULT_OPTIONS = {"dssm": {"widths": (6, 5)}, "lstm": {"cells": 4}}
+DEFAULT_OPTIONS = {
+    "dssm": {"widths": (6, 5)},
+    "clsm": {"features": 6, "widths": (5,)},
+    "rnn": {"hidden": 4},
+    "lstm": {"cells": 4},
+    "lstm_plain": {"cells": 4},
+    "bilstm": {"cells": 3},
+}
 SHARED = {"initializer": "he_normal", "dropout": 0.2, "ngram_dropout": 0.1}
 
 SENTENCES = [
@@ -79,6 +102,34 @@ def test_different_texts_have_different_vectors(name):
 def test_equal_texts_have_equal_vectors(name):
     found = vectors(tower(name))
     np.testing.assert_allclose(found[0], found[4], atol=1e-6)
+
+
+@every_tower
+def test_texts_in_parts_of_like_length_have_the_same_vectors_and_gradients(name):
+    # Short and long words; texts of up to one, of three and of more words.
+    words, tokens = BATCH["word_ngrams"], BATCH["tokens"]
+    lengths, sizes = (tokens > 0).sum(1), (words > 0).sum(1)
+    word_order = np.concatenate([np.flatnonzero(sizes <= 3), np.flatnonzero(sizes > 3)])
+    place = np.argsort(word_order).astype(np.int32)
+    text_parts = [np.flatnonzero(lengths <= 1), np.flatnonzero(lengths == 3)]
+    text_parts.append(np.flatnonzero(lengths > 3))
+    parts = {
+        "word_ngrams": (words[sizes <= 3][:, :3], words[sizes > 3]),
+        "tokens": tuple(
+            place[tokens[rows]][:, : max(lengths[rows].max(), 1)] for rows in text_parts
+        ),
+        "rows": np.argsort(np.concatenate(text_parts)).astype(np.int32),
+    }
+    made = tower(name)
+    found = []
+    for batch in (BATCH, parts):
+        with tf.GradientTape() as tape:
+            output = made(batch)
+            total = tf.reduce_sum(output**2)
+        gradients = tape.gradient(total, made.trainable_variables)
+        found.append([output, *map(tf.convert_to_tensor, gradients)])
+    for plain, parted in zip(*found, strict=True):
+        np.testing.assert_allclose(parted, plain, atol=1e-5)
 
 
 @every_tower

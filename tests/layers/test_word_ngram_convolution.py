@@ -1,0 +1,67 @@
+"""The convolution by hand: shift and add, and what stands beyond the ends of a text."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from dssm_tf.layers import WordNgramConvolution
+
+
+def layer(window: int, units: int = 1) -> WordNgramConvolution:
+    made = WordNgramConvolution(window, units, dtype="float64")
+    made.build()
+    return made
+
+
+def test_three_words_by_hand():
+    made = layer(3)
+    made.padding_word.assign([[1000.0], [2000.0]])
+    # Places left, middle, right of words 1, 2, 3, in the digits of a number.
+    words = np.array([[[1.0, 10.0, 100.0], [2.0, 20.0, 200.0], [3.0, 30.0, 300.0]]])
+    found = np.array(made(words, np.ones((1, 3), bool)))
+    # <s> 1 2, 1 2 3, 2 3 <s>: left place + middle place + right place.
+    assert found[0, :, 0].tolist() == [1000 + 10 + 200, 1 + 20 + 300, 2 + 30 + 2000]
+
+
+def test_padding_is_beyond_the_end_wherever_the_matrix_ends():
+    made = layer(5, 2)
+    made.padding_word.assign(np.arange(8.0).reshape(4, 2) + 1)
+    words = np.random.default_rng(0).normal(size=(1, 3, 10))
+    alone = np.array(made(words, np.ones((1, 3), bool)))
+    padded = np.array(
+        made(np.pad(words, [(0, 0), (0, 4), (0, 0)]), np.array([[True] * 3 + [False] * 4]))
+    )
+    np.testing.assert_array_equal(padded[:, :3], alone)
+
+
+def test_one_word_in_a_window_wider_than_the_matrix():
+    made = layer(5)
+    made.padding_word.assign([[1.0], [20.0], [300.0], [4000.0]])
+    found = np.array(made(np.array([[[7.0, 7.0, 0.5, 7.0, 7.0]]]), np.array([[True]])))
+    assert found.tolist() == [[[4321.5]]]  # <s> <s> word <s> <s>
+
+
+def test_a_window_of_one_has_no_padding_word():
+    made = layer(1, 3)
+    words = np.random.default_rng(0).normal(size=(2, 4, 3))
+    np.testing.assert_array_equal(np.array(made(words, np.ones((2, 4), bool))), words)
+    assert made.weights == []
+
+
+@pytest.mark.parametrize("window", [0, -1, 2, 4])
+def test_an_impossible_window_is_refused(window):
+    with pytest.raises(ValueError, match=f"window={window}; expected an odd number of words"):
+        WordNgramConvolution(window, 3)
+
+
+def test_no_units_are_refused():
+    with pytest.raises(ValueError, match="units=0; expected at least 1"):
+        WordNgramConvolution(3, 0)
+
+
+def test_its_configuration_makes_an_equal_layer():
+    made = WordNgramConvolution(5, 4, dtype="mixed_bfloat16", name="convolution")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    assert again.get_config() == made.get_config()

@@ -1,0 +1,164 @@
+"""Truncated back propagation through time, in words of each text."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.layers import PeepholeLSTM, TanhCell, TanhRNN
+from tests.reference.peephole_lstm import LSTMParameters, states
+
+CELLS, TRIGRAMS, LENGTHS = 3, 4, [6, 1, 3, 0]
+WORDS = np.random.default_rng(5).poisson(1.0, (len(LENGTHS), 6, TRIGRAMS)).astype(float)
+MASK = np.arange(6) < np.array(LENGTHS)[:, None]
+
+
+def lstm(p: LSTMParameters, **options) -> PeepholeLSTM:
+    made = PeepholeLSTM(CELLS, dtype="float64", **options)
+    made.build((None, None, 4 * CELLS))
+    made.cell.recurrent_kernel.assign(p.side_by_side("rec"))
+    made.cell.bias.assign(p.side_by_side("b"))
+    made.cell.peephole_kernel.assign(p.peepholes())
+    return made
+
+
+def gradients(made, sequences, outside, mask=MASK, training=True):
+    """Output, and the gradient of its product with `outside` in inputs and weights."""
+    sequences = tf.constant(sequences)
+    with tf.GradientTape() as tape:
+        tape.watch(sequences)
+        output = made(sequences, mask=tf.constant(mask), training=training)
+        total = tf.reduce_sum(output * outside)
+    variables = [variable.value for variable in made.trainable_variables]
+    return np.array(output), [
+        np.array(one) for one in tape.gradient(total, [sequences, *variables])
+    ]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize("steps", [1, 2, 4])
+def test_the_state_before_the_last_words_is_a_constant(steps, backwards):
+    """Finite differences of the paper's equations, from states that do not move."""
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=0)
+    outside = np.random.default_rng(1).normal(size=(len(LENGTHS), CELLS))
+    made = lstm(p, bptt_steps=steps, go_backwards=backwards)
+    _, (_, recurrent, bias, peepholes) = gradients(made, WORDS @ p.side_by_side("w"), outside)
+    texts = [text[:length] for text, length in zip(WORDS, LENGTHS, strict=True)]
+    texts = [text[::-1] if backwards else text for text in texts]
+    start = [states(p, text[:-steps])[-1] if len(text) > steps else None for text in texts]
+
+    def value() -> float:
+        found = 0.0
+        for text, before, o in zip(texts, start, outside, strict=True):
+            read = states(p, text[-steps:], start=before)
+            found += o @ read[-1][0] if read else 0.0
+        return found
+
+    def slope(parameter: np.ndarray) -> np.ndarray:
+        found = np.zeros_like(parameter)
+        for place in np.ndindex(parameter.shape):
+            kept, sides = parameter[place], []
+            for step in (1e-6, -1e-6):
+                parameter[place] = kept + step
+                sides.append(value())
+            parameter[place] = kept
+            found[place] = (sides[0] - sides[1]) / 2e-6
+        return found
+
+    expected = np.concatenate([slope(getattr(p, f"rec{k}")).T for k in (1, 2, 3, 4)], axis=1)
+    np.testing.assert_allclose(recurrent, expected, atol=1e-8)
+    expected = np.concatenate([slope(getattr(p, f"b{k}")) for k in (1, 2, 3, 4)])
+    np.testing.assert_allclose(bias, expected, atol=1e-8)
+    np.testing.assert_allclose(peepholes, [slope(p.p1), slope(p.p2), slope(p.p3)], atol=1e-8)
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_only_the_last_words_that_are_read_have_a_gradient(backwards):
+    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=2)
+    made = lstm(p, bptt_steps=2, go_backwards=backwards)
+    # Padding in the middle too: it does not count as a word.
+    mask = np.array([[1, 1, 0, 1, 0, 1], [0, 1, 0, 0, 0, 0]], bool)
+    _, (found, *_) = gradients(made, WORDS[:2] @ p.side_by_side("w"), np.ones((2, CELLS)), mask)
+    first = [1, 1, 0, 0, 0, 0] if backwards else [0, 0, 0, 1, 0, 1]
+    last = [first, [0, 1, 0, 0, 0, 0]]
+    assert found.any(axis=-1).astype(int).tolist() == last
+
+
+@pytest.mark.parametrize("kind", ["lstm", "rnn"])
+def test_the_output_is_never_truncated_and_long_steps_cut_nothing(kind):
+    keras.utils.set_random_seed(0)
+    layers = [
+        PeepholeLSTM(CELLS, bptt_steps=steps) if kind == "lstm" else TanhRNN(12, bptt_steps=steps)
+        for steps in (None, 2, 6)
+    ]
+    sequences = np.random.default_rng(3).normal(size=(4, 6, 12)).astype(np.float32)
+    for made in layers:
+        made.build((None, None, 12))
+        for variable, first in zip(made.weights, layers[0].weights, strict=True):
+            variable.assign(first)
+    (full, slopes), (cut, cut_slopes), (long, long_slopes) = (
+        gradients(made, sequences, 1.0) for made in layers
+    )
+    np.testing.assert_allclose(cut, full, atol=1e-6)
+    np.testing.assert_array_equal(long, full)
+    for one, other in zip(slopes, long_slopes, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert not np.allclose(slopes[1], cut_slopes[1], atol=1e-3)
+    served, whole = gradients(layers[1], sequences, 1.0, training=False)
+    np.testing.assert_array_equal(served, full)
+    np.testing.assert_array_equal(whole[1], slopes[1])
+
+
+def test_texts_without_a_mask_are_all_words():
+    keras.utils.set_random_seed(0)
+    made = TanhRNN(2, bptt_steps=2)
+    sequences = tf.random.normal((1, 5, 2))
+    with tf.GradientTape() as tape:
+        tape.watch(sequences)
+        total = tf.reduce_sum(made(sequences, training=True))
+    found = np.array(tape.gradient(total, sequences))
+    assert found.any(axis=-1).tolist() == [[False, False, False, True, True]]
+
+
+def test_compiled_for_texts_of_any_length_the_gradient_is_cut_too():
+    keras.utils.set_random_seed(0)
+    made = TanhRNN(2, bptt_steps=2)
+    made.build((None, None, 2))
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None, 2]), tf.TensorSpec([None, None], bool)]
+    )
+    def gradient(sequences, mask):
+        with tf.GradientTape() as tape:
+            tape.watch(sequences)
+            total = tf.reduce_sum(made(sequences, mask=mask, training=True))
+        return tape.gradient(total, sequences)
+
+    for length in (1, 4):
+        found = gradient(tf.ones((1, length, 2)), tf.ones((1, length), bool)).numpy()
+        assert found.any(axis=-1).sum() == min(length, 2)
+
+
+def test_no_steps_and_steps_with_all_outputs_are_refused():
+    with pytest.raises(ValueError, match="bptt_steps=0; expected at least 1 word"):
+        TanhRNN(3, bptt_steps=0)
+    with pytest.raises(ValueError, match="bptt_steps=2 and return_sequences"):
+        PeepholeLSTM(3, bptt_steps=2, return_sequences=True)
+
+
+def test_no_neurons_are_refused():
+    with pytest.raises(ValueError, match="units=0; expected at least 1"):
+        TanhCell(0)
+
+
+def test_configurations_make_equal_layers():
+    serialize = keras.saving.serialize_keras_object
+    for made in (
+        TanhRNN(4, bptt_steps=3, go_backwards=True, dtype="mixed_bfloat16", name="recurrence"),
+        PeepholeLSTM(4, bptt_steps=3, name="recurrence"),
+        TanhCell(4, recurrent_initializer="glorot_normal"),
+    ):
+        again = keras.saving.deserialize_keras_object(serialize(made))
+        assert again.get_config() == made.get_config()

@@ -1,0 +1,83 @@
+"""The gradients of the LSTM-RNN as P16 appendix A prints them, eq. 16 to 44, in float64.
+
+They are complete for what happens inside a cell, `c(t) = f(t) c(t-1) + i(t) y_g(t)`, and leave out
+what reaches a gate of a later word by way of `y(t-1)` through `W_rec` or of `c(t-1)` through the
+peepholes: both stand in the formulas as if they were constants. So they are the derivative exactly
+where `W_rec` and `W_p` are zero, and differ from it otherwise, as finite differences show; the
+towers are trained with the whole derivative.
+
+Where the print is damaged or inconsistent, the form that type-checks is taken:
+
+- eq. 24, 32 and 40 (and 90, 100, 110) have `x(t)` where `W_k` multiplies `l(t) = W_h x(t)`;
+- eq. 23 has W_2 for W_3 and eq. 27 b_2 for b_3 in the last term of our copy of the journal; eq. 89
+  and 93, the same formulas, do not;
+- eq. 36 and 104 have b_3 for b_2 in the derivative of `c(t-1)`;
+- eq. 85 and 88 derive `c(t)` by recursion, so its derivative at the last word stands in eq. 21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tests.reference.peephole_lstm import LSTMParameters, sigmoid
+
+Array = NDArray[np.float64]
+
+
+def printed(p: LSTMParameters, words: Sequence[Array], v: Array) -> dict[str, Array]:
+    """One side's share of dR in every parameter, by the field names of `LSTMParameters`.
+
+    Args:
+        p: parameters of the side.
+        words: `l(1) .. l(t)`, at least one.
+        v: `v_Q` or `v_D`, eq. 15.
+    """
+    y = np.zeros_like(p.b1)
+    c = np.zeros_like(p.b1)
+    kinds = ("w", "rec", "p", "b")
+    # dc(t) in the parameters of the forget gate (2), input gate (3) and cell input (4).
+    slopes = {
+        f"{kind}{k}": np.zeros_like(getattr(p, f"{kind}{k}"))
+        for k in (2, 3, 4)
+        for kind in kinds
+        if (kind, k) != ("p", 4)
+    }
+    for word in words:
+        y_before, c_before = y, c
+        y_g = np.tanh(p.w4 @ word + p.rec4 @ y + p.b4)
+        i = sigmoid(p.w3 @ word + p.rec3 @ y + p.p3 * c + p.b3)
+        f = sigmoid(p.w2 @ word + p.rec2 @ y + p.p2 * c + p.b2)
+        c = f * c + i * y_g
+        o = sigmoid(p.w1 @ word + p.rec1 @ y + p.p1 * c + p.b1)
+        y = o * np.tanh(c)
+        errors = {
+            2: c_before * f * (1 - f),  # b_f, eq. 30
+            3: y_g * i * (1 - i),  # b_i, eq. 22
+            4: i * (1 - y_g) * (1 + y_g),  # b_g, eq. 38
+        }
+        for name, slope in slopes.items():
+            kind, error = name[:-1], errors[int(name[-1])]
+            own = _outer(kind, error, word, y_before, c_before)
+            slopes[name] = (f[:, None] if slope.ndim == 2 else f) * slope + own
+    h = np.tanh(c)
+    delta_c = (1 - h) * (1 + h) * o * v  # eq. 22, 30, 38
+    found = {
+        name: (delta_c[:, None] if slope.ndim == 2 else delta_c) * slope
+        for name, slope in slopes.items()
+    }
+    delta_o = o * (1 - o) * h * v  # eq. 17
+    for kind in kinds:  # eq. 16, 18, 19, 20: the output gate sees c(t), the others c(t-1)
+        found[f"{kind}1"] = _outer(kind, delta_o, word, y_before, c)
+    return found
+
+
+def _outer(kind: str, error: Array, word: Array, y: Array, c: Array) -> Array:
+    """The error times what the parameter multiplies."""
+    if kind == "w":
+        return np.outer(error, word)
+    if kind == "rec":
+        return np.outer(error, y)
+    return error * c if kind == "p" else error

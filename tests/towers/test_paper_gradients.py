@@ -1,0 +1,127 @@
+"""The gradients of P16 appendix A, from the loss down to the parameters of the towers.
+
+Eq. 8 (loss) is also in tests/test_losses.py, eq. 11, 12 and 15 (cosine) in tests/test_siamese.py.
+What the appendix leaves out or prints wrongly is said in tests/reference/tanh_rnn.py and
+lstm_gradients.py; the whole gradient of every tower is held against finite differences in
+test_tower_contract.py, and the LSTM's also in tests/layers/test_peephole_lstm.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.losses import ClickSoftmax
+from dssm_tf.siamese import Siamese
+from dssm_tf.towers import LSTMRNN, RNN
+from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
+from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+QUERY = ["cat", "food"]
+TITLES = [["cats", "and", "food"], ["dog", "food"], ["the", "bird", "cage"], ["dog"]]
+KNOWN = list(dict.fromkeys(t for text in (QUERY, *TITLES) for word in text for t in trigrams(word)))
+UNITS = 4
+GAMMA = 10.0
+
+
+def test_the_gradient_of_the_loss_in_every_parameter_of_the_rnns_is_the_paper_s():
+    """Eq. 7 and 8 with eq. 9, 10, 11 and 13: one query, its clicked title and three others."""
+    sides = [tanh_rnn.RNNParameters.random(len(KNOWN), UNITS, seed) for seed in (0, 1)]
+    towers = [RNN(len(KNOWN), UNITS, dtype="float64") for _ in sides]
+    model = Siamese(*towers)
+    model.build()
+    for tower, p in zip(towers, sides, strict=True):
+        tower.hashing.kernel.assign(np.concatenate([np.zeros((1, UNITS)), p.w.T]))
+        tower.recurrence.cell.recurrent_kernel.assign(p.rec.T)
+        tower.recurrence.cell.bias.assign(p.b)
+
+    q, *d = (count_matrix(text, KNOWN) for text in (QUERY, *TITLES))
+    y_q = tanh_rnn.encode(sides[0], q)
+    y_d = [tanh_rnn.encode(sides[1], title) for title in d]
+    cosines = np.array([click_softmax.cosine(y_q, y) for y in y_d])
+    alpha = click_softmax.alphas(cosines, GAMMA)
+    # Delta_j = R(Q, D+) - R(Q, D_j): each cosine's share in the loss.
+    shares = [alpha.sum(), *-alpha]
+    expected = [tanh_rnn.RNNParameters(0 * p.w, 0 * p.rec, 0 * p.b) for p in sides]
+    for share, title, y in zip(shares, d, y_d, strict=True):
+        v_q, v_d = click_softmax.cosine_gradients(y_q, y)
+        for total, p, text, v in zip(expected, sides, (q, title), (v_q, v_d), strict=True):
+            part = tanh_rnn.gradient(p, text, v)
+            total.w += share * part.w
+            total.rec += share * part.rec
+            total.b += share * part.b
+
+    with tf.GradientTape() as tape:
+        inputs = {"query": text_batch([QUERY], KNOWN), "titles": text_batch(TITLES, KNOWN)}
+        found = model(inputs | {"candidates": np.array([[0, 1, 2, 3]])})
+        loss = ClickSoftmax(GAMMA)(np.zeros((1, 4)), found)
+    assert float(loss) == pytest.approx(click_softmax.loss(cosines, GAMMA), abs=1e-5)
+    variables, wanted = [], []
+    for tower, total in zip(towers, expected, strict=True):
+        cell = tower.recurrence.cell
+        variables += [tower.hashing.kernel.value, cell.recurrent_kernel.value, cell.bias.value]
+        wanted += [np.concatenate([np.zeros((1, UNITS)), total.w.T]), total.rec.T, total.b]
+    for gradient, closed_form in zip(tape.gradient(loss, variables), wanted, strict=True):
+        # The cosine and the loss are float32.
+        np.testing.assert_allclose(np.array(gradient), closed_form, atol=1e-5)
+
+
+def lstm_gradient(p: peephole_lstm.LSTMParameters, words, outside) -> dict[str, np.ndarray]:
+    """Autodiff through the tower, by the paper's names."""
+    tower = LSTMRNN(len(KNOWN), UNITS, dtype="float64")
+    tower.build()
+    cell = tower.recurrence.cell
+    tower.hashing.kernel.assign(np.concatenate([np.zeros((1, 4 * UNITS)), p.side_by_side("w")]))
+    cell.recurrent_kernel.assign(p.side_by_side("rec"))
+    cell.bias.assign(p.side_by_side("b"))
+    cell.peephole_kernel.assign(p.peepholes())
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(tower(text_batch([words], KNOWN)) * outside)
+    variables = [tower.hashing.kernel, cell.recurrent_kernel, cell.bias, cell.peephole_kernel]
+    kernel, recurrent, bias, peepholes = map(
+        np.array, tape.gradient(total, [variable.value for variable in variables])
+    )
+    found = {f"p{k}": peepholes[k - 1] for k in (1, 2, 3)}
+    for kind, all_gates in (("w", kernel[1:]), ("rec", recurrent), ("b", bias)):
+        blocks = np.split(all_gates, 4, axis=-1)
+        found |= {f"{kind}{k}": block.T for k, block in zip((1, 2, 3, 4), blocks, strict=True)}
+    return found
+
+
+def test_the_printed_gradients_of_the_lstm_hold_where_nothing_but_the_cell_recurs():
+    p = peephole_lstm.LSTMParameters.random(len(KNOWN), UNITS, seed=2)
+    for name in ("rec1", "rec2", "rec3", "rec4", "p1", "p2", "p3"):
+        getattr(p, name)[...] = 0
+    v = np.random.default_rng(3).normal(size=UNITS)
+    found = lstm_gradient(p, TITLES[2], v)
+    expected = lstm_gradients.printed(p, count_matrix(TITLES[2], KNOWN), v)
+    assert set(expected) == {field.name for field in fields(p)}
+    for name, wanted in expected.items():
+        np.testing.assert_allclose(found[name], wanted, atol=1e-14, err_msg=name)
+
+
+def test_the_printed_gradients_of_the_lstm_leave_out_what_passes_from_word_to_word():
+    """Else they would be a reference for the towers; this is why finite differences are."""
+    p = peephole_lstm.LSTMParameters.random(len(KNOWN), UNITS, seed=2)
+    v = np.random.default_rng(3).normal(size=UNITS)
+    words = count_matrix(TITLES[2], KNOWN)
+    printed = lstm_gradients.printed(p, words, v)
+    found = lstm_gradient(p, TITLES[2], v)
+    slope = np.zeros(UNITS)
+    for cell in range(UNITS):
+        kept, sides = p.b3[cell], []
+        for step in (1e-6, -1e-6):
+            p.b3[cell] = kept + step
+            sides.append(v @ peephole_lstm.encode(p, words))
+        p.b3[cell] = kept
+        slope[cell] = (sides[0] - sides[1]) / 2e-6
+    np.testing.assert_allclose(found["b3"], slope, atol=1e-8)
+    assert np.abs(printed["b3"] - slope).max() > 1e-3
+    # For a text of one word there is nothing to leave out, but for the peephole of its output gate.
+    p.p1[...] = 0
+    found = lstm_gradient(p, ["cat"], v)
+    for name, wanted in lstm_gradients.printed(p, count_matrix(["cat"], KNOWN), v).items():
+        np.testing.assert_allclose(found[name], wanted, atol=1e-14, err_msg=name)

@@ -1,0 +1,84 @@
+"""The RNN tower against P16 eq. 1 and the gradient of its appendix."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.towers import RNN
+from tests.reference import tanh_rnn as reference
+from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["cats", "unseen", "dog", "cat", "aaaa"]]
+KNOWN = list(dict.fromkeys(t for word in ("cat", "dog", "aaaa") for t in trigrams(word)))
+HIDDEN = 3
+
+
+def pair(seed: int = 0, **options) -> tuple[RNN, reference.RNNParameters]:
+    """A tower and the paper's parameters, equal numbers in both."""
+    p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed)
+    tower = RNN(len(KNOWN), HIDDEN, dtype="float64", **options)
+    tower.build()
+    tower.hashing.kernel.assign(np.concatenate([np.full((1, HIDDEN), 9.0), p.w.T]))
+    tower.recurrence.cell.recurrent_kernel.assign(p.rec.T)
+    tower.recurrence.cell.bias.assign(p.b)
+    return tower, p
+
+
+def test_vectors_are_those_of_the_reference():
+    tower, p = pair()
+    found = np.array(tower(text_batch(SENTENCES, KNOWN)))
+    expected = [reference.encode(p, count_matrix(words, KNOWN)) for words in SENTENCES]
+    np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+@pytest.mark.parametrize("steps", [None, 1, 2, 3, 4, 5, 9])
+def test_the_gradient_is_the_paper_s_cut_after_as_many_words(steps):
+    tower, p = pair(1, bptt_steps=steps)
+    outside = np.random.default_rng(2).normal(size=(len(SENTENCES), HIDDEN))
+    with tf.GradientTape() as tape:
+        vectors = tower(text_batch(SENTENCES, KNOWN), training=True)
+        total = tf.reduce_sum(vectors * outside)
+    cell = tower.recurrence.cell
+    variables = [tower.hashing.kernel.value, cell.recurrent_kernel.value, cell.bias.value]
+    kernel, recurrent, bias = map(np.array, tape.gradient(total, variables))
+    parts = [
+        reference.gradient(p, count_matrix(words, KNOWN), v, steps)
+        for words, v in zip(SENTENCES, outside, strict=True)
+    ]
+    np.testing.assert_allclose(kernel[1:].T, sum(part.w for part in parts), atol=1e-13)
+    np.testing.assert_allclose(recurrent.T, sum(part.rec for part in parts), atol=1e-13)
+    np.testing.assert_allclose(bias, sum(part.b for part in parts), atol=1e-13)
+    # What is cut is the gradient; the vectors are those without truncation.
+    expected = [reference.encode(p, count_matrix(words, KNOWN)) for words in SENTENCES]
+    np.testing.assert_allclose(np.array(vectors), expected, atol=1e-14)
+
+
+def test_the_paper_s_gradient_is_the_slope_of_its_equation():
+    p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed=3)
+    words, v = count_matrix(SENTENCES[3], KNOWN), np.array([0.3, -1.2, 0.7])
+    found = reference.gradient(p, words, v)
+    for name in ("w", "rec", "b"):
+        parameter = getattr(p, name)
+        for place in np.ndindex(parameter.shape):
+            kept, sides = parameter[place], []
+            for step in (1e-6, -1e-6):
+                parameter[place] = kept + step
+                sides.append(v @ reference.encode(p, words))
+            parameter[place] = kept
+            slope = (sides[0] - sides[1]) / 2e-6
+            assert getattr(found, name)[place] == pytest.approx(slope, abs=1e-8)
+
+
+def test_the_order_of_the_words_matters():
+    keras.utils.set_random_seed(0)
+    tower = RNN(len(KNOWN), HIDDEN)
+    found = np.array(tower(text_batch([["cat", "dog"], ["dog", "cat"]], KNOWN)))
+    assert not np.allclose(found[0], found[1], atol=1e-3)
+
+
+def test_no_neurons_are_refused():
+    with pytest.raises(ValueError, match=r"hidden=0; expected at least 1"):
+        RNN(4, 0)

@@ -20,10 +20,10 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all bench check format constraints clean again
+.PHONY: help venv demo test test-all test-backends bench check format constraints clean again
 
 help:  ## show this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(STAMP)  ## make .venv (the other targets do it by themselves)
 	@true
@@ -57,6 +57,10 @@ test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
 
 test-all: $(STAMP)  ## the slow tests too
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark' $(ARGS)
+
+test-backends: $(STAMP)  ## towers and losses on PyTorch too, which this installs (JAX is in `make test`)
+	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt
+	@$(PY) -m pytest -q tests/towers/test_backends.py $(ARGS)
 
 bench: $(STAMP)  ## the speed measurements of tests/benchmarks
 	@$(PY) -m pytest -s -m benchmark tests/benchmarks $(ARGS)

@@ -29,6 +29,7 @@ EXTRAS = {
         "hypothesis",
         "import-linter",
         "ir_measures",
+        "jax",  # the other Keras backend the towers are tested on
         "mypy",
         "pytest>=8.2",
         "pytest-xdist",

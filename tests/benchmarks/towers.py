@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
@@ -25,41 +24,17 @@ from dssm_tf.losses import ClickSoftmax
 from dssm_tf.siamese import Siamese
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
+from tests.benchmarks.batches import NEGATIVES, VOCABULARY, Batch
 
-VOCABULARY, WORDS, CELLS, BATCH, NEGATIVES = 30_000, 50_000, 96, 1024, 4
+CELLS, BATCH = 96, 1024
 QUERY_WORDS, TITLE_WORDS = 6, 12
 
 
-@dataclass
-class Batch:
-    """Texts of words, each word some trigrams, as both contenders see them.
-
-    Args:
-        tokens: `(texts, words)`, ids of words from 1, 0 = padding.
-        ngrams: `(words + 1, trigrams)`, row 0 empty.
-    """
-
-    tokens: np.ndarray
-    ngrams: np.ndarray
-
-    @classmethod
-    def draw(cls, texts: int, longest: int, shortest: int, seed: int) -> Batch:
-        """Words by Zipf's law with exponent 1.2; 3 to 12 trigrams a word."""
-        rng = np.random.default_rng(seed)
-        lengths = rng.integers(shortest, longest + 1, texts)
-        words = 1 + (np.minimum(rng.zipf(1.2, (texts, longest)), WORDS) * 7919) % WORDS
-        tokens = np.where(np.arange(longest) < lengths[:, None], words, 0)
-        sizes = rng.integers(3, 13, WORDS + 1)
-        ngrams = rng.integers(1, VOCABULARY + 1, (WORDS + 1, 12))
-        ngrams[np.arange(12) >= sizes[:, None]] = 0
-        ngrams[0] = 0
-        return cls(tokens, ngrams)
-
-    def text_batch(self, shape: TextShape) -> dict[str, Any]:
-        """As training sees it: distinct words only, texts of like length together."""
-        words = tf.RaggedTensor.from_tensor(self.tokens, padding=0)
-        ngrams = tf.gather(tf.RaggedTensor.from_tensor(self.ngrams, padding=0), words.flat_values)
-        return text_batch(words, ngrams, shape, 0)
+def in_parts(batch: Batch, shape: TextShape) -> dict[str, Any]:
+    """A text batch as training sees it: distinct words only, texts of like length together."""
+    words = tf.RaggedTensor.from_tensor(batch.tokens, padding=0)
+    ngrams = tf.gather(tf.RaggedTensor.from_tensor(batch.ngrams, padding=0), words.flat_values)
+    return text_batch(words, ngrams, shape)
 
 
 def rate(step: Callable[[], object], items: int, seconds: float = 6.0) -> float:
@@ -79,7 +54,7 @@ def hashing_rates(units: int = 4 * CELLS) -> dict[str, float]:
     batch = Batch.draw(BATCH, TITLE_WORDS, 3, seed=1)
     layer = WordHashing(VOCABULARY, units)
     layer.build()
-    once = batch.text_batch(TextShape())
+    once = batch.arrays()
     every = tf.constant(batch.ngrams[batch.tokens.reshape(-1)], tf.int32)
     shape = (*batch.tokens.shape, units)
 
@@ -130,11 +105,11 @@ def _keras_rate(tower: str, query: Batch, titles: Batch) -> float:
     distinct, index = np.unique(titles.tokens, axis=0, return_inverse=True)
     candidates = index.reshape(BATCH, -1).astype(np.int32)
     titles = Batch(distinct, titles.ngrams)
-    plain = {"query": query.text_batch(TextShape()), "titles": titles.text_batch(TextShape())}
+    plain = {"query": query.arrays(), "titles": titles.arrays()}
     shapes = plan_shapes([plain], fixed=True)
     inputs = {
-        "query": query.text_batch(shapes.query),
-        "titles": titles.text_batch(shapes.titles),
+        "query": in_parts(query, shapes.query),
+        "titles": in_parts(titles, shapes.titles),
         "candidates": tf.constant(candidates),
     }
     element = (inputs, tf.zeros(candidates.shape), tf.ones([BATCH]))
@@ -161,17 +136,13 @@ def _torch_rate(query: Batch, titles: Batch) -> float:
             outputs, _ = self.recurrence(words)
             return nn.functional.normalize(outputs[torch.arange(texts), lengths - 1], dim=-1)
 
-    def flat(batch: Batch):
-        rows = batch.ngrams[batch.tokens.reshape(-1)]
-        sizes = (rows > 0).sum(1)
-        offsets = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        lengths = (batch.tokens > 0).sum(1)
-        return tuple(torch.tensor(one) for one in (rows[rows > 0], offsets, lengths))
+    def tensors(batch: Batch):
+        return tuple(torch.tensor(one) for one in batch.flat())
 
     towers = [Tower(), Tower()]
     parameters = [p for tower in towers for p in tower.parameters()]
     optimizer = torch.optim.Adam(parameters, 1e-3)
-    inputs = [flat(query), flat(titles)]
+    inputs = [tensors(query), tensors(titles)]
 
     def step() -> float:
         queries = towers[0](*inputs[0])

@@ -141,8 +141,7 @@ class TrainingConfig(Section):
     """How long, how large, and when to stop.
 
     `averaging` is the momentum of a moving average of the weights, which is then what is
-    validated and kept; `title_queries` adds each title as a query for itself, and with
-    `title_crops` also that many of its parts of one to three words; `refit` trains
+    validated and kept; `title_queries` adds each title as a query for itself; `refit` trains
     again on training and validation part together, for the best number of epochs.
     """
 
@@ -152,7 +151,6 @@ class TrainingConfig(Section):
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
     averaging: Share = 0.0
     title_queries: bool = False
-    title_crops: Annotated[Whole, Field(ge=0)] = 0
     refit: bool = False
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()

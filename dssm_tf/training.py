@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -17,7 +16,7 @@ from dssm_tf.checkpoint import Checkpoint
 from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.records import explain_damage, verify_records
-from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
+from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary, text_id
 from dssm_tf.data.shapes import Shapes
 from dssm_tf.data.title_queries import clicked_titles, title_query_records
 from dssm_tf.distribution import (
@@ -232,11 +231,10 @@ class _Job:
             extra = title_query_records(
                 titles,
                 self.vocabulary,
-                partial(clicked_titles, self.data, known),
+                clicked_titles(self.data, known, {text_id(title.text) for title in titles}),
                 config.negatives.recorded,
                 self.spec.negative_alpha,
                 config.training.seed,
-                config.training.title_crops,
             )
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
         fixed = _use_xla(config, self._pairs(config.training.epochs), self.workers)

@@ -16,10 +16,6 @@ TITLES = [Title("iPod", 9, 3), Title("Apple iPod 8GB", 5, 2), Title("Zune", 1, 1
 VOCABULARY = Vocabulary.from_counts(dict.fromkeys(letter_ngrams("ipod"), 1), 99)
 
 
-def nothing(_):
-    return {}
-
-
 def features(record: bytes) -> dict[str, list]:
     found = Example.FromString(record).features.feature
     return {
@@ -28,7 +24,7 @@ def features(record: bytes) -> dict[str, list]:
 
 
 def test_each_title_is_a_query_that_clicks_itself_once():
-    records = title_query_records(TITLES, VOCABULARY, nothing, negatives=2, alpha=1.0, seed=0)
+    records = title_query_records(TITLES, VOCABULARY, {}, negatives=2, alpha=1.0, seed=0)
     found = [features(record) for record in records]
     assert [one["query"] for one in found] == [[title.text.encode()] for title in TITLES]
     for one, title in zip(found, TITLES, strict=True):
@@ -41,28 +37,28 @@ def test_each_title_is_a_query_that_clicks_itself_once():
 def test_a_title_the_log_clicked_for_that_text_is_never_its_negative():
     clicked = {text_id("ipod"): [text_id("Apple iPod 8GB")]}
     for seed in range(20):
-        records = title_query_records(TITLES, VOCABULARY, lambda _: clicked, 3, 1.0, seed)
+        records = title_query_records(TITLES, VOCABULARY, clicked, 3, 1.0, seed)
         ipod = features(records[0])
         assert b"Apple iPod 8GB" not in ipod["titles"]
         assert set(ipod["clicked_ids"]) == {text_id("iPod"), text_id("Apple iPod 8GB")}
 
 
 def test_the_draw_depends_on_the_seed_alone():
-    draws = [title_query_records(TITLES, VOCABULARY, nothing, 2, 0.75, seed) for seed in (1, 1, 2)]
+    draws = [title_query_records(TITLES, VOCABULARY, {}, 2, 0.75, seed) for seed in (1, 1, 2)]
     assert draws[0] == draws[1]
     assert draws[0] != draws[2]
 
 
 def test_titles_equal_after_normalisation_and_those_without_a_word_are_one_and_none():
     titles = [Title("Zune", 2), Title("ZUNE!", 1), Title("?!", 1)]
-    records = title_query_records(titles, VOCABULARY, nothing, 2, 1.0, 0)
+    records = title_query_records(titles, VOCABULARY, {}, 2, 1.0, 0)
     assert [features(record)["query"] for record in records] == [[b"Zune"]]
 
 
 def test_one_title_has_no_negatives_and_no_titles_no_records():
-    (record,) = title_query_records(TITLES[:1], VOCABULARY, nothing, 4, 1.0, 0)
+    (record,) = title_query_records(TITLES[:1], VOCABULARY, {}, 4, 1.0, 0)
     assert features(record)["titles"] == [b"iPod"]
-    assert title_query_records([], VOCABULARY, nothing, 4, 1.0, 0) == []
+    assert title_query_records([], VOCABULARY, {}, 4, 1.0, 0) == []
 
 
 def test_clicked_titles_are_those_of_the_records(tmp_path):
@@ -78,51 +74,8 @@ def test_popular_titles_are_drawn_more_often_as_alpha_grows():
     many = [Title(f"title {i}", 1000 if i == 0 else 1) for i in range(60)]
     share = []
     for alpha in (0.0, 1.0):
-        records = title_query_records(many, VOCABULARY, nothing, 1, alpha, 0)
+        records = title_query_records(many, VOCABULARY, {}, 1, alpha, 0)
         share.append(np.mean([b"title 0" in features(record)["titles"][1:] for record in records]))
     # 1000 / 1059 of the draws against 1 / 60; the title itself cannot be its own.
     assert share[0] < 0.2
     assert share[1] == pytest.approx(0.94, abs=0.1)
-
-
-# ----------------------------------------------------------------------------------------- crops
-
-
-def test_crops_are_runs_of_one_to_three_words_and_click_every_title_that_holds_them():
-    titles = [Title("red fox den"), Title("red fox"), Title("owl")]
-    records = title_query_records(titles, VOCABULARY, nothing, 2, 1.0, 0, crops=9)
-    found: dict[bytes, list] = {}
-    for record in map(features, records):
-        found.setdefault(record["query"][0], []).append(record)
-    # The whole of `red fox` is a part of the other title.
-    assert set(found) == {b"red fox den", b"red fox", b"owl", b"red", b"fox", b"den", b"fox den"}
-    both = {text_id("red fox den"), text_id("red fox")}
-    for crop in (b"red", b"fox", b"red fox"):
-        assert len(found[crop]) == 2  # once a title that holds it
-        for record in found[crop]:
-            assert set(record["clicked_ids"]) == both
-            assert record["titles"][1:] == [b"owl"]
-    (den,) = found[b"den"]
-    assert den["clicked_ids"] == [text_id("red fox den")]
-
-
-def test_a_crop_that_too_many_titles_hold_is_no_query():
-    titles = [Title(f"game {number}") for number in range(17)]
-    records = title_query_records(titles, VOCABULARY, nothing, 0, 1.0, 0, crops=5)
-    queries = [features(record)["query"][0] for record in records]
-    assert b"game" not in queries
-    assert queries.count(b"16") == 1
-
-
-def test_a_title_clicked_for_a_crop_in_the_log_is_never_its_negative():
-    titles = [Title("red fox", 5), Title("owl", 5)]
-    clicked = {text_id("fox"): [text_id("owl")]}
-    records = title_query_records(titles, VOCABULARY, lambda _: clicked, 1, 1.0, 0, crops=2)
-    fox = next(one for one in map(features, records) if one["query"] == [b"fox"])
-    assert fox["titles"] == [b"red fox"]
-
-
-def test_no_more_crops_a_title_than_asked_for():
-    titles = [Title("a b c d e f"), Title("g")]
-    records = title_query_records(titles, VOCABULARY, nothing, 1, 1.0, 0, crops=4)
-    assert len(records) == 2 + 4

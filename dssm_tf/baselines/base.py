@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterable, Sequence
+import copy
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +25,15 @@ class Baseline(abc.ABC):
     equal titles tie, a query without a known word scores 0 everywhere, and the
     order of titles does not matter. `tests/baselines/test_contract.py` checks
     every entry of `BASELINES` for it.
+
+    Attributes:
+        name: what tables call it.
+        free: the parameters that evaluation chooses by cross validation, with the values it
+            tries; only such as a fitted model takes without being fitted again.
     """
 
     name: str
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {}
 
     @abc.abstractmethod
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
@@ -53,6 +60,25 @@ class Baseline(abc.ABC):
         """Scores every title for every query: `(len(queries), len(titles))`."""
         rows = [self.score(query, titles) for query in queries]
         return np.stack(rows) if rows else np.zeros((0, len(titles)))
+
+    def with_parameters(self, **values: Any) -> Self:
+        """The same fitted model with other values of its free parameters.
+
+        What was learned is shared with this one, which stays as it is.
+
+        Raises:
+            ValueError: a name is not in `free`.
+        """
+        unknown = sorted(set(values) - set(self.free))
+        if unknown:
+            raise ValueError(
+                f"{self.name} has no free parameter {unknown[0]!r}; it has "
+                f"{', '.join(self.free) or 'none'}."
+            )
+        other = copy.copy(self)
+        for name, value in values.items():
+            setattr(other, name, value)
+        return other
 
     @abc.abstractmethod
     def save(self, directory: Path | str) -> None:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-import math
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import bm25s
 import numpy as np
@@ -16,6 +15,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.terms import Terms
+from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.errors import UserError
 from dssm_tf.files import atomic_write
 from dssm_tf.text.normalize import normalize, words
@@ -27,6 +28,18 @@ _FILE = "bm25.json"
 
 # The library logs every index it builds, whatever the level of the root logger.
 logging.getLogger("bm25s").setLevel(logging.WARNING)
+
+
+class _Index(NamedTuple):
+    """The weights of a list of titles.
+
+    Attributes:
+        unseen: words of the list that the corpus lacks.
+        weights: `(corpus words + unseen words, titles)`.
+    """
+
+    unseen: Terms
+    weights: sparse.csr_matrix
 
 
 class BM25(Baseline):
@@ -50,10 +63,13 @@ class BM25(Baseline):
     """
 
     name = "bm25"
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "k1": (0.5, 0.9, 1.2, 1.5, 2.0),
+        "b": (0.0, 0.25, 0.5, 0.75, 1.0),
+    }
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
-        if not (k1 >= 0 and 0 <= b <= 1):
-            raise ValueError(f"k1 is {k1} and b is {b}; expected k1 >= 0 and 0 <= b <= 1.")
+        _check(k1, b)
         self.k1 = k1
         self.b = b
 
@@ -61,25 +77,38 @@ class BM25(Baseline):
         """Counts the words of the titles. Clicks are not used; equal titles count once each."""
         self._titles = list(titles)
         tokens = [words(title) for title in self._titles]
-        if not any(tokens):
+        self._terms = Terms(chain.from_iterable(tokens))
+        if not self._terms:
             raise UserError(
                 f"BM25 got {len(tokens)} titles and no word in them; it needs a corpus to count."
             )
-        index = bm25s.BM25(k1=self.k1, b=self.b, method="lucene", backend="numpy")
-        index.index(tokens, create_empty_token=False, show_progress=False)
-        self._word_ids: dict[str, int] = index.vocab_dict
+        index = bm25s.BM25(k1=self.k1, b=self.b, method="lucene", dtype="float64", backend="numpy")
+        ids = [[self._terms.ids[word] for word in title] for title in tokens]
+        index.index((ids, self._terms.ids), create_empty_token=False, show_progress=False)
         stored = index.scores
         # (words, titles): bm25s keeps its columns, the words, one after another.
         self._weights = sparse.csr_matrix(
-            (stored["data"].astype(np.float64), stored["indices"], stored["indptr"]),
-            shape=(len(self._word_ids), len(self._titles)),
+            (stored["data"], stored["indices"], stored["indptr"]),
+            shape=(len(self._terms), len(self._titles)),
         )
+        self._indexed_with = (self.k1, self.b)
+        self._counts: sparse.csr_matrix = self._terms.count(self._titles)
+        self._holders = np.diff(self._weights.indptr)
+        self._mean_length = float(np.mean([len(title) for title in tokens]))
         self._column = {title: column for column, title in enumerate(self._titles)}
         # Titles that differ in case or punctuation only have the same weights.
         self._column_of_words = {" ".join(title): column for column, title in enumerate(tokens)}
-        self._mean_length = float(np.mean([len(title) for title in tokens]))
-        self._titles_with_word = np.diff(self._weights.indptr)
+        self._indexes: TitleCache[_Index] = TitleCache()
         return self
+
+    def with_parameters(self, **values: Any) -> Self:
+        """The same word counts weighted with another `k1` and `b`, without a new index."""
+        other = super().with_parameters(**values)
+        _check(other.k1, other.b)
+        lengths = np.asarray(self._counts.sum(axis=1)).ravel()
+        other._weights = other._weigh(self._counts, lengths, self._holders).T.tocsr()
+        other._indexes = TitleCache()
+        return other
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores titles for one query: `(len(titles),)`."""
@@ -88,20 +117,27 @@ class BM25(Baseline):
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by one sparse product."""
-        counts = [Counter(words(query)) for query in queries]
-        # In alphabetical order a query's words are summed in the same order in
-        # any batch, so its scores are the same to the last bit.
-        asked = {word: place for place, word in enumerate(sorted(set().union(*counts)))}
-        query_words = _sparse(
-            [[(asked[word], count) for word, count in row.items()] for row in counts], len(asked)
+        index = self._indexes.get(titles, self._index)
+        # Words stand in the same order in any batch and beside any titles, so
+        # a query's words are added up in the same order, to the last bit.
+        asked = sparse.hstack(
+            [self._terms.count(queries), index.unseen.count(queries)], format="csr"
         )
-        scores: NDArray[np.float64] = (query_words @ self._title_weights(asked, titles)).toarray()
+        scores: NDArray[np.float64] = (asked @ index.weights).toarray()
         return scores
 
     def save(self, directory: Path | str) -> None:
         """Writes `bm25.json`: the parameters and the corpus, from which the index is made."""
         with atomic_write(Path(directory) / _FILE) as file:
-            json.dump({"k1": self.k1, "b": self.b, "titles": self._titles}, file)
+            json.dump(
+                {
+                    "k1": self.k1,
+                    "b": self.b,
+                    "indexed_with": self._indexed_with,
+                    "titles": self._titles,
+                },
+                file,
+            )
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
@@ -109,63 +145,59 @@ class BM25(Baseline):
         path = Path(directory) / _FILE
         try:
             saved = json.loads(path.read_text(encoding="utf-8"))
-            return cls(saved["k1"], saved["b"]).fit([], saved["titles"])
+            # As it was made, first by bm25s and then by the formula, which may
+            # differ in the last bit.
+            wanted = (saved["k1"], saved["b"])
+            indexed_with = tuple(saved.get("indexed_with", wanted))
+            model = cls(*indexed_with).fit([], saved["titles"])
+            if wanted != indexed_with:
+                model = model.with_parameters(k1=wanted[0], b=wanted[1])
+            return model
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise UserError(f"{path} holds no saved BM25 model: {error}.") from error
 
-    def _title_weights(self, asked: dict[str, int], titles: Sequence[str]) -> sparse.csr_matrix:
-        """Weights of the asked words in the titles: `(asked, titles)`."""
+    def _index(self, titles: Sequence[str]) -> _Index:
+        """Weights of titles: those of the corpus are known, the others are computed."""
         columns = np.array([self._find(title) for title in titles], dtype=np.int64)
-        inside = columns >= 0
-        outside = [title for title, known in zip(titles, inside, strict=True) if not known]
-        # One row an asked word, taken from the index; words it lacks have an empty row.
-        ids = [self._word_ids.get(word, -1) for word in asked]
-        known_words = [place for place, word_id in enumerate(ids) if word_id >= 0]
-        select = sparse.csr_matrix(
-            (
-                np.ones(len(known_words)),
-                (known_words, [ids[place] for place in known_words]),
-            ),
-            shape=(len(asked), len(self._word_ids)),
+        outside = [title for title, column in zip(titles, columns, strict=True) if column < 0]
+        unseen = Terms(
+            word for word in chain.from_iterable(map(words, outside)) if word not in self._terms.ids
         )
-        weights = sparse.hstack(
-            [(select @ self._weights)[:, columns[inside]], self._outside(asked, outside)]
-        ).tocsr()
-        # The stack holds corpus titles first; back to the order of the call.
-        stacked = np.concatenate([np.flatnonzero(inside), np.flatnonzero(~inside)])
-        return weights[:, np.argsort(stacked)]
+        counts = sparse.hstack([self._terms.count(outside), unseen.count(outside)], format="csr")
+        lengths = np.asarray(counts.sum(axis=1)).ravel()
+        holders = np.concatenate([self._holders, np.zeros(len(unseen))])
+        inside = self._weights.T.tocsr()
+        inside.resize(inside.shape[0], counts.shape[1])
+        both = sparse.vstack([inside, self._weigh(counts, lengths, holders)], format="csr")
+        columns[columns < 0] = inside.shape[0] + np.arange(len(outside))
+        return _Index(unseen, both[columns].T.tocsr())
 
     def _find(self, title: str) -> int:
         """The title's column in the index, -1 if the corpus lacks it."""
         column = self._column.get(title)
         return self._column_of_words.get(normalize(title), -1) if column is None else column
 
-    def _outside(self, asked: dict[str, int], titles: Sequence[str]) -> sparse.csr_matrix:
-        """Weights of the asked words in titles that the corpus lacks: `(asked, titles)`."""
-        total = len(self._titles)
-        rows = []
-        for title in titles:
-            tokens = words(title)
-            length_factor = self.k1 * (1 - self.b + self.b * len(tokens) / self._mean_length)
-            row = []
-            for word, count in Counter(tokens).items():
-                if word in asked:
-                    word_id = self._word_ids.get(word)
-                    holders = 0 if word_id is None else int(self._titles_with_word[word_id])
-                    rarity = math.log(1 + (total - holders + 0.5) / (holders + 0.5))
-                    row.append((asked[word], rarity * count / (count + length_factor)))
-            rows.append(row)
-        return _sparse(rows, len(asked)).T.tocsr()
+    def _weigh(
+        self,
+        counts: sparse.csr_matrix,
+        lengths: NDArray[np.float64],
+        holders: NDArray[np.floating[Any] | np.integer[Any]],
+    ) -> sparse.csr_matrix:
+        """The formula: `(titles, words)` from counts of the same shape.
+
+        Args:
+            counts: of the words in the titles.
+            lengths: words of each title.
+            holders: in how many titles of the corpus each word stands.
+        """
+        rarity = np.log(1 + (len(self._titles) - holders + 0.5) / (holders + 0.5))
+        factors = self.k1 * (1 - self.b + self.b * lengths / self._mean_length)
+        weights = counts.copy()
+        factor = np.repeat(factors, np.diff(counts.indptr))
+        weights.data = rarity[counts.indices] * counts.data / (counts.data + factor)
+        return weights
 
 
-def _sparse(rows: Sequence[Sequence[tuple[int, float]]], width: int) -> sparse.csr_matrix:
-    """A matrix from `(column, value)` pairs a row, columns in order."""
-    ordered = [sorted(row) for row in rows]
-    return sparse.csr_matrix(
-        (
-            np.array([value for row in ordered for _, value in row], dtype=np.float64),
-            np.array([column for row in ordered for column, _ in row], dtype=np.int64),
-            np.cumsum([0, *map(len, ordered)]),
-        ),
-        shape=(len(rows), width),
-    )
+def _check(k1: float, b: float) -> None:
+    if not (k1 >= 0 and 0 <= b <= 1):
+        raise ValueError(f"k1 is {k1} and b is {b}; expected k1 >= 0 and 0 <= b <= 1.")

@@ -80,9 +80,42 @@ def test_parameters_are_saved_with_the_corpus(tmp_path):
     assert (loaded.k1, loaded.b) == (0.5, 0.1)
 
 
+def test_other_parameters_need_no_new_index_and_leave_the_model_alone(monkeypatch):
+    model = BM25(k1=1.5, b=0.75).fit([], TITLES)
+    titles = [*TITLES, "red tie"]
+    before = model.score("red hat tie", titles)
+    expected = BM25(k1=0.5, b=0.2).fit([], TITLES).score("red hat tie", titles)
+    monkeypatch.setattr(bm25s.BM25, "index", None)
+    tuned = model.with_parameters(k1=0.5, b=0.2)
+    assert tuned.score("red hat tie", titles) == pytest.approx(expected, rel=1e-12)
+    assert (model.score("red hat tie", titles) == before).all()
+    assert not (before == expected).any()
+
+
+def test_a_tuned_model_scores_the_same_to_the_last_bit_when_loaded(tmp_path):
+    random = np.random.default_rng(0)
+    titles = [" ".join(map(str, random.integers(0, 60, 12))) for _ in range(60)]
+    tuned = BM25().fit([], titles).with_parameters(k1=0.9, b=0.3)
+    tuned.save(tmp_path)
+    loaded = BM25.load(tmp_path)
+    assert (loaded.k1, loaded.b) == (0.9, 0.3)
+    assert (loaded.score_matrix(titles, titles) == tuned.score_matrix(titles, titles)).all()
+
+
+def test_the_same_titles_are_looked_up_once(monkeypatch):
+    model = BM25().fit([], TITLES)
+    titles = [*TITLES, "red tie"]
+    first = model.score("red hat", titles)
+    monkeypatch.setattr(model, "_find", None)
+    assert (model.score("red hat", titles) == first).all()
+    assert model.score("tie", titles)[3] > 0
+
+
 def test_impossible_parameters_and_an_empty_corpus_are_refused():
     with pytest.raises(ValueError, match=r"b is 1\.2"):
         BM25(b=1.2)
+    with pytest.raises(ValueError, match=r"k1 is -1"):
+        BM25().fit([], TITLES).with_parameters(k1=-1)
     for corpus in ([], ["", "?!"]):
         with pytest.raises(UserError, match="needs a corpus"):
             BM25().fit([], corpus)

@@ -1,0 +1,271 @@
+"""Paragraph vectors, by the gensim library: a text's vector helps to predict its words."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.fitting_bar import fitting_bar
+from dssm_tf.baselines.ibm1 import ClickedPairs
+from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.stable_product import stable_product
+from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.errors import UserError
+from dssm_tf.text.normalize import normalize
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_SEEDS = 1 << 31  # NumPy's generator, which gensim uses, takes seeds below twice that
+
+
+class Doc2Vec(Baseline):
+    """Scores titles by the cosine between their paragraph vector and the query's.
+
+    gensim trains words and paragraphs together (its default, the distributed memory model with the
+    mean of the vectors) on the query and the title of every distinct clicked pair and on every
+    title of the corpus; equal texts share one vector. A text that training saw has the vector it
+    got there. For another one, gensim's training goes on with everything but its own vector held
+    fixed, from a start that follows from `seed` and the text: not from the process, nor from what
+    was asked before.
+
+    A text without a known word has no vector and scores 0.
+
+    Args:
+        size: numbers of a vector.
+        window: words before and after that predict a word.
+        min_count: words that are rarer in the texts are left out.
+        sample: share of all words above which a word is left out at random.
+        negative: words drawn against each word.
+        epochs: passes over the texts, and over a new text.
+        seed: of everything random.
+        progress: shows a bar on stderr while fitting.
+
+    Reference: Le and Mikolov 2014; settings of Palangi et al. 2016, sec. V-B.
+    """
+
+    name = "doc2vec"
+
+    def __init__(
+        self,
+        *,
+        size: int = 100,
+        window: int = 5,
+        min_count: int = 1,
+        sample: float = 1e-4,
+        negative: int = 5,
+        epochs: int = 30,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> None:
+        counts = {"size": size, "window": window, "negative": negative, "epochs": epochs}
+        for parameter, value in {**counts, "min_count": min_count}.items():
+            if value < 1:
+                raise ValueError(f"{parameter} is {value}; expected at least 1.")
+        if not sample >= 0 or not 0 <= seed < _SEEDS:
+            raise ValueError(
+                f"sample is {sample} and seed is {seed}; expected at least 0 and below {_SEEDS}."
+            )
+        self.size = size
+        self.window = window
+        self.min_count = min_count
+        self.sample = sample
+        self.negative = negative
+        self.epochs = epochs
+        self.seed = seed
+        self.progress = progress
+
+    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
+        """Trains on the queries and titles of the clicks and on the titles of the corpus."""
+        gensim = _gensim()
+        titles = list(titles)
+        pairs = ClickedPairs.of(clicks)
+        texts = [*pairs.queries, *pairs.titles, *filter(None, map(normalize, titles))]
+        self._texts = tuple(sorted(set(texts)))
+        self._index()
+        self._model = self._untrained()
+        documents = [gensim.TaggedDocument(text.split(), [self._tags[text]]) for text in texts]
+        if documents:
+            self._model.build_vocab(documents)
+        if not len(self._model.wv):
+            raise UserError(
+                f"{self.name} got {len(self._texts)} texts with words and no word that they hold "
+                f"{self.min_count} times; it needs texts to learn from."
+            )
+        with fitting_bar(self.name, self.epochs, self.progress) as advance:
+            self._model.train(
+                documents,
+                total_examples=len(documents),
+                epochs=self.epochs,
+                callbacks=[_epoch_callback(advance)],
+            )
+        return self
+
+    def most_similar_words(self, word: str, count: int = 10) -> list[tuple[str, float]]:
+        """The words with the nearest vectors and their cosines: shows whether training took.
+
+        Raises:
+            UserError: training did not see the word.
+        """
+        if word not in self._model.wv:
+            raise UserError(
+                f"{word!r} is not among the {len(self._model.wv)} words that {self.name} learned; "
+                "give a word of the training texts, lower case."
+            )
+        return [
+            (near, float(cosine)) for near, cosine in self._model.wv.most_similar(word, topn=count)
+        ]
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Paragraph vectors of length one, or zero for a text without a known word."""
+        normal = list(map(normalize, texts))
+        found = {text: self._vector(text) for text in dict.fromkeys(normal)}
+        vectors = np.zeros((len(texts), self.size))
+        for row, text in enumerate(normal):
+            vectors[row] = found[text]
+        lengths = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+        vectors /= np.where(lengths > 0, lengths, 1.0)
+        return vectors
+
+    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
+        """Scores titles for one query: `(len(titles),)`."""
+        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
+        return row
+
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
+        """Cosines of all queries with all titles: `(len(queries), len(titles))`."""
+        title_vectors = self._kept.get(titles, lambda texts: self.vectors(texts).T)
+        return stable_product(self.vectors(queries), title_vectors)
+
+    def save(self, directory: Path | str) -> None:
+        """Writes parameters, texts and words, and gensim's arrays."""
+        settings = {
+            "parameters": self._parameters(),
+            "texts": self._texts,
+            "words": self._model.wv.index_to_key,
+        }
+        arrays = {
+            "counts": self._model.wv.expandos["count"],
+            "word_vectors": self._model.wv.vectors,
+            "text_vectors": self._model.dv.vectors,
+            "output_vectors": self._model.syn1neg,
+        }
+        write_model(directory, self.name, settings, arrays)
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Self:
+        """Reads what `save` wrote."""
+        settings, arrays = read_model(directory, cls.name)
+        try:
+            model = cls(**settings["parameters"])
+            model._texts = tuple(settings["texts"])
+            model._restore(settings["words"], arrays)
+        except (ValueError, KeyError, TypeError) as error:
+            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+        return model
+
+    def _parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor that results depend on."""
+        return {
+            "size": self.size,
+            "window": self.window,
+            "min_count": self.min_count,
+            "sample": self.sample,
+            "negative": self.negative,
+            "epochs": self.epochs,
+            "seed": self.seed,
+        }
+
+    def _untrained(self) -> Any:
+        """A model of gensim's with these parameters; several workers would take turns by chance."""
+        return _gensim().Doc2Vec(
+            vector_size=self.size,
+            window=self.window,
+            min_count=self.min_count,
+            sample=self.sample,
+            negative=self.negative,
+            epochs=self.epochs,
+            seed=self.seed,
+            workers=1,
+        )
+
+    def _restore(self, known: Sequence[str], arrays: dict[str, NDArray[Any]]) -> None:
+        """Puts what was learned back into a model of gensim's."""
+        self._model = self._untrained()
+        # The words stand in gensim's order; its sorting would change that of equal counts.
+        self._model.sorted_vocab = False
+        counts = arrays["counts"].tolist()
+        self._model.build_vocab_from_freq(dict(zip(known, counts, strict=True)))
+        self._model.wv.vectors = arrays["word_vectors"]
+        self._model.syn1neg = arrays["output_vectors"]
+        self._model.dv.vectors = arrays["text_vectors"]
+        self._index()
+
+    def _index(self) -> None:
+        """Makes from what was learned what is not saved."""
+        self._tags = {text: tag for tag, text in enumerate(self._texts)}
+        self._kept: TitleCache[NDArray[np.float64]] = TitleCache()
+
+    def _vector(self, text: str) -> NDArray[np.float32]:
+        """The paragraph vector of a normalised text, of any length."""
+        known = [word for word in text.split() if word in self._model.wv]
+        if not known:
+            return np.zeros(self.size, dtype=np.float32)
+        if text in self._tags:
+            vector: NDArray[np.float32] = self._model.dv.vectors[self._tags[text]]
+            return vector
+        return self._infer(text, known)
+
+    def _infer(self, text: str, known: list[str]) -> NDArray[np.float32]:
+        """What gensim's `infer_vector` does, but from a start that follows from the text alone.
+
+        `infer_vector` starts from Python's `hash` of the text, which differs between processes,
+        and draws on from wherever the model's generator happens to be.
+        """
+        start = np.random.default_rng([self.seed, zlib.crc32(text.encode())])
+        vector = ((start.random((1, self.size)) - 0.5) / self.size).astype(np.float32)
+        self._model.random.seed(int(start.integers(_SEEDS)))
+        for rate in np.linspace(self._model.alpha, self._model.min_alpha, self.epochs):
+            _gensim().train_document_dm(
+                self._model,
+                known,
+                [0],
+                float(rate),
+                learn_words=False,
+                learn_hidden=False,
+                doctag_vectors=vector,
+                doctags_lockf=np.ones(1, dtype=np.float32),
+            )
+        inferred: NDArray[np.float32] = vector[0]
+        return inferred
+
+
+def _gensim() -> Any:
+    """The library's paragraph vectors, an extra."""
+    try:
+        from gensim.models import doc2vec
+    except ImportError as error:
+        raise UserError(
+            "doc2vec needs the gensim library: pip install 'dssm-tf[baselines]'."
+        ) from error
+    return doc2vec
+
+
+def _epoch_callback(advance: Callable[[int, str], None]) -> Any:
+    """Tells `advance` of each finished epoch, the way gensim wants to be asked."""
+    from gensim.models.callbacks import CallbackAny2Vec
+
+    class Epochs(CallbackAny2Vec):
+        done = 0
+
+        def on_epoch_end(self, model: Any) -> None:
+            self.done += 1
+            advance(self.done, "epochs")
+
+    return Epochs()

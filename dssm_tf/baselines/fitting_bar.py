@@ -1,0 +1,34 @@
+"""What a person sees while a baseline is fitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+
+@contextmanager
+def fitting_bar(name: str, steps: int, shown: bool) -> Iterator[Callable[[int, str], None]]:
+    """A bar on the error stream; gives a function that moves it and says how it goes.
+
+    Args:
+        name: what is fitted.
+        steps: of the whole bar.
+        shown: false for no bar.
+    """
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed}/{task.total} {task.fields[state]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        disable=not shown,
+    ) as bar:
+        task = bar.add_task(name, total=steps, state="")
+
+        def advance(done: int, state: str = "") -> None:
+            bar.update(task, completed=done, state=state)
+
+        yield advance

@@ -1,0 +1,145 @@
+"""Latent semantic analysis: TF-IDF vectors in the space of their strongest directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.stable_product import stable_product
+from dssm_tf.baselines.terms import Terms
+from dssm_tf.baselines.tfidf import Weighting
+from dssm_tf.baselines.title_cache import TitleCache
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+_DENSE = 200  # up to this many titles or words the whole decomposition is quicker
+
+
+class LSA(Baseline):
+    """Scores a title by the cosine of its semantic vector and the query's.
+
+    The TF-IDF matrix of the titles is cut to its largest singular values,
+    `X ~ U S V'`. A text with the TF-IDF vector `x` has the semantic vector `V' x`
+    (of a title of the corpus that is its row of `U S`), so titles outside the
+    corpus and queries need no fitting.
+
+    Args:
+        topics: singular values kept, as far as the corpus has them. A fitted
+            model may use fewer than it was fitted with, not more.
+        seed: of the vector that the decomposition starts from.
+
+    Reference: Deerwester et al. 1990.
+    """
+
+    name = "lsa"
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100)}
+
+    def __init__(self, topics: int = 100, seed: int = 0) -> None:
+        _check(topics)
+        self.topics = topics
+        self.seed = seed
+
+    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
+        """Decomposes the titles. Clicks are not used; equal titles count once each."""
+        titles = list(titles)
+        weighting = Weighting.of(titles, "LSA")
+        values, directions = _strongest(weighting.vectors(titles), self.topics, self.seed)
+        return self._set(weighting, values, directions)
+
+    def with_parameters(self, **values: Any) -> Self:
+        """The same decomposition cut to another number of singular values."""
+        other = super().with_parameters(**values)
+        _check(other.topics)
+        return other._set(self._weighting, self.singular_values, self._directions)
+
+    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
+        """Scores titles for one query: `(len(titles),)`."""
+        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
+        return row
+
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
+        """Scores every title for every query."""
+        ranked = self._titles.get(titles, lambda texts: self.vectors(texts).T)
+        return stable_product(self.vectors(queries), ranked)
+
+    def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
+        """Semantic vectors, of length 1 or 0: `(texts, topics)`."""
+        directions = np.ascontiguousarray(self._directions[:, : self.topics])
+        vectors = self._weighting.vectors(texts) @ directions
+        lengths = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
+        # A text at right angles to every direction kept has only rounding left.
+        unit: NDArray[np.float64] = np.divide(
+            vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12
+        )
+        return unit
+
+    def save(self, directory: Path | str) -> None:
+        """Writes `lsa.npz`: the words, their rarity and the decomposition."""
+        settings = {
+            "topics": self.topics,
+            "seed": self.seed,
+            "words": self._weighting.terms.to_json(),
+        }
+        arrays = {
+            "rarity": self._weighting.rarity,
+            "singular_values": self.singular_values,
+            "directions": self._directions,
+        }
+        write_model(directory, self.name, settings, arrays)
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Self:
+        """Reads what `save` wrote."""
+        settings, arrays = read_model(directory, cls.name)
+        try:
+            weighting = Weighting(Terms.from_json(settings["words"]), arrays["rarity"])
+            model = cls(settings["topics"], settings["seed"])
+            return model._set(weighting, arrays["singular_values"], arrays["directions"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+
+    def _set(
+        self,
+        weighting: Weighting,
+        singular_values: NDArray[np.float64],
+        directions: NDArray[np.float64],
+    ) -> Self:
+        self._weighting = weighting
+        self.singular_values = singular_values
+        self._directions = directions
+        self._titles: TitleCache[NDArray[np.float64]] = TitleCache()
+        return self
+
+
+def _check(topics: int) -> None:
+    if topics < 1:
+        raise ValueError(f"topics is {topics}; expected at least 1.")
+
+
+def _strongest(
+    matrix: sparse.csr_matrix, count: int, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The largest singular values, falling, and their directions `(words, count)`."""
+    smaller = min(matrix.shape)
+    if smaller <= max(_DENSE, count):
+        _, values, transposed = np.linalg.svd(matrix.toarray(), full_matrices=False)
+    else:
+        from scipy.sparse.linalg import svds  # slow to import
+
+        start = np.random.default_rng(seed).normal(size=smaller)
+        _, values, transposed = svds(matrix, k=count, v0=start, solver="arpack")
+        order = np.argsort(values)[::-1]
+        values, transposed = values[order], transposed[order]
+    kept = values[:count] > 1e-10 * max(values[0], 1e-300)
+    directions = transposed[:count][kept].T
+    # The sign of a singular vector is free; its largest entry is made positive.
+    signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
+    return values[:count][kept], np.ascontiguousarray(directions * signs)

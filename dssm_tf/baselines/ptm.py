@@ -1,0 +1,260 @@
+"""The phrase translation model: a query's phrases as translations of a title's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf.baselines.bi_phrases import BiPhrases, extract, phrase_keys
+from dssm_tf.baselines.fitting_bar import fitting_bar
+from dssm_tf.baselines.ibm1 import ClickedPairs
+from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.baselines.tokens import Ids, Tokens, count_table, place_in
+from dssm_tf.baselines.wtm import WTM, table_arrays, table_of
+
+
+class PTM(WTM):
+    """Scores titles by the word translation model and by the best way to translate phrases.
+
+    With `P(q | w)` the relative frequency of a bi-phrase (see `bi_phrases.extract`) and `P(w | D)`
+    the share that the phrase `w` has among the title's phrases of up to `longest` words,
+
+        P_ph(q | D) = sum over phrases w of P(q | w) P(w | D)
+        p(q | D) = (1 - s) ((1 - phrase_share) P_mx(q | D) + phrase_share P_ph(q | D))
+                   + s P(q | C),  s = mu / (|D| + mu),
+
+    with `P_mx` and `P(q | C)` as in `WTM` for a single word, 0 for a longer phrase, the phrase
+    model gives the query
+
+        log P_pt(Q | D) = max over segmentations of the query into phrases of up to `longest` words
+            of the sum over its phrases q of log p(q | D)
+
+    by dynamic programming, and the score is, as in the paper's linear ranking model,
+
+        (1 - phrase_weight) (score of `WTM`) + phrase_weight log P_pt(Q | D)
+
+    The paper takes one title phrase a query phrase, that of the pair's word alignment; the sum
+    over title phrases needs no alignment of every query with every title, and is what the word
+    model does. Words left out in `WTM` are left out here, and no phrase spans them.
+
+    Args:
+        mu: see `WTM`.
+        self_weight: see `WTM`.
+        phrase_weight: of the phrase model in the score, from 0 (as `wtm`) to 1.
+        phrase_share: of phrases against single words inside the phrase model, above 0 and below
+            1: a word must be reachable alone.
+        longest: words of a phrase, from 1 to 3.
+        iterations: see `WTM`; for each direction.
+        empty_word: see `WTM`.
+        progress: shows a bar on stderr while fitting.
+
+    Reference: Gao, He and Nie 2010, the phrase translation model.
+    """
+
+    name = "ptm"
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {
+        **WTM.free,
+        "self_weight": (0.1, 0.2, 0.4),
+        "phrase_weight": (0.0, 0.1, 0.2, 0.4, 1.0),
+    }
+
+    def __init__(
+        self,
+        mu: float = 3.0,
+        self_weight: float = 0.2,
+        *,
+        phrase_weight: float = 0.1,
+        phrase_share: float = 0.8,
+        longest: int = 3,
+        iterations: int = 5,
+        empty_word: bool = False,
+        progress: bool = False,
+    ) -> None:
+        self.phrase_weight = phrase_weight
+        self.phrase_share = phrase_share
+        self.longest = longest
+        super().__init__(
+            mu, self_weight, iterations=iterations, empty_word=empty_word, progress=progress
+        )
+
+    def _check(self) -> None:
+        super()._check()
+        if not (0 <= self.phrase_weight <= 1 and 0 < self.phrase_share < 1):
+            raise ValueError(
+                f"phrase_weight is {self.phrase_weight} and phrase_share is {self.phrase_share}; "
+                "expected 0 to 1, and between 0 and 1."
+            )
+        if self.longest not in (1, 2, 3):
+            raise ValueError(f"longest is {self.longest}; expected 1, 2 or 3 words.")
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            **super()._parameters(),
+            "phrase_weight": self.phrase_weight,
+            "phrase_share": self.phrase_share,
+            "longest": self.longest,
+        }
+
+    def _learn(self, pairs: ClickedPairs) -> None:
+        titles, queries = self._pair_tokens(pairs)
+        clicks = pairs.clicks
+        to_query = self._translate(titles, queries, clicks, f"{self.name}: title to query")[:-1]
+        to_title = self._translate(queries, titles, clicks, f"{self.name}: query to title")[:-1]
+        self._translations = to_query
+        with fitting_bar(f"{self.name}: phrases", len(clicks), self.progress) as advance:
+            self._phrases = extract(
+                queries,
+                titles,
+                clicks,
+                to_query,
+                to_title,
+                self.longest,
+                lambda done: advance(done, "pairs"),
+            )
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        return {
+            **super()._arrays(),
+            "title_phrases": self._phrases.title_keys,
+            "query_phrases": self._phrases.query_keys,
+            **table_arrays("bi_phrases", self._phrases.table),
+        }
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        super()._restore(arrays)
+        titles, queries = arrays["title_phrases"], arrays["query_phrases"]
+        table = table_of("bi_phrases", arrays, (len(titles), len(queries)))
+        self._phrases = BiPhrases(titles, queries, table)
+
+    def phrase_translations(self, phrase: str, count: int = 10) -> list[tuple[str, float]]:
+        """The likeliest translations of a phrase of titles into phrases of queries, best first."""
+        tokens = Tokens.of([phrase], self._terms)
+        words = len(tokens.ids)
+        if not 0 < words <= self.longest or (tokens.ids < 0).any():
+            return []
+        key = phrase_keys(tokens.ids, np.zeros(1, dtype=np.int64), words, tokens.size)
+        place = place_in(key, self._phrases.title_keys)
+        row = self._phrases.table[place[place >= 0]]
+        order = np.lexsort((row.indices, -row.data))[:count]
+        return [(self._phrase(row.indices[i]), float(row.data[i])) for i in order]
+
+    def _phrase(self, place: int) -> str:
+        """The words of a query phrase."""
+        key, base, found = int(self._phrases.query_keys[place]), len(self._terms) + 1, []
+        while key:
+            key, digit = divmod(key, base)
+            found.append(self._terms.words[digit - 1])
+        return " ".join(reversed(found))
+
+    def _index(self) -> None:
+        super()._index()
+        # (query phrases, title phrases), and a row without entries that stands for no phrase: -1.
+        table = self._phrases.table
+        nothing = sparse.csr_matrix((1, table.shape[0]))
+        self._phrase_origins = sparse.vstack([table.T, nothing], format="csr")
+        self._kept_shares: TitleCache[sparse.csr_matrix] = TitleCache()
+
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
+        """Scores every title for every query by both models."""
+        scores = super().score_matrix(queries, titles)
+        if self.phrase_weight > 0:
+            scores *= 1 - self.phrase_weight
+            scores += self.phrase_weight * self._phrase_scores(queries, titles)
+        return scores
+
+    def _phrase_scores(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
+        """`log P_pt(Q | D)`, one step for each place in the longest query."""
+        asked, texts = Tokens.of(queries, self._terms), self._tokens(titles)
+        words = self._reachable(asked.ids)
+        shares = self._kept_shares.get(titles, lambda _: self._phrase_shares(texts))
+        gains, floors = self._gains(words, self._all_counts(words, texts, shares))
+        # The last row, -1, is that of the words that are left out: they count as certain.
+        word_at = place_in(asked.ids, words)
+        gains = sparse.vstack([gains, sparse.csr_matrix((1, len(texts)))], format="csr")
+        floors, counted = np.append(floors, 0.0), np.append(np.ones(len(words)), 0.0)
+        phrases_at, phrase_gains = self._phrase_gains(asked, shares)
+        smoothing = np.log(texts.lengths + self.mu)
+
+        scores = np.zeros((len(queries), len(texts)))
+        rows = np.arange(len(queries))  # queries that are not at their end
+        # best[-n]: log-likelihood of those queries but for their last n - 1 words so far.
+        best = [scores]
+        for end in range(1, int(asked.lengths.max(initial=0)) + 1):
+            going_on = asked.lengths[rows] >= end
+            rows, best = rows[going_on], [before[going_on] for before in best]
+            last = asked.starts[rows] + end - 1
+            word = word_at[last]
+            current = best[-1] + gains[word].toarray() + floors[word][:, None]
+            current -= np.outer(counted[word], smoothing)
+            for length in range(2, min(self.longest, end) + 1):
+                phrase = phrases_at[length - 2, last]
+                has_phrase = np.flatnonzero(phrase >= 0)
+                found = phrase_gains[phrase[has_phrase]]
+                at = np.repeat(has_phrase, np.diff(found.indptr)), found.indices
+                whole = best[-length][at] + found.data - smoothing[found.indices]
+                current[at] = np.maximum(current[at], whole)
+            scores[rows] = current
+            best = [*best[1 - self.longest :], current] if self.longest > 1 else [current]
+        return scores
+
+    def _all_counts(
+        self, words: Ids, titles: Tokens, shares: sparse.csr_matrix
+    ) -> sparse.csr_matrix:
+        """`|D| p(q | D)` of single words before smoothing: `(words, titles)`."""
+        single = phrase_keys(words, np.arange(len(words)), 1, len(self._terms))
+        phrases = place_in(single, self._phrases.query_keys)
+        by_words = (1 - self.phrase_share) * self._mixed_counts(words, titles)
+        by_phrases = self.phrase_share * (self._phrase_origins[phrases] @ shares)
+        both: sparse.csr_matrix = (by_words + by_phrases).tocsr()
+        return both
+
+    def _phrase_shares(self, titles: Tokens) -> sparse.csr_matrix:
+        """`|D| P(w | D)` of the known title phrases: `(title phrases, titles)`."""
+        places, texts = [], []
+        phrases = np.zeros(len(titles))
+        for length in range(1, self.longest + 1):
+            starts = _phrase_starts(titles, length)
+            keys = phrase_keys(titles.ids, starts, length, titles.size)
+            places.append(place_in(keys, self._phrases.title_keys))
+            texts.append(titles.text[starts])
+            phrases += np.maximum(titles.lengths - length + 1, 0)
+        place, text = np.concatenate(places), np.concatenate(texts)
+        known = place >= 0
+        height = len(self._phrases.title_keys)
+        shares = count_table(place[known], text[known], height, len(titles))
+        shares.data *= (titles.lengths / np.maximum(phrases, 1))[shares.indices]
+        return shares
+
+    def _phrase_gains(
+        self, asked: Tokens, shares: sparse.csr_matrix
+    ) -> tuple[Ids, sparse.csr_matrix]:
+        """Where the queries hold known phrases of two words or more, and what those are worth.
+
+        Returns:
+            For each further length and each token of the queries the phrase that ends there, -1
+            for none, `(longest - 1, tokens)`; and `log(|D| phrase_share P_ph(q | D))` where it is
+            above `log 0`, `(phrases, titles)`.
+        """
+        at = np.full((self.longest - 1, len(asked.ids)), -1)
+        for length in range(2, self.longest + 1):
+            starts = _phrase_starts(asked, length)
+            keys = phrase_keys(asked.ids, starts, length, asked.size)
+            at[length - 2, starts + length - 1] = place_in(keys, self._phrases.query_keys)
+        phrases = np.unique(at[at >= 0])
+        gains = (self._phrase_origins[phrases] @ shares).tocsr()
+        gains.data = np.log(self.phrase_share * gains.data)
+        return place_in(at, phrases), gains
+
+
+def _phrase_starts(texts: Tokens, length: int) -> Ids:
+    """Where phrases of so many known words begin in texts."""
+    starts = np.arange(max(len(texts.ids) - length + 1, 0))
+    inside = texts.text[starts] == texts.text[starts + length - 1]
+    for place in range(length):
+        inside &= texts.ids[starts + place] >= 0
+    found: Ids = starts[inside]
+    return found

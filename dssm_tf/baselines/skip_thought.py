@@ -1,0 +1,138 @@
+"""Skip-thought vectors, off the shelf: the cosine of a query and a title."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.skip_thought.published_weights import load_vectors, write_vectors
+from dssm_tf.skip_thought.training import TrainingOptions, train
+from dssm_tf.text.normalize import normalize
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+    from dssm_tf.skip_thought.vectors import ThoughtVectors, Vectors
+
+
+class SkipThought(Baseline):
+    """Scores a title by the cosine of its thought vector and the query's.
+
+    With `weights` nothing is learned: `fit` only loads, as the paper does with the published
+    combine-skip vectors. Without, `fit` trains on the log. Skip-thought wants contiguous text,
+    which queries and titles are not; what follows what is taken to be
+
+        title, query 1, title, query 2, title, ..., title
+
+    for each title with the distinct queries it was clicked for, in the order of the log. So each
+    query stands between two mentions of its title and each title between two of its queries.
+    Without clicks the titles of the corpus are one passage, in its order: a makeshift.
+
+    Args:
+        weights: directory of published weights or of `dssm skip-thought train`.
+        kind: `uni`, `bi` or `combine`; None takes all that `weights` has, and trains `uni`.
+        units: size of the uni-skip vector and of the bi-skip vector, when trained.
+        word_units: size of the word vectors, when trained.
+        epochs: passes over the log, when trained.
+        max_steps: training steps at most; None for all.
+        seed: of the first weights and the order of batches.
+        progress: whether to show a bar on standard error while training.
+
+    Reference: Palangi et al. 2016, sec. V-B and table IV; Kiros et al. 2015.
+    """
+
+    name = "skip_thought"
+
+    def __init__(
+        self,
+        weights: Path | str | None = None,
+        kind: str | None = None,
+        units: int = 300,
+        word_units: int = 300,
+        epochs: int = 3,
+        max_steps: int | None = None,
+        seed: int = 0,
+        progress: bool = False,
+    ) -> None:
+        self.options = replace(
+            TrainingOptions(kind=kind or "uni"),
+            units=units,
+            word_units=word_units,
+            epochs=epochs,
+            max_steps=max_steps,
+            seed=seed,
+        )
+        self.weights = None if weights is None else Path(weights)
+        self.kind = kind
+        self.progress = progress
+        self._kept: tuple[tuple[str, ...], Vectors, NDArray[np.intp]] | None = None
+        self._encode: ThoughtVectors | None = None
+
+    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
+        """Loads the weights, or trains on the log."""
+        self._kept = None
+        if self.weights is not None:
+            self._encode = load_vectors(self.weights, self.kind)
+            return self
+        console = None
+        if self.progress:
+            from rich.console import Console
+
+            console = Console(stderr=True)
+        self._encode, _ = train(_passages(clicks, titles), self.options, console)
+        return self
+
+    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float32]:
+        """Scores titles for one query: `(len(titles),)`."""
+        row: NDArray[np.float32] = self.score_matrix([query], titles)[0]
+        return row
+
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float32]:
+        """Cosines of every query and title; a text without a known word has 0 everywhere."""
+        key = tuple(titles)
+        if self._kept is None or self._kept[0] != key:
+            # Titles that no model can tell apart share one column, so that they tie.
+            columns: dict[str, int] = {}
+            places = [columns.setdefault(normalize(title), len(columns)) for title in key]
+            self._kept = (key, self._vectors(list(columns)), np.array(places, np.intp))
+        _, vectors, shared = self._kept
+        # Products in double precision, rounded to single: the order of the sum, which depends on
+        # the shape of the matrices, is below what is kept.
+        cosines = self._vectors(queries).astype(np.float64) @ vectors.astype(np.float64).T
+        scores: NDArray[np.float32] = cosines.astype(np.float32)[:, shared]
+        return scores
+
+    def save(self, directory: Path | str) -> None:
+        """Writes the encoders in the published layout, options as JSON."""
+        write_vectors(Path(directory), self._fitted())
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Self:
+        """Reads what `save` or `dssm skip-thought train` wrote, or published weights."""
+        return cls(weights=directory).fit([], [])
+
+    def _vectors(self, texts: Sequence[str]) -> Vectors:
+        return self._fitted()(texts)
+
+    def _fitted(self) -> ThoughtVectors:
+        if self._encode is None:
+            raise ValueError("SkipThought scores after `fit` or `load`; neither was called.")
+        return self._encode
+
+
+def _passages(clicks: Iterable[Click], titles: Iterable[str]) -> list[list[str]]:
+    """The log as contiguous text, see `SkipThought`."""
+    asked: dict[str, dict[str, None]] = {}
+    for query, title, _ in clicks:
+        asked.setdefault(title, {})[query] = None
+    passages = [
+        [title, *(text for query in queries for text in (query, title))]
+        for title, queries in asked.items()
+    ]
+    return passages or [list(titles)]

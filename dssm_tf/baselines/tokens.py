@@ -1,0 +1,115 @@
+"""Texts as arrays of word ids in order, with the places of every word: for windows and phrases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf.baselines.terms import Terms
+from dssm_tf.text.normalize import words
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The words of texts, one text after another.
+
+    Attributes:
+        ids: `(tokens,)` the place of each word in `Terms.words`, -1 where it is not known.
+        starts: `(texts + 1,)` where each text begins; the last entry is the number of tokens.
+        size: how many words there are to know.
+
+    >>> Tokens.of(["b a", "", "a ?"], Terms(["a", "b"])).starts
+    array([0, 2, 2, 3])
+    """
+
+    ids: Ids
+    starts: Ids
+    size: int
+
+    @classmethod
+    def of(cls, texts: Sequence[str], terms: Terms) -> Self:
+        """Splits texts into words and looks each up."""
+        split = [words(text) for text in texts]
+        starts = np.zeros(len(split) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in split], out=starts[1:])
+        found = map(terms.ids.get, chain.from_iterable(split), repeat(-1))
+        return cls(np.fromiter(found, np.int64, count=int(starts[-1])), starts, len(terms))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def lengths(self) -> Ids:
+        """Words of each text, known or not: `(texts,)`."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def text(self) -> Ids:
+        """The text each token belongs to: `(tokens,)`."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def by_word(self) -> sparse.csr_matrix:
+        """How often each text holds each word: float64 `(size, texts)`, columns in order."""
+        return count_table(self.ids[self.ids >= 0], self.text[self.ids >= 0], self.size, len(self))
+
+    @cached_property
+    def counts(self) -> sparse.csr_matrix:
+        """The same the other way round: float64 `(texts, size)`, columns in order."""
+        turned: sparse.csr_matrix = self.by_word.T.tocsr()
+        return turned
+
+    def places(self, asked: Ids) -> Ids:
+        """Where the asked words, each named once, stand: indices of `ids`, in order."""
+        order, bounds = self._inverted
+        found = order[ranges(bounds[asked], bounds[asked + 1] - bounds[asked])]
+        found.sort()
+        return found
+
+    @cached_property
+    def _inverted(self) -> tuple[Ids, Ids]:
+        """All places sorted by word, and where each word's places begin."""
+        order = np.argsort(self.ids, kind="stable")
+        return order, np.searchsorted(self.ids[order], np.arange(self.size + 1))
+
+
+def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_matrix:
+    """How often each (row, column) is named: float64 `(height, width)`, columns in order."""
+    table: sparse.csr_matrix = sparse.coo_matrix(
+        (np.ones(len(rows)), (rows, columns)), shape=(height, width)
+    ).tocsr()
+    table.sort_indices()
+    return table
+
+
+def ranges(starts: Ids, lengths: Ids) -> Ids:
+    """The ranges `start, start + 1, ..., start + length - 1`, one after another.
+
+    >>> ranges(np.array([5, 9, 2]), np.array([2, 0, 3]))
+    array([5, 6, 2, 3, 4])
+    """
+    ends = np.cumsum(lengths)
+    total = int(ends[-1]) if len(ends) else 0
+    found: Ids = np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
+    return found
+
+
+def place_in(keys: Ids, known: Ids) -> Ids:
+    """The place of each key among the known ones, which are sorted; -1 where it is not known."""
+    if len(known) == 0:
+        return np.full(keys.shape, -1)
+    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    found: Ids = np.where(known[places] == keys, places, -1)
+    return found

@@ -1,0 +1,256 @@
+"""The word translation model: a query's words as translations of a title's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.fitting_bar import fitting_bar
+from dssm_tf.baselines.ibm1 import ClickedPairs, translate
+from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.terms import Terms
+from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.baselines.tokens import Ids, Tokens
+from dssm_tf.baselines.ulm import check_mu
+from dssm_tf.errors import UserError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class WTM(Baseline):
+    """Scores titles by the likelihood that their words, translated, give the query.
+
+    With `P(q | w)` learned by IBM model 1 from clicked titles to queries, weighted by clicks,
+    `P(w | D) = count / |D|` of a word in the title and `P(q | C)` that of all titles:
+
+        P_mx(q | D) = self_weight P(q | D) + (1 - self_weight) sum over w of P(q | w) P(w | D)
+        score = sum over words q of the query, repeats counted, of
+                log((|D| P_mx(q | D) + mu P(q | C)) / (|D| + mu))
+
+    Words that no title holds and no translation gives are left out. A word that translations give
+    and no title holds counts as half an occurrence in `P(q | C)`.
+
+    The paper smooths with one share of `P(q | C)` for all titles; here the share is the Dirichlet
+    one, `mu / (|D| + mu)`, so that with `self_weight = 1`, or a table that translates each word
+    into itself, the model is the unigram model of the tables, and gains are gains of translation.
+
+    Args:
+        mu: words of the collection that a title is smoothed with, above 0.
+        self_weight: of a word's own occurrence against translations, from 0 to 1.
+        iterations: steps of EM, at least 1.
+        empty_word: whether titles hold an empty word while training, which takes the words of
+            queries that no word of the title explains; it has no part in scores.
+        progress: shows a bar on stderr while fitting.
+
+    Reference: Gao, He and Nie 2010, the word translation model.
+    """
+
+    name = "wtm"
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {
+        "mu": (1.0, 3.0, 10.0, 30.0, 100.0),
+        "self_weight": (0.05, 0.1, 0.2, 0.4, 0.8, 1.0),
+    }
+
+    def __init__(
+        self,
+        mu: float = 3.0,
+        self_weight: float = 0.2,
+        *,
+        iterations: int = 5,
+        empty_word: bool = False,
+        progress: bool = False,
+    ) -> None:
+        self.mu = mu
+        self.self_weight = self_weight
+        self.iterations = iterations
+        self.empty_word = empty_word
+        self.progress = progress
+        self._check()
+
+    def _check(self) -> None:
+        """Raises ValueError for parameters that mean nothing."""
+        check_mu(self.mu)
+        if not 0 <= self.self_weight <= 1:
+            raise ValueError(f"self_weight is {self.self_weight}; expected 0 to 1.")
+        if self.iterations < 1:
+            raise ValueError(f"iterations is {self.iterations}; expected at least 1.")
+
+    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
+        """Learns translations from the clicks and counts the words of the titles."""
+        pairs = ClickedPairs.of(clicks)
+        if not pairs.queries:
+            raise UserError(
+                f"{self.name} got no click with words in both query and title; "
+                "it learns translations from clicks."
+            )
+        corpus = list(titles)
+        self._terms = Terms.of([*pairs.queries, *pairs.titles, *corpus])
+        tokens = Tokens.of(corpus, self._terms)
+        self._corpus_counts = np.bincount(tokens.ids, minlength=len(self._terms)).astype(np.float64)
+        self._learn(pairs)
+        self._index()
+        return self
+
+    def _index(self) -> None:
+        """Makes from what was learned what is not saved."""
+        self._kept: TitleCache[Tokens] = TitleCache()
+        # (query words, title words): rows of a query's words are what scores are made of.
+        self._origins = self._translations.T.tocsr()
+        reached = np.diff(self._origins.indptr) > 0
+        counts = np.maximum(self._corpus_counts, np.where(reached, 0.5, 0.0))
+        # P(q | C) of each word, 0 for those that neither titles nor translations hold.
+        self._background = counts / max(self._corpus_counts.sum(), 1.0)
+
+    def _learn(self, pairs: ClickedPairs) -> None:
+        """Learns from clicked pairs; sets `_translations`, `(words, words)`."""
+        titles, queries = self._pair_tokens(pairs)
+        self._translations = self._translate(titles, queries, pairs.clicks, self.name)[:-1]
+
+    def _pair_tokens(self, pairs: ClickedPairs) -> tuple[Tokens, Tokens]:
+        """The words of the titles and of the queries of clicked pairs."""
+        return Tokens.of(pairs.titles, self._terms), Tokens.of(pairs.queries, self._terms)
+
+    def _translate(
+        self, source: Tokens, target: Tokens, clicks: NDArray[np.float64], description: str
+    ) -> sparse.csr_matrix:
+        """The translation table, the row of the empty word last."""
+        with fitting_bar(description, self.iterations, self.progress) as advance:
+            learned = translate(
+                source,
+                target,
+                clicks,
+                iterations=self.iterations,
+                empty_word=self.empty_word,
+                step_done=lambda step, likelihood: advance(step, f"{likelihood:.4f} nats"),
+            )
+        return learned.table
+
+    def with_parameters(self, **values: Any) -> Self:
+        """See `Baseline.with_parameters`."""
+        other = super().with_parameters(**values)
+        other._check()
+        return other
+
+    def translations(self, word: str, count: int = 10) -> list[tuple[str, float]]:
+        """The likeliest translations of a word of titles into words of queries, best first."""
+        place = self._terms.ids.get(word)
+        if place is None:
+            return []
+        row = self._translations[[place]]
+        order = np.lexsort((row.indices, -row.data))[:count]
+        return [(self._terms.words[row.indices[i]], float(row.data[i])) for i in order]
+
+    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
+        """Scores titles for one query: `(len(titles),)`."""
+        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
+        return row
+
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
+        """Scores every title for every query by sparse products over the distinct query words."""
+        asked, texts = self._terms.count(queries), self._tokens(titles)
+        words = self._reachable(asked.indices)
+        gains, floors = self._gains(words, self._mixed_counts(words, texts))
+        asked = asked[:, words]
+        scores: NDArray[np.float64] = (asked @ gains).toarray()
+        scores += (asked @ floors)[:, None]
+        scores -= np.outer(asked @ np.ones(len(words)), np.log(texts.lengths + self.mu))
+        return scores
+
+    def save(self, directory: Path | str) -> None:
+        """Writes the parameters, the words, the counts and the tables."""
+        settings = {"parameters": self._parameters(), "words": self._terms.to_json()}
+        write_model(directory, self.name, settings, self._arrays())
+
+    @classmethod
+    def load(cls, directory: Path | str) -> Self:
+        """Reads what `save` wrote."""
+        settings, arrays = read_model(directory, cls.name)
+        try:
+            model = cls(**settings["parameters"])
+            model._terms = Terms.from_json(settings["words"])
+            model._restore(arrays)
+            model._index()
+        except (ValueError, KeyError, TypeError) as error:
+            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+        return model
+
+    def _parameters(self) -> dict[str, Any]:
+        """The arguments of the constructor that scores or tables depend on."""
+        return {
+            "mu": self.mu,
+            "self_weight": self.self_weight,
+            "iterations": self.iterations,
+            "empty_word": self.empty_word,
+        }
+
+    def _arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, by the names of the file."""
+        return {
+            "corpus_counts": self._corpus_counts,
+            **table_arrays("translations", self._translations),
+        }
+
+    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Takes what `_arrays` gave."""
+        self._corpus_counts = arrays["corpus_counts"]
+        size = len(self._terms)
+        self._translations = table_of("translations", arrays, (size, size))
+
+    def _tokens(self, titles: Sequence[str]) -> Tokens:
+        return self._kept.get(titles, lambda texts: Tokens.of(texts, self._terms))
+
+    def _reachable(self, ids: Ids) -> Ids:
+        """The distinct words among some that titles hold or translations give, in order."""
+        words = np.unique(ids).astype(np.int64)
+        words = words[words >= 0]
+        reachable: Ids = words[self._background[words] > 0]
+        return reachable
+
+    def _gains(
+        self, words: Ids, mixed: sparse.csr_matrix
+    ) -> tuple[sparse.csr_matrix, NDArray[np.float64]]:
+        """`log(|D| P_mx(q | D) + mu P(q | C))` in two parts, for reachable words.
+
+        Args:
+            words: `(words,)`.
+            mixed: `|D| P_mx(q | D)`, `(words, titles)`; used up.
+
+        Returns:
+            What it is more than in a title that neither holds the word nor translates to it,
+            `(words, titles)`, and what it is there, `(words,)`.
+        """
+        floors = self.mu * self._background[words]
+        mixed.data = np.log1p(mixed.data / np.repeat(floors, np.diff(mixed.indptr)))
+        return mixed, np.log(floors)
+
+    def _mixed_counts(self, words: Ids, titles: Tokens) -> sparse.csr_matrix:
+        """`|D| P_mx(q | D)` of words in the titles: `(words, titles)`."""
+        translated = self._origins[words] @ titles.by_word
+        mixed: sparse.csr_matrix = (
+            self.self_weight * titles.by_word[words] + (1 - self.self_weight) * translated
+        ).tocsr()
+        return mixed
+
+
+def table_arrays(name: str, table: sparse.csr_matrix) -> dict[str, NDArray[Any]]:
+    """A sparse table as three arrays, for `table_of`."""
+    return {
+        f"{name}_data": table.data,
+        f"{name}_indices": table.indices,
+        f"{name}_indptr": table.indptr,
+    }
+
+
+def table_of(
+    name: str, arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]
+) -> sparse.csr_matrix:
+    """The table that `table_arrays` took apart."""
+    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
+    return sparse.csr_matrix(parts, shape=shape)

@@ -1,0 +1,144 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from dssm_tf.baselines.doc2vec import Doc2Vec
+from dssm_tf.errors import UserError
+
+doc2vec = pytest.importorskip("gensim.models.doc2vec", reason="needs the extra `baselines`")
+
+TITLES = ["red hat", "blue hat box", "green tree house", "tall tree", "red red box"]
+CLICKS = [("hat red", "red hat", 2.0), ("Hat, red", "Red Hat", 1.0), ("tree", "tall tree", 1.0)]
+SMALL = {"size": 8, "sample": 0.0, "epochs": 20, "seed": 3}
+
+
+def fitted(**values):
+    return Doc2Vec(**{**SMALL, **values}).fit(CLICKS, TITLES)
+
+
+def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles():
+    texts = ["hat red", "tree", "red hat", "tall tree", *TITLES]  # queries, titles, corpus
+    tags = {text: tag for tag, text in enumerate(sorted(set(texts)))}
+    documents = [doc2vec.TaggedDocument(text.split(), [tags[text]]) for text in texts]
+    library = doc2vec.Doc2Vec(
+        documents,
+        vector_size=8,
+        window=5,
+        min_count=1,
+        sample=0.0,
+        negative=5,
+        epochs=20,
+        seed=3,
+        workers=1,
+    )
+    expected = np.stack([library.dv[tags[text]] for text in TITLES])
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    model = fitted()
+    assert model.vectors(TITLES) == pytest.approx(expected, abs=1e-5)
+    assert model.most_similar_words("hat", 3) == library.wv.most_similar("hat", topn=3)
+
+
+def test_scores_are_cosines():
+    model = fitted()
+    vectors = model.vectors(["red hat", "blue tree", *TITLES])
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1)
+    scores = model.score_matrix(["Red hat!", "blue tree"], TITLES)
+    assert scores == pytest.approx(vectors[:2] @ vectors[2:].T)
+    assert scores[0, 0] == pytest.approx(1)
+
+
+def test_a_new_text_has_the_same_vector_whatever_was_asked_before():
+    model, other = fitted(), fitted()
+    first = model.vectors(["blue tree", "tall box"])
+    assert (other.vectors(["tall box"]) == first[1:]).all()
+    assert (model.vectors(["tall box", "blue tree"]) == first[::-1]).all()
+
+
+def test_vectors_do_not_depend_on_the_hash_of_the_process():
+    code = (
+        "from tests.baselines.test_doc2vec import fitted\n"
+        "import sys\n"
+        "sys.stdout.write(fitted().vectors(['red hat', 'blue tree']).tobytes().hex())"
+    )
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert found[0] == found[1] != ""
+
+
+def test_a_new_text_lies_near_the_titles_with_its_words():
+    titles = ["red hat box", "tree house garden"]
+    model = Doc2Vec(size=16, sample=0.0, epochs=300).fit([], titles)
+    assert model.score("red hat", titles).argmax() == 0
+    assert model.score("tree garden", titles).argmax() == 1
+
+
+def test_words_that_share_contexts_are_similar():
+    texts = [
+        f"{colour} {thing} {place}"
+        for things, places in (
+            (("hat", "shoe"), ("shop", "box")),
+            (("cat", "dog"), ("zoo", "farm")),
+        )
+        for thing in things
+        for place in places
+        for colour in ("red", "blue", "green")
+    ]
+    model = Doc2Vec(size=16, sample=0.0, epochs=300).fit([], texts)
+    near = dict(model.most_similar_words("hat", 20))
+    assert near["shoe"] > max(near["cat"], near["dog"])
+
+
+def test_another_seed_gives_other_vectors():
+    assert (fitted().vectors(TITLES) != fitted(seed=4).vectors(TITLES)).any()
+    assert (fitted().vectors(["blue tree"]) == fitted().vectors(["blue tree"])).all()
+
+
+def test_a_text_without_a_known_word_scores_zero():
+    model = fitted(min_count=2)
+    assert (model.score_matrix(["unseen", "", "green"], TITLES) == 0).all()
+    assert (model.score("red", ["green house", "", "?"]) == 0).all()
+
+
+def test_loaded_it_infers_and_compares_words_alike(tmp_path):
+    model = fitted(window=2, negative=3)
+    model.save(tmp_path)
+    loaded = Doc2Vec.load(tmp_path)
+    assert (
+        loaded.vectors(["blue tree", "red hat"]) == model.vectors(["blue tree", "red hat"])
+    ).all()
+    assert loaded.most_similar_words("red") == model.most_similar_words("red")
+    assert loaded._parameters() == model._parameters()
+
+
+def test_progress_goes_to_stderr(capsys):
+    fitted(progress=True)
+    shown = capsys.readouterr()
+    assert "doc2vec" in shown.err
+    assert shown.out == ""
+
+
+def test_errors_say_what_to_do(monkeypatch):
+    with pytest.raises(UserError, match="'purple' is not among the 8 words"):
+        fitted().most_similar_words("purple")
+    with pytest.raises(UserError, match="needs texts to learn from"):
+        Doc2Vec().fit([("?", "!", 1.0)], [""])
+    for values, message in (
+        ({"epochs": 0}, "epochs is 0"),
+        ({"sample": -1.0}, "sample is -1"),
+        ({"seed": -1}, "seed is -1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            Doc2Vec(**values)
+    monkeypatch.setitem(sys.modules, "gensim.models", None)
+    with pytest.raises(UserError, match=r"pip install 'dssm-tf\[baselines\]'"):
+        Doc2Vec().fit(CLICKS, TITLES)

@@ -1,0 +1,106 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssm_tf.baselines.lce import LCE
+from dssm_tf.baselines.mrf import MRF
+from tests.reference import term_dependence as reference
+
+TITLES = ["halo reach xbox", "halo xbox", "halo wars", "mario kart wii", "zelda wii", "tie"]
+QUERIES = ["halo", "mario zelda", "halo halo wii", "nothing", "nothing halo", ""]
+WORD = st.sampled_from(["red", "blue", "hat", "box"])
+TEXT = st.lists(WORD, min_size=1, max_size=6)
+
+
+def test_with_zero_weight_it_is_mrf():
+    expected = MRF().fit([], TITLES).score_matrix(QUERIES, TITLES)
+    model = LCE(feedback_weight=0.0).fit([], TITLES)
+    assert (model.score_matrix(QUERIES, TITLES) == expected).all()
+
+
+def test_feedback_lifts_a_title_that_shares_words_with_the_best():
+    titles = [*TITLES, "xbox pad", "ps3 pad"]
+    plain, expanded = (
+        LCE(feedback_weight=weight).fit([], titles).score("halo", titles) for weight in (0.0, 0.3)
+    )
+    assert plain[-2] == plain[-1]  # neither holds "halo"
+    assert expanded[-2] > expanded[-1]  # the best titles for "halo" hold "xbox"
+
+
+@given(
+    st.lists(TEXT, min_size=1, max_size=6),
+    st.lists(WORD, min_size=1, max_size=4),
+    st.sampled_from([(1, 1, 0.0), (2, 3, 0.0), (4, 2, 0.5), (30, 30, 1.0)]),
+)
+def test_concepts_equal_the_definition(corpus, query, settings):
+    feedback, count, rarity = settings
+    known = {word for title in corpus for word in title}
+    query = [word for word in query if word in known] or [corpus[0][0]]
+    model = LCE(feedback_titles=feedback, concepts=count, rarity=rarity)
+    model.fit([], [" ".join(title) for title in corpus])
+    (found,) = model.expand([" ".join(query)])
+    expected = reference.concepts(
+        query, corpus, model.mu, model.weights, model.window, feedback, count, rarity
+    )
+    # Equal numbers may differ in the last bit and so change who is last; their sizes may not.
+    assert sorted(found.values()) == pytest.approx(sorted(expected.values()), rel=1e-6)
+    assert sum(found.values()) == pytest.approx(1)
+
+
+def test_a_score_is_the_mixture_of_the_query_and_its_concepts():
+    model = LCE(feedback_weight=0.3, concepts=3, feedback_titles=2).fit([], TITLES)
+    corpus = [title.split() for title in TITLES]
+    total = sum(map(len, corpus))
+    (concepts,) = model.expand(["halo xbox"])
+    for title, score in zip(corpus, model.score("halo xbox", TITLES), strict=True):
+        original = reference.mrf(["halo", "xbox"], title, corpus, 10.0, model.weights, 8)
+        expansion = sum(
+            weight
+            * reference.feature(
+                title.count(word), sum(t.count(word) for t in corpus), len(title), total, 10.0
+            )
+            for word, weight in concepts.items()
+        )
+        assert score == pytest.approx(0.7 * original + 0.3 * 2 * expansion)
+
+
+def test_a_query_without_a_known_word_has_no_concepts():
+    model = LCE().fit([], TITLES)
+    assert model.expand(["nothing", "", "halo"])[:2] == [{}, {}]
+    assert (model.score_matrix(["nothing", ""], TITLES) == 0).all()
+    assert (model.score("nothing halo", TITLES) == model.score("halo", TITLES)).all()
+
+
+def test_feedback_comes_from_the_corpus_whatever_titles_are_asked_about():
+    model = LCE().fit([], TITLES)
+    assert (model.score("halo", TITLES[::-2]) == model.score("halo", TITLES)[::-2]).all()
+
+
+def test_many_queries_are_fed_back_in_parts(monkeypatch):
+    model = LCE().fit([], TITLES)
+    expected = model.score_matrix(QUERIES, TITLES[:3])
+    monkeypatch.setattr("dssm_tf.baselines.lce._CELLS", 2 * len(TITLES))
+    assert (model.score_matrix(QUERIES, TITLES[:3]) == expected).all()
+
+
+def test_its_own_parameters_are_saved_checked_and_free(tmp_path):
+    values = {"feedback_titles": 2, "concepts": 3, "feedback_weight": 0.2, "rarity": 0.5}
+    model = LCE(**values).fit([], TITLES)
+    model.save(tmp_path)
+    loaded = LCE.load(tmp_path)
+    assert {name: getattr(loaded, name) for name in values} == values
+    del values["rarity"]
+    other = LCE(rarity=0.5).fit([], TITLES).with_parameters(**values)
+    assert (other.score("halo", TITLES) == model.score("halo", TITLES)).all()
+    for bad in ({"feedback_titles": 0}, {"concepts": 0}, {"feedback_weight": 1.1}, {"rarity": -1}):
+        with pytest.raises(ValueError, match="expected"):
+            LCE(**bad)
+
+
+def test_ties_for_the_last_feedback_title_go_to_the_first():
+    titles = ["halo a", "halo b", "halo c", "x y"]
+    (found,) = LCE(feedback_titles=2).fit([], titles).expand(["halo"])
+    assert set(found) == {"halo", "a", "b"}
+    assert found["a"] == pytest.approx(found["b"])
+    assert np.isclose(sum(found.values()), 1)

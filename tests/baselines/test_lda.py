@@ -1,0 +1,58 @@
+import sys
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.baselines.lda import LDA, load_tomotopy
+from dssm_tf.errors import UserError
+from dssm_tf.text.normalize import words
+from tests.baselines.planted_topics import planted_clicks, purity
+
+TITLES = [title for _, title, _ in planted_clicks(300, seed=0)]
+
+
+def test_planted_topics_are_recovered():
+    model = LDA(topics=4, iterations=200).fit([], TITLES)
+    assert min(purity(model.words, model.query_words, "t")) > 0.85
+
+
+def test_topics_are_those_that_tomotopy_samples():
+    model = LDA(topics=4, iterations=30, alpha=0.2, beta=0.05, seed=3).fit([], TITLES)
+    library = load_tomotopy().LDAModel(k=4, alpha=0.2, eta=0.05, seed=3)
+    library.optim_interval = 0
+    for title in dict.fromkeys(TITLES):
+        library.add_doc(words(title))
+    for _ in range(3):
+        library.train(10, workers=1)
+    ours = model.query_words[[model.words.index(word) for word in library.used_vocabs]]
+    theirs = np.array([library.get_topic_word_dist(topic) for topic in range(4)]).T
+    assert ours == approx(theirs, rel=1e-5)
+
+
+def test_mixtures_agree_with_those_of_the_sampler():
+    # The sampler has one draw of each word's topic; ours is its expectation. Over the planted
+    # titles both must name the same main topic nearly always.
+    model = LDA(topics=4, iterations=200).fit([], TITLES)
+    library = load_tomotopy().LDAModel(k=4, alpha=0.1, eta=0.01, seed=0)
+    library.optim_interval = 0
+    distinct = list(dict.fromkeys(TITLES))
+    for title in distinct:
+        library.add_doc(words(title))
+    for _ in range(20):
+        library.train(10, workers=1)
+    sampled = np.array([title.get_topic_dist() for title in library.docs])
+    ours = model.mixtures(distinct)
+    assert (ours.argmax(axis=1) == sampled.argmax(axis=1)).mean() > 0.97
+
+
+def test_without_tomotopy_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tomotopy", None)
+    with pytest.raises(UserError, match=r"pip install 'dssm-tf\[baselines\]'"):
+        LDA().fit([], TITLES)
+
+
+def test_impossible_concentrations_are_refused():
+    for name in ("alpha", "beta"):
+        with pytest.raises(ValueError, match=f"{name} is 0"):
+            LDA(**{name: 0.0})

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+from gensim.matutils import corpus2csc
+from gensim.models import LsiModel
+from pytest import approx
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize as unit
+
+from dssm_tf.baselines.lsa import LSA
+from dssm_tf.baselines.tfidf import TfIdf
+from dssm_tf.errors import UserError
+from dssm_tf.text.normalize import words
+
+
+def lines(count, vocabulary, seed=0):
+    random = np.random.default_rng(seed)
+    popular = random.dirichlet(np.full(vocabulary, 0.3))
+    return [" ".join(map(str, random.choice(vocabulary, 6, p=popular))) for _ in range(count)]
+
+
+# Small matrices are decomposed whole, as one with at most 200 titles or words.
+@pytest.mark.parametrize("titles", [lines(60, 40), lines(400, 900)], ids=["small", "large"])
+def test_scores_equal_those_of_scikit_learn(titles):
+    queries = [*lines(20, 40, seed=1), titles[3]]
+    library = TfidfVectorizer(tokenizer=words, lowercase=False, token_pattern=None)
+    matrix = library.fit_transform(titles)
+    assert (min(matrix.shape) > 200) == (len(titles) > 60)
+    cut = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)
+    ours = LSA(topics=10).fit([], titles)
+    assert ours.singular_values == approx(cut.singular_values_, rel=1e-9)
+    expected = unit(cut.transform(library.transform(queries))) @ unit(cut.transform(matrix)).T
+    assert ours.score_matrix(queries, titles) == approx(expected, abs=1e-7)
+
+
+def test_singular_values_equal_those_of_gensim():
+    titles = lines(60, 40)
+    vectors = TfIdf().fit([], titles)._weighting.vectors(titles)
+    corpus = [list(zip(row.indices.tolist(), row.data.tolist(), strict=True)) for row in vectors]
+    assert corpus2csc(corpus).shape[1] == 60
+    library = LsiModel(corpus, num_topics=10, power_iters=20, random_seed=0)
+    ours = LSA(topics=10).fit([], titles)
+    assert ours.singular_values == approx(library.projection.s, rel=1e-6)
+
+
+def test_with_every_singular_value_it_is_the_tfidf_cosine():
+    titles = lines(30, 200)
+    queries = titles[:5]
+    expected = TfIdf().fit([], titles).score_matrix(queries, titles)
+    assert LSA(topics=100).fit([], titles).score_matrix(queries, titles) == approx(
+        expected, abs=1e-9
+    )
+
+
+def test_words_that_never_meet_but_keep_the_same_company_become_alike():
+    # "couch" and "sofa" are never in one title; both stand beside "living" and "room".
+    titles = ["couch living room", "sofa living room", "red paint", "paint brush"] * 3
+    query, title = "couch", "sofa"
+    assert TfIdf().fit([], titles).score(query, [title])[0] == 0
+    cut = LSA(topics=2).fit([], titles)
+    assert cut.score(query, [title])[0] > 0.99
+    assert abs(cut.score(query, ["brush"])[0]) < 0.01
+
+
+def test_fewer_topics_of_a_fitted_model_are_those_of_a_smaller_fit():
+    titles = lines(300, 250)
+    tuned = LSA(topics=50).fit([], titles).with_parameters(topics=25)
+    smaller = LSA(topics=25).fit([], titles)
+    assert tuned.score_matrix(titles[:9], titles) == approx(
+        smaller.score_matrix(titles[:9], titles), abs=1e-7
+    )
+
+
+def test_more_topics_than_the_corpus_has_are_as_many_as_it_has():
+    model = LSA(topics=100).fit([], ["a b", "b a", "c"])
+    assert len(model.singular_values) == 2  # two of three titles are the same
+    assert model.vectors(["c", "a b", "unseen"]).shape == (3, 2)
+
+
+def test_impossible_parameters_and_an_empty_corpus_are_refused():
+    with pytest.raises(ValueError, match="topics is 0"):
+        LSA(topics=0)
+    with pytest.raises(ValueError, match="topics is 0"):
+        LSA().fit([], ["a"]).with_parameters(topics=0)
+    with pytest.raises(UserError, match="needs a corpus"):
+        LSA().fit([], ["", "?!"])

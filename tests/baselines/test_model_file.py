@@ -1,0 +1,40 @@
+import json
+
+import numpy as np
+import pytest
+
+from dssm_tf.baselines.model_file import read_model, write_model
+from dssm_tf.errors import UserError
+
+
+def test_settings_and_arrays_come_back_as_they_were(tmp_path):
+    arrays = {"x": np.array([[0.1, 0.2]]), "ids": np.array([1, 2], dtype=np.int32)}
+    write_model(tmp_path / "deep" / "er", "plsa", {"mu": 0.1, "words": ["été"]}, arrays)
+    settings, read = read_model(tmp_path / "deep" / "er", "plsa")
+    assert settings == {"mu": 0.1, "words": ["été"]}
+    assert {key: value.tolist() for key, value in read.items()} == {
+        "x": [[0.1, 0.2]],
+        "ids": [1, 2],
+    }
+    assert read["ids"].dtype == np.int32
+
+
+@pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04 cut off"])
+def test_a_broken_file_names_itself(tmp_path, content):
+    (tmp_path / "ulm.npz").write_bytes(content)
+    with pytest.raises(UserError, match=r"ulm\.npz holds no saved ulm model"):
+        read_model(tmp_path, "ulm")
+
+
+def test_an_archive_of_something_else_and_one_array_names_itself(tmp_path):
+    np.savez(tmp_path / "ulm.npz", x=np.zeros(2))
+    with pytest.raises(UserError, match="holds no saved ulm model"):
+        read_model(tmp_path, "ulm")
+    np.save(tmp_path / "array.npy", np.zeros(2))
+    (tmp_path / "array.npy").rename(tmp_path / "ulm.npz")
+    with pytest.raises(UserError, match="holds no saved ulm model"):
+        read_model(tmp_path, "ulm")
+    text = np.frombuffer(json.dumps([1]).encode(), dtype=np.uint8)
+    np.savez(tmp_path / "ulm.npz", settings=text)
+    with pytest.raises(UserError, match="not a table"):
+        read_model(tmp_path, "ulm")

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.baselines.plsa import PLSA, em_step
+from dssm_tf.baselines.terms import Terms
+from tests.baselines.planted_topics import planted_clicks, purity
+from tests.reference.topic_models import plsa_objective, plsa_step
+
+
+def test_planted_topics_are_recovered():
+    clicks = planted_clicks(400, seed=0)
+    model = PLSA(topics=4, mixture_prior=0.01, word_prior=0.01).fit(clicks, [])
+    # 10 % of the words are of any topic, so a pure topic keeps 1 - .1 * 3/4 of its own at best.
+    assert min(purity(model.words, model.query_words, "t")) > 0.85
+
+
+@pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (0.1, 0.01), (0.0, 0.5), (2.0, 0.0)])
+def test_the_objective_never_falls(a, b):
+    titles = [title for _, title, _ in planted_clicks(80, seed=2, mixing=0.5)]
+    model = PLSA(topics=7, mixture_prior=a, word_prior=b, iterations=60, tolerance=-1.0)
+    objective = np.array(model.fit([], titles).objective)
+    assert len(objective) == 60
+    # Rounding alone may make it look as if it fell.
+    assert (np.diff(objective) > -1e-9 * np.abs(objective[1:])).all()
+    assert objective[-1] > objective[0]
+
+
+def test_steps_equal_those_with_every_posterior_written_out():
+    random = np.random.default_rng(0)
+    texts = [" ".join(map(str, random.integers(0, 9, 6))) for _ in range(12)]
+    counts = Terms.of(texts).count(texts)
+    shares = random.dirichlet(np.ones(3), 12)
+    words = random.dirichlet(np.ones(counts.shape[1]), 3).T
+    ours, theirs = (shares, words), (shares, words)
+    for _ in range(4):
+        objective = plsa_objective(counts.toarray(), *theirs, 0.1, 0.01)
+        *ours, found = em_step(counts, *ours, 0.1, 0.01)
+        theirs = plsa_step(counts.toarray(), *theirs, 0.1, 0.01)
+        assert found == approx(objective, rel=1e-12)
+        assert ours[0] == approx(theirs[0], rel=1e-10)
+        assert ours[1] == approx(theirs[1], rel=1e-10)
+
+
+def test_one_topic_is_the_collection():
+    # With one topic and no prior p(w|z) is the share of each word: a 3 of 4, b 1 of 4.
+    model = PLSA(topics=1, word_prior=0.0).fit([], ["a a", "a b"])
+    assert dict(zip(model.words, model.query_words[:, 0], strict=True)) == approx(
+        {"a": 0.75, "b": 0.25}
+    )
+
+
+def test_em_ends_when_little_is_gained():
+    titles = [title for _, title, _ in planted_clicks(50, seed=2)]
+    few = len(PLSA(topics=4, tolerance=1e-2).fit([], titles).objective)
+    many = len(PLSA(topics=4, tolerance=1e-6).fit([], titles).objective)
+    assert few < many <= 60
+
+
+def test_clicked_titles_are_learned_from_and_repeats_count_once():
+    clicked = PLSA(topics=2).fit([("q", "a b", 9.0), ("r", "a b", 1.0)], ["c d"])
+    assert clicked.words == ("a", "b", "c", "d")
+    given = PLSA(topics=2).fit([], ["c d", "a b"])
+    assert (clicked.query_words == given.query_words).all()
+
+
+def test_negative_priors_are_refused():
+    with pytest.raises(ValueError, match=r"mixture_prior is -0\.1"):
+        PLSA(mixture_prior=-0.1)

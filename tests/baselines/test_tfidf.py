@@ -1,0 +1,49 @@
+import math
+
+import numpy as np
+import pytest
+from pytest import approx
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from dssm_tf.baselines.tfidf import TfIdf
+from dssm_tf.errors import UserError
+from dssm_tf.text.normalize import words
+
+TITLES = ["red shoe", "red red hat", "blue hat box"]
+
+
+def test_a_score_by_hand():
+    # 3 titles; "red" and "hat" stand in 2 of them, "shoe" in 1:
+    common, rare = 1 + math.log(4 / 3), 1 + math.log(4 / 2)
+    # "red shoe" against "red red hat": only "red" in common, twice in the title.
+    expected = (common * 2 * common) / (math.hypot(common, rare) * math.hypot(2 * common, common))
+    assert TfIdf().fit([], TITLES).score("red shoe", TITLES)[1] == approx(expected)
+
+
+def test_scores_equal_those_of_scikit_learn():
+    random = np.random.default_rng(0)
+    lines = [" ".join(map(str, random.integers(0, 30, 5))) for _ in range(80)]
+    titles, queries = lines[:50], lines[50:]
+    library = TfidfVectorizer(tokenizer=words, lowercase=False, token_pattern=None).fit(titles)
+    texts = [*titles, "3 4 unseen", ""]
+    expected = (library.transform(queries) @ library.transform(texts).T).toarray()
+    assert TfIdf().fit([], titles).score_matrix(queries, texts) == approx(expected, abs=1e-12)
+
+
+def test_a_title_scores_one_for_itself_in_any_spelling_and_order():
+    model = TfIdf().fit([], TITLES)
+    scores = model.score_matrix(["Red, RED hat", "hat red red"], TITLES)[:, 1]
+    assert scores == approx(np.ones(2))
+
+
+def test_unseen_words_of_a_query_or_a_title_count_nothing():
+    model = TfIdf().fit([], TITLES)
+    assert (model.score("red unseen", TITLES) == model.score("red", TITLES)).all()
+    assert model.score("unseen", ["unseen", *TITLES]).tolist() == [0, 0, 0, 0]
+    assert model.score("red", ["red unseen"])[0] == approx(1.0)
+
+
+def test_an_empty_corpus_is_refused():
+    for corpus in ([], ["", "?!"]):
+        with pytest.raises(UserError, match="needs a corpus"):
+            TfIdf().fit([], corpus)

@@ -1,0 +1,88 @@
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pytest import approx
+
+from dssm_tf.baselines.ulm import ULM
+from dssm_tf.errors import UserError
+from dssm_tf.text.normalize import words
+from tests.reference.query_likelihood import unigram_score
+
+TITLES = ["red shoe", "red red hat", "blue hat box"]
+
+
+def test_a_score_by_hand():
+    # 8 words in all, "red" 3 times, "hat" twice; in "red red hat" with mu = 4:
+    # p(red|D) = (2 + 4 * 3/8) / (3 + 4) = 3.5 / 7, p(hat|D) = (1 + 4 * 2/8) / 7 = 2 / 7
+    score = ULM(mu=4).fit([], TITLES).score("red hat", TITLES)[1]
+    assert score == approx(math.log(3.5 / 7) + math.log(2 / 7))
+
+
+WORD = st.sampled_from(["red", "blue", "hat", "shoe", "box", "the", "7"])
+LINE = st.lists(WORD, max_size=6).map(" ".join)
+
+
+@given(
+    st.lists(LINE, min_size=1, max_size=8).filter(lambda titles: any(titles)),
+    LINE,
+    LINE,
+    st.sampled_from([0.5, 10.0, 2000.0]),
+)
+def test_scores_equal_the_definition_inside_and_outside_the_corpus(titles, query, other, mu):
+    collection = Counter(word for title in titles for word in words(title))
+    scores = ULM(mu).fit([], titles).score(query, [*titles, other])
+    expected = [
+        unigram_score(words(query), words(title), collection, mu) for title in [*titles, other]
+    ]
+    assert scores == approx(np.array(expected), rel=1e-9, abs=1e-9)
+
+
+def test_probabilities_of_all_words_sum_to_one_in_every_title():
+    model = ULM(mu=7).fit([], TITLES)
+    vocabulary = sorted({word for title in TITLES for word in words(title)})
+    probabilities = np.exp(model.score_matrix(vocabulary, [*TITLES, ""]))
+    assert probabilities.sum(axis=0) == approx(np.ones(4))
+
+
+def test_without_smoothing_the_share_of_the_word_in_the_title_decides():
+    # Maximum likelihood of "red": 1/2, 2/3, 0.
+    scores = ULM(mu=1e-9).fit([], TITLES).score("red", TITLES)
+    assert np.exp(scores) == approx(np.array([1 / 2, 2 / 3, 0]), abs=1e-8)
+
+
+def test_with_endless_smoothing_every_title_is_the_collection():
+    # p(red|C) = 3/8, p(box|C) = 1/8
+    scores = ULM(mu=1e12).fit([], TITLES).score("red box", TITLES)
+    assert scores == approx(np.full(3, math.log(3 / 8 * 1 / 8)), abs=1e-9)
+
+
+def test_words_that_the_corpus_lacks_change_no_query_but_lengthen_a_title():
+    model = ULM(mu=4).fit([], TITLES)
+    assert (model.score("red tie", TITLES) == model.score("red", TITLES)).all()
+    # "red tie": (1 + 4 * 3/8) / (2 + 4)
+    assert model.score("red", ["red tie"])[0] == approx(math.log(2.5 / 6))
+
+
+def test_another_mu_needs_no_new_fit_and_leaves_the_model_alone():
+    model = ULM(mu=4).fit([], TITLES)
+    before = model.score("red hat", TITLES)
+    tuned = model.with_parameters(mu=50.0)
+    expected = ULM(mu=50.0).fit([], TITLES).score("red hat", TITLES)
+    assert (tuned.score("red hat", TITLES) == expected).all()
+    assert (model.score("red hat", TITLES) == before).all()
+    assert not (before == expected).any()
+
+
+def test_impossible_parameters_and_an_empty_corpus_are_refused():
+    for mu in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match=r"mu is .*above 0"):
+            ULM(mu=mu)
+    with pytest.raises(ValueError, match="mu is 0"):
+        ULM().fit([], TITLES).with_parameters(mu=0)
+    for corpus in ([], ["", "?!"]):
+        with pytest.raises(UserError, match="needs a corpus"):
+            ULM().fit([], corpus)

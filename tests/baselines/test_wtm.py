@@ -1,0 +1,121 @@
+import math
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dssm_tf.baselines.ulm import ULM
+from dssm_tf.baselines.wtm import WTM
+from dssm_tf.errors import UserError
+
+TITLES = ["red hat", "red red shoe", "blue box"]
+CLICKS = [("crimson hat", "red hat", 2.0), ("hat", "red hat", 1.0), ("shoe", "red red shoe", 1.0)]
+QUERIES = ["crimson", "hat", "crimson hat hat", "box", "shoe tie"]
+
+
+def test_a_score_by_hand():
+    # One step of EM on one pair: "crimson" and "hat" come half from "red", half from "hat", so
+    # both rows give 1/2 to each. In "red hat": P(crimson | D) = 0 and its translations 1/2, so
+    # |D| P_mx = 2 * .75 * 1/2. No title holds "crimson": half an occurrence among 7 words.
+    model = WTM(mu=4.0, self_weight=0.25, iterations=1).fit(
+        [("crimson hat", "red hat", 1.0)], TITLES
+    )
+    expected = math.log((2 * 0.75 * 0.5 + 4 * 0.5 / 7) / (2 + 4))
+    assert model.score("crimson", TITLES)[0] == pytest.approx(expected, rel=1e-12)
+    # "hat" once among 7 words and once in the title: .25 of its own, .75 translated.
+    expected = math.log((2 * (0.25 * 0.5 + 0.75 * 0.5) + 4 / 7) / (2 + 4))
+    assert model.score("hat", TITLES)[0] == pytest.approx(expected, rel=1e-12)
+    # The second title holds "red" twice of three: 3 * .75 * 2/3 * 1/2.
+    expected = math.log((3 * 0.75 * (2 / 3) * 0.5 + 4 * 0.5 / 7) / (3 + 4))
+    assert model.score("crimson", TITLES)[1] == pytest.approx(expected, rel=1e-12)
+
+
+def unigrams(model, queries):
+    """Scores of the unigram model for the words of titles; others have half an occurrence."""
+    return ULM(model.mu).fit([], TITLES).score_matrix(queries, TITLES)
+
+
+def test_an_identity_table_makes_it_the_unigram_model():
+    model = WTM(mu=2.0, self_weight=0.3).fit(CLICKS, TITLES)
+    model._translations = sparse.identity(len(model._terms), format="csr")
+    model._index()
+    known = ["hat", "red hat hat", "blue shoe"]
+    assert model.score_matrix(known, TITLES) == pytest.approx(unigrams(model, known))
+
+
+def test_with_its_words_alone_it_is_the_unigram_model():
+    model = WTM(mu=2.0, self_weight=1.0).fit(CLICKS, TITLES)
+    known = ["hat", "red hat hat", "box tie"]
+    assert model.score_matrix(known, TITLES) == pytest.approx(unigrams(model, known))
+
+
+def test_translations_find_titles_that_share_no_word():
+    model = WTM().fit(CLICKS, TITLES)
+    assert model.score("crimson", TITLES).argmax() == 0
+    assert model.translations("red")[0][0] in {"hat", "crimson", "shoe"}
+    assert sum(p for _, p in model.translations("red")) == pytest.approx(1)
+    assert model.translations("unknown") == []
+
+
+def test_only_the_translations_of_seen_words_matter_so_others_are_untouched():
+    model = WTM().fit(CLICKS, TITLES)
+    scores = model.score("box", TITLES)
+    assert scores.argmax() == 2
+    assert model.translations("box") == []
+
+
+def test_rows_of_the_table_sum_to_one_or_are_empty():
+    model = WTM(iterations=7, empty_word=True).fit(CLICKS, TITLES)
+    sums = np.asarray(model._translations.sum(axis=1)).ravel()
+    seen = [word in {"red", "hat", "shoe"} for word in model._terms.words]
+    assert sums == pytest.approx(np.array(seen, dtype=float))
+
+
+def test_a_query_word_that_nothing_gives_is_left_out():
+    model = WTM().fit(CLICKS, TITLES)
+    assert (model.score("tie", TITLES) == 0).all()
+    assert (model.score("hat tie", TITLES) == model.score("hat", TITLES)).all()
+
+
+def test_other_parameters_score_as_if_fitted_with_them():
+    model = WTM().fit(CLICKS, TITLES)
+    values = {"mu": 7.0, "self_weight": 0.9}
+    fitted = WTM(**values).fit(CLICKS, TITLES)
+    other = model.with_parameters(**values)
+    assert (other.score_matrix(QUERIES, TITLES) == fitted.score_matrix(QUERIES, TITLES)).all()
+    assert (other.score_matrix(QUERIES, TITLES) != model.score_matrix(QUERIES, TITLES)).any()
+
+
+def test_parameters_are_saved(tmp_path):
+    WTM(2.0, 0.7, iterations=2, empty_word=True).fit(CLICKS, TITLES).save(tmp_path)
+    loaded = WTM.load(tmp_path)
+    assert (loaded.mu, loaded.self_weight) == (2.0, 0.7)
+    assert (loaded.iterations, loaded.empty_word) == (2, True)
+
+
+def test_progress_goes_to_stderr(capsys):
+    WTM(progress=True).fit(CLICKS, TITLES)
+    shown = capsys.readouterr()
+    assert "wtm" in shown.err
+    assert shown.out == ""
+
+
+def test_impossible_parameters_and_an_empty_log_are_refused():
+    for values, message in (
+        ({"mu": 0.0}, "mu is 0"),
+        ({"self_weight": 1.5}, r"self_weight is 1\.5"),
+        ({"iterations": 0}, "iterations is 0"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            WTM(**values)
+    with pytest.raises(ValueError, match="self_weight is -1"):
+        WTM().fit(CLICKS, TITLES).with_parameters(self_weight=-1.0)
+    for log in ([], [("?", "red", 1.0)]):
+        with pytest.raises(UserError, match="learns translations from clicks"):
+            WTM().fit(log, TITLES)
+
+
+def test_titles_outside_the_corpus_and_an_empty_corpus_are_defined():
+    model = WTM().fit(CLICKS, [])
+    assert np.isfinite(model.score("crimson hat", ["red hat", "", "x"])).all()
+    assert model.score("crimson", ["red hat", "blue"]).argmax() == 0

@@ -375,7 +375,7 @@ LOG = [["user", "sku", "category", "query", "click_time", "query_time"]] + [
 XML = """<?xml version="1.0" encoding="UTF-8"?>
 <products>
   <product><sku>11</sku><name>Kettle &amp; Lid</name>
-    <accessories><product><sku>99</sku></product></accessories></product>
+    <accessories><product><sku>99</sku><name>Lid</name></product></accessories></product>
   <product><name>Rug</name><sku>22</sku></product>
 </products>
 """

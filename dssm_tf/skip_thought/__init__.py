@@ -1,0 +1,1 @@
+"""Skip-thought vectors: sentences encoded so that their neighbours can be told from them."""

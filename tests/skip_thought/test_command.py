@@ -1,0 +1,94 @@
+"""`dssm skip-thought` and the baseline that ranks with what it wrote."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from dssm_tf.cli import main
+from dssm_tf.data.judgments import Judgment, write_judgments
+from dssm_tf.errors import UserError
+from dssm_tf.evaluation.command import evaluate_command
+from dssm_tf.skip_thought.published_weights import load_vectors
+from dssm_tf.skip_thought_command import encode_command, train_command
+
+TEXT = "The red kettle boils. A blue rug lies there.\nOak tables are heavy. Red rugs fade.\n"
+SIZES = {"units": 6, "word_units": 5, "max_steps": 2, "epochs": 1}
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    """An encoder of the smallest kind, made by the command, and what it printed."""
+    folder = tmp_path_factory.mktemp("skip_thought")
+    (folder / "text.txt").write_text(TEXT, "utf-8")
+    shown = io.StringIO()
+    console = Console(file=shown, width=200)
+    train_command(folder / "text.txt", folder / "weights", console=console, kind="bi", **SIZES)
+    return folder / "weights", shown.getvalue()
+
+
+def test_training_writes_the_published_layout_and_says_how_to_rank_with_it(weights):
+    directory, shown = weights
+    names = ["bi_skip.npz", "bi_skip.npz.json", "btable.npy", "dictionary.txt"]
+    assert sorted(path.name for path in directory.iterdir()) == names
+    assert "bi-skip pass 1: 2 steps" not in shown  # four sentences are one batch, so one step
+    assert "bi-skip pass 1: 1 steps, from " in shown
+    assert f"skip_thought={directory}" in shown
+    assert load_vectors(directory)(["red kettle"]).shape == (1, 6)
+
+
+def test_encoding_writes_a_row_a_line(weights, tmp_path):
+    (tmp_path / "texts.txt").write_text("red kettle\n\nblue rug\n", "utf-8")
+    out = tmp_path / "vectors.npy"
+    encode_command(weights[0], tmp_path / "texts.txt", out, console=Console(file=io.StringIO()))
+    vectors = np.load(out)
+    assert (vectors == load_vectors(weights[0])(["red kettle", "", "blue rug"])).all()
+    with pytest.raises(UserError, match=r"expected a name that ends in \.npy"):
+        encode_command(weights[0], tmp_path / "texts.txt", tmp_path / "vectors.csv")
+
+
+def test_evaluate_ranks_with_the_weights_it_is_given(weights, tmp_path):
+    titles = ["Red Kettle", "Blue Rug"]
+    judgments = [
+        Judgment(f"q{q}", query, f"d{d}", title, float(d == q))
+        for q, query in enumerate(["red kettle", "blue rug"])
+        for d, title in enumerate(titles)
+    ]
+    write_judgments(tmp_path / "judgments.tsv", judgments)
+    evaluation = evaluate_command(
+        [],
+        tmp_path / "judgments.tsv",
+        None,
+        tmp_path / "out",
+        ["bm25", f"skip_thought={weights[0]}"],
+        console=Console(file=io.StringIO()),
+    )
+    # The query is its title's own words, so the cosine is 1 and the title comes first.
+    assert evaluation.values["skip_thought"]["ndcg@1"].tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--units", "0"], "units is 0; expected at least 1"),
+        (["--kind", "bi", "--units", "7"], "give an even number"),
+        (["--column", "text"], "read as a text a line"),
+    ],
+)
+def test_bad_settings_are_one_line_and_leave_nothing(tmp_path, capsys, arguments, message):
+    (tmp_path / "text.txt").write_text(TEXT, "utf-8")
+    out = tmp_path / "out"
+    command = ["skip-thought", "train", "--text", str(tmp_path / "text.txt"), "--out", str(out)]
+    assert main([*command, *arguments]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dssm skip-thought: ")
+    assert message in line
+    assert not out.exists()
+
+
+def test_the_baseline_names_a_directory_without_weights(tmp_path, capsys):
+    write_judgments(tmp_path / "j.tsv", [Judgment("q", "a", "d", "a", 1.0)])
+    command = ["evaluate", "--judgments", str(tmp_path / "j.tsv"), "--out", str(tmp_path / "out")]
+    assert main([*command, "--baselines", f"skip_thought={tmp_path}"]) == 1
+    assert "holds no uni_skip.npz and no bi_skip.npz" in capsys.readouterr().err

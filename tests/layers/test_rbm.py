@@ -106,7 +106,7 @@ def test_contrastive_divergence_has_the_expectation_of_its_definition():
 
 
 def test_more_steps_of_sampling_come_nearer_to_the_exact_gradient():
-    reference = machine(visible=3, hidden=2, scale=1.5)
+    reference = machine(visible=3, hidden=2, scale=3)
     data = states(3)[[1, 6]]
     exact = reference.likelihood_gradient(data)[0]
     many = tf.constant(np.repeat(data, 20_000, axis=0))
@@ -114,7 +114,7 @@ def test_more_steps_of_sampling_come_nearer_to_the_exact_gradient():
     for steps in (1, 20):
         layer = layer_of(reference, sample_visible=True, steps=steps)
         error.append(np.abs(layer.contrastive_divergence(many)[0] - exact).max())
-    assert error[1] < 0.02 < error[0]
+    assert error[1] < 0.02 < 0.04 < error[0]
 
 
 def test_pseudo_likelihood_is_that_of_one_unit_given_the_others_times_their_number():

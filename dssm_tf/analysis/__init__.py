@@ -1,0 +1,1 @@
+"""Looks into trained models, and the papers' experiments, with their figures and tables."""

@@ -1,0 +1,82 @@
+"""Rank loss by ranks equals rank loss by enumerating every triple."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from dssm_tf.evaluation.rank_loss import rank_loss
+
+
+def enumerated(scores, relevant, ignored) -> tuple[float, int]:
+    """Wrong triples, ties one half, and all triples."""
+    wrong, triples = 0.0, 0
+    for q in range(len(scores)):
+        for positive in np.flatnonzero(relevant[q] & ~ignored[q]):
+            for negative in np.flatnonzero(~relevant[q] & ~ignored[q]):
+                triples += 1
+                difference = scores[q, positive] - scores[q, negative]
+                wrong += 1.0 if difference < 0 else 0.5 if difference == 0 else 0.0
+    return wrong, triples
+
+
+def test_a_case_by_hand():
+    scores = np.array([[3.0, 1.0, 2.0, 1.0]])
+    relevant = sparse.csr_matrix([[True, True, False, False]])
+    # 3 beats 2 and 1; 1 loses to 2 and ties with 1: 1.5 wrong of 4.
+    assert rank_loss(scores, relevant) == 37.5
+
+
+def test_a_query_with_more_triples_counts_more():
+    scores = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
+    relevant = sparse.csr_matrix(np.array([[True, False, False, False], [True, True, True, False]]))
+    # Three triples in order, three in the wrong one.
+    assert rank_loss(scores, relevant) == 50.0
+    # The second title ignored: three in order, two wrong.
+    ignored = sparse.csr_matrix(np.array([[False] * 4, [False, True, False, False]]))
+    assert rank_loss(scores, relevant, ignored) == pytest.approx(100 * 2 / 5)
+
+
+@given(
+    shape=st.tuples(st.integers(1, 6), st.integers(2, 9)),
+    levels=st.sampled_from([2, 4, 1000]),
+    seed=st.integers(0, 10_000),
+    block=st.integers(1, 4),
+)
+def test_it_equals_the_enumeration(shape, levels, seed, block):
+    random = np.random.default_rng(seed)
+    scores = random.integers(levels, size=shape) / 7
+    relevant, ignored = random.random(shape) < 0.4, random.random(shape) < 0.2
+    wrong, triples = enumerated(scores, relevant, ignored)
+    sparse_relevant, sparse_ignored = sparse.csr_matrix(relevant), sparse.csr_matrix(ignored)
+    if not triples:
+        with pytest.raises(ValueError, match="no triple"):
+            rank_loss(scores, sparse_relevant, sparse_ignored)
+        return
+    expected = pytest.approx(100 * wrong / triples)
+    assert rank_loss(scores, sparse_relevant, sparse_ignored) == expected
+    by_rows = rank_loss(scores.__getitem__, sparse_relevant, sparse_ignored, block=block)
+    assert by_rows == expected
+
+
+def test_it_is_one_minus_scikit_learn_s_auc():
+    metrics = pytest.importorskip("sklearn.metrics")
+    random = np.random.default_rng(0)
+    scores, relevant = random.integers(5, size=(1, 60)) / 3, random.random((1, 60)) < 0.3
+    expected = 100 * (1 - metrics.roc_auc_score(relevant[0], scores[0]))
+    assert rank_loss(scores, sparse.csr_matrix(relevant)) == pytest.approx(expected)
+
+
+def test_what_cannot_be_measured_is_refused():
+    relevant = sparse.csr_matrix([[True, False]])
+    with pytest.raises(ValueError, match=r"scores of shape \(1, 3\)"):
+        rank_loss(np.zeros((1, 3)), relevant)
+    with pytest.raises(ValueError, match="expected one row a query"):
+        rank_loss(np.zeros((2, 2)), relevant)
+    with pytest.raises(ValueError, match="expected the same"):
+        rank_loss(np.zeros((1, 2)), relevant, sparse.csr_matrix((2, 2), dtype=bool))
+    with pytest.raises(ValueError, match="NaN"):
+        rank_loss(np.array([[np.nan, 1.0]]), relevant)

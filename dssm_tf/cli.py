@@ -59,7 +59,20 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"dssm-tf {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for add in (_train, _evaluate, _export, _embed, _search, _demo):
+    for add in (
+        _train,
+        _tune,
+        _evaluate,
+        _benchmark,
+        _export,
+        _embed,
+        _search,
+        _demo,
+        _skip_thought,
+        _data,
+        _experiment,
+        _curves,
+    ):
         add(commands)
     return parser
 
@@ -148,7 +161,10 @@ def _evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     parser.add_argument("--corpus", type=Path, help="TSV with doc_id, title: rank all of it")
     parser.add_argument(
-        "--baselines", default="bm25", help="comma-separated baselines, or '' for none"
+        "--baselines",
+        default="bm25",
+        help="comma-separated baselines, or '' for none; NAME=DIR loads what was saved instead of "
+        "fitting on the titles, e.g. skip_thought=DIR for skip-thought weights",
     )
     parser.add_argument(
         "--runs",
@@ -164,6 +180,13 @@ def _evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         help="what to do with a pair that is judged more than once",
     )
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
+
+
+def _benchmark(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from dssm_tf.evaluation.benchmark.command import DETAILS, add_arguments, run
+
+    summary = "measure many systems on the same judgments, with tests, in one table"
+    add_arguments(_command(commands, "benchmark", run, summary, DETAILS))
 
 
 def _export(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -269,6 +292,36 @@ def _demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
         "searches, and writes one HTML page.",
     )
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="directory to write")
+
+
+def _skip_thought(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from dssm_tf.skip_thought_command import add_skip_thought
+
+    add_skip_thought(commands)
+
+
+def _data(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from dssm_tf.data_command import add_data
+
+    add_data(commands)
+
+
+def _tune(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from dssm_tf.tuning_command import add_tune
+
+    add_tune(commands)
+
+
+def _experiment(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from dssm_tf.experiment_command import add_experiment
+
+    add_experiment(commands)
+
+
+def _curves(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from dssm_tf.curves_command import add_curves
+
+    add_curves(commands)
 
 
 if __name__ == "__main__":

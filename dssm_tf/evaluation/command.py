@@ -35,7 +35,8 @@ def evaluate_command(
         judgments: TSV, see `read_judgments`.
         corpus: TSV, see `read_corpus`; None ranks each query's judged titles.
         out: directory to make.
-        baselines: names in `BASELINES`, fitted on the titles to rank.
+        baselines: names in `BASELINES`, fitted on the titles to rank, or `NAME=DIR`: what
+            its `save` wrote, e.g. skip-thought weights.
         runs: TREC run files of other systems, `FILE` or `NAME=FILE`.
         repeats: what pairs judged more than once are, see `read_judgments`.
         console: where to print; a new one by default.
@@ -102,10 +103,11 @@ def _refuse_clashes(
 ) -> None:
     from dssm_tf.baselines import BASELINES
 
+    baselines = [entry.partition("=")[0] for entry in dict.fromkeys(baselines)]
     unknown = [name for name in baselines if name not in BASELINES]
     if unknown:
         raise UserError(f"there is no baseline {unknown[0]!r}; choose from {', '.join(BASELINES)}.")
-    names = [*dict.fromkeys(baselines), *models, *runs]
+    names = [*baselines, *models, *runs]
     clash = next((name for name in names if names.count(name) > 1), None)
     if clash is not None:
         raise UserError(f"two systems are called {clash!r}; name one of them otherwise, NAME=PATH.")
@@ -118,7 +120,12 @@ def _fitted(
 
     entries = judgments if corpus is None else corpus
     titles = list(dict.fromkeys(entry.title for entry in entries))
-    return {name: BASELINES[name]().fit([], titles) for name in dict.fromkeys(names)}
+    fitted: dict[str, Ranker] = {}
+    for entry in dict.fromkeys(names):
+        name, _, saved = entry.partition("=")
+        baseline = BASELINES[name]
+        fitted[name] = baseline.load(saved) if saved else baseline().fit([], titles)
+    return fitted
 
 
 def _loaded(models: Mapping[str, Path]) -> dict[str, Ranker]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import combinations
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +25,9 @@ DEPTH = 100
 _CELLS = 1 << 20  # scores held at once: 8 MiB in double precision
 
 
-class _Measured(NamedTuple):
+class Measured(NamedTuple):
+    """Where a system put the relevant titles, and the top of its ranking of each query."""
+
     ranks: RelevantRanks
     rankings: list[Ranking]
 
@@ -88,9 +91,13 @@ def evaluate(
         transient=True,
     ) as progress:
         for name, ranker in systems.items():
-            measured[name] = _measure(name, _RankerScores(ranker, task), task, depth, progress)
+            bar = progress.add_task(name, total=len(task.queries))
+            advance = partial(progress.advance, bar)
+            measured[name] = measure(name, RankerScores(ranker, task), task, depth, advance)
         for name, run in runs.items():
-            measured[name] = _measure(name, _RunScores(name, run, task), task, depth, progress)
+            bar = progress.add_task(name, total=len(task.queries))
+            advance = partial(progress.advance, bar)
+            measured[name] = measure(name, RunScores(name, run, task), task, depth, advance)
     # TensorFlow takes seconds to import: not before the input has been found good.
     from dssm_tf.evaluation import tf_ranking
 
@@ -109,6 +116,7 @@ def compare(
     metrics: Sequence[str],
     *,
     against: Sequence[str] | None = None,
+    family: Literal["metric", "table"] = "metric",
     samples: int = 10_000,
     seed: int = 0,
 ) -> list[Comparison]:
@@ -118,11 +126,13 @@ def compare(
         values: `values[system][metric]` is `(queries,)`, NaN where left out.
         metrics: which to test.
         against: pairs with one of these systems only; None tests all.
-        samples: of the bootstrap.
-        seed: of the bootstrap.
+        family: which tests Holm's adjustment counts together: the pairs of a metric, or
+            those of all metrics.
+        samples: of the bootstrap and of the randomisation test.
+        seed: of both.
 
     Returns:
-        Comparisons, metric by metric; p-values are adjusted over the pairs of a metric.
+        Comparisons, metric by metric.
     """
     pairs = [
         (later, earlier)
@@ -135,30 +145,41 @@ def compare(
     table = np.stack(columns, axis=1)
     table = table[~np.isnan(table).any(axis=1)]
     p = significance.paired_t_test(table).reshape(len(metrics), len(pairs))
+    families = p if family == "metric" else p.reshape(1, -1)
+    p_adjusted = np.concatenate([significance.holm(row) for row in families])
+    p_randomisation = significance.sign_flip_test(table, samples=samples, seed=seed)
     intervals = significance.bootstrap_intervals(table, samples=samples, seed=seed)
     means = table.mean(axis=0) if len(table) else np.zeros(table.shape[1])
-    comparisons = []
-    for row, metric in enumerate(metrics):
-        for column, (adjusted, (a, b)) in enumerate(
-            zip(significance.holm(p[row]), pairs, strict=True)
-        ):
-            place = row * len(pairs) + column
-            low, high = intervals[place]
-            comparisons.append(
-                Comparison(
-                    a,
-                    b,
-                    metric,
-                    float(p[row, column]),
-                    float(adjusted),
-                    float(means[place]),
-                    (float(low), float(high)),
-                )
-            )
-    return comparisons
+    tested = [(a, b, metric) for metric in metrics for a, b in pairs]
+    return [
+        Comparison(
+            a,
+            b,
+            metric,
+            p=float(p.flat[place]),
+            p_adjusted=float(p_adjusted[place]),
+            p_randomisation=float(p_randomisation[place]),
+            difference=float(means[place]),
+            ci95=(float(intervals[place, 0]), float(intervals[place, 1])),
+        )
+        for place, (a, b, metric) in enumerate(tested)
+    ]
 
 
-class _RankerScores:
+class ScoreSource(Protocol):
+    """Anything that scores the titles of a task, some queries at a time."""
+
+    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        """Scores `(queries, titles)`; -inf for a title that is not ranked.
+
+        Args:
+            queries: rows of `RankingTask.queries`.
+            columns: places in `RankingTask.titles`, increasing; None for all titles.
+        """
+        ...
+
+
+class RankerScores:
     """Scores of a ranker, some queries at a time."""
 
     def __init__(self, ranker: Ranker, task: RankingTask) -> None:
@@ -166,6 +187,7 @@ class _RankerScores:
         self._task = task
 
     def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        """See `ScoreSource`."""
         texts = [self._task.queries[query] for query in queries]
         if columns is None:  # the same tuple every time, see Ranker.score_matrix
             titles = self._task.titles
@@ -174,7 +196,7 @@ class _RankerScores:
         return np.asarray(self._ranker.score_matrix(texts, titles))
 
 
-class _RunScores:
+class RunScores:
     """Scores of a run, -inf where it lists nothing."""
 
     def __init__(self, name: str, run: Run, task: RankingTask) -> None:
@@ -194,6 +216,7 @@ class _RunScores:
         self._task = task
 
     def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        """See `ScoreSource`."""
         width = len(self._task.titles) if columns is None else len(columns)
         scores = np.full((len(queries), width), -np.inf)
         for row, query in zip(scores, queries, strict=True):
@@ -206,16 +229,27 @@ class _RunScores:
         return scores
 
 
-def _measure(
+def measure(
     name: str,
-    source: _RankerScores | _RunScores,
+    source: ScoreSource,
     task: RankingTask,
-    depth: int,
-    progress: Progress,
-) -> _Measured:
+    depth: int = DEPTH,
+    advance: Callable[[int], object] | None = None,
+) -> Measured:
+    """Ranks every query of a task by a system's scores.
+
+    Args:
+        name: of the system, for messages.
+        source: its scores.
+        task: what is ranked.
+        depth: titles of each ranking to keep.
+        advance: called with the number of queries done since the last call.
+
+    Raises:
+        UserError: the scores have another shape than asked for, or are not finite.
+    """
     rankings: list[Ranking] = []
     ranks: list[NDArray[np.int64]] = []
-    bar = progress.add_task(name, total=len(task.queries))
     for queries, columns in task.blocks(_CELLS):
         scores = source.block(queries, columns)
         expected = (len(queries), len(task.titles) if columns is None else len(columns))
@@ -236,8 +270,9 @@ def _measure(
             for row, query in enumerate(queries):
                 own = np.searchsorted(columns, task.judged_columns[query])
                 _rank_rows(scores[row : row + 1, own], queries[[row]], task, depth, ranks, rankings)
-        progress.advance(bar, len(queries))
-    return _Measured(
+        if advance is not None:
+            advance(len(queries))
+    return Measured(
         RelevantRanks.from_lists(ranks, [task.relevant_grades(q) for q in range(len(ranks))]),
         rankings,
     )

@@ -45,7 +45,8 @@ class Comparison(NamedTuple):
 
     `difference` is the mean of `a - b` over queries, `ci95` its bootstrap
     interval, `p` of the paired t-test, `p_adjusted` after Holm's adjustment
-    over the pairs of the metric.
+    (see `compare` for what it counts together), `p_randomisation` of the sign
+    flip test, as a check of `p` that assumes no distribution.
     """
 
     a: str
@@ -53,6 +54,7 @@ class Comparison(NamedTuple):
     metric: str
     p: float
     p_adjusted: float
+    p_randomisation: float
     difference: float
     ci95: tuple[float, float]
 
@@ -125,6 +127,16 @@ class Evaluation:
 
     def protocol(self) -> list[str]:
         """What was done, in sentences: shown under every table."""
+        sentences = self.ranking_protocol()
+        if self.comparisons:
+            sentences.append(
+                "A raised letter: better than that system, p < 0.05, paired t-test, "
+                "adjusted for the number of pairs (Holm)."
+            )
+        return sentences
+
+    def ranking_protocol(self) -> list[str]:
+        """What was ranked and measured, in sentences."""
         task = self.task
         left_out = len(task.left_out())
         sentences = [
@@ -147,11 +159,6 @@ class Evaluation:
             sentences.append(
                 f"{task.retitled:,} judgments were found by a doc id that has another title "
                 "in the corpus."
-            )
-        if self.comparisons:
-            sentences.append(
-                "A raised letter: better than that system, p < 0.05, paired t-test, "
-                "adjusted for the number of pairs (Holm)."
             )
         return sentences
 
@@ -212,7 +219,7 @@ class Evaluation:
             text = json.dumps(self.to_json(), indent=2, ensure_ascii=False, allow_nan=False)
             (folder / "metrics.json").write_text(text + "\n", encoding="utf-8")
             write_qrels(folder / "qrels.trec", self.qrels())
-            for system, stem in zip(self.systems, _file_names(self.systems), strict=True):
+            for system, stem in zip(self.systems, file_names(self.systems), strict=True):
                 write_run(folder / "runs" / f"{stem}.trec", self.run(system), tag=stem)
             (folder / "report.html").write_text(render(self), encoding="utf-8")
 
@@ -264,7 +271,7 @@ def _untied(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     return untied
 
 
-def _file_names(systems: Sequence[str]) -> list[str]:
+def file_names(systems: Sequence[str]) -> list[str]:
     """A different file name for each system, its own where that can be one."""
     names: list[str] = []
     for system in systems:

@@ -95,7 +95,7 @@ def sign_flip_test(
     queries = len(table)
     # Sums that differ by rounding only are the same sum.
     seen = np.abs(table.sum(axis=0)) - 1e-12 * np.abs(table).sum(axis=0)
-    if 2.0**queries <= samples:
+    if 2**queries <= samples:  # whole numbers, which do not overflow
         patterns = np.arange(2**queries)[:, None] >> np.arange(queries)
         signs = 1.0 - 2.0 * (patterns & 1)
         share: NDArray[np.float64] = (np.abs(signs @ table) >= seen).mean(axis=0)

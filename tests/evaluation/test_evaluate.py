@@ -267,7 +267,7 @@ def test_written_files_hold_what_was_measured(tmp_path):
     assert written["systems"]["better"]["ndcg@3"] == evaluation.mean("better", "ndcg@3")
     assert written["systems"]["better"]["queries"] == 60
     assert set(written["tests"][0]) == {
-        "a", "b", "metric", "p", "p_adjusted", "difference", "ci95"
+        "a", "b", "metric", "p", "p_adjusted", "p_randomisation", "difference", "ci95"
     }  # fmt: skip
 
 

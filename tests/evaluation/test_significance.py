@@ -93,6 +93,11 @@ def test_sign_flips_of_three_queries_by_hand():
     assert sign_flip_test(column([1, 2, -3])) == [1.0]
 
 
+def test_sign_flips_of_more_than_a_thousand_queries_do_not_overflow():
+    # 2^1100 patterns: more than a floating-point number holds. No sampled one is as extreme.
+    assert sign_flip_test(column([1] * 1100), samples=99) == [1 / 100]
+
+
 def test_sampled_sign_flips_agree_with_scipy():
     values = np.random.default_rng(2).normal(0.3, 1, 40)
     scipy = stats.permutation_test(

@@ -1,0 +1,133 @@
+"""Trains the trials of a plan one after the other and keeps the best of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+
+from rich.console import Console
+
+from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.distribution import Workers
+from dssm_tf.errors import UserError
+from dssm_tf.optimizers import make_optimizer
+from dssm_tf.tuning.plan import Plan
+from dssm_tf.tuning.report import Row, Tuning, print_table, say, write_best, write_trials
+from dssm_tf.tuning.trials import TRIALS, TrialRun, data_fingerprint
+
+_MARK = ".dssm-tune"
+
+
+def tune(
+    plan: Plan,
+    data: Path | str,
+    out: Path | str,
+    *,
+    retry_failed: bool = False,
+    console: Console | None = None,
+) -> Tuning:
+    """Runs a plan's trials and writes the configuration of the best.
+
+    Called again, after a kill at any moment or with another plan, it keeps what is finished, goes
+    on with an unfinished trial at its last finished epoch, and runs what is new.
+
+    Args:
+        plan: see `make_plan`.
+        data: directory that preprocess wrote, with validation records.
+        out: gets `trials/`, `trials.json`, `trials.tsv` and `best.yaml`. Nothing in it is removed.
+        retry_failed: tries the trials that failed before again.
+        console: where to print; None is silent.
+
+    Returns:
+        The trials with what became of them, in the plan's order.
+
+    Raises:
+        UserError: the data do not suit, `out` holds something else, or every trial failed.
+    """
+    data, out = Path(data), Path(out)
+    if Workers.from_environment().count > 1:
+        raise UserError(
+            "dssm tune runs on one machine, but TF_CONFIG names several; unset it, or give each "
+            "machine trials and an --out of its own."
+        )
+    _check(plan, data)
+    fingerprint = data_fingerprint(data)
+    _start(out)
+    runs = [TrialRun(trial, data, fingerprint, out / TRIALS) for trial in plan.trials]
+    tuning = Tuning(plan, data, out, fingerprint, [Row(run, run.outcome()) for run in runs])
+    write_trials(tuning)
+    wanted = ("waiting", "failed") if retry_failed else ("waiting",)
+    todo = [row for row in tuning.rows if row.outcome.status in wanted]
+    if kept := len(runs) - len(todo):
+        say(console, f"{kept} of {len(runs)} trials were done before and are kept")
+    started = monotonic()
+    for done, row in enumerate(todo):
+        left = (monotonic() - started) / done * (len(todo) - done) if done else None
+        _announce(console, tuning, row, left)
+        row.outcome = row.run.run(quiet=console is None)
+        write_trials(tuning)
+        _conclude(console, tuning, row)
+    print_table(console, tuning)
+    best = tuning.best
+    if best is None:
+        raise UserError(
+            f"all {len(runs)} trials failed, the first because: {tuning.rows[0].outcome.reason} "
+            "When the cause is mended, add --retry-failed."
+        )
+    write_best(tuning)
+    say(console, f"{out / 'best.yaml'}: {best.run.trial}")
+    say(console, f"next: {tuning.training_command}")
+    return tuning
+
+
+def _check(plan: Plan, data: Path) -> None:
+    """Raises UserError on what training would refuse in each trial, or in one of them."""
+    spec = FeatureSpec.load(data)
+    for split in ("train", "validation"):
+        if not spec.records.get(split):
+            raise UserError(
+                f"{data} holds no {split} records, and tuning needs them; preprocess a longer log, "
+                "or with a larger share for validation."
+            )
+    for trial in plan.trials:
+        chosen, negatives = trial.config.optimizer, trial.config.negatives
+        make_optimizer(chosen.name, chosen.learning_rate, 1, chosen.clip_norm, chosen.options)
+        if negatives.recorded > spec.negatives:
+            raise UserError(
+                f"negatives.recorded: {negatives.recorded} asked for, {data} holds "
+                f"{spec.negatives} a pair; run preprocess with --negatives {negatives.recorded}."
+            )
+        if not negatives.recorded and not negatives.in_batch:
+            raise UserError(
+                "negatives: recorded is 0 and in_batch is false; the click needs rivals."
+            )
+
+
+def _start(out: Path) -> None:
+    """Makes the directory, or checks that an earlier tuning made it."""
+    names = [path.name for path in out.iterdir()] if out.is_dir() else []
+    foreign = _MARK not in names and any(name[0] != "." for name in names)
+    if out.is_file() or foreign:
+        raise UserError(f"{out} holds something that `dssm tune` did not make; choose another.")
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).touch()
+    (out / TRIALS).mkdir(exist_ok=True)
+
+
+def _announce(console: Console | None, tuning: Tuning, row: Row, left: float | None) -> None:
+    """Says which trial starts, what is best so far, and how many seconds may be left."""
+    parts = [f"trial {tuning.number(row)}/{len(tuning.rows)}  {row.run.trial}"]
+    if tuning.best is not None:
+        parts.append(f"best so far {tuning.summary(tuning.best)}")
+    if left is not None:
+        parts.append(f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left")
+    say(console, " · ".join(parts), style="bold")
+
+
+def _conclude(console: Console | None, tuning: Tuning, row: Row) -> None:
+    number = tuning.number(row)
+    if row.outcome.status == "failed":
+        say(console, f"trial {number} failed: {row.outcome.reason}", style="red")
+    else:
+        mark = ", the best so far" if row is tuning.best else ""
+        say(console, f"trial {number}: {tuning.plan.metric} {tuning.value(row):.4f}{mark}")

@@ -18,7 +18,17 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.errors import UserError
 from tests.clicks import click_log, write_data
 
-COMMANDS = ("train", "evaluate", "export", "embed", "search", "demo", "skip-thought", "data")
+COMMANDS = (
+    "train",
+    "evaluate",
+    "export",
+    "embed",
+    "search",
+    "demo",
+    "skip-thought",
+    "data",
+    "experiment",
+)
 CONFIG = {
     "tower": {"name": "dssm", "widths": [6]},
     "training": {"epochs": 9, "batch_size": 16, "xla": False},

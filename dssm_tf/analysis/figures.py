@@ -6,14 +6,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-import matplotlib as mpl
 import numpy as np
 from numpy.typing import NDArray
 
-mpl.use("Agg")  # files only: there may be no screen
+from dssm_tf.errors import UserError
 
-from matplotlib import pyplot as plt
-from matplotlib.ticker import MaxNLocator
+try:
+    import matplotlib as mpl
+
+    mpl.use("Agg")  # files only: there may be no screen
+    from matplotlib import pyplot as plt
+except ImportError as error:
+    raise UserError(
+        f"figures need matplotlib, which is not installed ({error}): pip install 'dssm-tf[figures]'"
+    ) from error
 
 _DPI = 130
 

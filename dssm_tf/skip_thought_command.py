@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from dssm_tf.skip_thought.training import Epoch
 
-_DETAILS = """Skip-thought vectors (Kiros et al. 2015): a GRU encodes a sentence so that two decoders
-can tell the sentences around it. `train` learns from contiguous text; `encode` writes vectors.
+_DETAILS = """Skip-thought vectors (Kiros et al. 2015): a GRU encodes a sentence so that two
+decoders can tell the sentences around it. `train` learns from contiguous text; `encode` writes
+vectors.
 
 To rank with them, load the encoder as a baseline:
   dssm evaluate --baselines bm25,skip_thought=DIR --judgments judgments.tsv --out EVALUATION

@@ -16,6 +16,7 @@ try:
 
     mpl.use("Agg")  # files only: there may be no screen
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import MaxNLocator
 except ImportError as error:
     raise UserError(
         f"figures need matplotlib, which is not installed ({error}): pip install 'dssm-tf[figures]'"

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -157,12 +158,16 @@ def print_table(console: Console | None, tuning: Tuning) -> None:
     if console is None:
         return
     keys = list(tuning.rows[0].run.trial.settings)
-    table = Table(title=f"{len(tuning.rows)} trials by validation {tuning.plan.metric}")
+    title = f"{len(tuning.rows)} trials by validation {tuning.plan.metric}"
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("trial", justify="right")
     for key in _short(keys):
-        table.add_column(Text(key), justify="right")
-    for name in (*_MEASURES, "best epoch", "seconds"):
-        table.add_column(name, justify="right", style="bold" if name == tuning.plan.metric else "")
+        table.add_column(Text(key), justify="right", overflow="fold")
+    for name, heading in zip(_MEASURES, ("NDCG@1", "@3", "@10", "loss"), strict=True):
+        style = "bold" if name == tuning.plan.metric else ""
+        table.add_column(heading, justify="right", style=style)
+    for name in ("epoch", "s"):
+        table.add_column(name, justify="right")
     for row in tuning.ranked:
         outcome = row.outcome
         seconds = "" if outcome.seconds is None else f"{outcome.seconds:.0f}"

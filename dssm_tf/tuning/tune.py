@@ -97,9 +97,9 @@ def _check(plan: Plan, data: Path) -> None:
                 f"negatives.recorded: {negatives.recorded} asked for, {data} holds "
                 f"{spec.negatives} a pair; run preprocess with --negatives {negatives.recorded}."
             )
-        if not negatives.recorded and not negatives.in_batch:
+        if not (negatives.recorded or negatives.fresh or negatives.in_batch):
             raise UserError(
-                "negatives: recorded is 0 and in_batch is false; the click needs rivals."
+                "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
             )
 
 

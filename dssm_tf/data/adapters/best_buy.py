@@ -42,7 +42,7 @@ def _xml_products(source: Source, path: Path) -> Iterator[tuple[str, str]]:
         try:
             depth = 0
             for event, element in ElementTree.iterparse(file, ("start", "end")):
-                # Products hold further products (accessories), which have no name of their own.
+                # Products hold further products (accessories): only the outer ones are catalogued.
                 depth += (event == "start") - (event == "end")
                 if event == "end" and element.tag == "product" and depth == 1:
                     yield element.findtext("sku") or "", element.findtext("name") or ""

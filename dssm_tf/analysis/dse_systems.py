@@ -69,13 +69,15 @@ class Effort:
         pretraining: of the RBMs.
         dse: of the fine-tuning.
         linear: of SSI and PSI.
-        batch_size: links a batch.
+        batch_size: links a batch of DSE.
+        linear_batch_size: links a batch of SSI and PSI.
     """
 
     pretraining: Pretraining
     dse: FineTuning
     linear: FineTuning
     batch_size: int = 256
+    linear_batch_size: int = 256
 
     def quick(self) -> Effort:
         """A tenth of the steps: to see that it works, not to quote."""
@@ -127,10 +129,10 @@ def fit_system(
             f"C = {dimension} with {words} words; an embedding needs 1 <= C <= D. "
             "Lower C, or keep more words."
         )
-    plan = effort.linear
+    plan, batch_size = effort.linear, effort.linear_batch_size
     model: BagPair
     if name == "dse":
-        plan = effort.dse
+        plan, batch_size = effort.dse, effort.batch_size
         model = DSEPair(words, dimension, widths=widths, seed=seed)
         tower = model.query_tower
         if taught is not None:
@@ -139,9 +141,7 @@ def fit_system(
             pretrain(tower, task.bags, effort.pretraining, telling(told), lower)
     else:
         model = (SSI if name == "ssi" else PSI)(words, dimension, seed=seed)
-    batches = TupleBatches(
-        task.train, task.known, batch_size=effort.batch_size, tuples=tuples, seed=seed
-    )
+    batches = TupleBatches(task.train, task.known, batch_size=batch_size, tuples=tuples, seed=seed)
     check = None
     if task.validation is not None:
         validation = task.validation

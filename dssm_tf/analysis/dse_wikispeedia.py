@@ -45,7 +45,7 @@ SYSTEMS = ("dse", "ssi", "psi", "tfidf", "dse+tfidf")
 EFFORT = Effort(
     Pretraining(steps=300),
     FineTuning(steps=1000, learning_rate=0.003, optimizer="adam"),
-    FineTuning(steps=1500, learning_rate=5.0, clip_norm=None),
+    FineTuning(steps=800, learning_rate=5.0, clip_norm=None),
     batch_size=128,
 )
 

@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -158,8 +157,7 @@ def print_table(console: Console | None, tuning: Tuning) -> None:
     if console is None:
         return
     keys = list(tuning.rows[0].run.trial.settings)
-    title = f"{len(tuning.rows)} trials by validation {tuning.plan.metric}"
-    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("trial", justify="right")
     for key in _short(keys):
         table.add_column(Text(key), justify="right", overflow="fold")
@@ -183,7 +181,9 @@ def print_table(console: Console | None, tuning: Tuning) -> None:
     for row in failed:
         settings = (Text(show(row.run.trial.settings[key])) for key in keys)
         table.add_row(str(tuning.number(row)), *settings, "failed", style="red")
+    say(console, f"\n{len(tuning.rows)} trials by validation {tuning.plan.metric}\n")
     console.print(table)
+    say(console, "")
     for row in failed:
         say(console, f"trial {tuning.number(row)} failed: {row.outcome.reason}")
     if failed:

@@ -21,12 +21,13 @@ from typing import Any, Literal
 import keras
 
 from dssm_tf import training
+from dssm_tf.config import load_config
 from dssm_tf.data.records import record_files
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 from dssm_tf.errors import UserError
 from dssm_tf.files import atomic_write
 from dssm_tf.run_directory import HISTORY
-from dssm_tf.semantic_ranker import RANKING
+from dssm_tf.semantic_ranker import CONFIG, RANKING
 from dssm_tf.tuning.plan import Trial
 
 TRIALS = "trials"
@@ -94,7 +95,9 @@ class TrialRun:
     @property
     def identity(self) -> str:
         """Twelve hexadecimal digits of configuration and data."""
-        text = f"{self.trial.config.model_dump_json()}\n{self.fingerprint}"
+        # Without defaults, so that a version with one more setting still knows the trial.
+        config = self.trial.config.model_dump_json(exclude_defaults=True)
+        text = f"{config}\n{self.fingerprint}"
         return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
 
     @property
@@ -128,6 +131,11 @@ class TrialRun:
         return Outcome()
 
     def _finished(self, seconds: float | None) -> Outcome:
+        if load_config(self.directory / CONFIG) != self.trial.config:
+            raise UserError(
+                f"{self.directory} was trained with other defaults than this version has; choose "
+                "another --out."
+            )
         ranking = _read(self.directory / RANKING)
         history = _read(self.directory / HISTORY)
         best = ranking["best_epoch"]

@@ -28,7 +28,7 @@ from dssm_tf.margin_training import FineTuning, Pretraining
 from dssm_tf.towers.dse import DSE
 
 TINY = Effort(
-    Pretraining(steps=5), FineTuning(15, 0.5), FineTuning(15, 1.0, clip_norm=None), batch_size=32
+    Pretraining(steps=2), FineTuning(4, 0.5), FineTuning(4, 1.0, clip_norm=None), batch_size=32
 )
 PNG = b"\x89PNG"
 
@@ -95,7 +95,7 @@ def test_wikispeedia_compares_five_systems_by_words_and_by_tuples(pages, monkeyp
     assert found["links"] == 120
     assert set(found["rank_loss_by_words"]) == {"dse", "ssi", "psi", "tfidf", "dse+tfidf"}
     assert all(set(row) == {"10", "20"} for row in found["rank_loss_by_words"].values())
-    assert set(found["rank_loss_by_tuples"]["dse"]) == {"50", str(15 * 32 * 31)}
+    assert set(found["rank_loss_by_tuples"]["dse"]) == {"50", str(4 * 32 * 31)}
     for name in ("table3_words.png", "figure2_tuples.png"):
         assert (pages / "out" / name).read_bytes().startswith(PNG)
     assert "| system | 10 | 20 |" in (pages / "out" / "tables.md").read_text()

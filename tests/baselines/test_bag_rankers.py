@@ -16,6 +16,7 @@ from dssm_tf.baselines.psi import PSI
 from dssm_tf.baselines.ssi import SSI
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.errors import UserError
+from dssm_tf.evaluation.rank_loss import rank_loss
 from dssm_tf.margin_training import encode
 from dssm_tf.towers.psi import PSI as PSIPair
 
@@ -32,11 +33,12 @@ def fitted(kind, **options):
     return kind(**options).fit(CLICKS, TITLES)
 
 
-def test_it_learns_what_a_word_of_queries_means_in_titles():
-    for kind in (DSE, SSI, PSI):
-        scores = fitted(kind).score_matrix([f"{name} red" for name in NAMES.values()], TITLES)
-        best = [TITLES[place] for place in scores.argmax(axis=1)]
-        assert best == [f"red {animal}" for animal in NAMES]
+@pytest.mark.parametrize("kind", [DSE, SSI, PSI])
+def test_it_learns_what_a_word_of_queries_means_in_titles(kind):
+    """No title holds a word such as lupus: chance would be a rank loss of 50 %."""
+    ours = fitted(kind, steps=600, dimension=11)
+    data = ClickData.of(CLICKS, TITLES, "clicks")
+    assert rank_loss(ours.score_matrix(data.queries, data.titles), data.clicks) < 5
 
 
 def test_scores_are_those_of_the_trained_keras_model(monkeypatch):

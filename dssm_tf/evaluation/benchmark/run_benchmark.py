@@ -23,6 +23,7 @@ from dssm_tf.evaluation.benchmark.description import Description
 from dssm_tf.evaluation.benchmark.fusion import Hybrid, fuse
 from dssm_tf.evaluation.benchmark.inputs import Inputs
 from dssm_tf.evaluation.benchmark.prepare import WORK, Sources, ensure_data, prepare
+from dssm_tf.evaluation.benchmark.report import render
 from dssm_tf.evaluation.benchmark.result import BenchmarkResult, Row, SeedResult
 from dssm_tf.evaluation.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
 from dssm_tf.evaluation.benchmark.systems import (
@@ -96,6 +97,7 @@ def run_benchmark(options: Options, console: Console | None = None) -> Benchmark
         for name, text in (
             ("table.md", markdown(result, options.cross)),
             ("table.tex", latex(result)),
+            ("report.html", render(result)),
         ):
             with atomic_write(options.out / name) as file:
                 file.write(text)
@@ -176,8 +178,9 @@ class _Benchmark:
         for name, paths in options.embeddings.items():
             found = foreign.embedding_source(name, paths, self._task)
             self._foreign[name] = ("embeddings", found)
+        members = tuple(names)  # a hybrid is no member of another
         for text in dict.fromkeys(options.hybrids):
-            self._hybrids.append(Hybrid.parse(text, names))
+            self._hybrids.append(Hybrid.parse(text, members))
             names.append(text)
         if not names:
             raise UserError("there is no system to measure; name some with --systems.")

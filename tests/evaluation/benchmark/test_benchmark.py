@@ -171,7 +171,7 @@ def test_random_systems_have_a_spread_over_seeds_and_others_have_none(done, writ
     assert entry["metrics"]["map"]["spread"] == pytest.approx(abs(a - b) / np.sqrt(2))
     assert written["systems"]["bm25"]["metrics"]["map"]["spread"] is None
     assert written["systems"][f"bm25+{RANDOM}+prior"]["seeds"] == [0, 1]
-    assert re.search(rf"{re.escape(RANDOM)} .*\d\.\d{3}.* ±\.\d{3}", done[1])
+    assert re.search(rf"{re.escape(RANDOM)} .*\d\.\d{{3}}.* ±\.\d{{3}}", done[1])
 
 
 def test_tests_are_paired_on_means_over_seeds_and_adjusted_over_the_whole_table(done, written):

@@ -158,6 +158,21 @@ def test_no_judgment_of_a_half_takes_part_in_what_is_reported_on_it():
         assert before[row].scores.tolist() == after[row].scores.tolist()
 
 
+def test_weights_for_a_half_are_chosen_by_the_members_as_they_were_tuned_for_that_half():
+    relevant = [0, 1, 2, 3] * 6
+    task = task_of(relevant)
+    half = halves(task)
+    right = np.eye(TITLES)[relevant]
+    good, bad = (measure("s", Scores(table), task) for table in (right, 1 - right))
+    # As tuned for the first half only `a` is right, as tuned for the second only `b`.
+    members = {"a": ByHalf((good, bad), half), "b": ByHalf((bad, good), half)}
+    fused, about = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@1", 4)
+    assert ranks(fused) == [1] * 24
+    first, second = (one["values"]["weights"] for one in about["chosen"])
+    assert first["a"] > first["b"]
+    assert second["b"] > second["a"]
+
+
 def test_one_query_leaves_nothing_to_choose_by():
     task = task_of([1])
     hybrid = Hybrid.parse("a+b", ["a", "b"])

@@ -182,7 +182,7 @@ def test_an_unknown_configuration_lists_the_shipped_ones(folder, capsys):
     [
         ("training.epoch=5", "training.epoch is not a key; allowed here: epochs, "),
         ("training.epochs=none", "training.epochs: "),
-        ("tower.name=bert", "tower.name must be one of dssm, lstm"),
+        ("tower.name=bert", "tower.name must be one of dssm, clsm, rnn, lstm"),
         ("gamma", "expected KEY=VALUE"),
     ],
 )

@@ -107,6 +107,9 @@ def cheapest_bounds(counts: NDArray[np.floating[Any]], cost: float) -> tuple[int
         Increasing; the last is the greatest length, at least 1.
     """
     longest = max(len(counts) - 1, 1)
+    counts = np.pad(counts, (0, max(2 - len(counts), 0))).astype(np.float64)
+    counts[1] += counts[0]  # an empty row takes a column too
+    counts[0] = 0
     upto = np.append(np.cumsum(counts), np.sum(counts))
     tried = np.flatnonzero(counts)
     tried = tried[(tried > 0) & (tried < longest)]

@@ -138,8 +138,7 @@ class Source:
         Raises:
             UserError: naming file and line; a column is missing, or a row is malformed.
         """
-        csv.field_size_limit(1 << 27)  # descriptions of products may be long
-        with self.open(path) as file:
+        with self.open(path) as file, _long_fields():
             # newline="": line ends inside quotes belong to the cell.
             text = io.TextIOWrapper(file, encoding, newline="")
             reader = csv.reader(text, delimiter=delimiter)
@@ -288,3 +287,13 @@ def _object(value: Any, where: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise UserError(f"{where}: a {type(value).__name__}; expected a JSON object.")
     return value
+
+
+@contextmanager
+def _long_fields() -> Iterator[None]:
+    """Lets the process's CSV readers take long fields, as descriptions of products are."""
+    usual = csv.field_size_limit(1 << 27)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(usual)

@@ -528,3 +528,14 @@ def test_files_without_a_row_are_an_error_not_an_empty_table(tmp_path, source, c
     with pytest.raises(UserError, match="gave 2 titles, 0 rows of clicks and 0 judgments"):
         convert("wands")
     assert not (tmp_path / "out").exists()
+
+
+def test_reading_a_table_leaves_the_limit_of_other_csv_readers_as_it_was(tmp_path):
+    import csv
+
+    from dssm_tf.data.adapters.source import Source
+
+    (tmp_path / "table.csv").write_text("a,b\n1,2\n", "utf-8")
+    before = csv.field_size_limit()
+    assert list(Source(tmp_path).table(tmp_path / "table.csv", ["b"])) == [(2, ["2"])]
+    assert csv.field_size_limit() == before

@@ -15,7 +15,7 @@ from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.errors import UserError
 from dssm_tf.files import atomic_write
 from dssm_tf.model_card import write_model_card
-from dssm_tf.semantic_ranker import CONFIG, RANKING, WEIGHTS
+from dssm_tf.semantic_ranker import CONFIG, RANKING, WEIGHTS, build_model
 from dssm_tf.siamese import Siamese
 
 HISTORY = "history.json"
@@ -99,7 +99,10 @@ def finish_run(
 ) -> None:
     """Writes weights, history, versions and model card; last, what makes the run finished."""
     aside = out / f".{WEIGHTS}"
-    model.save_weights(aside)
+    # A model that was compiled would add the optimizer's slots, thrice its own size.
+    bare = build_model(config, spec.vocabulary_size)
+    bare.set_weights(model.get_weights())
+    bare.save_weights(aside)
     aside.replace(out / WEIGHTS)
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, _versions())

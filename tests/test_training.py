@@ -114,6 +114,15 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     assert {"python", "keras", "numpy", "dssm-tf"} <= versions.keys()
 
 
+def test_the_weights_are_those_of_the_towers_and_not_the_optimizers(run):
+    out, _ = run
+    ranker = SemanticRanker.load(out)
+    numbers = sum(int(np.prod(weight.shape)) for weight in ranker.model.weights)
+    assert numbers > 0
+    floats = {k: v for k, v in weights(out).items() if np.issubdtype(v.dtype, np.floating)}
+    assert sum(value.size for value in floats.values()) == numbers
+
+
 def test_the_history_has_losses_and_ndcg_of_each_epoch(run):
     out, result = run
     assert json.loads((out / "history.json").read_text("utf-8")) == result.history

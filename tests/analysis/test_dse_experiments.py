@@ -56,6 +56,7 @@ def pages(tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_cora_writes_the_paper_s_tables_and_figures(tmp_path, monkeypatch, eager):
     monkeypatch.setattr(dse_cora, "EFFORT", TINY)
     monkeypatch.setattr(dse_cora, "EFFORT_ALL", TINY)

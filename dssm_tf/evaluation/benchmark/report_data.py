@@ -111,7 +111,7 @@ def ranked_queries(result: BenchmarkResult) -> list[int]:
     for own in (*values, values.mean(axis=0), opening):
         order = np.argsort(own, kind="stable")
         for chosen in (order[:_EACH], order[::-1][:_EACH]):
-            wishes += [(-1.0, 0.0, int(query)) for query in chosen]
+            wishes += [(float(n - _EACH), 0.0, int(query)) for n, query in enumerate(chosen)]
     for a in values:
         for b in values:
             order = np.argsort(b - a, kind="stable")[:RANKED_QUERIES]

@@ -170,10 +170,11 @@ class _Job:
         if first >= epochs or keeper.finished:
             return model, keeper
         callbacks: list[keras.callbacks.Callback] = [keeper]
+        progress = TrainingProgress(steps["train"], epochs, self.quiet)
         if workers.chief:
             logs = self.out / "logs" / phase
             board = keras.callbacks.TensorBoard(logs, write_graph=False, profile_batch=0)
-            callbacks += [board, TrainingProgress(steps["train"], epochs, self.quiet)]
+            callbacks += [board, progress]
 
         def dataset(name: str, start: int, stop: int) -> Any:
             return distributed(
@@ -182,7 +183,12 @@ class _Job:
 
         validation = dataset("validation", 0, 0) if task is not None else None
         training = dataset("train", first, epochs)
-        _fit(model, self.strategy, workers, training, validation, steps, first, epochs, callbacks)
+        try:
+            _fit(
+                model, self.strategy, workers, training, validation, steps, first, epochs, callbacks
+            )
+        finally:
+            progress.stop()
         return model, keeper
 
     def _model(self, updates: int, epochs: int) -> Siamese:

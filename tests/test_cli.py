@@ -20,7 +20,9 @@ from tests.clicks import click_log, write_data
 
 COMMANDS = (
     "train",
+    "tune",
     "evaluate",
+    "benchmark",
     "export",
     "embed",
     "search",
@@ -28,6 +30,7 @@ COMMANDS = (
     "skip-thought",
     "data",
     "experiment",
+    "curves",
 )
 CONFIG = {
     "tower": {"name": "dssm", "widths": [6]},

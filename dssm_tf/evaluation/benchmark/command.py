@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 DETAILS = (
     "Fits or trains every system for every seed, ranks, and writes one table with significance "
-    "tests: table.md, table.tex, metrics.json, results.json, per_query.json, runs/. Goes on where "
-    "it was when the same command is given again."
+    "tests: report.html, table.md, table.tex, metrics.json, results.json, per_query.json, runs/. "
+    "Goes on where it was when the same command is given again."
 )
 
 
@@ -202,8 +202,8 @@ def benchmark_command(
     result = run_benchmark(options, console)
     print_tables(result, console)
     console.print(
-        f"Written: {arguments.out / 'table.md'}, table.tex, metrics.json, results.json, "
-        "per_query.json, qrels.trec, runs/",
+        f"Written: {arguments.out / 'report.html'}, table.md, table.tex, metrics.json, "
+        "results.json, per_query.json, qrels.trec, runs/",
         highlight=False,
         markup=False,
         soft_wrap=True,

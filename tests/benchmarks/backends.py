@@ -17,8 +17,6 @@ import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter
 
-os.environ.setdefault("KERAS_BACKEND", "jax")
-
 import numpy as np
 
 from tests.benchmarks.batches import NEGATIVES, VOCABULARY, Batch
@@ -162,6 +160,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--precisions", default="float32,mixed_bfloat16")
     parser.add_argument("--seconds", type=float, default=5.0, help="a measurement")
     options = parser.parse_args(argv)
+    os.environ.setdefault("KERAS_BACKEND", "jax")  # here: tests import this file, too
     sizes = [int(size) for size in options.batches.split(",")]
     precisions = options.precisions.split(",")
     columns = [(size, precision) for size in sizes for precision in precisions]

@@ -66,24 +66,12 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
     workers = Workers.from_environment()
     strategy = choose_strategy(workers)  # first: it configures TensorFlow's collectives
     spec = FeatureSpec.load(data)
-    if not spec.records.get("train"):
-        raise UserError(f"{data} holds no training records; give preprocess a longer log.")
-    if config.negatives.recorded > spec.negatives:
-        raise UserError(
-            f"negatives.recorded: {config.negatives.recorded} asked for, {data} holds "
-            f"{spec.negatives} a pair; run preprocess with --negatives "
-            f"{config.negatives.recorded}."
-        )
-    chosen = config.negatives
-    if not (chosen.recorded or chosen.fresh or chosen.in_batch):
-        raise UserError(
-            "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
-        )
+    check_settings(config, data, spec)
     vocabulary = load_vocabulary(data, spec)
     splits = tuple(split for split in ("train", "validation") if spec.records.get(split))
     for split in splits:
         verify_records(data, split, spec)
-    _check(config, spec, workers, strategy)  # before there is a directory to clean up
+    _check_devices(config, spec, workers, strategy)  # before there is a directory to clean up
     if workers.chief:
         start_run(config, data, out)
     with explain_damage(data, splits):
@@ -106,10 +94,35 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
     return result
 
 
-def _check(config: Config, spec: FeatureSpec, workers: Workers, strategy: Any) -> None:
-    """Raises UserError on settings that would fail only after the run has started."""
+def check_settings(config: Config, data: Path, spec: FeatureSpec) -> None:
+    """Refuses what could not be trained on these data, before anything is.
+
+    Args:
+        config: the model and how to train it.
+        data: directory that preprocess wrote.
+        spec: its feature spec.
+
+    Raises:
+        UserError: there are no records, or a setting does not suit them or the optimizer.
+    """
+    if not spec.records.get("train"):
+        raise UserError(f"{data} holds no training records; give preprocess a longer log.")
+    negatives = config.negatives
+    if negatives.recorded > spec.negatives:
+        raise UserError(
+            f"negatives.recorded: {negatives.recorded} asked for, {data} holds {spec.negatives} a "
+            f"pair; run preprocess with --negatives {negatives.recorded}."
+        )
+    if not (negatives.recorded or negatives.fresh or negatives.in_batch):
+        raise UserError(
+            "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
+        )
     chosen = config.optimizer
     make_optimizer(chosen.name, chosen.learning_rate, 1, chosen.clip_norm, chosen.options)
+
+
+def _check_devices(config: Config, spec: FeatureSpec, workers: Workers, strategy: Any) -> None:
+    """Raises UserError on settings that would fail on these devices after the run has started."""
     _use_xla(config, spec.records["train"], workers)
     parts = strategy.num_replicas_in_sync
     if config.training.batch_size % parts:

@@ -10,7 +10,7 @@ from rich.console import Console
 from dssm_tf.data.schema import FeatureSpec
 from dssm_tf.distribution import Workers
 from dssm_tf.errors import UserError
-from dssm_tf.optimizers import make_optimizer
+from dssm_tf.training import check_settings
 from dssm_tf.tuning.plan import Plan
 from dssm_tf.tuning.report import Row, Tuning, print_table, say, write_best, write_trials
 from dssm_tf.tuning.trials import TRIALS, TrialRun, data_fingerprint
@@ -90,17 +90,7 @@ def _check(plan: Plan, data: Path) -> None:
                 "or with a larger share for validation."
             )
     for trial in plan.trials:
-        chosen, negatives = trial.config.optimizer, trial.config.negatives
-        make_optimizer(chosen.name, chosen.learning_rate, 1, chosen.clip_norm, chosen.options)
-        if negatives.recorded > spec.negatives:
-            raise UserError(
-                f"negatives.recorded: {negatives.recorded} asked for, {data} holds "
-                f"{spec.negatives} a pair; run preprocess with --negatives {negatives.recorded}."
-            )
-        if not (negatives.recorded or negatives.fresh or negatives.in_batch):
-            raise UserError(
-                "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
-            )
+        check_settings(trial.config, data, spec)
 
 
 def _start(out: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import abc
+
 import keras
 from keras import ops
 
 
-class BagPair(keras.Model):
+class BagPair(keras.Model, abc.ABC):
     """Scores every title of a batch for every query of it by the dot product of their vectors.
 
     Differs from `dssm_tf.siamese.Siamese` by its inputs, vectors over words instead of text
@@ -25,13 +27,13 @@ class BagPair(keras.Model):
         """Scores of all pairs."""
         return ops.matmul(self.query_vectors(queries), ops.transpose(self.title_vectors(titles)))
 
+    @abc.abstractmethod
     def query_vectors(self, queries):
         """Vectors of queries, `(queries, length)`; a title's vector has the same length."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def title_vectors(self, titles):
         """Vectors of titles, `(titles, length)`."""
-        raise NotImplementedError
 
 
 def check_dimension(name: str, dimension: int, words: int) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import abc
+
 import keras
 from keras import ops
 
 from dssm_tf.layers import WordHashing
 
 
-class Tower(keras.layers.Layer):
+class Tower(keras.layers.Layer, abc.ABC):
     """Encodes texts as semantic vectors.
 
     A subclass writes `encode`; the base owns the word-hashing layer and the empty text, whose
@@ -75,6 +77,7 @@ class Tower(keras.layers.Layer):
         vectors = self.encode(ops.take(words, tokens, axis=0), present)
         return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
 
+    @abc.abstractmethod
     def encode(self, words, present):
         """Semantic vectors `(texts, dimension)` of hashed words.
 
@@ -82,12 +85,11 @@ class Tower(keras.layers.Layer):
             words: `(texts, max_words, hashed_units)`, zero at padding.
             present: bool `(texts, max_words)`, false at padding.
         """
-        raise NotImplementedError
 
     @property
+    @abc.abstractmethod
     def dimension(self) -> int:
         """Length of a semantic vector."""
-        raise NotImplementedError
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""

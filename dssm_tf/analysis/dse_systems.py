@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -63,21 +63,17 @@ class LinkTask:
 
 @dataclass(frozen=True)
 class Effort:
-    """How long the systems are trained.
+    """How a system is trained.
 
     Args:
-        pretraining: of the RBMs.
-        dse: of the fine-tuning.
-        linear: of SSI and PSI.
-        batch_size: links a batch of DSE.
-        linear_batch_size: links a batch of SSI and PSI.
+        fitting: to tuples.
+        pretraining: of the RBMs of DSE.
+        batch_size: links a batch.
     """
 
-    pretraining: Pretraining
-    dse: FineTuning
-    linear: FineTuning
+    fitting: FineTuning
+    pretraining: Pretraining = field(default_factory=Pretraining)
     batch_size: int = 256
-    linear_batch_size: int = 256
 
     def quick(self) -> Effort:
         """A tenth of the steps: to see that it works, not to quote."""
@@ -85,12 +81,7 @@ class Effort:
         def tenth(plan: Any) -> Any:
             return replace(plan, steps=max(20, plan.steps // 10))
 
-        return replace(
-            self,
-            pretraining=tenth(self.pretraining),
-            dse=tenth(self.dse),
-            linear=tenth(self.linear),
-        )
+        return replace(self, fitting=tenth(self.fitting), pretraining=tenth(self.pretraining))
 
 
 def fit_system(
@@ -129,10 +120,8 @@ def fit_system(
             f"C = {dimension} with {words} words; an embedding needs 1 <= C <= D. "
             "Lower C, or keep more words."
         )
-    plan, batch_size = effort.linear, effort.linear_batch_size
     model: BagPair
     if name == "dse":
-        plan, batch_size = effort.dse, effort.batch_size
         model = DSEPair(words, dimension, widths=widths, seed=seed)
         tower = model.query_tower
         if taught is not None:
@@ -141,7 +130,9 @@ def fit_system(
             pretrain(tower, task.bags, effort.pretraining, telling(told), lower)
     else:
         model = (SSI if name == "ssi" else PSI)(words, dimension, seed=seed)
-    batches = TupleBatches(task.train, task.known, batch_size=batch_size, tuples=tuples, seed=seed)
+    batches = TupleBatches(
+        task.train, task.known, batch_size=effort.batch_size, tuples=tuples, seed=seed
+    )
     check = None
     if task.validation is not None:
         validation = task.validation
@@ -154,9 +145,9 @@ def fit_system(
         task.bags,
         task.bags,
         batches,
-        plan,
+        effort.fitting,
         check=check,
-        advance=lambda step, state: told(f"step {step}/{plan.steps} {state}"),
+        advance=lambda step, state: told(f"step {step}/{effort.fitting.steps} {state}"),
     )
     return model
 

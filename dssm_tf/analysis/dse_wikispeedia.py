@@ -28,6 +28,7 @@ from dssm_tf.data.relevance import linked, split_links
 from dssm_tf.errors import UserError
 from dssm_tf.files import atomic_directory
 from dssm_tf.margin_training import FineTuning, Pretraining
+from dssm_tf.towers.bag_pair import BagPair
 from dssm_tf.towers.dse import DSEPair
 
 SIZES = (500, 1000, 1500, 5000)
@@ -41,13 +42,15 @@ WIDEST = 1500
 
 The paper's rule would give 31 million weights at 5,000 words, an hour on two cores."""
 SYSTEMS = ("dse", "ssi", "psi", "tfidf", "dse+tfidf")
-# Adam for DSE: the momentum of the paper takes ten times the steps to the same rank loss here.
-EFFORT = Effort(
-    Pretraining(steps=300),
-    FineTuning(steps=1000, learning_rate=0.003, optimizer="adam"),
-    FineTuning(steps=800, learning_rate=5.0, clip_norm=None),
-    batch_size=128,
-)
+PRETRAINING = Pretraining(steps=300)
+STEPS = 800
+# What each trained system tries with the fewest words; validation chooses. Momentum is the paper's.
+FEATURES = ("binary", "tfidf")
+FITTINGS = {
+    "Adam 0.003": FineTuning(STEPS, 0.003, "adam"),
+    "Adam 0.01": FineTuning(STEPS, 0.01, "adam"),
+    "momentum 1": FineTuning(STEPS, 1.0),
+}
 
 
 class Articles(NamedTuple):
@@ -112,7 +115,8 @@ def wikispeedia(
     Relevance is that of W14 sec. 4.3: two articles answer each other if one links to the other.
     70 % of the links are learned from, a twentieth of those kept for choosing, 30 % measured.
     While learning, an article counts as irrelevant unless one of the learned links says
-    otherwise; while measuring, unless any link does.
+    otherwise; while measuring, unless any link does. Each of DSE, SSI and PSI chooses its input
+    (`FEATURES`) and its optimizer (`FITTINGS`) with the fewest words, by the links kept for that.
 
     Args:
         docs: TSV with `doc_id` and `text`.
@@ -131,7 +135,7 @@ def wikispeedia(
     console = console or Console(quiet=True)
     started = monotonic()
     articles = read_articles(Path(docs), Path(links))
-    experiment = _Experiment(articles, EFFORT.quick() if quick else EFFORT, seed)
+    experiment = _Experiment(articles, quick, seed)
     sizes = (500, 1000) if quick else SIZES
     numbers = TUPLES[:2] if quick else TUPLES
     by_size: dict[str, dict[str, float]] = {system: {} for system in SYSTEMS}
@@ -141,7 +145,7 @@ def wikispeedia(
     weights: dict[str, float] = {}
     with (
         atomic_directory(out) as directory,
-        experiment_bar(console, 3 * len(sizes) + 2 * len(numbers)) as start,
+        experiment_bar(console, experiment.fits(len(sizes), len(numbers))) as start,
     ):
         for size in sizes:
             found, weights[str(size)] = experiment.systems(size, SYSTEMS, start)
@@ -171,6 +175,7 @@ def wikispeedia(
             "rank_loss_by_tuples": by_tuples,
             "tfidf_all_words": {"words": len(everything.words), "rank_loss": tfidf_all},
             "tfidf_weight": weights,
+            "choices": experiment.choices,
             "nearest_words": experiment.nearest_words,
             "seconds": round(monotonic() - started, 1),
         }
@@ -179,6 +184,7 @@ def wikispeedia(
             _table_of(
                 f"Figure 2: rank loss (%) by training tuples, {TUPLES_SIZE} words", by_tuples
             ),
+            _choices_table(experiment.choices, sizes[0]),
             words_table(experiment.nearest_words),
         ]
         preface = (
@@ -196,20 +202,28 @@ def wikispeedia(
 
 
 class _Experiment:
-    """The links of all runs, split once.
+    """The links of all runs, split once, and how each system is trained.
 
     Attributes:
+        choices: rank loss on the links for choosing, by system, input and optimizer; None for a
+            training that diverged.
         nearest_words: of DSE at `TUPLES_SIZE` words, once it is fitted.
     """
 
-    def __init__(self, articles: Articles, effort: Effort, seed: int) -> None:
+    def __init__(self, articles: Articles, quick: bool, seed: int) -> None:
         self._articles = articles
-        self._effort = effort
+        self._quick = quick
         self._seed = seed
+        self._chosen: dict[str, tuple[str, str]] = {}
+        self.choices: dict[str, dict[str, dict[str, float | None]]] = {}
         self.nearest_words: dict[str, list[str]] = {}
         learned, self._test = split_links(articles.relevant, TRAIN, seed)
         self._validation, self._train = split_links(learned, VALIDATION, seed + 1)
         self._itself = sparse.identity(len(articles.texts), dtype=bool).tocsr()
+
+    def fits(self, sizes: int, numbers: int) -> int:
+        """How many models are trained: those to choose from, and one a system and number."""
+        return 3 * (len(FEATURES) * len(FITTINGS) + sizes - 1) + 2 * numbers
 
     def task(self, bags: sparse.csr_matrix) -> LinkTask:
         """The links with some vectors of the articles."""
@@ -228,33 +242,88 @@ class _Experiment:
         """Rank loss of the systems, and the share of TF-IDF in the combination."""
         texts = self._articles.texts
         cosine = self.task(BagOfWords(size).fit(texts).transform(texts))
-        # The same words for DSE, but only whether each is there: the paper says so of 5,000 words,
-        # for speed; here it is the better input at every size, being what an RBM's units are.
-        bag = BagOfWords(size, weighting="binary", normalization="none").fit(texts)
-        units = self.task(bag.transform(texts))
         lexical = cosine_scores(cosine.bags)
         scores: dict[str, Rows] = {"tfidf": lexical}
         weight = 0.0
         for system in ("dse", "ssi", "psi"):
             if system not in names:
                 continue
-            told = start(f"{system}, {size} words" + (f", {tuples:,} tuples" if tuples else ""))
-            task = units if system == "dse" else cosine
-            model = fit_system(
-                system, task, min(DIMENSION, size), self._effort, widths=_widths(bag),
-                tuples=tuples, seed=self._seed, told=told,
-            )  # fmt: skip
-            scores[system] = model_scores(model, task.bags)
-            if isinstance(model, DSEPair) and size == TUPLES_SIZE and tuples is None:
-                self.nearest_words = nearest_words(model.query_tower, bag.words)
+            if system in self._chosen:
+                model, bags = self._fit(system, size, *self._chosen[system], start, tuples)
+            else:
+                model, bags = self._choose(system, size, start)
+            scores[system] = model_scores(model, bags)
         if "dse+tfidf" in names:
             scores["dse+tfidf"], weight = mixed_scores(cosine, scores["dse"], lexical)
         return {name: cosine.loss(scores[name]) for name in names}, weight
 
     def tuples_seen(self) -> int:
         """Tuples that the batches of DSE stood for where their number was not limited."""
-        links = min(self._effort.batch_size, self._train.nnz)
-        return self._effort.dse.steps * links * (links - 1)
+        effort = self._effort(self._chosen["dse"][1])
+        links = min(effort.batch_size, self._train.nnz)
+        return effort.fitting.steps * links * (links - 1)
+
+    def _choose(self, system: str, size: int, start: Any) -> tuple[BagPair, sparse.csr_matrix]:
+        """The best model of all inputs and optimizers, which the system keeps from here on."""
+        best: tuple[float, BagPair, sparse.csr_matrix] | None = None
+        tried = self.choices[system] = {}
+        for features in FEATURES:
+            tried[features] = {}
+            for fitting in FITTINGS:
+                try:
+                    model, bags = self._fit(system, size, features, fitting, start)
+                except UserError:
+                    tried[features][fitting] = None
+                    continue
+                loss = self.task(bags).loss(model_scores(model, bags), self._validation)
+                tried[features][fitting] = loss
+                if best is None or loss < best[0]:
+                    best = loss, model, bags
+                    self._chosen[system] = features, fitting
+        if best is None:
+            raise UserError(
+                f"{system} diverged with every input and optimizer; are there links to learn from?"
+            )
+        return best[1:]
+
+    def _fit(
+        self,
+        system: str,
+        size: int,
+        features: str,
+        fitting: str,
+        start: Any,
+        tuples: int | None = None,
+    ) -> tuple[BagPair, sparse.csr_matrix]:
+        texts = self._articles.texts
+        bag = _bag(size, features, system).fit(texts)
+        bags = bag.transform(texts)
+        limited = f", {tuples:,} tuples" if tuples else ""
+        told = start(f"{system}, {size} words{limited}, {features}, {fitting}")
+        model = fit_system(
+            system,
+            self.task(bags),
+            min(DIMENSION, size),
+            self._effort(fitting),
+            widths=_widths(bag),
+            tuples=tuples,
+            seed=self._seed,
+            told=told,
+        )
+        if isinstance(model, DSEPair) and size == TUPLES_SIZE and tuples is None:
+            self.nearest_words = nearest_words(model.query_tower, bag.words)
+        return model, bags
+
+    def _effort(self, fitting: str) -> Effort:
+        effort = Effort(FITTINGS[fitting], PRETRAINING)
+        return effort.quick() if self._quick else effort
+
+
+def _bag(size: int, features: str, system: str) -> BagOfWords:
+    """Whether each word is there, or TF-IDF: of length 1, or for an RBM's units at most 1."""
+    if features == "binary":
+        return BagOfWords(size, weighting="binary", normalization="none")
+    return BagOfWords(size, normalization="largest" if system == "dse" else "length")
 
 
 def _widths(bag: BagOfWords) -> tuple[int, int, int]:
@@ -270,5 +339,19 @@ def _table_of(title: str, losses: dict[str, dict[str, float]]) -> ResultTable:
         tuple(
             (system, *(per_cent(row.get(str(number))) for number in numbers))
             for system, row in losses.items()
+        ),
+    )
+
+
+def _choices_table(
+    choices: dict[str, dict[str, dict[str, float | None]]], size: int
+) -> ResultTable:
+    return ResultTable(
+        f"Choice: rank loss (%) on the links for choosing, {size} words",
+        ("system", "input", *FITTINGS),
+        tuple(
+            (system, features, *(per_cent(losses[fitting]) for fitting in FITTINGS))
+            for system, tried in choices.items()
+            for features, losses in tried.items()
         ),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from io import StringIO
 
 import numpy as np
@@ -27,9 +28,7 @@ from dssm_tf.errors import UserError
 from dssm_tf.margin_training import FineTuning, Pretraining
 from dssm_tf.towers.dse import DSE
 
-TINY = Effort(
-    Pretraining(steps=2), FineTuning(4, 0.5), FineTuning(4, 1.0, clip_norm=None), batch_size=32
-)
+TINY = Effort(FineTuning(4, 0.5), Pretraining(steps=2), batch_size=32)
 PNG = b"\x89PNG"
 
 
@@ -58,8 +57,8 @@ def pages(tmp_path):
 
 @pytest.mark.slow
 def test_cora_writes_the_paper_s_tables_and_figures(tmp_path, monkeypatch, eager):
-    monkeypatch.setattr(dse_cora, "EFFORT", TINY)
-    monkeypatch.setattr(dse_cora, "EFFORT_ALL", TINY)
+    for name in ("EFFORTS", "EFFORTS_ALL"):
+        monkeypatch.setattr(dse_cora, name, {"dse": TINY, "ssi": TINY})
     monkeypatch.setattr(dse_cora, "FEW_WORDS", 20)
     console = Console(record=True, width=120, file=StringIO())
     found = dse_cora.cora(tmp_path / "out", per_class=4, quick=True, console=console)
@@ -86,8 +85,9 @@ def test_cora_writes_the_paper_s_tables_and_figures(tmp_path, monkeypatch, eager
 
 def test_wikispeedia_compares_five_systems_by_words_and_by_tuples(pages, monkeypatch, eager):
     for name, value in (
-        ("SIZES", (10, 20)), ("TUPLES", (50,)), ("TUPLES_SIZE", 20), ("EFFORT", TINY),
-        ("DIMENSION", 5),
+        ("SIZES", (10, 20)), ("TUPLES", (50,)), ("TUPLES_SIZE", 20), ("DIMENSION", 5),
+        ("PRETRAINING", Pretraining(steps=2)),
+        ("FITTINGS", {"good": FineTuning(4, 0.5), "bad": FineTuning(4, math.nan)}),
     ):  # fmt: skip
         monkeypatch.setattr(dse_wikispeedia, name, value)
     found = dse_wikispeedia.wikispeedia(pages / "docs.tsv", pages / "links.tsv", pages / "out")
@@ -96,7 +96,13 @@ def test_wikispeedia_compares_five_systems_by_words_and_by_tuples(pages, monkeyp
     assert found["links"] == 120
     assert set(found["rank_loss_by_words"]) == {"dse", "ssi", "psi", "tfidf", "dse+tfidf"}
     assert all(set(row) == {"10", "20"} for row in found["rank_loss_by_words"].values())
-    assert set(found["rank_loss_by_tuples"]["dse"]) == {"50", str(4 * 32 * 31)}
+    links = round(240 * 0.7 * 0.95)  # all in one batch
+    assert set(found["rank_loss_by_tuples"]["dse"]) == {"50", str(4 * links * (links - 1))}
+    for tried in found["choices"].values():
+        for losses in tried.values():
+            assert losses["bad"] is None
+            assert 0 <= losses["good"] <= 100
+    assert "| psi | tfidf |" in (pages / "out" / "tables.md").read_text()
     for name in ("table3_words.png", "figure2_tuples.png"):
         assert (pages / "out" / name).read_bytes().startswith(PNG)
     assert "| system | 10 | 20 |" in (pages / "out" / "tables.md").read_text()

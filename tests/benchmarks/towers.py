@@ -18,6 +18,7 @@ from keras import ops
 
 from dssm_tf.data.batching import text_batch
 from dssm_tf.data.shapes import TextShape, plan_shapes
+from dssm_tf.distribution import reuse_memory
 from dssm_tf.features import TextFeatures
 from dssm_tf.layers import WordHashing
 from dssm_tf.losses import ClickSoftmax
@@ -191,6 +192,7 @@ def show(title: str, rates: dict[str, float], unit: str) -> None:
 
 def main() -> None:
     """Runs all of it; about two minutes."""
+    reuse_memory()
     keras.utils.set_random_seed(0)
     show("word hashing, forward and backward, 4 x 96 units", hashing_rates(), "texts")
     settings = f"{CELLS} cells, J = {NEGATIVES}, batch {BATCH}"

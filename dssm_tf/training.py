@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -144,6 +144,7 @@ class _Job:
     workers: Workers
     strategy: Any
     quiet: bool
+    untrained: list[tuple[Siamese, list[Any]]] = field(default_factory=list)
 
     def say(self, line: str) -> None:
         """Prints a line of progress, once for all workers."""
@@ -153,7 +154,7 @@ class _Job:
     def train(
         self, phase: str, splits: tuple[str, ...], task: ValidationTask | None, epochs: int
     ) -> tuple[Siamese, Keeper]:
-        """Trains a fresh model, or goes on with one, and returns it with what was kept.
+        """Trains an untrained model, or goes on with one, and returns it with what was kept.
 
         Args:
             phase: names the checkpoint; `refit` keeps the last epoch, not the best.
@@ -169,8 +170,9 @@ class _Job:
             batches["validation"] = self._batches(("validation",), batches["train"].shapes)
         steps = {name: one.steps for name, one in batches.items()}
         with scope(self.strategy):
-            model = self._model(steps["train"] * epochs, epochs)
-            _warm_up(model, batches["train"], workers.count * replicas)
+            model = self._untrained_model(
+                batches["train"], steps["train"] * epochs, workers.count * replicas
+            )
         keeper = Keeper(
             config.training,
             task,
@@ -204,7 +206,28 @@ class _Job:
             progress.stop()
         return model, keeper
 
-    def _model(self, updates: int, epochs: int) -> Siamese:
+    def _untrained_model(self, batches: ClickBatches, updates: int, parts: int) -> Siamese:
+        """That of the phase before as it was at first, which spares tracing it again; or a new one.
+
+        Args:
+            batches: one of them builds a new model's metrics.
+            updates: of this phase, which the momentum of the paper's optimizer goes by.
+            parts: replicas of all workers.
+        """
+        if self.untrained:
+            model, values = self.untrained[0]
+            for variable, value in zip(_state(model), values, strict=True):
+                variable.assign(value)
+            model.stop_training = False
+            return model
+        model = self._model(updates)
+        _warm_up(model, batches, parts)
+        if not isinstance(model.optimizer, ScheduledNesterov):
+            values = [keras.ops.convert_to_numpy(variable) for variable in _state(model)]
+            self.untrained.append((model, values))
+        return model
+
+    def _model(self, updates: int) -> Siamese:
         config = self.config
         model = build_model(config, self.vocabulary.size)
         optimizer = make_optimizer(
@@ -299,6 +322,11 @@ def _fit(
         verbose=0,
         shuffle=False,
     )
+
+
+def _state(model: Siamese) -> list[Any]:
+    """All that training changes: weights, states of random generators, the optimizer's slots."""
+    return [*model.variables, *model.optimizer.variables]
 
 
 def _averaging(config: Config) -> dict[str, Any]:

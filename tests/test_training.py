@@ -21,7 +21,7 @@ from dssm_tf.keeper import Keeper
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.run_directory import start_run
 from dssm_tf.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.training import train
+from dssm_tf.training import _Job, train
 from dssm_tf.validation import ValidationTask
 from tests.clicks import Data, click_log, read_examples, write_data, write_records
 from tests.training_processes import TrainingProcesses, training_processes
@@ -333,6 +333,25 @@ def test_a_loss_that_is_not_a_number_stops_and_the_last_good_epoch_is_kept(
 def test_a_finished_run_is_not_trained_over(run, data):
     with pytest.raises(UserError, match=r"run holds a finished run; choose another --out"):
         train(parse_config(CONFIG), data.path, run[0])
+
+
+@pytest.mark.parametrize("optimizer", [{"name": "adam"}, {"name": "nesterov"}])
+def test_the_second_training_starts_where_a_new_model_would(data, tmp_path, monkeypatch, optimizer):
+    raw = config(training__refit=True, training__averaging=0.9, optimizer__options={})
+    raw["optimizer"] = {"learning_rate": 0.02, **optimizer}
+    train(parse_config(raw), data.path, tmp_path / "kept", quiet=True)
+    real = _Job._untrained_model
+
+    def anew(job, *arguments):
+        job.untrained.clear()
+        return real(job, *arguments)
+
+    monkeypatch.setattr(_Job, "_untrained_model", anew)
+    train(parse_config(raw), data.path, tmp_path / "anew", quiet=True)
+    kept, new = weights(tmp_path / "kept"), weights(tmp_path / "anew")
+    assert kept.keys() == new.keys()
+    for name in kept:
+        np.testing.assert_array_equal(kept[name], new[name], err_msg=name)
 
 
 @pytest.fixture

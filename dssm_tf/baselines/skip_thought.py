@@ -55,7 +55,7 @@ class SkipThought(Baseline):
         kind: str | None = None,
         units: int = 300,
         word_units: int = 300,
-        epochs: int = 3,
+        epochs: int = 2,
         max_steps: int | None = None,
         seed: int = 0,
         progress: bool = False,

@@ -134,6 +134,7 @@ def _evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
             arguments.corpus,
             arguments.out,
             [name for name in arguments.baselines.split(",") if name],
+            data=arguments.data,
             runs=arguments.runs,
             repeats=arguments.repeats,
         )
@@ -165,6 +166,11 @@ def _evaluate(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         default="bm25",
         help="comma-separated baselines, or '' for none; NAME=DIR loads what was saved instead of "
         "fitting on the titles, e.g. skip_thought=DIR for skip-thought weights",
+    )
+    parser.add_argument(
+        "--data",
+        type=Path,
+        help="directory preprocess wrote: baselines learn from its clicks, not from titles alone",
     )
     parser.add_argument(
         "--runs",

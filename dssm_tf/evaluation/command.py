@@ -24,6 +24,7 @@ def evaluate_command(
     out: Path | str,
     baselines: Sequence[str] = ("bm25",),
     *,
+    data: Path | str | None = None,
     runs: Sequence[str] = (),
     repeats: Literal["refuse", "mean"] = "refuse",
     console: Console | None = None,
@@ -37,6 +38,8 @@ def evaluate_command(
         out: directory to make.
         baselines: names in `BASELINES`, fitted on the titles to rank, or `NAME=DIR`: what
             its `save` wrote, e.g. skip-thought weights.
+        data: directory that preprocess wrote, whose clicks the baselines learn from; None lets
+            them know the titles only.
         runs: TREC run files of other systems, `FILE` or `NAME=FILE`.
         repeats: what pairs judged more than once are, see `read_judgments`.
         console: where to print; a new one by default.
@@ -58,7 +61,7 @@ def evaluate_command(
     grades = read_judgments(judgments, repeats=repeats)
     titles = None if corpus is None else read_corpus(corpus)
     systems: dict[str, Ranker] = {
-        **_fitted(baselines, grades, titles),
+        **_fitted(baselines, grades, titles, None if data is None else Path(data)),
         **_loaded(named_models),
     }
     evaluation = evaluate(
@@ -114,17 +117,32 @@ def _refuse_clashes(
 
 
 def _fitted(
-    names: Sequence[str], judgments: Sequence[Judgment], corpus: Sequence[CorpusTitle] | None
+    names: Sequence[str],
+    judgments: Sequence[Judgment],
+    corpus: Sequence[CorpusTitle] | None,
+    data: Path | None,
 ) -> dict[str, Ranker]:
     from dssm_tf.baselines import BASELINES
 
+    clicks: list[tuple[str, str, float]] = []
+    if data is not None:
+        from dssm_tf.data.recorded_clicks import recorded_clicks
+
+        clicks = recorded_clicks(data)
     entries = judgments if corpus is None else corpus
     titles = list(dict.fromkeys(entry.title for entry in entries))
     fitted: dict[str, Ranker] = {}
     for entry in dict.fromkeys(names):
         name, _, saved = entry.partition("=")
         baseline = BASELINES[name]
-        fitted[name] = baseline.load(saved) if saved else baseline().fit([], titles)
+        try:
+            fitted[name] = baseline.load(saved) if saved else baseline().fit(clicks, titles)
+        except UserError as error:
+            if data is None and not saved and "click" in str(error):
+                raise UserError(
+                    f"{error} Give --data, a directory that preprocess wrote."
+                ) from error
+            raise
     return fitted
 
 

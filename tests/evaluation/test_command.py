@@ -9,6 +9,7 @@ from rich.console import Console
 
 from dssm_tf.errors import UserError
 from dssm_tf.evaluation.command import evaluate_command
+from tests.clicks import Click, write_data
 
 JUDGMENTS = (
     "query_id\tquery\tdoc_id\ttitle\tgrade\n"
@@ -64,6 +65,21 @@ def test_without_a_corpus_and_without_models_the_baseline_stands_alone(paths):
     evaluation = evaluate_command([], paths / "j.tsv", None, paths / "out", console=quiet())
     assert evaluation.systems == ("bm25",)
     assert not evaluation.task.whole_corpus
+
+
+def test_baselines_learn_from_the_clicks_of_a_data_directory(paths):
+    # Nothing but clicks says that a chapeau is a hat.
+    log = [Click("chapeau", "Red Hat", 3), Click("boite", "Blue Box", 2)]
+    write_data(paths / "data", log, validation=())
+    judged = JUDGMENTS.replace("red hat", "chapeau").replace("blue box", "boite")
+    (paths / "j.tsv").write_text(judged)
+
+    evaluation = evaluate_command(
+        [], paths / "j.tsv", None, paths / "out", ["wtm"], data=paths / "data", console=quiet()
+    )
+    assert evaluation.mean("wtm", "ndcg@1") == 1
+    with pytest.raises(UserError, match=r"learns translations from clicks\. Give --data"):
+        evaluate_command([], paths / "j.tsv", None, paths / "new", ["wtm"], console=quiet())
 
 
 def quiet():

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from rich.console import Console
 
-from dssm_tf.baselines.base import Click
 from dssm_tf.data.click_log import FORMATS, LogRow
 from dssm_tf.data.judgments import (
     CorpusTitle,
@@ -154,7 +153,9 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
             console.print("preparing the click log", style="dim")
         data = aside / "data-4"
         _preprocess(_log_of(sources, aside), data, 4)
-        write_clicks(aside / CLICKS, _clean_clicks(data))
+        from dssm_tf.data.recorded_clicks import recorded_clicks
+
+        write_clicks(aside / CLICKS, recorded_clicks(data))
         with atomic_write(aside / _SOURCE) as file:
             json.dump(fingerprint, file, indent=2)
     return Inputs(folder)
@@ -227,36 +228,6 @@ def _preprocess(log: Sequence[str], output: Path, negatives: int) -> None:
         preprocess(Job(PreprocessOptions(tuple(log), str(output), negatives=negatives)))
     except UserError as error:
         raise UserError(str(error).replace("--input", "--clicks")) from error
-
-
-def _clean_clicks(data: Path) -> list[Click]:
-    """The pairs of the records, in the order of their texts: training and held-out part."""
-    import tensorflow as tf
-
-    from dssm_tf.data.records import read_records, record_files
-    from dssm_tf.data.schema import FeatureSpec
-
-    features = {
-        "query": tf.io.FixedLenFeature([], tf.string),
-        "titles": tf.io.RaggedFeature(tf.string),
-        "clicks": tf.io.FixedLenFeature([], tf.float32),
-    }
-    clicks: list[Click] = []
-    for split, count in FeatureSpec.load(data).records.items():
-        if not count:
-            continue
-        for batch in read_records(record_files(data, split)).batch(1024):
-            parsed = tf.io.parse_example(batch, features)
-            clicks += [
-                (query.decode(), title.decode(), float(number))
-                for query, title, number in zip(
-                    parsed["query"].numpy(),
-                    parsed["titles"][:, :1].flat_values.numpy(),
-                    parsed["clicks"].numpy(),
-                    strict=True,
-                )
-            ]
-    return sorted(clicks)
 
 
 def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:

@@ -29,7 +29,9 @@ def files(tmp_path, monkeypatch):
         (output / "log").write_text("\n".join(log))
 
     monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
-    monkeypatch.setattr(prepare_module, "_clean_clicks", lambda data: [("hat", "red hat", 1.0)])
+    monkeypatch.setattr(
+        "dssm_tf.data.recorded_clicks.recorded_clicks", lambda data: [("hat", "red hat", 1.0)]
+    )
     for name, text in (("log.tsv", LOG), ("corpus.tsv", CORPUS), ("judgments.tsv", JUDGMENTS)):
         (tmp_path / name).write_text(text)
     return tmp_path

@@ -41,7 +41,7 @@ class DSE(BagRanker):
         *,
         shared: bool = True,
         bilinear: bool = False,
-        pretraining_steps: int = 300,
+        pretraining_steps: int = 500,
         weighting: str = "binary",
         learning_rate: float = 0.003,
         **options: Any,

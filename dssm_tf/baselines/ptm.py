@@ -57,8 +57,8 @@ class PTM(WTM):
 
     name = "ptm"
     free: ClassVar[Mapping[str, Sequence[Any]]] = {
-        **WTM.free,
-        "self_weight": (0.1, 0.2, 0.4),
+        "mu": (1.0, 3.0, 10.0),
+        "self_weight": (0.1, 0.2, 0.4, 0.8, 1.0),
         "phrase_weight": (0.0, 0.1, 0.2, 0.4, 1.0),
     }
 

@@ -222,7 +222,7 @@ class _Job:
             return model
         model = self._model(updates)
         _warm_up(model, batches, parts)
-        if not isinstance(model.optimizer, ScheduledNesterov):
+        if not isinstance(model.optimizer, ScheduledNesterov):  # which holds `updates`
             values = [keras.ops.convert_to_numpy(variable) for variable in _state(model)]
             self.untrained.append((model, values))
         return model

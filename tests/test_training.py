@@ -335,11 +335,16 @@ def test_a_finished_run_is_not_trained_over(run, data):
         train(parse_config(CONFIG), data.path, run[0])
 
 
-@pytest.mark.parametrize("optimizer", [{"name": "adam"}, {"name": "nesterov"}])
-def test_the_second_training_starts_where_a_new_model_would(data, tmp_path, monkeypatch, optimizer):
+@pytest.mark.parametrize(("optimizer", "models"), [("adam", 1), ("nesterov", 2)])
+def test_the_second_training_starts_where_a_new_model_would(
+    data, tmp_path, monkeypatch, optimizer, models
+):
     raw = config(training__refit=True, training__averaging=0.9, optimizer__options={})
-    raw["optimizer"] = {"learning_rate": 0.02, **optimizer}
+    raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}
+    made, make = [], _Job._model
+    monkeypatch.setattr(_Job, "_model", lambda *job: made.append(1) or make(*job))
     train(parse_config(raw), data.path, tmp_path / "kept", quiet=True)
+    assert len(made) == models
     real = _Job._untrained_model
 
     def anew(job, *arguments):

@@ -267,12 +267,14 @@ class _Experiment:
         """The best model of all inputs and optimizers, which the system keeps from here on."""
         best: tuple[float, BagPair, sparse.csr_matrix] | None = None
         tried = self.choices[system] = {}
+        failure: UserError | None = None
         for features in FEATURES:
             tried[features] = {}
             for fitting in FITTINGS:
                 try:
                     model, bags = self._fit(system, size, features, fitting, start)
-                except UserError:
+                except UserError as error:
+                    failure = error
                     tried[features][fitting] = None
                     continue
                 loss = self.task(bags).loss(model_scores(model, bags), self._validation)
@@ -282,8 +284,8 @@ class _Experiment:
                     self._chosen[system] = features, fitting
         if best is None:
             raise UserError(
-                f"{system} diverged with every input and optimizer; are there links to learn from?"
-            )
+                f"{system} failed with every input and optimizer, at last so: {failure}"
+            ) from failure
         return best[1:]
 
     def _fit(

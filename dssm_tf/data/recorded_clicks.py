@@ -6,7 +6,7 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from dssm_tf.data.records import read_records, record_files
+from dssm_tf.data.records import read_records, record_files, verify_records
 from dssm_tf.data.schema import FeatureSpec
 
 
@@ -17,7 +17,7 @@ def recorded_clicks(directory: Path) -> list[tuple[str, str, float]]:
         directory: what preprocess wrote; every part of it is read.
 
     Raises:
-        UserError: it is no such directory, or a record is damaged.
+        UserError: it is no such directory, or records are damaged or missing.
     """
     features = {
         "query": tf.io.FixedLenFeature([], tf.string),
@@ -25,9 +25,11 @@ def recorded_clicks(directory: Path) -> list[tuple[str, str, float]]:
         "clicks": tf.io.FixedLenFeature([], tf.float32),
     }
     clicks: list[tuple[str, str, float]] = []
-    for split, count in FeatureSpec.load(directory).records.items():
+    spec = FeatureSpec.load(directory)
+    for split, count in spec.records.items():
         if not count:
             continue
+        verify_records(directory, split, spec)
         for batch in read_records(record_files(directory, split)).batch(1024):
             parsed = tf.io.parse_example(batch, features)
             clicks += [

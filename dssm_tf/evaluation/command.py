@@ -126,6 +126,8 @@ def _fitted(
 
     clicks: list[tuple[str, str, float]] = []
     if data is not None:
+        if all("=" in name for name in names):
+            raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
         from dssm_tf.data.recorded_clicks import recorded_clicks
 
         clicks = recorded_clicks(data)

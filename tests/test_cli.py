@@ -252,10 +252,10 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
     assert main(["train", "--config", "lstm", "--data", "D", "--out", "R", "--set", "a=1"]) == 0
     assert seen["train"] == ("lstm", Path("D"), Path("R"), ["a=1"])
     assert main(["evaluate", "--model", "A", "--model", "b=B", "--judgments", "J", "--out", "E",
-                 "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
+                 "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
     arguments, options = seen["evaluate"]
     assert arguments == (["A", "b=B"], Path("J"), None, Path("E"), [])
-    assert options == {"runs": [], "repeats": "mean"}
+    assert options == {"data": Path("P"), "runs": [], "repeats": "mean"}
 
 
 def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):

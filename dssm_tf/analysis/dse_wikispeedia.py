@@ -176,6 +176,7 @@ def wikispeedia(
             "tfidf_all_words": {"words": len(everything.words), "rank_loss": tfidf_all},
             "tfidf_weight": weights,
             "choices": experiment.choices,
+            "chosen": experiment.chosen,
             "nearest_words": experiment.nearest_words,
             "seconds": round(monotonic() - started, 1),
         }
@@ -207,6 +208,7 @@ class _Experiment:
     Attributes:
         choices: rank loss on the links for choosing, by system, input and optimizer; None for a
             training that diverged.
+        chosen: the input and the optimizer of least loss, by system.
         nearest_words: of DSE at `TUPLES_SIZE` words, once it is fitted.
     """
 
@@ -214,7 +216,7 @@ class _Experiment:
         self._articles = articles
         self._quick = quick
         self._seed = seed
-        self._chosen: dict[str, tuple[str, str]] = {}
+        self.chosen: dict[str, tuple[str, str]] = {}
         self.choices: dict[str, dict[str, dict[str, float | None]]] = {}
         self.nearest_words: dict[str, list[str]] = {}
         learned, self._test = split_links(articles.relevant, TRAIN, seed)
@@ -248,8 +250,8 @@ class _Experiment:
         for system in ("dse", "ssi", "psi"):
             if system not in names:
                 continue
-            if system in self._chosen:
-                model, bags = self._fit(system, size, *self._chosen[system], start, tuples)
+            if system in self.chosen:
+                model, bags = self._fit(system, size, *self.chosen[system], start, tuples)
             else:
                 model, bags = self._choose(system, size, start)
             scores[system] = model_scores(model, bags)
@@ -259,7 +261,7 @@ class _Experiment:
 
     def tuples_seen(self) -> int:
         """Tuples that the batches of DSE stood for where their number was not limited."""
-        effort = self._effort(self._chosen["dse"][1])
+        effort = self._effort(self.chosen["dse"][1])
         links = min(effort.batch_size, self._train.nnz)
         return effort.fitting.steps * links * (links - 1)
 
@@ -281,7 +283,7 @@ class _Experiment:
                 tried[features][fitting] = loss
                 if best is None or loss < best[0]:
                     best = loss, model, bags
-                    self._chosen[system] = features, fitting
+                    self.chosen[system] = features, fitting
         if best is None:
             raise UserError(
                 f"{system} failed with every input and optimizer, at last so: {failure}"

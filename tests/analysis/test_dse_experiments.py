@@ -98,7 +98,9 @@ def test_wikispeedia_compares_five_systems_by_words_and_by_tuples(pages, monkeyp
     assert all(set(row) == {"10", "20"} for row in found["rank_loss_by_words"].values())
     links = round(240 * 0.7 * 0.95)  # all in one batch
     assert set(found["rank_loss_by_tuples"]["dse"]) == {"50", str(4 * links * (links - 1))}
-    for tried in found["choices"].values():
+    for system, tried in found["choices"].items():
+        best = min(tried, key=lambda features: tried[features]["good"])
+        assert found["chosen"][system] == (best, "good")
         for losses in tried.values():
             assert losses["bad"] is None
             assert 0 <= losses["good"] <= 100

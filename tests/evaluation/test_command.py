@@ -82,6 +82,14 @@ def test_baselines_learn_from_the_clicks_of_a_data_directory(paths):
         evaluate_command([], paths / "j.tsv", None, paths / "new", ["wtm"], console=quiet())
 
 
+def test_clicks_that_no_baseline_would_learn_from_are_refused(paths):
+    with pytest.raises(UserError, match="none is fitted"):
+        evaluate_command(
+            [], paths / "j.tsv", None, paths / "out", ["bm25=saved"], data=paths, console=quiet()
+        )
+    assert not (paths / "out").exists()
+
+
 def quiet():
     return Console(file=io.StringIO())
 

@@ -14,7 +14,7 @@ from pytest import approx
 
 from dssm_tf.semantic_ranker import SemanticRanker
 from tests.clicks import click_log, write_data
-from tests.training_processes import training_processes
+from tests.training.processes import training_processes
 
 CONFIG = {
     "tower": {"name": "dssm", "widths": [8, 6]},

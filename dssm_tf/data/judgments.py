@@ -13,6 +13,7 @@ import re
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -164,10 +165,13 @@ def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str
     """
 
     def lines() -> Iterator[str]:
+        doc = cache(_token)  # the same ids come back with every query
+        last = _token(tag)
         for query_id, scores in run.items():
+            first = _token(query_id)
             ranked = sorted(scores.items(), key=lambda item: -item[1])
             for rank, (doc_id, score) in enumerate(ranked, start=1):
-                yield f"{_token(query_id)} Q0 {_token(doc_id)} {rank} {score:.9g} {_token(tag)}"
+                yield f"{first} Q0 {doc(doc_id)} {rank} {score:.9g} {last}"
 
     _write_lines(path, lines())
 

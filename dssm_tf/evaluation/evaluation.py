@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.files import atomic_directory
 
 SIGNIFICANT = 0.05
+SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
 _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no raised q
 _DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -263,12 +265,20 @@ def _escaped(text: str) -> str:
 
 def _untied(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """Scores that fall strictly in single precision, moved no further than that takes."""
-    untied = scores.astype(np.float32)
-    for place in range(1, len(untied)):
-        above = untied[place - 1]
-        step = max(abs(float(np.spacing(above))), 1e-12)
-        untied[place] = min(untied[place], np.float32(float(above) - step))
-    return untied
+    single = scores.astype(np.float32)
+    steps = np.maximum(np.abs(np.spacing(single[:-1])), SMALLEST_STEP)
+    ties = np.flatnonzero(single[1:] > single[:-1] - steps)
+    if not len(ties):
+        return single
+    first = int(ties[0])
+    numbers = single[first:].tolist()
+    above = numbers[0]
+    for place, number in enumerate(numbers[1:], start=1):
+        # The distance of numbers in single precision, which has 24 binary digits.
+        spacing = math.ldexp(1.0, math.frexp(above)[1] - 24) if above else 0.0
+        numbers[place] = above = min(number, above - max(spacing, SMALLEST_STEP))
+    single[first:] = numbers
+    return single
 
 
 def file_names(systems: Sequence[str]) -> list[str]:

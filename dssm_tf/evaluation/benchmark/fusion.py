@@ -8,7 +8,7 @@ corpus, see `worker.POOL`). A title that a member does not list has that member'
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal, NamedTuple
 
@@ -144,7 +144,9 @@ def fuse(
     """
     half = next(iter(members.values())).half
     settings = hybrid.settings()
+    weights = _weights(hybrid, settings)
     relevant = [task.relevant_grades(row) for row in range(len(task.queries))]
+    unranked = RelevantRanks.from_lists([np.zeros(len(grades)) for grades in relevant], relevant)
     distinct = all(one.settings[0] is one.settings[1] for one in members.values())
     # tables[h]: the pools by the members' settings of half h.
     tables: list[list[_Pool]] = []
@@ -156,14 +158,14 @@ def fuse(
         ]
         ranks = []
         for pool in pools:
-            ranks.append(_relevant_ranks(_scores(hybrid, pool, settings), pool))
+            ranks.append(_relevant_ranks(_scores(hybrid, pool, weights), pool))
             if advance:
                 advance(1)
         tables.append(pools)
         values.append(
             [
-                per_query(RelevantRanks.from_lists([r[s] for r in ranks], relevant), [tune])[tune]
-                for s in range(len(settings))
+                per_query(replace(unranked, rank=found), [tune])[tune]
+                for found in np.concatenate(ranks, axis=1)
             ]
         )
     # The setting of half h is chosen on the other half, by the members' settings of half h.
@@ -179,10 +181,10 @@ def fuse(
             "settings_tried": len(settings),
         }
     if distinct and chosen[0] == chosen[1]:
-        measured = _measured(hybrid, tables[0], settings[chosen[0]], relevant, depth)
+        measured = _measured(hybrid, tables[0], weights[chosen[0]], relevant, depth)
         return ByHalf.of_one(measured, half), about
     both = [
-        _measured(hybrid, pools, settings[place], relevant, depth)
+        _measured(hybrid, pools, weights[place], relevant, depth)
         for pools, place in zip((tables[0], tables[-1]), chosen, strict=True)
     ]
     return ByHalf((both[0], both[1]), half), about
@@ -236,18 +238,25 @@ def _scaled(scores: Values, scale: Literal["min-max", "z-norm"]) -> Values:
     return linear_fusion([scores], [1.0], scale)
 
 
-def _scores(hybrid: Hybrid, pool: _Pool, settings: Sequence[Mapping[str, Any]]) -> Values:
+def _weights(hybrid: Hybrid, settings: Sequence[Mapping[str, Any]]) -> Values:
+    """What `_scores` takes for the settings: k `(settings, 1)`, or `(settings, parts)` weights."""
+    if hybrid.kind == "rrf":
+        return np.array([[setting["k"]] for setting in settings], dtype=np.float64)
+    table = np.zeros((len(settings), len(hybrid.members) * len(SCALES)))
+    for row, setting in zip(table, settings, strict=True):
+        row[SCALES.index(setting["scale"]) :: len(SCALES)] = list(setting["weights"].values())
+    return table
+
+
+def _scores(hybrid: Hybrid, pool: _Pool, weights: Values) -> Values:
     """Fused scores `(settings, titles)`.
 
     Reference: Cormack, Clarke and Buettcher 2009, sec. 2, for reciprocal ranks.
     """
     if hybrid.kind == "rrf":
-        return np.stack([(1 / (s["k"] + pool.parts)).sum(axis=0) for s in settings])
-    table = np.zeros((len(settings), len(pool.parts)))
-    for row, setting in zip(table, settings, strict=True):
-        row[SCALES.index(setting["scale"]) :: len(SCALES)] = list(setting["weights"].values())
+        return np.stack([(1 / (k + pool.parts)).sum(axis=0) for (k,) in weights])
     # Sums that differ by rounding only are the same score.
-    fused: Values = (table @ pool.parts).round(12)
+    fused: Values = (weights @ pool.parts).round(12)
     return fused
 
 
@@ -265,13 +274,13 @@ def _relevant_ranks(scores: Values, pool: _Pool) -> NDArray[np.int64]:
 def _measured(
     hybrid: Hybrid,
     pools: Sequence[_Pool],
-    setting: Mapping[str, Any],
+    weights: Values,
     relevant: Sequence[NDArray[np.float64]],
     depth: int,
 ) -> Measured:
     ranks, rankings = [], []
     for pool in pools:
-        scores = _scores(hybrid, pool, [setting])
+        scores = _scores(hybrid, pool, weights[None])
         ranks.append(_relevant_ranks(scores, pool)[0])
         top = top_columns(scores[0], depth)
         rankings.append(

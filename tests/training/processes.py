@@ -138,7 +138,7 @@ def training_processes(folder: Path) -> Iterator[TrainingProcesses]:
     checkout = Path(__file__).resolve().parent.parent
     # A session of its own, so that one signal ends the server and all it started.
     with subprocess.Popen(
-        [sys.executable, "-m", "tests.training_processes"],
+        [sys.executable, "-m", "tests.training.processes"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -1,0 +1,108 @@
+"""`dssm train` gives the same bits in another process, after a kill, on two devices."""
+
+from __future__ import annotations
+
+import signal
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from tests.training.configuration import CONFIG, RECORDED, config, equal, weights
+
+
+def test_a_seed_gives_the_same_weights_to_the_bit_in_another_process(run, data, folder, processes):
+    found = processes.train(CONFIG, data.path, folder / "again")
+    assert found.result["history"] == run[1].history
+    assert equal(folder / "again", run[0])
+
+
+KILLED = config(
+    tower__ngram_dropout=0.1,
+    negatives={"recorded": 2, "in_batch": True, "logq": 0.5},
+    # Too large, so that an early epoch stays the best and its weights must survive, too.
+    optimizer__learning_rate=1.5,
+    training__monitor="ndcg@10",
+    training__epochs=3,
+    training__averaging=0.5,
+    training__click_weight="log",
+)
+STEPS = 6  # 41 records in batches of 8
+ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
+
+
+@pytest.mark.parametrize(
+    ("refit", "moments"),
+    [
+        (
+            False,
+            [
+                ("titles.tsv", 1),  # making the run's directory
+                ("batch", STEPS + ANYWHERE),  # in the second epoch
+                ("fit.npz", 2),  # saving the third epoch
+                ("versions.json", 1),  # with the weights written, and half of the rest
+            ],
+        ),
+        pytest.param(
+            True,
+            [
+                ("config.yaml", 1),
+                ("batch", ANYWHERE),  # in the first epoch: nothing is saved yet
+                ("fit.npz", 1),
+                ("fit.npz", 2),
+                ("batch", 2 * STEPS + ANYWHERE),  # training again on all records, or nearly there
+                ("refit.npz", 1),
+                ("model.weights.h5", 1),
+                ("ranking.json", 1),
+            ],
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["fit", "refit"],
+)
+def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
+    data, folder, processes, refit, moments
+):
+    raw = KILLED | {"training": KILLED["training"] | {"refit": refit}}
+    whole, killed = folder / f"whole-{refit}", folder / f"killed-{refit}"
+    uninterrupted = processes.train(raw, data.path, whole)
+    assert uninterrupted.result["refitted"] == refit
+    for moment in moments:
+        outcome = processes.train(raw, data.path, killed, die_at=moment)
+        assert outcome.signal == signal.SIGKILL, (moment, outcome)
+        assert not (killed / "ranking.json").exists()
+    finished = processes.train(raw, data.path, killed)
+    assert finished.result["history"] == uninterrupted.result["history"], moments
+    assert equal(whole, killed), moments
+    for name in ("ranking.json", "history.json", "MODEL_CARD.md"):
+        assert (whole / name).read_text("utf-8") == (killed / name).read_text("utf-8")
+    assert not (killed / "state").exists()
+
+
+def test_a_killed_export_leaves_no_version(run, folder, processes):
+    killed = processes.export(run[0], folder / "models", die_at=("1", 1))
+    assert killed.signal == signal.SIGKILL
+    assert not [path for path in (folder / "models" / "dssm").glob("*") if path.name.isdigit()]
+
+
+def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
+    # The threshold is below most gradients: clipping what one replica sees would differ.
+    optimizer = {"name": "nesterov", "learning_rate": 0.5, "clip_norm": 0.05,
+                 "options": {"momentum": 0.9}}  # fmt: skip
+    raw = config(negatives=RECORDED, tower__dropout=0.0, optimizer=optimizer, training__epochs=1)
+    runs = [
+        processes.start(raw, data.path, folder / f"devices-{devices}", devices=devices)
+        for devices in (1, 2)
+    ]
+    one, two = (each.wait().result["history"][0] for each in runs)
+    assert two == approx(one, rel=1e-5)
+    alone, together = (weights(folder / f"devices-{devices}") for devices in (1, 2))
+    assert alone.keys() == together.keys()
+    for key, value in alone.items():
+        assert together[key] == approx(value, abs=2e-6), key
+
+
+def test_a_batch_size_that_the_devices_cannot_share_is_a_message(data, folder, processes):
+    raw = config(training__batch_size=7)
+    found = processes.train(raw, data.path, folder / "odd", devices=2)
+    assert "training.batch_size: 7 cannot be cut into 2 equal parts" in found.error

@@ -1,0 +1,94 @@
+"""What a run of `dssm train` holds."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import tensorflow as tf
+from pytest import approx
+
+from dssm_tf.config import load_config, parse_config
+from dssm_tf.data.dataset import BatchOptions, ClickBatches
+from dssm_tf.losses import ClickSoftmax
+from dssm_tf.semantic_ranker import SemanticRanker
+from dssm_tf.validation import ValidationTask
+from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
+
+
+def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
+    out, _ = run
+    files = {path.name for path in out.iterdir()}
+    assert files == {
+        "config.yaml", "feature_spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
+        "history.json", "versions.json", "ranking.json", "MODEL_CARD.md", "logs",
+    }  # fmt: skip
+    assert load_config(out / "config.yaml") == parse_config(CONFIG)
+    for name in ("vocabulary.txt", "titles.tsv", "feature_spec.json"):
+        assert (out / name).read_bytes() == (data.path / name).read_bytes()
+    versions = json.loads((out / "versions.json").read_text("utf-8"))
+    assert versions["tensorflow"] == tf.__version__
+    assert {"python", "keras", "numpy", "dssm-tf"} <= versions.keys()
+
+
+def test_the_weights_are_those_of_the_towers_and_not_the_optimizers(run):
+    out, _ = run
+    ranker = SemanticRanker.load(out)
+    numbers = sum(int(np.prod(weight.shape)) for weight in ranker.model.weights)
+    assert numbers > 0
+    floats = {k: v for k, v in weights(out).items() if np.issubdtype(v.dtype, np.floating)}
+    assert sum(value.size for value in floats.values()) == numbers
+
+
+def test_the_history_has_losses_and_ndcg_of_each_epoch(run):
+    out, result = run
+    assert json.loads((out / "history.json").read_text("utf-8")) == result.history
+    assert len(result.history) == result.epochs == EPOCHS
+    for epoch in result.history:
+        assert epoch.keys() == {"loss", "val_loss", "ndcg@1", "ndcg@3", "ndcg@10"}
+        assert 0 <= epoch["ndcg@1"] <= 1
+    assert result.history[-1]["loss"] < result.history[0]["loss"]
+
+
+def test_tensorboard_finds_the_curves(run):
+    out, result = run
+    found = {}
+    for path in (out / "logs").rglob("*tfevents*"):
+        for event in tf.compat.v1.train.summary_iterator(str(path)):
+            for value in event.summary.value:
+                if value.tag == "epoch_loss":
+                    found[path.parent.name, event.step] = float(tf.make_ndarray(value.tensor))
+    for number, epoch in enumerate(result.history):
+        assert found["train", number] == approx(epoch["loss"])
+        assert found["validation", number] == approx(epoch["val_loss"])
+
+
+def test_the_model_card_tells_what_was_trained_on_what(run, data):
+    card = (run[0] / "MODEL_CARD.md").read_text("utf-8")
+    assert card.startswith("# dssm\n")
+    assert f"| pairs (query, clicked title) | {data.spec.records['train']} |" in card
+    assert data.vocabulary.fingerprint in card
+    assert f"| ndcg@1 | {run[1].ndcg['ndcg@1']:.4f} |" in card
+
+
+def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
+    out, result = run
+    ranker = SemanticRanker.load(out)
+    losses = [epoch["val_loss"] for epoch in result.history]
+    assert result.best_epoch == 1 + int(np.argmin(losses))
+    batches = ClickBatches(data.path, ("validation",), BatchOptions(batch_size=BATCH, negatives=0))
+    # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
+    ((inputs, offsets, row_weights),) = batches.epoch()
+    loss = ClickSoftmax(10.0)(offsets, ranker.model(inputs), sample_weight=row_weights)
+    assert float(loss) == approx(min(losses), rel=1e-5)
+
+
+def test_the_ranking_written_down_is_the_one_the_loaded_model_gives(run, data):
+    out, result = run
+    ranker = SemanticRanker.load(out)
+    task = ValidationTask.load(data.path, 100, 100)
+    kept = json.loads((out / "ranking.json").read_text("utf-8"))
+    assert kept["prior_weight"] == ranker.prior_weight == result.prior_weight
+    found = task.ndcg(ranker.score_matrix(task.queries, task.titles))
+    assert found == approx(kept["validation"])
+    assert found == approx(result.ndcg)

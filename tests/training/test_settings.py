@@ -1,0 +1,102 @@
+"""`dssm train` under other settings, and those it refuses beforehand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.config import parse_config
+from dssm_tf.distribution import Workers
+from dssm_tf.errors import UserError
+from dssm_tf.semantic_ranker import SemanticRanker
+from dssm_tf.training import train
+from tests.clicks import click_log, read_examples, write_data, write_records
+from tests.training.configuration import CONFIG, config
+
+
+def test_reduced_precision_trains_an_lstm(data, folder):
+    tower = {"name": "lstm", "cells": 4}
+    raw = config(tower=tower, training__precision="mixed_bfloat16", training__epochs=1)
+    result = train(parse_config(raw), data.path, folder / "bfloat16", quiet=True)
+    assert np.isfinite(result.history[0]["loss"])
+    vectors = SemanticRanker.load(folder / "bfloat16").encode_queries(["red fox", ""])
+    assert np.linalg.norm(vectors, axis=1) == approx([1, 0], abs=1e-2)
+
+
+def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_path):
+    data = write_data(tmp_path / "data", click_log(24), validation=())
+    raw = config(training__monitor="ndcg@10", ranking={"prior": "auto"})
+    result = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    losses = [epoch["loss"] for epoch in result.history]
+    assert result.best_epoch == 1 + int(np.argmin(losses))
+    assert result.ndcg == {}
+    assert result.prior_weight == 0
+    assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+    assert len(SemanticRanker.load(tmp_path / "run").score("red fox", ["red fox", "owl"])) == 2
+
+
+@pytest.mark.slow
+def test_compiled_by_xla_the_losses_are_the_same(data, folder):
+    found = [
+        train(parse_config(raw), data.path, folder / f"xla-{raw['training']['xla']}", quiet=True)
+        for raw in (config(training__xla=choice, tower__dropout=0.0) for choice in (False, True))
+    ]
+    plain, compiled = (result.history for result in found)
+    for one, other in zip(plain, compiled, strict=True):
+        assert other["loss"] == approx(one["loss"], rel=1e-4)
+        assert other["val_loss"] == approx(one["val_loss"], rel=1e-4)
+
+
+def test_more_negatives_than_were_recorded_are_refused(data, tmp_path):
+    raw = config(negatives={"recorded": 5})
+    with pytest.raises(UserError, match=r"negatives.recorded: 5 .* holds 4 .*--negatives 5"):
+        train(parse_config(raw), data.path, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_click_without_any_rival_is_refused(data, tmp_path):
+    raw = config(negatives={"recorded": 0, "in_batch": False})
+    with pytest.raises(UserError, match="the click needs rivals"):
+        train(parse_config(raw), data.path, tmp_path / "run")
+
+
+def test_damaged_records_are_found_before_anything_is_written(tmp_path):
+    data = write_data(tmp_path / "data", click_log(20))
+    shard = data.path / "validation-00001-of-00002.tfrecord.gz"
+    shard.write_bytes(shard.read_bytes()[:40])
+    with pytest.raises(UserError, match="validation"):
+        train(parse_config(CONFIG), data.path, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_record_that_is_no_example_is_named(tmp_path):
+    data = write_data(tmp_path / "data", click_log(20), shards=1)
+    (shard,) = data.path.glob("train-*")
+    records = [one.serialize(data.vocabulary) for one in data.examples["train"]]
+    assert len(read_examples(shard)) == len(records)
+    write_records(shard, [*records[:4], b"\x00\xff", *records[5:]])
+    with pytest.raises(UserError, match=r"train-00000-of-00001.*: record 5"):
+        train(parse_config(CONFIG), data.path, tmp_path / "run")
+
+
+def test_no_training_records_are_a_message(tmp_path):
+    log = click_log(10)
+    data = write_data(tmp_path / "data", log, validation={click.query for click in log})
+    with pytest.raises(UserError, match="holds no training records"):
+        train(parse_config(CONFIG), data.path, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "not json",
+        '{"cluster": {"worker": ["a:1"]}}',
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 1}}',
+        '{"cluster": {"worker": ["a:1"]}, "task": {"type": "ps", "index": 0}}',
+    ],
+)
+def test_an_unusable_tf_config_is_explained(monkeypatch, value):
+    monkeypatch.setenv("TF_CONFIG", value)
+    with pytest.raises(UserError, match="TF_CONFIG is not usable"):
+        Workers.from_environment()

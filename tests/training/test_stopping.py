@@ -1,0 +1,122 @@
+"""Where `dssm train` stops, and what it does with runs that are there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from pytest import approx
+
+from dssm_tf.config import parse_config
+from dssm_tf.errors import UserError
+from dssm_tf.keeper import Keeper
+from dssm_tf.run_directory import start_run
+from dssm_tf.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.training import _Job, train
+from tests.clicks import click_log, write_data
+from tests.training.configuration import CONFIG, config, equal, weights
+
+
+@pytest.fixture(scope="module")
+def standing_still(data, folder):
+    """A run whose steps are too small to change anything, with another seed than the others."""
+    raw = config(
+        optimizer={"name": "sgd", "learning_rate": 1e-12},
+        training__epochs=9, training__patience=2, training__monitor="ndcg@10", training__seed=1,
+    )  # fmt: skip
+    return folder / "still", train(parse_config(raw), data.path, folder / "still", quiet=True)
+
+
+def test_training_stops_when_patience_runs_out_and_keeps_the_best(standing_still):
+    # The first epoch is the best there is; two more bring nothing better.
+    result = standing_still[1]
+    assert (result.epochs, result.best_epoch) == (3, 1)
+
+
+def test_another_seed_starts_from_other_weights(standing_still, data):
+    def initial(seed):
+        keras.utils.set_random_seed(seed)
+        return build_model(parse_config(CONFIG), data.vocabulary.size).get_weights()
+
+    found = SemanticRanker.load(standing_still[0]).model.get_weights()
+    assert all(a == approx(b, abs=1e-9) for a, b in zip(found, initial(1), strict=True))
+    assert not all(a == approx(b, abs=1e-3) for a, b in zip(found, initial(0), strict=True))
+
+
+def test_a_loss_that_is_not_a_number_stops_and_the_last_good_epoch_is_kept(
+    run, data, folder, monkeypatch
+):
+    out = folder / "nan"
+    sound = Keeper.on_epoch_end
+
+    def poison(keeper, epoch, logs=None):
+        sound(keeper, epoch, logs)
+        keeper.model.trainable_weights[0].assign_add(
+            tf.fill(keeper.model.trainable_weights[0].shape, float("nan"))
+        )
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Keeper, "on_epoch_end", poison)
+        with pytest.raises(UserError, match=r"the loss became nan at epoch 2, step 1; lower opt"):
+            train(parse_config(CONFIG), data.path, out, quiet=True)
+    # The checkpoint is from before the damage: the run goes on to the same end.
+    assert train(parse_config(CONFIG), data.path, out, quiet=True).history == run[1].history
+    assert equal(out, run[0])
+
+
+def test_a_finished_run_is_not_trained_over(run, data):
+    with pytest.raises(UserError, match=r"run holds a finished run; choose another --out"):
+        train(parse_config(CONFIG), data.path, run[0])
+
+
+@pytest.mark.parametrize(("optimizer", "models"), [("adam", 1), ("nesterov", 2)])
+def test_the_second_training_starts_where_a_new_model_would(
+    data, tmp_path, monkeypatch, optimizer, models
+):
+    raw = config(training__refit=True, training__averaging=0.9, optimizer__options={})
+    raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}
+    made, make = [], _Job._model
+    monkeypatch.setattr(_Job, "_model", lambda *job: made.append(1) or make(*job))
+    train(parse_config(raw), data.path, tmp_path / "kept", quiet=True)
+    assert len(made) == models
+    real = _Job._untrained_model
+
+    def anew(job, *arguments):
+        job.untrained.clear()
+        return real(job, *arguments)
+
+    monkeypatch.setattr(_Job, "_untrained_model", anew)
+    train(parse_config(raw), data.path, tmp_path / "anew", quiet=True)
+    kept, new = weights(tmp_path / "kept"), weights(tmp_path / "anew")
+    assert kept.keys() == new.keys()
+    for name in kept:
+        np.testing.assert_array_equal(kept[name], new[name], err_msg=name)
+
+
+@pytest.fixture
+def unfinished(run, data, tmp_path) -> Path:
+    out = tmp_path / "unfinished"
+    start_run(parse_config(CONFIG), data.path, out)
+    return out
+
+
+def test_an_unfinished_run_of_another_configuration_names_the_key(unfinished, data):
+    other = parse_config(config(training__seed=3))
+    with pytest.raises(UserError, match=r"training.seed was 0, now 3"):
+        train(other, data.path, unfinished)
+
+
+def test_an_unfinished_run_on_other_data_is_refused(unfinished, tmp_path):
+    other = write_data(tmp_path / "other", click_log(30))
+    with pytest.raises(UserError, match="unfinished run on other data"):
+        train(parse_config(CONFIG), other.path, unfinished)
+
+
+def test_a_directory_that_is_no_run_is_left_alone(data, tmp_path):
+    (tmp_path / "thesis.txt").write_text("precious")
+    with pytest.raises(UserError, match="exists and is not a run"):
+        train(parse_config(CONFIG), data.path, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]

@@ -11,7 +11,7 @@ from dssm_tf import __version__
 from dssm_tf.errors import UserError
 
 _EXAMPLES = """the usual way:
-  python -m pipelines.preprocess --input clicks.tsv --output DATA
+  python -m pipelines.preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
   dssm train --config lstm --data DATA --out RUN
   dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
   dssm export --model RUN --out EXPORT

@@ -133,9 +133,11 @@ def _write_data(directory: Path) -> tuple[list[Judgment], list[CorpusTitle]]:
 def _preprocess(out: Path) -> None:
     from pipelines.preprocess import run
 
+    data = out / "data"
     status = run(
-        ["--input", str(out / "data" / "clicks.tsv"), "--output", str(out / "preprocessed")]
-    )
+        ["--input", str(data / "clicks.tsv"), "--corpus", str(data / "corpus.tsv"),
+         "--output", str(out / "preprocessed")]
+    )  # fmt: skip
     if status:
         raise UserError("preprocess failed; its message is above.")
 
@@ -175,7 +177,7 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
         f"--model_base_path={(out / 'export/lstm').resolve()}",
-        "  yours  python -m pipelines.preprocess --input YOUR_CLICKS.tsv --output DATA",
+        "  yours  python -m pipelines.preprocess --input YOUR_CLICKS.tsv --corpus YOUR_CORPUS.tsv --output DATA",
         "         dssm train --config lstm --data DATA --out RUN",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

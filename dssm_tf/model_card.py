@@ -72,8 +72,9 @@ The exact settings are in `config.yaml`, the curves in `history.json` and `logs/
 
 ## Validation
 
-Queries held out of training rank all titles of the log; a query's most clicked title has grade
-3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
+Queries held out of training rank the titles of the log and of the corpus, the most clicked ones
+where these are many (`validation.titles`); a query's most clicked title has grade 3, one with at
+least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
 Measured before any training on the validation part.
 
 | metric | value |
@@ -83,8 +84,9 @@ Measured before any training on the validation part.
 ## Use and limits
 
 Rank titles for queries like those of the log. Clicks are not relevance: what users did not see
-they could not click, and what ranked high was clicked more. Titles that the log never showed are
-scored by their letter trigrams alone, with the smallest log-prior. Queries can hold personal
+they could not click, and what ranked high was clicked more. Titles that nobody clicked have the
+smallest log-prior; those that the corpus given to preprocess lacks are scored by their letter
+trigrams alone. Queries can hold personal
 data; this model keeps titles (`titles.tsv`) and letter trigrams, but no queries.
 """
     with atomic_write(out / MODEL_CARD) as file:

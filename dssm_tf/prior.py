@@ -31,8 +31,9 @@ class TitlePrior:
         # One extra click a title, so that a title nobody clicked is unlikely, not impossible.
         total = sum(clicks.values()) + len(clicks) + 1
         self.unseen = float(np.log(1 / total))
+        # A title without a click has the share of an unseen one: it needs no entry.
         self.log_shares = {
-            text: float(np.log((count + 1) / total)) for text, count in clicks.items()
+            text: float(np.log((count + 1) / total)) for text, count in clicks.items() if count
         }
 
     def __call__(self, titles: Sequence[str]) -> NDArray[np.float32]:

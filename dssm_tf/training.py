@@ -277,6 +277,7 @@ class _Job:
                 config.negatives.recorded,
                 self.spec.negative_alpha,
                 config.training.seed,
+                max_unclicked=self.spec.records["train"],
             )
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
         fixed = _use_xla(config, self._pairs(config.training.epochs), self.workers)

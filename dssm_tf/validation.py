@@ -26,7 +26,8 @@ class ValidationTask:
 
     Args:
         queries: distinct queries of the validation part.
-        titles: the log's titles, most clicked first, cut to a maximum but for the clicked ones.
+        titles: of the log and the corpus, most clicked first, cut to a maximum but for the
+            clicked ones.
         grades: `(queries, titles)`: 3 for a query's most clicked title, 2 for at least half of
             its clicks, else 1; 0 where nobody clicked.
     """
@@ -37,7 +38,7 @@ class ValidationTask:
 
     @classmethod
     def load(cls, directory: Path, max_queries: int, max_titles: int) -> ValidationTask:
-        """Reads the validation records and the log's titles."""
+        """Reads the validation records and the known titles."""
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
         names = {

@@ -18,6 +18,9 @@ from dssm_tf.text.vocabulary import TextLimits
 from pipelines.cleaning import FEW_CLICKS, PairCount
 from pipelines.options import TEST, TRAIN, VALIDATION, PreprocessOptions
 
+FROM_CORPUS = -1
+"""In place of a bucket of queries: the titles come from the corpus."""
+
 
 def bucket_of(text: str, buckets: int) -> int:
     """The bucket of a normalised text: the same on every machine."""
@@ -208,21 +211,35 @@ TitleTotal = tuple[tuple[str, int, int], int]
 """(title as logged, clicks and pairs of the training part), clicks of all parts."""
 
 
-def sum_titles(
-    blocks: Iterable[tuple[int, Mapping[str, TitleCounts]]],
-) -> tuple[dict[str, TitleTotal], dict[int, list[str]]]:
+class TitleSums(NamedTuple):
+    """What `sum_titles` finds in a bucket.
+
+    Args:
+        totals: by normalised title.
+        wanted: the titles that each bucket of queries wants to know.
+        corpus: the titles that the corpus holds.
+    """
+
+    totals: dict[str, TitleTotal]
+    wanted: dict[int, list[str]]
+    corpus: set[str]
+
+
+def sum_titles(blocks: Iterable[tuple[int, Mapping[str, TitleCounts]]]) -> TitleSums:
     """Sums a bucket's titles.
 
     Args:
-        blocks: (bucket of queries, its counts by normalised title).
-
-    Returns:
-        The totals by normalised title, and which titles each bucket of queries wants to know.
+        blocks: (bucket of queries, its counts by normalised title), or `FROM_CORPUS` for the
+            former.
     """
     sums: dict[str, TitleCounts] = {}
     wanted: dict[int, list[str]] = {}
+    corpus: set[str] = set()
     for source, titles in blocks:
-        wanted[source] = [*wanted.get(source, ()), *titles]
+        if source == FROM_CORPUS:
+            corpus.update(titles)
+        else:
+            wanted[source] = [*wanted.get(source, ()), *titles]
         for title, counts in titles.items():
             known = sums.get(title)
             if known is None:
@@ -233,7 +250,7 @@ def sum_titles(
         title: ((representative(one.texts), one.clicks, one.queries), one.all_clicks)
         for title, one in sums.items()
     }
-    return totals, wanted
+    return TitleSums(totals, wanted, corpus)
 
 
 def representative(texts: Mapping[str, int]) -> str:

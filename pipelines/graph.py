@@ -9,6 +9,7 @@ from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
+from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from pipelines import blocks, transforms
@@ -83,6 +84,7 @@ def build(
     block_list: BlockList,
     directory: str,
     progress: Progress,
+    corpus: Sequence[FileMetadata] = (),
 ) -> None:
     """Adds every step to a pipeline.
 
@@ -94,8 +96,9 @@ def build(
         block_list: words and queries to drop.
         directory: where workers write.
         progress: where workers on this machine report.
+        corpus: files of titles that may be ranked.
     """
-    buckets = bucket_count(input_bytes, options)
+    buckets = bucket_count(input_bytes + sum(file.size_in_bytes for file in corpus), options)
     shards = shard_counts(input_bytes, options)
     read = (
         pipeline
@@ -108,8 +111,21 @@ def build(
     )
     pairs = (read["main"], sessions["main"]) | "Pairs" >> beam.Flatten()
     queries = pairs | "Aggregate clicks" >> transforms.AggregateClicks(options, buckets)
-    titles = queries[blocks.TITLES] | "Sum by title" >> transforms.SumTitles(options, directory)
-    ngrams = queries[blocks.NGRAMS] | "Count trigrams" >> beam.CombineGlobally(blocks.SumCounts())
+    offered = (
+        pipeline
+        | "Corpus files" >> beam.Create([file.path for file in corpus])
+        | "Read corpus" >> transforms.ReadCorpus(buckets)
+    )
+    titles = (
+        (queries[blocks.TITLES], offered)
+        | "Clicked and offered titles" >> beam.Flatten()
+        | "Sum by title" >> transforms.SumTitles(options, directory)
+    )
+    ngrams = (
+        (queries[blocks.NGRAMS], titles[blocks.NGRAMS])
+        | "All trigrams" >> beam.Flatten()
+        | "Count trigrams" >> beam.CombineGlobally(blocks.SumCounts())
+    )
     pool = titles[blocks.POOL] | "Fill pool" >> beam.CombineGlobally(
         blocks.SmallestRanks(options.negative_pool)
     )

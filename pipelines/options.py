@@ -20,6 +20,7 @@ class PreprocessOptions:
 
     input: tuple[str, ...]
     output: str
+    corpus: tuple[str, ...] = ()
     negatives: int = 4
     negative_alpha: float = 0.75
     negatives_from: str = "log"
@@ -83,7 +84,8 @@ def parse(argv: Sequence[str] | None) -> tuple[PreprocessOptions, argparse.Names
         *(values.pop(name) for name in ("max_words", "max_letters", "hash_buckets"))
     )
     run_flags = argparse.Namespace(**{name: values.pop(name) for name in ("runner", "verbose")})
-    values["input"] = tuple(values["input"])
+    for name in ("input", "corpus"):
+        values[name] = tuple(values[name])
     try:
         options = PreprocessOptions(limits=limits, **values)
     except UserError as error:
@@ -124,6 +126,14 @@ def parser() -> argparse.ArgumentParser:
         required=True,
         default=argparse.SUPPRESS,
         help="directory to write; local or of any Beam file system, such as gs://",
+    )
+    files.add_argument(
+        "--corpus",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="titles that may be ranked, clicked or not: .tsv or .tsv.gz files or globs with a "
+        "column title; the model learns the words of those that nobody clicked, too",
     )
     files.add_argument("--overwrite", action="store_true", help="replace an existing output")
     files.add_argument(

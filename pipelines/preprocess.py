@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
-from apache_beam.io.filesystem import BeamIOError
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
@@ -35,7 +35,7 @@ from pipelines.runners import (
     choose_runner,
     relaxed_garbage_collection,
 )
-from pipelines.sources import Piece, find_files, plan
+from pipelines.sources import Piece, find_corpus, find_files, plan
 from pipelines.spare_process import WORTH_BYTES, spare_process
 from pipelines.writing import (
     Output,
@@ -108,10 +108,11 @@ def preprocess(job: Job) -> dict[str, Any]:
     refuse(options.output, overwrite=options.overwrite)
     block_list = _block_list(options.block_list)
     files = find_files(options.input)
+    corpus = find_corpus(options.corpus)
     pieces = plan(files)
     input_bytes = sum(metadata.size_in_bytes for metadata in files)
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        _run_pipeline(job, runner, pieces, input_bytes, block_list, output.workers)
+        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output.workers)
         manifest = Manifest.load(output.workers)
         _check(manifest, pieces, options)
         result = _finish(manifest, pieces, input_bytes, options, output)
@@ -136,6 +137,7 @@ def _run_pipeline(
     job: Job,
     runner: tuple[Any, PipelineOptions],
     pieces: Sequence[Piece],
+    corpus: Sequence[FileMetadata],
     input_bytes: int,
     block_list: BlockList,
     directory: str,
@@ -153,7 +155,7 @@ def _run_pipeline(
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
-        build(pipeline, pieces, input_bytes, job.options, block_list, directory, progress)
+        build(pipeline, pieces, input_bytes, job.options, block_list, directory, progress, corpus)
         try:
             result = pipeline.run()
             state = result.wait_until_finish()

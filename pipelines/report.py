@@ -49,6 +49,7 @@ def make(
         "queries": sum(one["queries"] for one in splits.values()),
         "titles": counts.get("titles", 0),
         "titles_train": counts.get("titles train", 0),
+        "titles_corpus": counts.get("titles corpus", 0),
         "query_words": _histogram(counts, "query words "),
         "title_words": _histogram(counts, "title words "),
         "clicks_a_query": _histogram(counts, "clicks a query "),
@@ -86,7 +87,10 @@ def summary(report: Mapping[str, Any], output: str) -> str:
             f"{split}: {counts['records']:,} records of {counts['queries']:,} queries, "
             f"{counts['clicks']:,} clicks"
         )
-    lines.append(f"{report['titles']:,} titles, {words['trigrams']:,} letter trigrams")
+    lines.append(
+        f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
+        f"part; {words['trigrams']:,} letter trigrams"
+    )
     lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)
 

@@ -115,8 +115,13 @@ def _splits(report: Mapping[str, Any]) -> str:
         f"<section><h2>Parts</h2>{table}"
         '<p class="soft">Parts are split by query: no query is in two of them. '
         f"{report['titles_train']:,} of {report['titles']:,} titles are clicked in the training "
-        "part.</p></section>"
+        f"part{_of_corpus(report)}.</p></section>"
     )
+
+
+def _of_corpus(report: Mapping[str, Any]) -> str:
+    number = report["titles_corpus"]
+    return f"; {number:,} are of the corpus" if number else ""
 
 
 def _vocabulary(report: Mapping[str, Any]) -> str:

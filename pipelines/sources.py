@@ -20,6 +20,7 @@ BLOCK_BYTES = 1 << 20
 MIN_PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 32 << 20
 PIECES = 64
+CORPUS_FORMATS = (".tsv", ".tsv.gz")
 
 
 class Piece(NamedTuple):
@@ -111,7 +112,7 @@ class PieceReader:
             if piece.format == "parquet":
                 yield from _parquet_rows(piece)
                 return
-            with _open(piece.path, piece.gzipped) as file:
+            with open_file(piece.path, piece.gzipped) as file:
                 numbered = self._count(click_log.numbered(self._blocks(file)))
                 columns = Columns(piece.columns, piece.path) if piece.columns else None
                 if piece.format == "csv":
@@ -178,7 +179,7 @@ def _through_line_end(file: IO[bytes]) -> int:
     return passed
 
 
-def _match(pattern: str) -> list[FileMetadata]:
+def _match(pattern: str, flag: str = "--input") -> list[FileMetadata]:
     try:
         found = list(FileSystems.match([pattern])[0].metadata_list)
         # A directory matches itself on some file systems and nothing on others.
@@ -186,11 +187,11 @@ def _match(pattern: str) -> list[FileMetadata]:
             inside = FileSystems.match([FileSystems.join(pattern, "*")])[0].metadata_list
             found = [metadata for metadata in inside if _known(metadata.path)] or found
     except (BeamIOError, ValueError) as error:
-        raise UserError(f"--input {pattern} cannot be listed: {error}.") from error
+        raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
     # As in a shell, a glob passes over hidden files; Beam's own does not.
     found = [one for one in found if one.path == pattern or not _hidden(one.path)]
     if not found:
-        raise UserError(f"--input {pattern} matches no file.")
+        raise UserError(f"{flag} {pattern} matches no file.")
     return found
 
 
@@ -217,8 +218,55 @@ def _no_rows(patterns: Sequence[str]) -> list[FileMetadata]:
     raise UserError(f"--input {' '.join(patterns)} holds no rows; is it the right log?")
 
 
+def find_corpus(patterns: Sequence[str]) -> list[FileMetadata]:
+    """The corpus files of paths, globs and directories, each once, in path order.
+
+    Raises:
+        UserError: a pattern matches nothing, or a file is not a table.
+    """
+    found = {one.path: one for pattern in patterns for one in _match(pattern, "--corpus")}
+    for path in sorted(found):
+        if not path.endswith(CORPUS_FORMATS):
+            raise UserError(f"--corpus {path}: expected a {' or '.join(CORPUS_FORMATS)} file.")
+    return [found[path] for path in sorted(found)]
+
+
+def corpus_titles(path: str) -> Iterator[str]:
+    """The titles of a corpus file, as written, one after the other.
+
+    Raises:
+        UserError: naming the line: there is no column `title`, a row has not as many cells as
+            the header, or the file cannot be read.
+    """
+    try:
+        with open_file(path, path.endswith(".gz")) as file:
+            lines = click_log.numbered(iter(lambda: file.read(BLOCK_BYTES), b""))
+            rows = (
+                (at, line.removesuffix(b"\r").decode().split("\t")) for at, line in lines if line
+            )
+            _, header = next(rows, (0, []))
+            names = [name.strip().strip("\ufeff").lower() for name in header]
+            if names.count("title") != 1:
+                raise UserError(
+                    f"{path} has the columns {', '.join(names) or 'nothing'}; a corpus needs "
+                    "one column 'title' in its header."
+                )
+            column = names.index("title")
+            for at, cells in rows:
+                if len(cells) != len(names):
+                    raise UserError(
+                        f"{path}:{at} has {len(cells)} cells; the header has {len(names)}."
+                    )
+                yield cells[column].strip()
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not UTF-8: {error}.") from None
+    except (OSError, EOFError, zlib.error, BeamIOError) as error:
+        raise UserError(f"{path} cannot be read: {error}.") from error
+
+
 @contextmanager
-def _open(path: str, gzipped: bool) -> Iterator[IO[bytes]]:
+def open_file(path: str, gzipped: bool) -> Iterator[IO[bytes]]:
+    """Opens a file of any Beam file system; a truncated gzip file is an error."""
     with FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED) as raw:
         if gzipped:
             # Beam's own decompression passes over a truncated file in silence; this does not.
@@ -230,7 +278,7 @@ def _open(path: str, gzipped: bool) -> Iterator[IO[bytes]]:
 
 def _header(path: str, kind: str, gzipped: bool) -> tuple[str, ...]:
     try:
-        with _open(path, gzipped) as file:
+        with open_file(path, gzipped) as file:
             head = b""
             while b"\n" not in head and len(head) < click_log.MAX_LINE_BYTES:
                 block = file.read(1 << 14)

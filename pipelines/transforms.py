@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
 import apache_beam as beam
@@ -19,7 +20,9 @@ from apache_beam.metrics import Metrics
 from apache_beam.typehints import with_output_types
 
 from dssm_tf.data.click_log import Reject
+from dssm_tf.text.normalize import normalize
 from pipelines.aggregation import (
+    FROM_CORPUS,
     TitleCounts,
     bucket_of,
     count_ngrams,
@@ -52,7 +55,7 @@ from pipelines.cleaning import (
 from pipelines.negatives import pool_entries, smallest
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
-from pipelines.sources import Piece, PieceReader
+from pipelines.sources import Piece, PieceReader, corpus_titles
 from pipelines.writing import write_part
 
 MAX_PAIRS_HELD = 200_000
@@ -238,13 +241,44 @@ class _AggregateBucket(beam.DoFn):
         yield pvalue.TaggedOutput(COUNTS, {**found.counts, **count_dropped(found.dropped)})
 
 
+class ReadCorpus(beam.PTransform):
+    """Reads the titles that may be ranked, so that those nobody clicked are known, too.
+
+    Input:  PCollection[str], paths of tables with a column `title`.
+    Output: PCollection[(bucket of titles, block of (FROM_CORPUS, {title: TitleCounts}))].
+    """
+
+    def __init__(self, buckets: int) -> None:
+        super().__init__()
+        self._buckets = buckets
+
+    def expand(self, pcoll: beam.PCollection[str]) -> Any:
+        """Reads every file."""
+        read = beam.FlatMap(_read_corpus, self._buckets).with_output_types(Block)
+        return pcoll | "Spread files" >> beam.Reshuffle() | "Read titles" >> read
+
+
+def _read_corpus(path: str, buckets: int) -> Iterator[Block]:
+    titles = corpus_titles(path)
+    while batch := list(islice(titles, MAX_PAIRS_HELD)):
+        shares: dict[int, dict[str, TitleCounts]] = {}
+        for text in batch:
+            if title := normalize(text):
+                share = shares.setdefault(bucket_of(title, buckets), {})
+                share.setdefault(title, TitleCounts()).texts[text] = 0
+        for bucket, found in shares.items():
+            yield bucket, pack((FROM_CORPUS, found))
+
+
 class SumTitles(beam.PTransform):
     """Sums what is known of each title, writes the title table and ranks titles for the pool.
 
-    Input:  PCollection[(bucket of titles, block of (bucket of queries, {title: TitleCounts}))].
+    Input:  PCollection[(bucket of titles, block of (bucket of queries, {title: TitleCounts}))],
+            the bucket of queries being `FROM_CORPUS` for titles of the corpus.
     Output: a dictionary of PCollections:
         main   (bucket of queries, block of {title: TitleRow}), what that bucket needs;
         pool   list[PoolEntry], the bucket's candidates;
+        ngrams dict[str, int], letter trigrams of the corpus's titles without a training click;
         files  ("titles", path), most clicked first;
         counts dict[str, int].
     """
@@ -258,11 +292,12 @@ class SumTitles(beam.PTransform):
         return (
             pcoll
             | "Group titles" >> beam.GroupByKey()
-            | "Sum titles" >> beam.ParDo(self._fn).with_outputs(POOL, FILES, COUNTS, main="main")
+            | "Sum titles"
+            >> beam.ParDo(self._fn).with_outputs(POOL, FILES, NGRAMS, COUNTS, main="main")
         )
 
 
-@with_output_types(Block, pool=bytes, files=tuple[str, str], counts=Counts)
+@with_output_types(Block, pool=bytes, files=tuple[str, str], ngrams=Counts, counts=Counts)
 class _SumTitleBucket(beam.DoFn):
     def __init__(self, options: PreprocessOptions, directory: str) -> None:
         self._options = options
@@ -270,7 +305,7 @@ class _SumTitleBucket(beam.DoFn):
 
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
         options = self._options
-        totals, wanted = sum_titles(unpack_all(element[1]))
+        totals, wanted, corpus = sum_titles(unpack_all(element[1]))
         for query_bucket, titles in wanted.items():
             yield query_bucket, pack({title: totals[title][0] for title in titles})
         entries = pool_entries(totals.items(), options.negative_alpha, options.seed)
@@ -282,10 +317,16 @@ class _SumTitleBucket(beam.DoFn):
             (f"{text}\t{-clicks}\t{queries}\n".encode() for clicks, text, queries in rows),
         )
         yield pvalue.TaggedOutput(FILES, ("titles", path))
-        counts: Counter[str] = Counter({"titles": len(totals)})
+        counts: Counter[str] = Counter({"titles": len(totals), "titles corpus": len(corpus)})
+        unclicked: Counter[str] = Counter()
         for key, ((_, _, queries), _) in totals.items():
+            words = key.split(" ")
             counts["titles train"] += queries > 0
-            counts[f"title words {key.count(' ') + 1}"] += 1
+            counts[f"title words {len(words)}"] += 1
+            if not queries and key in corpus:
+                unclicked.update(words[: options.limits.max_words])
+        if unclicked:
+            yield pvalue.TaggedOutput(NGRAMS, count_ngrams(unclicked, options.limits))
         yield pvalue.TaggedOutput(COUNTS, dict(counts))
 
 

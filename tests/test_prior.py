@@ -18,6 +18,7 @@ def test_a_prior_is_the_log_of_the_smoothed_share_of_clicks():
     found = prior(["Halo Reach", "ZUNE", "unclicked", "something else"])
     assert found == pytest.approx(np.log(np.array([9, 2, 1, 1]) / 13))
     assert found.dtype == np.float32
+    assert "unclicked" not in prior.log_shares  # exports hold a table of the others
 
 
 def test_the_shares_of_all_titles_and_one_unseen_sum_to_one():

@@ -200,7 +200,9 @@ def load_vocabulary(directory: Path, spec: FeatureSpec) -> Vocabulary:
 
 
 def load_titles(directory: Path) -> list[Title]:
-    """The titles of the log, most clicked first: `titles.tsv` (title, clicks, queries).
+    """The titles of the log and the corpus, most clicked first: `titles.tsv`.
+
+    Its columns are title, and clicks and queries of the training part.
 
     Raises:
         UserError: the file is missing or a row is damaged.

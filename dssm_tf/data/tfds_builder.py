@@ -136,15 +136,20 @@ def _preprocess(logs: Sequence[str], flags: Mapping[str, Any], output: Path) -> 
 
 
 def _arguments(flags: Mapping[str, Any]) -> list[str]:
-    return [f"--{name}={value}" for name, value in sorted(flags.items())]
+    found = []
+    for name, value in sorted(flags.items()):
+        several = isinstance(value, (list, tuple))
+        found += [f"--{name}", *map(str, value)] if several else [f"--{name}={value}"]
+    return found
 
 
 def _fingerprint(logs: Sequence[str], flags: Mapping[str, Any]) -> str:
-    """A name that changes with the logs' paths, sizes and times, and with the flags."""
+    """A name that changes with the files' paths, sizes and times, and with the flags."""
     parts = [*_arguments(flags)]
-    for pattern in logs:
+    corpus = flags.get("corpus", ())
+    for pattern in (*logs, *([corpus] if isinstance(corpus, (str, Path)) else corpus)):
         parts.append(str(Path(pattern).resolve()))
-        paths = [Path(one) for one in sorted(glob(pattern, recursive=True))]
+        paths = [Path(one) for one in sorted(glob(str(pattern), recursive=True))]
         for path in paths:
             inside = sorted(path.iterdir()) if path.is_dir() else [path]
             for file in inside:

@@ -49,6 +49,7 @@ def title_query_records(
     alpha: float,
     seed: int,
     max_titles: int = MAX_TITLES,
+    max_unclicked: int = MAX_TITLES,
 ) -> list[bytes]:
     """Records of titles that were searched by their own text and clicked once.
 
@@ -57,19 +58,22 @@ def title_query_records(
     what that query's users clicked: those titles are never its negatives.
 
     Args:
-        titles: of the log, most clicked first; the first `max_titles` are used.
+        titles: of the log and of the corpus, most clicked first; the first `max_titles` are used.
         vocabulary: hashes the texts.
         clicked: ids of the titles clicked for a query of the log, see `clicked_titles`.
         negatives: titles a record, drawn in proportion to `clicks ** alpha`.
         alpha: exponent of the draw.
         seed: of the draw.
         max_titles: bounds memory.
+        max_unclicked: titles without a click, at most; a sample of them where there are more,
+            so that a large corpus does not outweigh a small log.
 
     Returns:
         Serialised examples, one a distinct normalised title.
     """
     distinct: dict[str, Title] = {}
-    for title in titles[:max_titles]:
+    rng = np.random.default_rng(seed)
+    for title in _chosen(titles, max_unclicked, rng)[:max_titles]:
         key = normalize(title.text)
         if key:
             distinct.setdefault(key, title)
@@ -77,7 +81,6 @@ def title_query_records(
     if not chosen:
         return []
     weights = np.maximum([title.clicks for title in chosen], 0.5) ** alpha
-    rng = np.random.default_rng(seed)
     wanted = min(negatives, len(chosen) - 1)
     drawn = rng.choice(len(chosen), (len(chosen), 4 * wanted + 1), p=weights / weights.sum())
     ids = [text_id(title.text) for title in chosen]
@@ -88,3 +91,14 @@ def title_query_records(
         example = ClickExample(title.text, [title, *others[:wanted]], 1.0, sorted(liked))
         records.append(example.serialize(vocabulary))
     return records
+
+
+def _chosen(
+    titles: Sequence[Title], max_unclicked: int, rng: np.random.Generator
+) -> Sequence[Title]:
+    """All clicked titles and at most `max_unclicked` others, in the order given."""
+    unclicked = [place for place, title in enumerate(titles) if not title.clicks]
+    if len(unclicked) <= max_unclicked:
+        return titles
+    left_out = set(rng.permutation(unclicked)[max_unclicked:].tolist())
+    return [title for place, title in enumerate(titles) if place not in left_out]

@@ -80,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with TemporaryDirectory() as folder:
         log, data = Path(folder) / "clicks.tsv", Path(folder) / "data"
         log.write_text("\n".join(["\t".join(header), *earlier]) + "\n", "utf-8")
-        if run(["--input", str(log), "--output", str(data)]):
+        if run(["--input", str(log), "--corpus", str(options.corpus), "--output", str(data)]):
             sys.exit(1)
         bm25 = BASELINES["bm25"]().fit([], [one.title for one in corpus])
         for seed in range(options.seeds):

@@ -61,6 +61,20 @@ def test_a_log_that_changed_is_prepared_again(logs):
     assert load(logs)["train"].cardinality() > 100
 
 
+def test_titles_of_a_corpus_are_known_too_and_prepared_again_when_it_changed(logs):
+    corpus = logs / "corpus.tsv"
+
+    def first_trigrams(word):
+        """The vocabulary's numbers of the first trigrams of the queries."""
+        rows = "".join(f"d{n}\t{word} {n}\n" for n in range(200))
+        corpus.write_text(f"doc_id\ttitle\n{rows}", "utf-8")
+        dataset = load(logs, flags={"corpus": [str(corpus)], "validation_fraction": 0})
+        return [int(one["query_ngrams"][0]) for one in tfds.as_numpy(dataset["train"])]
+
+    # The trigrams of 200 titles come before most of the log's: "#qu" is one of them or is not.
+    assert first_trigrams("quux") != first_trigrams("zzz")
+
+
 def test_a_dataset_without_logs_says_how_to_name_them(tmp_path):
     with pytest.raises(UserError, match="builder_kwargs"):
         tfds.load("click_log", data_dir=str(tmp_path))

@@ -61,6 +61,20 @@ def test_one_title_has_no_negatives_and_no_titles_no_records():
     assert title_query_records([], VOCABULARY, {}, 4, 1.0, 0) == []
 
 
+def test_of_many_titles_without_a_click_a_sample_is_taken_and_all_clicked_ones():
+    many = [*TITLES[:3], *(Title(f"case {i}", 0) for i in range(40))]
+
+    def queries(seed):
+        records = title_query_records(many, VOCABULARY, {}, 1, 1.0, seed, max_unclicked=10)
+        return [features(record)["query"][0].decode() for record in records]
+
+    assert queries(0)[:3] == [title.text for title in TITLES[:3]]
+    assert len(queries(0)) == 13
+    assert queries(0) == queries(0) != queries(1)
+    # Not the first by name: each of the 40 has its chance.
+    assert len({text for seed in range(30) for text in queries(seed)}) == 43
+
+
 def test_clicked_titles_are_those_of_the_records(tmp_path):
     data = write_data(tmp_path / "data", click_log())
     examples: list[ClickExample] = [one for split in data.examples.values() for one in split]

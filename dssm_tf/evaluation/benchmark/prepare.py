@@ -152,7 +152,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         if console:
             console.print("preparing the click log", style="dim")
         data = aside / "data-4"
-        _preprocess(_log_of(sources, aside), data, 4)
+        _preprocess(_log_of(sources, aside), _offered(aside), data, 4)
         from dssm_tf.data.recorded_clicks import recorded_clicks
 
         write_clicks(aside / CLICKS, recorded_clicks(data))
@@ -165,7 +165,8 @@ def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
     """Preprocesses the log with more recorded negatives, where that is not done yet."""
     target = inputs.folder / f"data-{negatives}"
     if not target.exists():
-        _preprocess(_log_of(sources, inputs.folder), target, negatives)
+        folder = inputs.folder
+        _preprocess(_log_of(sources, folder), _offered(folder), target, negatives)
 
 
 def _log_of(sources: Sources, folder: Path) -> list[str]:
@@ -220,12 +221,19 @@ def _judged_by_clicks(rows: Sequence[LogRow], corpus: Sequence[CorpusTitle]) -> 
     return judgments
 
 
-def _preprocess(log: Sequence[str], output: Path, negatives: int) -> None:
+def _offered(folder: Path) -> list[str]:
+    """The titles to rank, which the towers may know as the baselines do."""
+    corpus = folder / CORPUS
+    return [str(corpus)] if corpus.exists() else []
+
+
+def _preprocess(log: Sequence[str], corpus: Sequence[str], output: Path, negatives: int) -> None:
     from pipelines.options import PreprocessOptions
     from pipelines.preprocess import Job, preprocess
 
+    options = PreprocessOptions(tuple(log), str(output), tuple(corpus), negatives=negatives)
     try:
-        preprocess(Job(PreprocessOptions(tuple(log), str(output), negatives=negatives)))
+        preprocess(Job(options))
     except UserError as error:
         raise UserError(str(error).replace("--input", "--clicks")) from error
 

@@ -24,9 +24,10 @@ JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\that red\td00\tred hat\t2
 def files(tmp_path, monkeypatch):
     """Paths; preprocess is stood in for by a copy, which takes no seconds."""
 
-    def preprocess(log, output, negatives):
+    def preprocess(log, corpus, output, negatives):
         output.mkdir(parents=True)
         (output / "log").write_text("\n".join(log))
+        (output / "corpus").write_text("\n".join(corpus))
 
     monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
     monkeypatch.setattr(
@@ -82,7 +83,7 @@ def test_a_directory_with_something_else_is_left_alone(files):
 
 
 def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
-    def killed(log, output, negatives):
+    def killed(log, corpus, output, negatives):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
@@ -101,6 +102,17 @@ def test_later_clicks_judge_and_are_not_learnt_from(files):
     assert "black" not in learnt
     assert learnt.count("\n") == 16
     assert (inputs.folder / "data-4" / "log").read_text().endswith("log.tsv")
+    assert (inputs.folder / "data-4" / "corpus").read_text().endswith("corpus.tsv")
+
+
+def test_towers_learn_the_titles_of_a_corpus_and_not_those_of_judgments(files):
+    prepare(sources(files, corpus=None), files / "judged")
+    learnt = files / "judged" / "work" / "inputs" / "data-4" / "corpus"
+    assert learnt.read_text() == ""
+    inputs = prepare(sources(files), files / "ranked")
+    offered = (inputs.folder / "data-4" / "corpus").read_text()
+    # The directory moved to its place after it was written.
+    assert (inputs.folder / offered.rsplit("/", 1)[1]).read_text() == CORPUS
 
 
 def test_later_clicks_judge_without_a_corpus_by_the_titles_of_the_log(files):

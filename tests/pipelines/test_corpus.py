@@ -1,0 +1,136 @@
+"""`--corpus`: titles that nobody clicked are known all the same."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from dssm_tf.data.schema import FeatureSpec, load_vocabulary
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.normalize import normalize
+
+ALL = ("--validation_fraction", "0")
+CORPUS = """doc_id\ttitle
+d1\tTitle Number 3!
+d2\tZephyr quux
+d3\tzephyr, QUUX
+d4\t?!
+d5\tZeppelin
+"""
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    path = tmp_path / "corpus.tsv"
+    path.write_text(CORPUS, "utf-8")
+    return str(path)
+
+
+def ngrams(data):
+    return set(load_vocabulary(data.path, FeatureSpec.load(data.path)).ngrams)
+
+
+def titles(data):
+    return {text: (int(clicks), int(queries)) for text, clicks, queries in data.rows("titles.tsv")}
+
+
+def test_titles_of_the_corpus_follow_the_clicked_ones(run, topics, corpus):
+    without, data = run(topics, *ALL), run(topics, "--corpus", corpus, *ALL)
+    # One that the log has keeps the log's text and clicks; two that no model can tell apart are
+    # one; what has no word is none.
+    assert titles(data) == titles(without) | {"Zeppelin": (0, 0), "Zephyr quux": (0, 0)}
+    assert [row[0] for row in data.rows("titles.tsv")][-2:] == ["Zephyr quux", "Zeppelin"]
+
+
+def test_what_the_log_teaches_stays_the_same(run, topics, corpus):
+    flags = ("--negatives", "6", "--validation_fraction", "0.5")
+    without, data = run(topics, *flags), run(topics, "--corpus", corpus, *flags)
+    for split in ("train", "validation"):
+        assert data.records(split) == without.records(split) != []
+
+
+def test_no_corpus_title_is_a_recorded_negative(run, corpus):
+    log = "query\ttitle\n" + "".join(f"query {n}\ttitle {n}\n" for n in range(5))
+    for alpha in ("0", "0.75"):
+        data = run(log, "--corpus", corpus, "--negatives", "9", "--negative_alpha", alpha, *ALL)
+        for record in data.records():
+            assert {normalize(title) for title in record.titles} == {f"title {n}" for n in range(5)}
+
+
+def test_their_trigrams_are_in_the_vocabulary_and_count_once(run, corpus):
+    log = "query\ttitle\n" + "a\tzeppelin\n" * 3 + "b\tb\n"
+    without, data = run(log, *ALL), run(log, "--corpus", corpus, *ALL)
+    before, after = map(ngrams, (without, data))
+    new = {
+        gram for word in ("title", "number", "3", "zephyr", "quux") for gram in letter_ngrams(word)
+    }
+    assert after == before | new
+    # Occurring once, but in a title with clicks of the training part, it counts for those alone.
+    rare = run(log, "--corpus", corpus, "--min_ngram_count", "2", *ALL)
+    assert set(letter_ngrams("zeppelin")[2:]).isdisjoint(ngrams(rare))
+
+
+def test_a_title_of_the_held_out_part_alone_is_learnt_from_the_corpus_if_it_is_there(run, corpus):
+    log = "query\ttitle\n" + "".join(f"query {n}\tzeppelin\n" for n in range(3))
+    log += "".join(f"question {n}\tthing\n" for n in range(40))
+    for seed in range(20):
+        held_out = ("--validation_fraction", "0.5", "--seed", str(seed))
+        without = run(log, *held_out)
+        if titles(without)["zeppelin"] == (0, 0):
+            break
+    gram = letter_ngrams("zeppelin")[2]
+    assert gram not in ngrams(without)
+    assert gram in ngrams(run(log, "--corpus", corpus, *held_out))
+
+
+def test_the_report_says_how_many_titles_are_of_the_corpus(run, topics, corpus):
+    data = run(topics, "--corpus", corpus, *ALL)
+    report = json.loads((data.path / "report.json").read_text("utf-8"))
+    assert (report["titles"], report["titles_train"], report["titles_corpus"]) == (27, 25, 3)
+    page = (data.path / "report.html").read_text("utf-8")
+    assert "25 of 27 titles are clicked in the training part; 3 are of the corpus." in page
+    page = (run(topics, *ALL).path / "report.html").read_text("utf-8")
+    assert "of the corpus" not in page
+
+
+def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
+    run, topics, corpus, tmp_path
+):
+    lines = CORPUS.splitlines(keepends=True)
+    (tmp_path / "part-1.tsv").write_text("".join(lines[:3]), "utf-8")
+    with gzip.open(tmp_path / "part-2.tsv.gz", "wt", encoding="utf-8", newline="") as file:
+        file.write("\ufeffTITLE \tother\r\n")
+        file.writelines(f"{line.rstrip().split(chr(9))[1]}\tx\r\n" for line in lines[3:])
+    one = run(topics, "--corpus", corpus, *ALL).bytes()
+    parts = run(topics, "--corpus", str(tmp_path / "part-*"), "--buckets", "3", *ALL).bytes()
+    for name in one.keys() - {"report.json", "report.html"}:
+        assert one[name] == parts[name], name
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        (
+            "c.tsv",
+            "doc_id\tname\n1\tx\n",
+            "has the columns doc_id, name; a corpus needs one column",
+        ),
+        ("c.tsv", "", "has the columns nothing; a corpus needs one column 'title'"),
+        ("c.tsv", "doc_id\ttitle\n1\tx\n2\n", "c.tsv:3 has 1 cells; the header has 2"),
+        ("c.csv", "doc_id,title\n", "c.csv: expected a .tsv or .tsv.gz file"),
+        ("c.tsv.gz", "doc_id\ttitle\n", "c.tsv.gz cannot be read"),
+        ("none.tsv", None, "none.tsv matches no file"),
+    ],
+)
+def test_an_unusable_corpus_is_one_line_and_nothing_is_written(
+    run, topics, tmp_path, capsys, name, text, message
+):
+    if text is not None:
+        (tmp_path / name).write_text(text, "utf-8")
+    data = run(topics, "--corpus", str(tmp_path / name), *ALL, code=1)
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not data.path.exists()

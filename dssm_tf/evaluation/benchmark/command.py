@@ -72,7 +72,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=FILE",
-        help="train the configuration FILE as the row NAME; may be repeated",
+        help="train the configuration FILE, or one that comes with the package such as "
+        "paper/lstm-96, as the row NAME; may be repeated",
     )
     rows.add_argument(
         "--set",

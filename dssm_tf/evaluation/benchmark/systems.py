@@ -122,9 +122,14 @@ def shipped_configs() -> list[str]:
 
 def _named_file(entry: str) -> tuple[str, str]:
     name, equals, path = entry.partition("=")
-    if not equals or not name or not Path(path).is_file():
-        raise UserError(f"--configs {entry!r}: expected NAME=FILE, FILE being a configuration.")
-    return name, path
+    if not equals or not name:
+        raise UserError(
+            f"--configs {entry!r}: expected NAME=FILE, FILE being a configuration's file or name."
+        )
+    try:
+        return name, str(find_config(path))
+    except UserError as error:
+        raise UserError(f"--configs {entry}: {error}") from error
 
 
 def _system(

@@ -76,6 +76,17 @@ def test_a_configuration_can_be_a_row_of_its_own_or_stand_in_for_a_shipped_one(c
     assert names([config]) == ["mine"]
 
 
+def test_the_papers_configurations_are_rows_and_can_be_swept_under_a_short_name():
+    rows = choose_systems(["paper/lstm-32"], ["p16=paper/lstm-96"], ["p16.negatives.recorded=2,8"])
+    assert [(row.name, row.data) for row in rows] == [
+        ("paper/lstm-32", "data-4"),
+        ("p16", "data-4"),
+        ("p16.negatives.recorded=2", "data-4"),
+        ("p16.negatives.recorded=8", "data-8"),
+    ]
+    assert "/" not in folder_name("paper/lstm-32", rows[0].specification(0, "map"))
+
+
 def test_settings_reach_every_configuration_and_change_its_place(config):
     (plain,) = choose_systems([], [f"mine={config}"])
     (short,) = choose_systems([], [f"mine={config}"], overrides=["training.epochs=1"])
@@ -112,7 +123,8 @@ def test_a_configuration_says_how_many_recorded_negatives_it_needs(config):
     ("arguments", "message"),
     [
         ((["bm52"],), r"no system 'bm52'; the baselines are bm25.*that come with|bm52 is neither"),
-        ((["bm25"], ["mine=nowhere.yaml"]), "NAME=FILE"),
+        ((["bm25"], ["nowhere.yaml"]), "NAME=FILE"),
+        ((["bm25"], ["mine=nowhere"]), "--configs mine=nowhere: nowhere is neither a file nor"),
         ((["bm25"], [], ["bm25.c=1"]), "bm25 has no parameter 'c'; it has k1, b"),
         ((["bm25"], [], ["hands_on.cells=2"]), "hands_on has no parameter 'cells'"),
         ((["bm25"], [], ["random.topics=0,1"]), "topics=0: topics is 0; expected 1 or more"),

@@ -199,6 +199,8 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
             f"{options.max_reject_fraction:.1%}): {reasons}. They are listed in {aside}; mend "
             "the log or raise --max_reject_fraction."
         )
+    if options.corpus and not counts.get("titles corpus"):
+        raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
     pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
     dropped = ", ".join(
         f"{number:,} {name.removeprefix('dropped ')}"

@@ -240,10 +240,7 @@ def corpus_titles(path: str) -> Iterator[str]:
     """
     try:
         with open_file(path, path.endswith(".gz")) as file:
-            lines = click_log.numbered(iter(lambda: file.read(BLOCK_BYTES), b""))
-            rows = (
-                (at, line.removesuffix(b"\r").decode().split("\t")) for at, line in lines if line
-            )
+            rows = _table_rows(path, click_log.numbered(iter(lambda: file.read(BLOCK_BYTES), b"")))
             _, header = next(rows, (0, []))
             names = [name.strip().strip("\ufeff").lower() for name in header]
             if names.count("title") != 1:
@@ -258,10 +255,19 @@ def corpus_titles(path: str) -> Iterator[str]:
                         f"{path}:{at} has {len(cells)} cells; the header has {len(names)}."
                     )
                 yield cells[column].strip()
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not UTF-8: {error}.") from None
     except (OSError, EOFError, zlib.error, BeamIOError) as error:
         raise UserError(f"{path} cannot be read: {error}.") from error
+
+
+def _table_rows(path: str, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
+    """The cells of a table's lines, with their numbers; blank lines are no rows."""
+    for at, line in lines:
+        try:
+            text = line.removesuffix(b"\r").decode()
+        except UnicodeDecodeError:
+            raise UserError(f"{path}:{at} is not UTF-8.") from None
+        if text:
+            yield at, text.split("\t")
 
 
 @contextmanager

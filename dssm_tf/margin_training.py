@@ -257,9 +257,9 @@ def fine_tune(
     margin = MarginRank()
 
     @tf.function(reduce_retracing=True)
-    def step(asked, answers, counted):
+    def step(asked, answers, rows, columns, counted):
         with tf.GradientTape() as tape:
-            scores = model(asked, answers)
+            scores = ops.take(ops.take(model(asked, answers), rows, axis=0), columns, axis=1)
             table = ops.concatenate([ops.expand_dims(ops.diagonal(scores), -1), scores], axis=-1)
             loss = margin(counted, table)
         optimizer.apply(tape.gradient(loss, variables), variables)
@@ -269,7 +269,10 @@ def fine_tune(
     losses: list[float] = []
     best, kept = math.inf, None
     for done, batch in zip(range(1, settings.steps + 1), batches, strict=False):
-        loss = float(step(query_rows(batch.queries), title_rows(batch.titles), batch.counted))
+        # A text that is several times in the batch is encoded once.
+        asked, rows = np.unique(batch.queries, return_inverse=True)
+        answers, columns = np.unique(batch.titles, return_inverse=True)
+        loss = float(step(query_rows(asked), title_rows(answers), rows, columns, batch.counted))
         if not math.isfinite(loss):
             raise UserError(
                 f"fine-tuning diverged at step {done}: the loss is {loss}. The learning rate "

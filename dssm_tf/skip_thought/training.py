@@ -210,23 +210,22 @@ def _batches(
     order = order[: len(order) // size * size]
     before, after = text.neighbour(order, -1), text.neighbour(order, 1)
     lengths = text.lengths()
+    own = lengths[order]
     # A neighbour needs a column more, for <eos>.
-    longest = np.maximum.reduce(
-        [lengths[order], *(np.where(rows < 0, 0, lengths[rows] + 1) for rows in (before, after))]
-    )
+    beside = [np.where(rows < 0, 0, lengths[rows] + 1) for rows in (before, after)]
+    # Neighbours cost most: each of their words has a softmax over the vocabulary.
+    longest = np.maximum(*beside)
     chunks = []
     for start in range(0, len(order), size * _LIKE_LENGTHS):
         part = np.arange(start, min(start + size * _LIKE_LENGTHS, len(order)))
-        part = part[np.argsort(longest[part], kind="stable")]
+        part = part[np.lexsort((own[part], longest[part]))]
         chunks += np.split(part, len(part) // size)
     for place in random.permutation(len(chunks)):
         rows = chunks[place]
-        # Few different widths, so that few steps are compiled.
-        width = int(-(-longest[rows].max() // 4) * 4)
         yield (
-            text.matrix(order[rows], width, end=False),
-            text.matrix(before[rows], width, end=True),
-            text.matrix(after[rows], width, end=True),
+            text.matrix(order[rows], max(1, int(own[rows].max())), end=False),
+            text.matrix(before[rows], max(1, int(beside[0][rows].max())), end=True),
+            text.matrix(after[rows], max(1, int(beside[1][rows].max())), end=True),
         )
 
 

@@ -62,6 +62,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--share", type=float, default=0.8, help="earlier part of the rows")
     parser.add_argument("--configs", default="dssm,lstm", help="comma-separated configurations")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument(
+        "--titles", choices=("corpus", "log"), default="corpus", help="titles that training knows"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--json", type=Path, help="also writes the figures here")
     options = parser.parse_args(argv)
@@ -80,7 +83,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     with TemporaryDirectory() as folder:
         log, data = Path(folder) / "clicks.tsv", Path(folder) / "data"
         log.write_text("\n".join(["\t".join(header), *earlier]) + "\n", "utf-8")
-        if run(["--input", str(log), "--corpus", str(options.corpus), "--output", str(data)]):
+        known = ["--corpus", str(options.corpus)] if options.titles == "corpus" else []
+        if run(["--input", str(log), *known, "--output", str(data)]):
             sys.exit(1)
         bm25 = BASELINES["bm25"]().fit([], [one.title for one in corpus])
         for seed in range(options.seeds):

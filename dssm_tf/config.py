@@ -118,7 +118,7 @@ AnyTowerConfig = (
 class NegativesConfig(Section):
     """Which titles a click is compared with.
 
-    `recorded` negatives a query from the records (J), `fresh` ones drawn from the log's titles
+    `recorded` negatives a query from the records (J), `fresh` ones drawn from all titles
     anew in each epoch, `in_batch` the batch's other clicked titles, `logq` the strength of the
     correction for how often each is drawn.
     """

@@ -99,7 +99,7 @@ class _PriorTable:
         keys = _fingerprint(tf.constant([title.encode() for title in titles], tf.string)).numpy()
         order = np.argsort(keys)
         if len(np.unique(keys)) != len(keys):
-            raise UserError("two titles of the log have one fingerprint; set ranking.prior to 0.")
+            raise UserError("two titles have one fingerprint; set ranking.prior to 0.")
         # The sentinel keeps the tables non-empty.
         self._keys = np.append(keys[order], np.iinfo(np.int64).max)
         shares = np.array([prior.log_shares[title] for title in titles], np.float32)

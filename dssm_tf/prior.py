@@ -18,7 +18,7 @@ class TitlePrior:
     `P(title | query) / P(title)`; adding a weighted log-prior gives `P(title)` back.
 
     Args:
-        titles: titles of the log with their clicks.
+        titles: known titles with their clicks, 0 for those of the corpus alone.
 
     Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
     """

@@ -87,7 +87,8 @@ class DSE(BagRanker):
 
     def _export(self, model: BagPair) -> Mapping[str, NDArray[Any]]:
         arrays = {}
-        for side, tower in (("query", model.query_tower), ("title", model.title_tower)):
+        sides = ("both",) if self.shared else ("query", "title")
+        for side, tower in zip(sides, model.towers, strict=True):
             for place, machine in enumerate(tower.machines):
                 arrays[f"{side}_kernel_{place}"] = machine.kernel.numpy()
                 arrays[f"{side}_bias_{place}"] = machine.hidden_bias.numpy()
@@ -96,11 +97,11 @@ class DSE(BagRanker):
         return arrays
 
     def _query_vectors(self, bags: sparse.csr_matrix, arrays: Arrays) -> Vectors:
-        vectors = _unrolled(bags, arrays, "query")
+        vectors = _unrolled(bags, arrays, "both" if self.shared else "query")
         return stable_product(vectors, arrays["relation"]) if self.bilinear else vectors
 
     def _title_vectors(self, bags: sparse.csr_matrix, arrays: Arrays) -> Vectors:
-        return _unrolled(bags, arrays, "title")
+        return _unrolled(bags, arrays, "both" if self.shared else "title")
 
 
 def _unrolled(bags: sparse.csr_matrix, arrays: Arrays, side: str) -> Vectors:

@@ -34,7 +34,7 @@ class BatchOptions:
     Args:
         batch_size: queries a step, over all replicas and workers.
         negatives: recorded negatives used a query, at most as many as were recorded.
-        fresh: further negatives a query, drawn from the log's titles anew in each pass.
+        fresh: further negatives a query, drawn from all known titles anew in each pass.
         in_batch: whether the other clicked titles of the replica's batch are negatives too.
         logq: strength of the correction for how often a candidate is drawn, 0 (off) to 1.
         click_weight: weight of a pair in the loss: `none` 1, `log` 1 + ln(clicks), `linear`.

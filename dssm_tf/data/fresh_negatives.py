@@ -1,4 +1,4 @@
-"""Negatives drawn from the log's titles while training, other ones in every pass."""
+"""Negatives drawn from all known titles while training, other ones in every pass."""
 
 from __future__ import annotations
 

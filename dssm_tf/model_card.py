@@ -72,9 +72,9 @@ The exact settings are in `config.yaml`, the curves in `history.json` and `logs/
 
 ## Validation
 
-Queries held out of training rank the titles of the log and of the corpus, the most clicked ones
-where these are many (`validation.titles`); a query's most clicked title has grade 3, one with at
-least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
+Queries held out of training rank the titles of the log, and of the corpus where one was given, the
+most clicked ones where these are many (`validation.titles`); a query's most clicked title has grade
+3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
 Measured before any training on the validation part.
 
 | metric | value |
@@ -85,8 +85,8 @@ Measured before any training on the validation part.
 
 Rank titles for queries like those of the log. Clicks are not relevance: what users did not see
 they could not click, and what ranked high was clicked more. Titles that nobody clicked have the
-smallest log-prior; those that the corpus given to preprocess lacks are scored by their letter
-trigrams alone. Queries can hold personal
+smallest log-prior; those that neither the log nor a corpus given to preprocess held were never
+learned and are scored by what their letter trigrams share with others. Queries can hold personal
 data; this model keeps titles (`titles.tsv`) and letter trigrams, but no queries.
 """
     with atomic_write(out / MODEL_CARD) as file:

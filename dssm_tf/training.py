@@ -18,7 +18,7 @@ from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.records import explain_damage, verify_records
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary, text_id
 from dssm_tf.data.shapes import Shapes
-from dssm_tf.data.title_queries import clicked_titles, title_query_records
+from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
 from dssm_tf.distribution import (
     Workers,
     all_reduce_sum,
@@ -268,7 +268,8 @@ class _Job:
         )
         extra: Sequence[bytes] = ()
         if train and config.training.title_queries:
-            titles = load_titles(self.data)
+            seed = config.training.seed
+            titles = choose_titles(load_titles(self.data), self.spec.records["train"], seed)
             known = tuple(split for split, count in self.spec.records.items() if count)
             extra = title_query_records(
                 titles,
@@ -276,8 +277,7 @@ class _Job:
                 clicked_titles(self.data, known, {text_id(title.text) for title in titles}),
                 config.negatives.recorded,
                 self.spec.negative_alpha,
-                config.training.seed,
-                max_unclicked=self.spec.records["train"],
+                seed,
             )
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
         fixed = _use_xla(config, self._pairs(config.training.epochs), self.workers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from dssm_tf.text.fingerprint import unit_interval
@@ -225,21 +225,22 @@ class TitleSums(NamedTuple):
     corpus: set[str]
 
 
-def sum_titles(blocks: Iterable[tuple[int, Mapping[str, TitleCounts]]]) -> TitleSums:
+def sum_titles(blocks: Iterable[tuple[int, Mapping[str, Any]]]) -> TitleSums:
     """Sums a bucket's titles.
 
     Args:
-        blocks: (bucket of queries, its counts by normalised title), or `FROM_CORPUS` for the
-            former.
+        blocks: (bucket of queries, its `TitleCounts` by normalised title), or (`FROM_CORPUS`,
+            texts by normalised title). A title that the log has keeps the log's text.
     """
     sums: dict[str, TitleCounts] = {}
     wanted: dict[int, list[str]] = {}
-    corpus: set[str] = set()
+    corpus: dict[str, str] = {}
     for source, titles in blocks:
         if source == FROM_CORPUS:
-            corpus.update(titles)
-        else:
-            wanted[source] = [*wanted.get(source, ()), *titles]
+            for title, text in titles.items():
+                corpus[title] = min(text, corpus.get(title, text))
+            continue
+        wanted[source] = [*wanted.get(source, ()), *titles]
         for title, counts in titles.items():
             known = sums.get(title)
             if known is None:
@@ -250,7 +251,9 @@ def sum_titles(blocks: Iterable[tuple[int, Mapping[str, TitleCounts]]]) -> Title
         title: ((representative(one.texts), one.clicks, one.queries), one.all_clicks)
         for title, one in sums.items()
     }
-    return TitleSums(totals, wanted, corpus)
+    for title, text in corpus.items():
+        totals.setdefault(title, ((text, 0, 0), 0))
+    return TitleSums(totals, wanted, set(corpus))
 
 
 def representative(texts: Mapping[str, int]) -> str:

@@ -85,7 +85,7 @@ def parse(argv: Sequence[str] | None) -> tuple[PreprocessOptions, argparse.Names
     )
     run_flags = argparse.Namespace(**{name: values.pop(name) for name in ("runner", "verbose")})
     for name in ("input", "corpus"):
-        values[name] = tuple(values[name])
+        values[name] = tuple(values.get(name, ()))
     try:
         options = PreprocessOptions(limits=limits, **values)
     except UserError as error:
@@ -130,10 +130,11 @@ def parser() -> argparse.ArgumentParser:
     files.add_argument(
         "--corpus",
         nargs="+",
-        default=[],
+        default=argparse.SUPPRESS,
         metavar="FILE",
         help="titles that may be ranked, clicked or not: .tsv or .tsv.gz files or globs with a "
-        "column title; the model learns the words of those that nobody clicked, too",
+        "column title, every row whole; trigrams of those that nobody clicked are known too, and "
+        "training.title_queries learns them; none if not given",
     )
     files.add_argument("--overwrite", action="store_true", help="replace an existing output")
     files.add_argument(
@@ -175,7 +176,8 @@ def parser() -> argparse.ArgumentParser:
         "--vocabulary_size",
         type=int,
         default=default.vocabulary_size,
-        help="most letter trigrams kept, by frequency in the training part",
+        help="most letter trigrams kept, by frequency in the training part and in the corpus's "
+        "titles without a click there",
     )
     text.add_argument(
         "--min_ngram_count",

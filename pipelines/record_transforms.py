@@ -174,7 +174,7 @@ def _windowed(value: Any) -> WindowedValue:
 
 
 def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocabulary:
-    """The most frequent letter trigrams of the training part."""
+    """The most frequent letter trigrams of the training part and of unclicked corpus titles."""
     return Vocabulary.from_counts(
         ngrams, options.vocabulary_size, options.min_ngram_count, options.limits
     )

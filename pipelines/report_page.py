@@ -131,7 +131,7 @@ def _vocabulary(report: Mapping[str, Any]) -> str:
         text = "There is no validation part to measure its coverage on."
         rows = []
     else:
-        text = "Of the validation part, which did not choose the vocabulary, it knows:"
+        text = "Of the validation part, whose queries did not choose the vocabulary, it knows:"
         rows = [
             ("trigram occurrences", _percent(known)),
             (

@@ -222,17 +222,18 @@ def find_corpus(patterns: Sequence[str]) -> list[FileMetadata]:
     """The corpus files of paths, globs and directories, each once, in path order.
 
     Raises:
-        UserError: a pattern matches nothing, or a file is not a table.
+        UserError: a pattern matches nothing, a file is not a table or has no column `title`.
     """
     found = {one.path: one for pattern in patterns for one in _match(pattern, "--corpus")}
     for path in sorted(found):
         if not path.endswith(CORPUS_FORMATS):
             raise UserError(f"--corpus {path}: expected a {' or '.join(CORPUS_FORMATS)} file.")
+        next(corpus_titles(path), None)  # a wrong header shows here, not in a worker
     return [found[path] for path in sorted(found)]
 
 
 def corpus_titles(path: str) -> Iterator[str]:
-    """The titles of a corpus file, as written, one after the other.
+    """The titles of a corpus file on one line each, without white space at their ends.
 
     Raises:
         UserError: naming the line: there is no column `title`, a row has not as many cells as
@@ -242,10 +243,10 @@ def corpus_titles(path: str) -> Iterator[str]:
         with open_file(path, path.endswith(".gz")) as file:
             rows = _table_rows(path, click_log.numbered(iter(lambda: file.read(BLOCK_BYTES), b"")))
             _, header = next(rows, (0, []))
-            names = [name.strip().strip("\ufeff").lower() for name in header]
+            names = [name.strip().strip("\ufeff").strip().lower() for name in header]
             if names.count("title") != 1:
                 raise UserError(
-                    f"{path} has the columns {', '.join(names) or 'nothing'}; a corpus needs "
+                    f"{path} has the columns {', '.join(names)[:200] or 'nothing'}; a corpus needs "
                     "one column 'title' in its header."
                 )
             column = names.index("title")
@@ -254,7 +255,8 @@ def corpus_titles(path: str) -> Iterator[str]:
                     raise UserError(
                         f"{path}:{at} has {len(cells)} cells; the header has {len(names)}."
                     )
-                yield cells[column].strip()
+                if text := cells[column].strip():
+                    yield click_log.clean_text(text, "title")
     except (OSError, EOFError, zlib.error, BeamIOError) as error:
         raise UserError(f"{path} cannot be read: {error}.") from error
 
@@ -262,11 +264,15 @@ def corpus_titles(path: str) -> Iterator[str]:
 def _table_rows(path: str, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, list[str]]]:
     """The cells of a table's lines, with their numbers; blank lines are no rows."""
     for at, line in lines:
+        if len(line) > click_log.MAX_LINE_BYTES:
+            raise UserError(
+                f"{path}:{at} is longer than {click_log.MAX_LINE_BYTES:,} bytes; is it a table?"
+            )
         try:
             text = line.removesuffix(b"\r").decode()
         except UnicodeDecodeError:
             raise UserError(f"{path}:{at} is not UTF-8.") from None
-        if text:
+        if text.strip():
             yield at, text.split("\t")
 
 

@@ -245,7 +245,7 @@ class ReadCorpus(beam.PTransform):
     """Reads the titles that may be ranked, so that those nobody clicked are known, too.
 
     Input:  PCollection[str], paths of tables with a column `title`.
-    Output: PCollection[(bucket of titles, block of (FROM_CORPUS, {title: TitleCounts}))].
+    Output: PCollection[(bucket of titles, block of (FROM_CORPUS, {title: text}))].
     """
 
     def __init__(self, buckets: int) -> None:
@@ -261,11 +261,11 @@ class ReadCorpus(beam.PTransform):
 def _read_corpus(path: str, buckets: int) -> Iterator[Block]:
     titles = corpus_titles(path)
     while batch := list(islice(titles, MAX_PAIRS_HELD)):
-        shares: dict[int, dict[str, TitleCounts]] = {}
+        shares: dict[int, dict[str, str]] = {}
         for text in batch:
             if title := normalize(text):
                 share = shares.setdefault(bucket_of(title, buckets), {})
-                share.setdefault(title, TitleCounts()).texts[text] = 0
+                share[title] = min(text, share.get(title, text))
         for bucket, found in shares.items():
             yield bucket, pack((FROM_CORPUS, found))
 
@@ -274,7 +274,7 @@ class SumTitles(beam.PTransform):
     """Sums what is known of each title, writes the title table and ranks titles for the pool.
 
     Input:  PCollection[(bucket of titles, block of (bucket of queries, {title: TitleCounts}))],
-            the bucket of queries being `FROM_CORPUS` for titles of the corpus.
+            and what `ReadCorpus` gives.
     Output: a dictionary of PCollections:
         main   (bucket of queries, block of {title: TitleRow}), what that bucket needs;
         pool   list[PoolEntry], the bucket's candidates;

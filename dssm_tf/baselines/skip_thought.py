@@ -40,7 +40,7 @@ class SkipThought(Baseline):
         units: size of the uni-skip vector and of the bi-skip vector, when trained.
         word_units: size of the word vectors, when trained.
         epochs: passes over the log, when trained.
-        max_steps: training steps at most; None for all.
+        max_steps: training steps at most, minutes on a log of any size; None for all.
         seed: of the first weights and the order of batches.
         progress: whether to show a bar on standard error while training.
 
@@ -56,7 +56,7 @@ class SkipThought(Baseline):
         units: int = 300,
         word_units: int = 300,
         epochs: int = 2,
-        max_steps: int | None = None,
+        max_steps: int | None = 600,
         seed: int = 0,
         progress: bool = False,
     ) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from dssm_tf.data.batching import parse, to_batch
 from dssm_tf.data.fresh_negatives import FreshNegatives
@@ -152,7 +153,7 @@ class ClickBatches:
                 f"training.batch_size: {size} cannot be cut into {parts} equal parts "
                 f"({workers} workers of {replicas} replicas); choose a multiple of {parts}."
             )
-        _ = self._mean_weight, self.options.logq and self._draw_total  # outside the graph
+        _ = self._mean_weight, self.options.logq and self._extra_share  # outside the graph
 
         def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
             rows = tf.size(serialized)
@@ -256,18 +257,31 @@ class ClickBatches:
         spec, options = self.spec, self.options
         expected = tf.zeros_like(clicks, tf.float32)
         if options.in_batch:
-            # Extra records click each title once more.
-            rows = tf.cast(queries, tf.float32) + (1.0 if self.extra else 0.0)
+            # Extra records click each title once more, of those without a click a share.
+            rows = tf.cast(queries, tf.float32)
+            rows += tf.where(clicks > 0, 1.0, self._extra_share) if self.extra else 0.0
             expected += options.batch_size * tf.maximum(rows, 0.5) / max(self._records, 1)
-        if negatives := options.negatives + options.fresh:
-            drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
-            expected += negatives * drawn / self._draw_total
+        drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
+        # Recorded negatives are drawn from clicked titles, fresh ones from all.
+        if options.negatives:
+            clicked = np.maximum(self._clicks[self._clicks > 0], 0.5) ** spec.negative_alpha
+            expected += options.negatives * drawn / float(np.sum(clicked))
+        if options.fresh:
+            every = np.maximum(self._clicks, 0.5) ** spec.negative_alpha
+            expected += options.fresh * drawn / float(np.sum(every))
         return tf.math.log(expected)
 
     @cached_property
-    def _draw_total(self) -> float:
-        clicks = np.array([title.clicks for title in load_titles(self.directory)])
-        return float(np.sum(np.maximum(clicks, 0.5) ** self.spec.negative_alpha))
+    def _clicks(self) -> NDArray[np.int64]:
+        """Clicks of every title, in the training part."""
+        return np.array([title.clicks for title in load_titles(self.directory)])
+
+    @cached_property
+    def _extra_share(self) -> float:
+        """The share of the titles without a click that the extra records hold."""
+        clicked = int(np.count_nonzero(self._clicks))
+        unclicked = max(1, len(self._clicks) - clicked)
+        return min(1.0, max(0, len(self.extra) - clicked) / unclicked)
 
     def _weight(self, clicks: tf.Tensor) -> tf.Tensor:
         kind = self.options.click_weight

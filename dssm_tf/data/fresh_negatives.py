@@ -12,6 +12,7 @@ from dssm_tf.data.schema import ClickExample, Title
 from dssm_tf.text.vocabulary import Vocabulary
 
 _SPARE = 4
+_A_RECORD = 10_000  # titles; a message of all would grow beyond what its format allows
 _COLUMNS = ("title_ids", "title_clicks", "title_queries", "title_words", "title_ngrams")
 
 
@@ -22,7 +23,8 @@ class FreshNegatives:
     are drawn with replacement, as the expectation over negatives of the papers' loss has it.
 
     Args:
-        titles: of the log; those nobody clicked count half a click. Held in memory, hashed.
+        titles: of the log and the corpus; those nobody clicked count half a click. Held in
+            memory, hashed.
         vocabulary: hashes them.
         alpha: exponent of the draw.
         negatives: titles a query (J); fewer where most of the log was clicked for the query.
@@ -34,10 +36,13 @@ class FreshNegatives:
         self, titles: Sequence[Title], vocabulary: Vocabulary, alpha: float, negatives: int
     ) -> None:
         self.negatives = negatives
-        # The titles as those of one record: parsed the way the records are.
-        record = ClickExample("", titles, 1.0, []).serialize(vocabulary)
-        parsed = parse(tf.constant([record]), len(titles))
-        self._pool = {name: parsed[name][0] for name in _COLUMNS}
+        # The titles as those of records: parsed the way the records are.
+        parts = [titles[start : start + _A_RECORD] for start in range(0, len(titles), _A_RECORD)]
+        parsed = [
+            parse(tf.constant([ClickExample("", part, 1.0, []).serialize(vocabulary)]), len(part))
+            for part in parts
+        ]
+        self._pool = {name: tf.concat([one[name][0] for one in parsed], 0) for name in _COLUMNS}
         weights = np.maximum([title.clicks for title in titles], 0.5) ** alpha
         self._upto = np.cumsum(weights / weights.sum())
 

@@ -42,11 +42,12 @@ TITLES = "titles.tsv"
 
 @dataclass(frozen=True)
 class Title:
-    """A title of the log: its text and how often the training part clicked it.
+    """A title of the log or the corpus: its text and how often the training part clicked it.
 
     Args:
-        text: the title as logged.
-        clicks: clicks in the training part; 0 for a title of the validation part only.
+        text: the title as logged, or as the corpus has it.
+        clicks: clicks in the training part; 0 for a title of the validation part or the corpus
+            only.
         queries: (query, title) pairs of the training part that hold it.
     """
 

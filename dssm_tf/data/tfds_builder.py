@@ -6,8 +6,9 @@
     train = tfds.load("click_log", split="train", builder_kwargs={"logs": "clicks/"})
 
 `logs` is what `--input` is: files, globs or directories; `flags` are preprocess's, without their
-dashes: `builder_kwargs={"logs": "clicks/", "flags": {"negatives": 8}}`. Nothing is downloaded. A
-dataset is prepared once for each log and each setting; a log that changed is another dataset.
+dashes: `builder_kwargs={"logs": "clicks/", "flags": {"negatives": 8, "corpus": ["titles.tsv"]}}`.
+Nothing is downloaded. A dataset is prepared once for each log, corpus and setting; one that changed
+is another dataset.
 """
 
 from __future__ import annotations

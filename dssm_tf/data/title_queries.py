@@ -41,6 +41,27 @@ def clicked_titles(
     return found
 
 
+def choose_titles(
+    titles: Sequence[Title], max_unclicked: int, seed: int, max_titles: int = MAX_TITLES
+) -> list[Title]:
+    """The titles to learn as queries for themselves, in the order given.
+
+    Args:
+        titles: of the log and of the corpus, most clicked first.
+        max_unclicked: titles without a click, at most: a sample of them where there are more, so
+            that a large corpus does not outweigh a small log.
+        seed: of the sample.
+        max_titles: all together; bounds memory.
+    """
+    clicked = [title for title in titles if title.clicks][:max_titles]
+    unclicked = [title for title in titles if not title.clicks]
+    room = min(max_unclicked, max_titles - len(clicked))
+    if len(unclicked) > room:
+        places = np.random.default_rng(seed).permutation(len(unclicked))[:room]
+        unclicked = [unclicked[place] for place in np.sort(places)]
+    return clicked + unclicked
+
+
 def title_query_records(
     titles: Sequence[Title],
     vocabulary: Vocabulary,
@@ -48,8 +69,6 @@ def title_query_records(
     negatives: int,
     alpha: float,
     seed: int,
-    max_titles: int = MAX_TITLES,
-    max_unclicked: int = MAX_TITLES,
 ) -> list[bytes]:
     """Records of titles that were searched by their own text and clicked once.
 
@@ -58,22 +77,20 @@ def title_query_records(
     what that query's users clicked: those titles are never its negatives.
 
     Args:
-        titles: of the log and of the corpus, most clicked first; the first `max_titles` are used.
+        titles: to make records of, see `choose_titles`.
         vocabulary: hashes the texts.
         clicked: ids of the titles clicked for a query of the log, see `clicked_titles`.
-        negatives: titles a record, drawn in proportion to `clicks ** alpha`.
+        negatives: titles a record, drawn in proportion to `clicks ** alpha`, where no clicks
+            count as half a click.
         alpha: exponent of the draw.
         seed: of the draw.
-        max_titles: bounds memory.
-        max_unclicked: titles without a click, at most; a sample of them where there are more,
-            so that a large corpus does not outweigh a small log.
 
     Returns:
         Serialised examples, one a distinct normalised title.
     """
     distinct: dict[str, Title] = {}
     rng = np.random.default_rng(seed)
-    for title in _chosen(titles, max_unclicked, rng)[:max_titles]:
+    for title in titles:
         key = normalize(title.text)
         if key:
             distinct.setdefault(key, title)
@@ -91,14 +108,3 @@ def title_query_records(
         example = ClickExample(title.text, [title, *others[:wanted]], 1.0, sorted(liked))
         records.append(example.serialize(vocabulary))
     return records
-
-
-def _chosen(
-    titles: Sequence[Title], max_unclicked: int, rng: np.random.Generator
-) -> Sequence[Title]:
-    """All clicked titles and at most `max_unclicked` others, in the order given."""
-    unclicked = [place for place, title in enumerate(titles) if not title.clicks]
-    if len(unclicked) <= max_unclicked:
-        return titles
-    left_out = set(rng.permutation(unclicked)[max_unclicked:].tolist())
-    return [title for place, title in enumerate(titles) if place not in left_out]

@@ -126,8 +126,8 @@ def test_the_logq_correction_is_the_log_of_the_expected_draws(data, records):
     j, size, strength = 2, 8, 0.7
     found = steps(batches(data, negatives=j, logq=strength, batch_size=size).epoch())
     titles = [one.split("\t") for one in data.titles]
-    # Recorded: j draws in proportion to clicks^alpha, where no clicks count as half a click.
-    total = sum(max(int(clicks), 0.5) ** ALPHA for _, clicks, _ in titles)
+    # Recorded: j draws of the clicked titles, in proportion to clicks^alpha.
+    total = sum(int(clicks) ** ALPHA for _, clicks, _ in titles if int(clicks))
     # In-batch: a row's title is this one for its share of the training pairs.
     share = size / data.spec.pairs
 
@@ -155,8 +155,9 @@ def test_a_recorded_negative_without_a_click_has_a_finite_correction(tmp_path):
     log = [Click("red", "red fox", 5), Click("owl", "green owl"), Click("new", "black bear")]
     data = write_data(tmp_path / "data", log, validation={"new"}, negatives=2, shards=1)
     found = steps(batches(data, negatives=2, in_batch=False, logq=1.0, batch_size=2).epoch())[0]
-    # Title weights: 5^.75, 1, and .5^.75 for black bear, of 2 draws.
-    total = 5**ALPHA + 1 + 0.5**ALPHA
+    # 2 draws of titles with weights 5^.75 and 1, and as if black bear, which is not drawn here,
+    # had .5^.75.
+    total = 5**ALPHA + 1
     bear = tuple(data.vocabulary.ngram_ids(word) for word in ("black", "bear"))
     assert found[0].rivals[bear] == approx(1 / (2 * 0.5**ALPHA / total))
     assert found[0].positive == approx(1 / (2 * 5**ALPHA / total))

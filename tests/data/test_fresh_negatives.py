@@ -90,15 +90,18 @@ def test_recorded_and_fresh_negatives_stand_side_by_side(data):
         assert sum(row.rivals.values()) == approx(5)
 
 
-def test_logq_expects_fresh_negatives_as_often_as_recorded_ones(data):
-    fresh = batches(data, logq=1.0)
-    recorded = batches(data, fresh=0, negatives=3, logq=1.0)
-    positives = [
-        sorted((row.query, row.clicked, round(row.positive, 4)) for row in rows(one.epoch()))
+def test_logq_expects_fresh_negatives_from_all_titles_and_recorded_ones_from_the_clicked(data):
+    fresh = batches(data, logq=1.0, in_batch=False)
+    recorded = batches(data, fresh=0, negatives=3, logq=1.0, in_batch=False)
+    weights = [max(int(row.split("\t")[1]), 0.5) ** ALPHA for row in data.titles]
+    clicked = sum(weight for weight in weights if weight >= 1)
+    assert clicked < sum(weights)
+    corrected = [
+        {(row.query, row.clicked): row.positive for row in rows(one.epoch())}
         for one in (fresh, recorded)
     ]
-    assert positives[0] == positives[1]
-    assert data.spec.negative_alpha == ALPHA
+    for pair, positive in corrected[0].items():
+        assert positive / corrected[1][pair] == approx(sum(weights) / clicked, rel=1e-4)
 
 
 def test_a_log_whose_every_title_was_clicked_for_the_query_leaves_no_rival(tmp_path):

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from dssm_tf import training
+from dssm_tf.config import parse_config
 from dssm_tf.data.example_proto import Example
 from dssm_tf.data.schema import ClickExample, Title, text_id
-from dssm_tf.data.title_queries import clicked_titles, title_query_records
+from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import click_log, write_data
@@ -62,17 +64,33 @@ def test_one_title_has_no_negatives_and_no_titles_no_records():
 
 
 def test_of_many_titles_without_a_click_a_sample_is_taken_and_all_clicked_ones():
-    many = [*TITLES[:3], *(Title(f"case {i}", 0) for i in range(40))]
+    many = [*TITLES[:3], *(Title(f"case {i:02d}", 0) for i in range(40))]
+    assert choose_titles(many, 40, seed=0) == many
+    for limits in ({"max_unclicked": 10}, {"max_unclicked": 40, "max_titles": 13}):
+        draws = [choose_titles(many, seed=seed, **limits) for seed in range(30)]
+        assert draws[0][:3] == TITLES[:3]
+        assert draws[0] == sorted(draws[0], key=many.index)
+        assert all(len(draw) == 13 for draw in draws)
+        assert draws[0] == choose_titles(many, seed=0, **limits) != draws[1]
+        # Not the first by name: each of the 40 has its chance.
+        assert len({title for draw in draws for title in draw}) == 43
+    assert choose_titles(many, 40, seed=0, max_titles=2) == TITLES[:2]
 
-    def queries(seed):
-        records = title_query_records(many, VOCABULARY, {}, 1, 1.0, seed, max_unclicked=10)
-        return [features(record)["query"][0].decode() for record in records]
 
-    assert queries(0)[:3] == [title.text for title in TITLES[:3]]
-    assert len(queries(0)) == 13
-    assert queries(0) == queries(0) != queries(1)
-    # Not the first by name: each of the 40 has its chance.
-    assert len({text for seed in range(30) for text in queries(seed)}) == 43
+def test_training_learns_the_titles_of_the_corpus_as_many_as_there_are_pairs(tmp_path, monkeypatch):
+    data = write_data(tmp_path / "data", click_log(24))
+    table = data.path / "titles.tsv"
+    lines = [f"never clicked {n}\t0\t0\n" for n in range(200)]
+    table.write_text(table.read_text("utf-8") + "".join(lines), "utf-8")
+    seen = []
+    make = training.title_query_records
+    monkeypatch.setattr(training, "title_query_records", lambda *a: seen.append(a[0]) or make(*a))
+    settings = {"epochs": 1, "batch_size": 8, "title_queries": True, "xla": False}
+    raw = {"tower": {"name": "dssm", "widths": [4]}, "training": settings}
+    training.train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    (titles,) = seen
+    assert sum(title.clicks == 0 for title in titles) == data.spec.records["train"] < 200
+    assert sum(title.clicks > 0 for title in titles) > 0
 
 
 def test_clicked_titles_are_those_of_the_records(tmp_path):

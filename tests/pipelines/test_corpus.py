@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from dssm_tf.data.schema import FeatureSpec, load_vocabulary
+from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import normalize
 
@@ -17,6 +17,8 @@ d1\tTitle Number 3!
 d2\tZephyr quux
 d3\tzephyr, QUUX
 d4\t?!
+   
+d6\t
 d5\tZeppelin
 """
 
@@ -42,6 +44,20 @@ def test_titles_of_the_corpus_follow_the_clicked_ones(run, topics, corpus):
     # one; what has no word is none.
     assert titles(data) == titles(without) | {"Zeppelin": (0, 0), "Zephyr quux": (0, 0)}
     assert [row[0] for row in data.rows("titles.tsv")][-2:] == ["Zephyr quux", "Zeppelin"]
+
+
+def test_a_title_is_on_one_line_and_can_be_learnt_from(run, tmp_path):
+    path = tmp_path / "odd.tsv"
+    path.write_bytes(b"title\r\nred\rfox\x0b \r\n")
+    data = run("query\ttitle\na\tb\n", "--corpus", str(path), *ALL)
+    assert [title.text for title in load_titles(data.path)] == ["b", "red fox"]
+
+
+def test_a_title_that_was_only_shown_keeps_the_logs_text(run, corpus):
+    log = "query\ttitle\tclicks\timpressions\na\tb\t1\t1\na\tzeppelin\t0\t3\n"
+    data = run(log, "--corpus", corpus, "--negatives_from", "impressions", *ALL)
+    assert titles(data)["zeppelin"] == (0, 0)
+    assert "Zeppelin" not in titles(data)
 
 
 def test_what_the_log_teaches_stays_the_same(run, topics, corpus):
@@ -102,7 +118,8 @@ def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
     (tmp_path / "part-1.tsv").write_text("".join(lines[:3]), "utf-8")
     with gzip.open(tmp_path / "part-2.tsv.gz", "wt", encoding="utf-8", newline="") as file:
         file.write("\ufeffTITLE \tother\r\n")
-        file.writelines(f"{line.rstrip().split(chr(9))[1]}\tx\r\n" for line in lines[3:])
+        cells = (line.rstrip("\n").split("\t") for line in lines[3:] if "\t" in line)
+        file.writelines(f"{one[1]}\tx\r\n" for one in cells)
     one = run(topics, "--corpus", corpus, *ALL).bytes()
     parts = run(topics, "--corpus", str(tmp_path / "part-*"), "--buckets", "3", *ALL).bytes()
     for name in one.keys() - {"report.json", "report.html"}:
@@ -122,6 +139,8 @@ def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
         ("c.tsv", "doc_id\ttitle\n1\tx\n2\t\udcff\n", "c.tsv:3 is not UTF-8"),
         ("c.tsv", "doc_id\ttitle\r\n\r\n1\t?!\r\n", "c.tsv holds no title with a word"),
         ("c.csv", "doc_id,title\n", "c.csv: expected a .tsv or .tsv.gz file"),
+        ("c.tsv", "title\tTitle\nx\ty\n", "has the columns title, title; a corpus needs one"),
+        ("c.tsv", "title\n" + "é" * (1 << 20) + "\n", "c.tsv:2 is longer than 1,048,576 bytes"),
         ("c.tsv.gz", "doc_id\ttitle\n", "c.tsv.gz cannot be read"),
         ("none.tsv", None, "none.tsv matches no file"),
     ],

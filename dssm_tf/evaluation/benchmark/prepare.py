@@ -32,6 +32,7 @@ from dssm_tf.text.normalize import normalize
 
 WORK = "work"
 _SOURCE = "source.json"
+_VERSION = 2  # of what `prepare` makes of the same files
 _LOG = "log.tsv"
 
 
@@ -113,6 +114,7 @@ class Sources:
             "queries": self.queries,
         }
         return {
+            "version": _VERSION,
             "clicks": [_digest(path) for path in self.log_files()],
             **{name: path and _digest(path) for name, path in files.items()},
             "judge_later": self.judge_later,
@@ -222,7 +224,7 @@ def _judged_by_clicks(rows: Sequence[LogRow], corpus: Sequence[CorpusTitle]) -> 
 
 
 def _offered(folder: Path) -> list[str]:
-    """The titles to rank, which the towers may know as the baselines do."""
+    """The titles that every query ranks, for the towers to know; judged titles alone are not."""
     corpus = folder / CORPUS
     return [str(corpus)] if corpus.exists() else []
 
@@ -250,6 +252,8 @@ def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> No
             if name in ("clicks", "judgments", "corpus", "queries")
             else f"{option} was {before.get(name)}, now {value}"
         )
+        if name == "version":
+            changed = "prepared by another version of this package"
         raise UserError(
             f"{out} holds a benchmark of other inputs ({changed}); its results would not be "
             "comparable. Choose another --out, or remove it."

@@ -122,7 +122,7 @@ def shipped_configs() -> list[str]:
 
 def _named_file(entry: str) -> tuple[str, str]:
     name, equals, path = entry.partition("=")
-    if not equals or not name:
+    if not equals or not name or not path:
         raise UserError(
             f"--configs {entry!r}: expected NAME=FILE, FILE being a configuration's file or name."
         )

@@ -213,12 +213,13 @@ def _batches(
     own = lengths[order]
     # A neighbour needs a column more, for <eos>.
     beside = [np.where(rows < 0, 0, lengths[rows] + 1) for rows in (before, after)]
-    # Neighbours cost most: each of their words has a softmax over the vocabulary.
-    longest = np.maximum(*beside)
+    # By the longest of the three: by the neighbours alone, a batch of a click log would hold either
+    # queries or titles only, and the decoders would learn the one and forget the other.
+    longest = np.maximum.reduce([own, *beside])
     chunks = []
     for start in range(0, len(order), size * _LIKE_LENGTHS):
         part = np.arange(start, min(start + size * _LIKE_LENGTHS, len(order)))
-        part = part[np.lexsort((own[part], longest[part]))]
+        part = part[np.argsort(longest[part], kind="stable")]
         chunks += np.split(part, len(part) // size)
     for place in random.permutation(len(chunks)):
         rows = chunks[place]

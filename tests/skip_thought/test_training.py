@@ -77,3 +77,13 @@ def test_training_that_diverges_stops_with_the_step():
 def test_impossible_options_are_refused(changed, message):
     with pytest.raises(ValueError, match=message):
         replace(SMALL, **changed)
+
+
+def test_most_batches_of_a_click_log_hold_queries_and_titles():
+    """Batches of one kind make the decoders learn titles and queries in turn, and forget."""
+    queries = [" ".join(f"w{n}" for n in range(1 + i % 9)) for i in range(180)]
+    passage = ["title", *(text for query in queries for text in (query, "title"))]
+    text = Passages.of([passage], 100, 30)
+    title = 1 + text.dictionary.index("title")
+    shares = [(batch[0][:, 0] == title).mean() for batch in training._batches(text, 12, seed=0)]
+    assert np.mean([0 < share < 1 for share in shares]) > 0.5

@@ -135,7 +135,7 @@ class TrainingProcesses:
 @contextmanager
 def training_processes(folder: Path) -> Iterator[TrainingProcesses]:
     """Runs until the block ends; what still runs then is killed."""
-    checkout = Path(__file__).resolve().parent.parent
+    checkout = Path(__file__).resolve().parents[2]
     # A session of its own, so that one signal ends the server and all it started.
     with subprocess.Popen(
         [sys.executable, "-m", "tests.training.processes"],

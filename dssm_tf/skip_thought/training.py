@@ -214,7 +214,7 @@ def _batches(
     # A neighbour needs a column more, for <eos>.
     beside = [np.where(rows < 0, 0, lengths[rows] + 1) for rows in (before, after)]
     # By the longest of the three: by the neighbours alone, a batch of a click log would hold either
-    # queries or titles only, and the decoders would learn the one and forget the other.
+    # queries or titles only.
     longest = np.maximum.reduce([own, *beside])
     chunks = []
     for start in range(0, len(order), size * _LIKE_LENGTHS):

@@ -80,7 +80,6 @@ def test_impossible_options_are_refused(changed, message):
 
 
 def test_most_batches_of_a_click_log_hold_queries_and_titles():
-    """Batches of one kind make the decoders learn titles and queries in turn, and forget."""
     queries = [" ".join(f"w{n}" for n in range(1 + i % 9)) for i in range(180)]
     passage = ["title", *(text for query in queries for text in (query, "title"))]
     text = Passages.of([passage], 100, 30)

@@ -73,6 +73,7 @@ class CLSMConfig(TowerConfig):
 class RecurrentConfig(TowerConfig):
     """`bptt_steps` is T of P16 algorithm 1, in words; null trains through the whole text."""
 
+    recurrent_initializer: Initializer = "orthogonal"
     bptt_steps: Positive | None = None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
@@ -45,7 +45,14 @@ _XLA_BATCH_ON_CPU = 1024
 _XLA_PAIRS_ON_CPU = 500_000
 
 
-def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Result:
+def train(
+    config: Config,
+    data: Path,
+    out: Path,
+    *,
+    quiet: bool = False,
+    told: Callable[[str, int, int], object] | None = None,
+) -> Result:
     """Trains a model and writes the run's directory.
 
     A run that was interrupted, at any moment, goes on when called again with the same
@@ -56,6 +63,7 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
         data: directory that preprocess wrote.
         out: the run: configuration, vocabulary, weights, history, versions, model card.
         quiet: no progress on the terminal.
+        told: called at the start of an epoch with the phase, the epochs done and their number.
 
     Raises:
         UserError: data or configuration are unusable, `out` is finished or of another
@@ -78,7 +86,7 @@ def train(config: Config, data: Path, out: Path, *, quiet: bool = False) -> Resu
         task = None
         if "validation" in splits:
             task = ValidationTask.load(data, config.validation.queries, config.validation.titles)
-        job = _Job(config, data, out, spec, vocabulary, workers, strategy, quiet)
+        job = _Job(config, data, out, spec, vocabulary, workers, strategy, quiet, told)
         model, keeper = job.train("fit", ("train",), task, config.training.epochs)
         keeper.put_best_back(model)
         weight, ndcg = _weigh_prior(config, data, task, keeper.encode)
@@ -123,8 +131,8 @@ def check_settings(config: Config, data: Path, spec: FeatureSpec) -> None:
 
 def _check_devices(config: Config, spec: FeatureSpec, workers: Workers, strategy: Any) -> None:
     """Raises UserError on settings that would fail on these devices after the run has started."""
-    _use_xla(config, spec.records["train"], workers)
     parts = strategy.num_replicas_in_sync
+    _use_xla(config, spec.records["train"], parts)
     if config.training.batch_size % parts:
         raise UserError(
             f"training.batch_size: {config.training.batch_size} cannot be cut into {parts} equal "
@@ -144,7 +152,13 @@ class _Job:
     workers: Workers
     strategy: Any
     quiet: bool
+    told: Callable[[str, int, int], object] | None = None
     untrained: list[tuple[Siamese, list[Any]]] = field(default_factory=list)
+
+    @property
+    def replicas(self) -> int:
+        """Devices of all workers."""
+        return int(self.strategy.num_replicas_in_sync)
 
     def say(self, line: str) -> None:
         """Prints a line of progress, once for all workers."""
@@ -190,6 +204,11 @@ class _Job:
             logs = self.out / "logs" / phase
             board = keras.callbacks.TensorBoard(logs, write_graph=False, profile_batch=0)
             callbacks += [board, progress]
+        if told := self.told:
+            starts = keras.callbacks.LambdaCallback(
+                on_epoch_begin=lambda epoch, logs: told(phase, epoch, epochs)
+            )
+            callbacks.append(starts)
 
         def dataset(name: str, start: int, stop: int) -> Any:
             return distributed(
@@ -244,7 +263,7 @@ class _Job:
         model.compile(
             optimizer=optimizer,
             loss=ClickSoftmax(config.gamma),
-            jit_compile=_use_xla(config, self._pairs(config.training.epochs), self.workers),
+            jit_compile=_use_xla(config, self._pairs(config.training.epochs), self.replicas),
         )
         optimizer.build(model.trainable_variables)
         return model
@@ -280,7 +299,7 @@ class _Job:
                 seed,
             )
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
-        fixed = _use_xla(config, self._pairs(config.training.epochs), self.workers)
+        fixed = _use_xla(config, self._pairs(config.training.epochs), self.replicas)
         return batches if shapes else batches.planned(fixed, self.strategy.num_replicas_in_sync)
 
 
@@ -336,13 +355,13 @@ def _averaging(config: Config) -> dict[str, Any]:
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
 
 
-def _use_xla(config: Config, pairs: int, workers: Workers) -> bool:
+def _use_xla(config: Config, pairs: int, replicas: int) -> bool:
     choice = config.training.xla
-    if workers.count > 1:
+    if replicas > 1:
         if choice is True:
             raise UserError(
-                "training.xla: true cannot be used with several workers, whose collectives XLA "
-                "does not compile; use auto or false."
+                f"training.xla: true cannot be used with {replicas} devices, whose exchange of "
+                "gradients XLA does not compile; use auto or false."
             )
         return False
     if choice == "auto":

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.baselines.fitting_bar import Told
+
 if TYPE_CHECKING:
     from typing_extensions import Self
 
@@ -30,10 +32,13 @@ class Baseline(abc.ABC):
         name: what tables call it.
         free: the parameters that evaluation chooses by cross validation, with the values it
             tries; only such as a fitted model takes without being fitted again.
+        progress: whether fitting shows a bar on the error stream where it takes seconds; a
+            function is told the steps done and their number instead.
     """
 
     name: str
     free: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    progress: bool | Told = False
 
     @abc.abstractmethod
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:

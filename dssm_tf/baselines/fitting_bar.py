@@ -8,23 +8,35 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+Told = Callable[[int, int], object]
+"""Told how many steps of how many are done."""
+
 
 @contextmanager
-def fitting_bar(name: str, steps: int, shown: bool) -> Iterator[Callable[[int, str], None]]:
+def fitting_bar(
+    name: str, steps: int, progress: bool | Told
+) -> Iterator[Callable[[int, str], None]]:
     """A bar on the error stream; gives a function that moves it and says how it goes.
 
     Args:
         name: what is fitted.
         steps: of the whole bar.
-        shown: false for no bar.
+        progress: false for no bar; a function is told the steps instead.
     """
+    if callable(progress):
+
+        def tell(done: int, state: str = "") -> None:
+            progress(done, steps)
+
+        yield tell
+        return
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         TextColumn("{task.completed}/{task.total} {task.fields[state]}"),
         TimeRemainingColumn(),
         console=Console(stderr=True),
-        disable=not shown,
+        disable=not progress,
     ) as bar:
         task = bar.add_task(name, total=steps, state="")
 

@@ -28,10 +28,11 @@ class SkipThought(Baseline):
     combine-skip vectors. Without, `fit` trains on the log. Skip-thought wants contiguous text,
     which queries and titles are not; what follows what is taken to be
 
-        title, query 1, title, query 2, title, ..., title
+        title, title, query 1, query 1, title, title, query 2, query 2, ..., title, title
 
     for each title with the distinct queries it was clicked for, in the order of the log. So each
-    query stands between two mentions of its title and each title between two of its queries.
+    text stands beside itself, which keeps its words in its vector, and beside a text that it was
+    clicked with, which brings the two together.
     Without clicks the titles of the corpus are one passage, in its order: a makeshift.
 
     Args:
@@ -40,7 +41,8 @@ class SkipThought(Baseline):
         units: size of the uni-skip vector and of the bi-skip vector, when trained.
         word_units: size of the word vectors, when trained.
         epochs: passes over the log, when trained.
-        max_steps: training steps at most, minutes on a log of any size; None for all.
+        learning_rate: of Adam, when trained.
+        max_steps: training steps at most, a minute or two on a log of any size; None for all.
         seed: of the first weights and the order of batches.
         progress: whether to show a bar on standard error while training.
 
@@ -56,7 +58,8 @@ class SkipThought(Baseline):
         units: int = 300,
         word_units: int = 300,
         epochs: int = 2,
-        max_steps: int | None = 600,
+        learning_rate: float = 3e-3,
+        max_steps: int | None = 300,
         seed: int = 0,
         progress: bool = False,
     ) -> None:
@@ -65,6 +68,7 @@ class SkipThought(Baseline):
             units=units,
             word_units=word_units,
             epochs=epochs,
+            learning_rate=learning_rate,
             max_steps=max_steps,
             seed=seed,
         )
@@ -80,12 +84,14 @@ class SkipThought(Baseline):
         if self.weights is not None:
             self._encode = load_vectors(self.weights, self.kind)
             return self
-        console = None
-        if self.progress:
+        console = told = None
+        if callable(self.progress):
+            told = self.progress
+        elif self.progress:
             from rich.console import Console
 
             console = Console(stderr=True)
-        self._encode, _ = train(_passages(clicks, titles), self.options, console)
+        self._encode, _ = train(_passages(clicks, titles), self.options, console, told)
         return self
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float32]:
@@ -132,7 +138,7 @@ def _passages(clicks: Iterable[Click], titles: Iterable[str]) -> list[list[str]]
     for query, title, _ in clicks:
         asked.setdefault(title, {})[query] = None
     passages = [
-        [title, *(text for query in queries for text in (query, title))]
+        [title, title, *(text for query in queries for text in (query, query, title, title))]
         for title, queries in asked.items()
     ]
     return passages or [list(titles)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from pathlib import Path
 from typing import Any
 
@@ -245,22 +245,22 @@ class ClickBatches:
             examples,
             real,
             options.in_batch,
-            self._log_draws if options.logq else None,
+            partial(self._log_draws, tf.size(real)) if options.logq else None,
             options.logq,
             self.shapes,
         )
         weights = tf.where(real, self._weight(examples["clicks"]) / self._mean_weight, 0.0)
         return inputs, offsets, weights
 
-    def _log_draws(self, clicks: tf.Tensor, queries: tf.Tensor) -> tf.Tensor:
-        """Log of how often a title is expected among a query's candidates."""
+    def _log_draws(self, size: tf.Tensor, clicks: tf.Tensor, queries: tf.Tensor) -> tf.Tensor:
+        """Log of how often a title is expected among a query's candidates, `size` in a batch."""
         spec, options = self.spec, self.options
         expected = tf.zeros_like(clicks, tf.float32)
         if options.in_batch:
             # Extra records click each title once more, of those without a click a share.
             rows = tf.cast(queries, tf.float32)
             rows += tf.where(clicks > 0, 1.0, self._extra_share) if self.extra else 0.0
-            expected += options.batch_size * tf.maximum(rows, 0.5) / max(self._records, 1)
+            expected += tf.cast(size, tf.float32) * tf.maximum(rows, 0.5) / max(self._records, 1)
         drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
         # Recorded negatives are drawn from clicked titles, fresh ones from all.
         if options.negatives:

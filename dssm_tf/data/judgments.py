@@ -146,9 +146,16 @@ def read_qrels(path: Path | str) -> Qrels:
     """Reads TREC qrels: `query_id 0 doc_id grade`; negative grades (not judged) count as 0.
 
     Raises:
-        UserError: naming file and line, as `read_run`.
+        UserError: naming file and line, as `read_run`; a grade is above `LARGEST_GRADE`.
     """
     qrels = _read_trec(path, columns=4, value=3, name="grade")
+    for query_id, grades in qrels.items():
+        for doc_id, grade in grades.items():
+            if grade > LARGEST_GRADE:
+                raise UserError(
+                    f"{path}: the grade of {doc_id!r} for query {query_id!r} is {grade:g}; "
+                    f"expected at most {LARGEST_GRADE:g} (the gain is 2^grade - 1)."
+                )
     return {
         query_id: {doc_id: max(grade, 0.0) for doc_id, grade in grades.items()}
         for query_id, grades in qrels.items()

@@ -156,7 +156,7 @@ class TupleBatches:
         seed: of the drawing.
 
     Raises:
-        UserError: there is no link, or every title is relevant to every query.
+        UserError: there is no link, or no linked title is irrelevant to a linked query.
 
     Reference: Wu et al. 2014, sec. 2.3 and 4.2-4.3.
     """
@@ -182,13 +182,30 @@ class TupleBatches:
         self._dense = self._known.toarray() if size <= _DENSE else None
         if not len(self._links):
             raise UserError("there is no link to train on; a relevant title is needed.")
-        if self._known.nnz >= size:
-            raise UserError("every title is relevant to every query; there is nothing to rank.")
+        if not self._rivals():
+            raise UserError(
+                "every linked title is relevant to every linked query; there is nothing to rank. "
+                "Give links of more than one kind."
+            )
         # A few links fill a batch once, not again and again.
         self._batch_size = max(2, min(batch_size, len(self._links)))
         self._weights = None if weights is None else weights / weights.sum()
         self._tuples = tuples
         self._seed = seed
+
+    def _rivals(self) -> bool:
+        """Whether any two links make a tuple: the title of one is irrelevant to the other's query.
+
+        Else the search for a batch with a tuple would not end.
+        """
+        queries, titles = (np.unique(ends) for ends in self._links.T)
+        known = self._known[queries][:, titles]
+        missing = len(titles) - np.diff(known.indptr)
+        if self._known.shape[0] == self._known.shape[1]:
+            itself = np.isin(queries, titles)
+            linked = np.asarray(self._known[queries, queries]).ravel() != 0
+            missing -= itself & ~linked
+        return bool((missing > 0).any())
 
     def __iter__(self) -> Iterator[TupleBatch]:
         """Batches without end, the same ones each time."""
@@ -220,11 +237,17 @@ class TupleBatches:
         share = tuples / len(order)
         seeds = random.integers(2**31, size=len(blocks))
         while True:
+            found = False
             for number in random.permutation(len(blocks)):
                 batch = self._batch(self._links[blocks[number]])
                 kept = self._thinned(batch.counted, share, int(seeds[number]))
                 if kept.any():
+                    found = True
                     yield batch._replace(counted=kept)
+            if not found:
+                raise UserError(
+                    f"the {len(order):,} links drawn for {tuples:,} tuples make none; give more."
+                )
 
     def _thinned(
         self, counted: NDArray[np.float32], a_link: float, seed: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -12,6 +13,7 @@ from dssm_tf.files import refuse_existing
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from dssm_tf.baselines import Baseline
     from dssm_tf.data.judgments import CorpusTitle, Judgment
     from dssm_tf.evaluation.evaluation import Evaluation
     from dssm_tf.ranker import Ranker
@@ -138,7 +140,7 @@ def _fitted(
         name, _, saved = entry.partition("=")
         baseline = BASELINES[name]
         try:
-            fitted[name] = baseline.load(saved) if saved else baseline().fit(clicks, titles)
+            fitted[name] = baseline.load(saved) if saved else _fit(baseline(), clicks, titles)
         except UserError as error:
             if data is None and not saved and "click" in str(error):
                 raise UserError(
@@ -146,6 +148,11 @@ def _fitted(
                 ) from error
             raise
     return fitted
+
+
+def _fit(baseline: Baseline, clicks: list[tuple[str, str, float]], titles: list[str]) -> Baseline:
+    baseline.progress = sys.stderr.isatty()
+    return baseline.fit(clicks, titles)
 
 
 def _loaded(models: Mapping[str, Path]) -> dict[str, Ranker]:

@@ -71,6 +71,7 @@ class TanhRNN(WordRecurrence):
 
     Args:
         units: number of neurons.
+        recurrent_initializer: of `W_rec`, see `TanhCell`.
         kwargs: further arguments of `WordRecurrence`.
 
     Call arguments:
@@ -81,15 +82,18 @@ class TanhRNN(WordRecurrence):
         `(texts, units)`; with `return_sequences` `(texts, max_words, units)`.
     """
 
-    def __init__(self, units, **kwargs):
+    def __init__(self, units, recurrent_initializer="orthogonal", **kwargs):
         self.units = units
-        super().__init__(TanhCell(units, dtype=kwargs.get("dtype")), **kwargs)
+        kwargs.pop("cell", None)
+        cell = TanhCell(units, recurrent_initializer, dtype=kwargs.get("dtype"))
+        super().__init__(cell, **kwargs)
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
         config = super().get_config()
         config.pop("cell", None)
-        return config | {"units": self.units}
+        initializer = keras.initializers.serialize(self.cell.recurrent_initializer)
+        return config | {"units": self.units, "recurrent_initializer": initializer}
 
     @classmethod
     def from_config(cls, config, custom_objects=None):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -100,6 +101,7 @@ def train(
     passages: Iterable[Sequence[str]],
     options: TrainingOptions,
     console: Console | None = None,
+    told: Callable[[int, int], object] | None = None,
 ) -> tuple[ThoughtVectors, list[Epoch]]:
     """Trains encoders.
 
@@ -110,6 +112,7 @@ def train(
         passages: sentences that follow each other.
         options: sizes and steps.
         console: where to show progress; None shows none.
+        told: called with the steps of an encoder that are done, and their number.
 
     Returns:
         What encodes texts, and the passes of all encoders.
@@ -120,7 +123,7 @@ def train(
     text = Passages.of(passages, options.vocabulary, options.max_words)
     encoders, history = [], []
     for name in ("uni", "bi") if options.kind == "combine" else (options.kind,):
-        model, epochs = _train_one(text, name, options, console)
+        model, epochs = _train_one(text, name, options, _Bar(console, told))
         history += epochs
         # Row 0 is the padding's; without it row i is the word on line i of the dictionary.
         table = np.asarray(model.table, np.float32)[1:]
@@ -130,7 +133,7 @@ def train(
 
 
 def _train_one(
-    text: Passages, name: str, options: TrainingOptions, console: Console | None
+    text: Passages, name: str, options: TrainingOptions, bar: _Bar
 ) -> tuple[SkipThought, list[Epoch]]:
     # Only now: Keras takes seconds to import, and the text is found good before.
     import keras
@@ -154,7 +157,7 @@ def _train_one(
         run_eagerly=total < _COMPILED_STEPS,
     )
     epochs = []
-    with _Bar(console, f"{name}-skip", total) as bar:
+    with bar.of(f"{name}-skip", total):
         for number in range(1, -(-total // per_epoch) + 1):
             steps = min(per_epoch, total - per_epoch * (number - 1))
             epochs.append(_epoch(model, text, name, number, steps, options, bar))
@@ -231,40 +234,38 @@ def _batches(
 
 
 class _Bar:
-    """A progress bar with the loss, or nothing without a console."""
+    """A progress bar with the loss, or nothing without a console; tells a function, too."""
 
-    def __init__(self, console: Console | None, description: str, total: int) -> None:
+    def __init__(self, console: Console | None, told: Callable[[int, int], object] | None) -> None:
         self._console = console
-        self._progress = None
-        if console is None:
-            return
+        self._told = told
+
+    @contextmanager
+    def of(self, description: str, total: int) -> Iterator[None]:
+        """Shows the bar of this many steps until the block ends."""
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+        self._done, self._total = 0, total
         self._progress = Progress(
             TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
             TextColumn("{task.fields[loss]} nats a word"),
             TimeRemainingColumn(),
-            console=console,
+            console=self._console,
             transient=True,
-            disable=not console.is_terminal,
+            disable=self._console is None or not self._console.is_terminal,
         )
         self._task = self._progress.add_task(description, total=total, loss="-")
-
-    def __enter__(self) -> _Bar:
-        if self._progress is not None:
-            self._progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._progress is not None:
-            self._progress.stop()
+        with self._progress:
+            yield
 
     def advance(self, loss: float) -> None:
         """One step further."""
-        if self._progress is not None:
-            self._progress.update(self._task, advance=1, loss=f"{loss:.3f}")
+        self._done += 1
+        self._progress.update(self._task, completed=self._done, loss=f"{loss:.3f}")
+        if self._told is not None:
+            self._told(self._done, self._total)
 
     def line(self, text: str) -> None:
         """A line that stays."""

@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from dssm_tf.layers import PeepholeLSTM
-from dssm_tf.towers.tower import Tower
+from dssm_tf.towers.tower import Tower, described
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
@@ -23,6 +23,7 @@ class BidirectionalLSTMRNN(Tower):
         peepholes: whether the gates see the cell state.
         forget_gate: whether the forget gate is learned, else 1.
         forget_bias: initial bias of the forget gate.
+        recurrent_initializer: of `W_rec`; the paper says small random numbers.
         bptt_steps: in training, the gradient of each direction ends this many words before the
             last one it reads; None: at the first it reads.
         kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
@@ -37,6 +38,7 @@ class BidirectionalLSTMRNN(Tower):
         peepholes=True,
         forget_gate=True,
         forget_bias=1.0,
+        recurrent_initializer="orthogonal",
         bptt_steps=None,
         **kwargs,
     ):
@@ -49,6 +51,7 @@ class BidirectionalLSTMRNN(Tower):
             "peepholes": peepholes,
             "forget_gate": forget_gate,
             "forget_bias": forget_bias,
+            "recurrent_initializer": described(recurrent_initializer),
         }
         self.bptt_steps = bptt_steps
         self.left_to_right, self.right_to_left = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import keras
 
 from dssm_tf.layers import PeepholeLSTM
-from dssm_tf.towers.tower import Tower
+from dssm_tf.towers.tower import Tower, described
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
@@ -18,6 +18,7 @@ class LSTMRNN(Tower):
         peepholes: whether the gates see the cell state.
         forget_gate: whether the forget gate is learned, else 1.
         forget_bias: initial bias of the forget gate.
+        recurrent_initializer: of `W_rec`; the paper says small random numbers.
         bptt_steps: in training, the gradient ends this many words before the last (T of P16
             algorithm 1); None: at the first word.
         kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
@@ -32,6 +33,7 @@ class LSTMRNN(Tower):
         peepholes=True,
         forget_gate=True,
         forget_bias=1.0,
+        recurrent_initializer="orthogonal",
         bptt_steps=None,
         **kwargs,
     ):
@@ -44,6 +46,7 @@ class LSTMRNN(Tower):
             "peepholes": peepholes,
             "forget_gate": forget_gate,
             "forget_bias": forget_bias,
+            "recurrent_initializer": described(recurrent_initializer),
         }
         self.bptt_steps = bptt_steps
         self.recurrence = PeepholeLSTM(

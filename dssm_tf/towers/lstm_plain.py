@@ -18,6 +18,7 @@ class PlainLSTMRNN(LSTMRNN):
     Args:
         vocabulary_size: number of trigram ids, padding not counted.
         cells: number of LSTM cells, the semantic vector's length.
+        recurrent_initializer: of `W_rec`.
         bptt_steps: in training, the gradient ends this many words before the last; None: at the
             first word.
         kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
@@ -25,12 +26,20 @@ class PlainLSTMRNN(LSTMRNN):
     Reference: Palangi et al. 2016, sec. V and table IV.
     """
 
-    def __init__(self, vocabulary_size, cells=96, bptt_steps=None, **kwargs):
+    def __init__(
+        self,
+        vocabulary_size,
+        cells=96,
+        recurrent_initializer="orthogonal",
+        bptt_steps=None,
+        **kwargs,
+    ):
         super().__init__(
             vocabulary_size,
             cells,
             peepholes=False,
             forget_gate=False,
+            recurrent_initializer=recurrent_initializer,
             bptt_steps=bptt_steps,
             **kwargs,
         )

@@ -10,6 +10,11 @@ from keras import ops
 from dssm_tf.layers import WordHashing
 
 
+def described(initializer):
+    """An initializer, its name or its configuration as what `keras.saving` can write."""
+    return keras.initializers.serialize(keras.initializers.get(initializer))
+
+
 class Tower(keras.layers.Layer, abc.ABC):
     """Encodes texts as semantic vectors.
 

@@ -13,10 +13,11 @@ CLICKS += [("kettle", "Red Kettle", 1.0)]
 SIZES = {"units": 8, "word_units": 6, "max_steps": 1}
 
 
-def test_a_query_of_the_log_stands_between_two_mentions_of_its_title():
+def test_each_text_of_the_log_stands_beside_itself_and_beside_what_it_was_clicked_with():
+    kettle, rug = (["Red Kettle"] * 2, ["Blue Rug"] * 2)
     assert skip_thought._passages(CLICKS, ["Oak Table"]) == [
-        ["Red Kettle", "kettle", "Red Kettle", "pot", "Red Kettle"],
-        ["Blue Rug", "rug", "Blue Rug"],
+        [*kettle, "kettle", "kettle", *kettle, "pot", "pot", *kettle],
+        [*rug, "rug", "rug", *rug],
     ]
 
 

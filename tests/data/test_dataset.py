@@ -150,6 +150,15 @@ def test_the_logq_correction_is_the_log_of_the_expected_draws(data, records):
         assert row.rivals == {key: approx(value, rel=1e-4) for key, value in wanted.items()}
 
 
+def test_the_logq_correction_of_a_part_counts_the_candidates_of_the_part(data):
+    """Each of two replicas draws from half a batch, so a title is half as likely there."""
+    options = {"negatives": 2, "logq": 1.0, "length_buckets": ()}
+    halves = steps(batches(data, batch_size=8, **options).epoch(replicas=2))
+    small = steps(batches(data, batch_size=4, **options).epoch())
+    for half, one in zip(halves, small, strict=False):
+        assert [row.positive for row in half] == approx([row.positive for row in one])
+
+
 def test_a_recorded_negative_without_a_click_has_a_finite_correction(tmp_path):
     """Titles of the validation part alone have no clicks in the training part."""
     log = [Click("red", "red fox", 5), Click("owl", "green owl"), Click("new", "black bear")]

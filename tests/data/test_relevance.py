@@ -121,6 +121,20 @@ def test_one_seed_gives_the_same_batches():
     assert first == again != other
 
 
+def test_links_that_make_no_tuple_are_refused_and_not_searched_for_ever():
+    """The second title is irrelevant to all, but no link leads to it."""
+    one = sparse.csr_matrix(np.array([[True, False], [True, False]]))
+    with pytest.raises(UserError, match="every linked title is relevant to every linked query"):
+        TupleBatches(one)
+    # Two pages that link to each other: each is no answer to itself.
+    pair = linked(["0", "1", "2"], [("0", "1")])
+    with pytest.raises(UserError, match="every linked title is relevant"):
+        TupleBatches(pair)
+    two = sparse.csr_matrix(np.array([[True, False, False], [False, True, False]]))
+    assert next(iter(TupleBatches(two))).tuples > 0
+    assert next(iter(TupleBatches(two, tuples=2))).tuples > 0
+
+
 def test_nothing_to_learn_from_is_refused():
     with pytest.raises(UserError, match="no link to train on"):
         TupleBatches(sparse.csr_matrix((3, 3), dtype=bool))

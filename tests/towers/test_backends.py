@@ -8,6 +8,7 @@ losses within 1e-5, gradients within 1e-5 of the model's largest entry.
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -20,6 +21,9 @@ import tensorflow as tf
 from dssm_tf.losses import ClickSoftmax, MarginRank
 from dssm_tf.siamese import Siamese
 from dssm_tf.towers import TOWERS
+from dssm_tf.towers.dse import DSEPair
+from dssm_tf.towers.psi import PSI
+from dssm_tf.towers.ssi import SSI
 from tests.reference.letter_trigrams import text_batch, trigrams
 
 QUERIES = [["cat"], ["dog", "food"], []]
@@ -40,24 +44,44 @@ CASES = {
     "bilstm, truncated": ("bilstm", {"cells": 4, "bptt_steps": 2}),
 }
 
+BAGS = np.random.default_rng(1).random((6, 5)).astype(np.float32)  # 3 queries, 3 titles
+PAIRS = {
+    "dse": DSEPair(5, 2),
+    "dse, two towers, bilinear": DSEPair(5, 2, shared=False, bilinear=True, widths=(4, 3)),
+    "ssi": SSI(5, 2),
+    "psi": PSI(5, 2),
+}
+
 OTHER_BACKEND = """
-import sys
+import json, sys
+from functools import partial
 import keras, numpy as np
-import dssm_tf.siamese, dssm_tf.towers
+import dssm_tf.siamese, dssm_tf.towers, dssm_tf.towers.dse, dssm_tf.towers.psi
 from dssm_tf.losses import ClickSoftmax, MarginRank
 
-folder, *cases = sys.argv[1:]
+folder = sys.argv[1]
+cases, pairs = (one.split(";") for one in sys.argv[2:])
 backend = keras.backend.backend()
 assert folder.endswith(backend), backend
 convert = keras.ops.convert_to_numpy
 
 
-def losses(saved, cosines):
-    return ClickSoftmax(10.0)(saved["offsets"], cosines), MarginRank()(saved["counted"], cosines)
+def losses(saved, scores):
+    margin = MarginRank()(saved["counted"], scores)
+    if "offsets" not in saved:
+        return [margin]
+    return [ClickSoftmax(10.0)(saved["offsets"], scores), margin]
+
+
+def call(model, inputs, calculate):
+    # A click model takes a dict and knows training from scoring; a pair model two matrices.
+    if isinstance(inputs, dict):
+        return calculate(inputs, training=True)
+    return calculate(*inputs)
 
 
 def torch_gradients(model, inputs, saved):
-    cosines = model(inputs, training=True)
+    cosines = call(model, inputs, model)
     both = losses(saved, cosines)
     sum(both).backward()
     return cosines, both, [variable.value.grad for variable in model.trainable_variables]
@@ -68,7 +92,7 @@ def jax_gradients(model, inputs, saved):
 
     def forward(trainable):
         fixed = [variable.value for variable in model.non_trainable_variables]
-        cosines, _ = model.stateless_call(trainable, fixed, inputs, training=True)
+        cosines, _ = call(model, inputs, partial(model.stateless_call, trainable, fixed))
         both = losses(saved, cosines)
         return sum(both), (cosines, both)
 
@@ -78,11 +102,23 @@ def jax_gradients(model, inputs, saved):
     return cosines, both, gradients
 
 
-for case in cases:
+def of_click_model(case, saved):
     model = keras.saving.load_model(f"{folder}/{case}.keras")
-    saved = dict(np.load(f"{folder}/{case}.npz"))
     text = lambda side: {"word_ngrams": saved[side + "_ngrams"], "tokens": saved[side + "_tokens"]}
     inputs = {"query": text("query"), "titles": text("titles"), "candidates": saved["candidates"]}
+    return model, inputs
+
+
+def of_pair_model(case, saved):
+    with open(f"{folder}/{case}.json") as file:
+        model = keras.saving.deserialize_keras_object(json.load(file))
+    model.set_weights([saved[f"weight_{i}"] for i in range(len(model.weights))])
+    return model, [saved["queries"], saved["titles"]]
+
+
+for case in cases + pairs:
+    saved = dict(np.load(f"{folder}/{case}.npz"))
+    model, inputs = (of_pair_model if case in pairs else of_click_model)(case, saved)
     calculate = torch_gradients if backend == "torch" else jax_gradients
     cosines, both, gradients = calculate(model, inputs, saved)
     np.testing.assert_allclose(convert(cosines), saved["cosines"], atol=1e-5, err_msg=case)
@@ -128,6 +164,37 @@ def save(case: str, folder) -> None:
     )
 
 
+def save_pair(case: str, folder) -> None:
+    """The same for a pair model on bags of words."""
+    model = PAIRS[case]
+    generator = np.random.default_rng(0)
+    for weight in model.weights:
+        weight.assign(generator.normal(0, 2, weight.shape))
+    queries, titles = BAGS[:3], BAGS[3:]
+    with tf.GradientTape() as tape:
+        scores = model(queries, titles)
+        loss = MarginRank()(COUNTED, scores)
+    gradients = [
+        np.zeros(weight.shape) if one is None else np.array(one)
+        for weight, one in zip(
+            model.trainable_variables, tape.gradient(loss, model.trainable_variables), strict=True
+        )
+    ]
+    described = keras.saving.serialize_keras_object(model)
+    (folder / f"{case}.json").write_text(json.dumps(described), "utf-8")
+    np.savez(
+        folder / f"{case}.npz",
+        queries=queries,
+        titles=titles,
+        cosines=np.array(scores),
+        losses=np.array([loss]),
+        largest=max(np.abs(gradient).max() for gradient in gradients),
+        counted=COUNTED,
+        **{f"weight_{i}": weight.numpy() for i, weight in enumerate(model.weights)},
+        **{f"gradient_{i}": gradient for i, gradient in enumerate(gradients)},
+    )
+
+
 @pytest.mark.parametrize("backend", ["torch", "jax"])
 def test_a_model_saved_here_scores_and_learns_the_same_elsewhere(backend, tmp_path):
     if importlib.util.find_spec(backend) is None:
@@ -137,8 +204,10 @@ def test_a_model_saved_here_scores_and_learns_the_same_elsewhere(backend, tmp_pa
     folder.mkdir()
     for case in CASES:
         save(case, folder)
+    for case in PAIRS:
+        save_pair(case, folder)
     done = subprocess.run(
-        [sys.executable, "-c", OTHER_BACKEND, str(folder), *CASES],
+        [sys.executable, "-c", OTHER_BACKEND, str(folder), ";".join(CASES), ";".join(PAIRS)],
         env=os.environ | {"KERAS_BACKEND": backend},
         capture_output=True,
         text=True,

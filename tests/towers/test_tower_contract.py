@@ -20,20 +20,22 @@ from tests.reference.letter_trigrams import text_batch, trigrams
 SMALL = {
     "dssm": {"widths": (6, 5, 4)},
     "clsm": {"window": 5, "features": 6, "widths": (5, 4)},
-    "rnn": {"hidden": 4, "bptt_steps": 2},
+    "rnn": {"hidden": 4, "recurrent_initializer": "random_normal", "bptt_steps": 2},
     "lstm": {
         "cells": 4,
         "peepholes": False,
         "forget_gate": False,
         "forget_bias": 0.5,
+        "recurrent_initializer": "random_normal",
         "bptt_steps": 2,
     },
-    "lstm_plain": {"cells": 4, "bptt_steps": 2},
+    "lstm_plain": {"cells": 4, "recurrent_initializer": "random_normal", "bptt_steps": 2},
     "bilstm": {
         "cells": 3,
         "peepholes": False,
         "forget_gate": False,
         "forget_bias": 0.5,
+        "recurrent_initializer": "random_normal",
         "bptt_steps": 2,
     },
 }
@@ -329,7 +331,7 @@ def test_compiled_by_xla_the_numbers_are_the_same(name):
 
 @every_tower
 def test_the_gradient_of_every_parameter_is_its_slope(name):
-    """Autodiff against central differences, in float64, at every entry in use."""
+    """Autodiff against central differences, in float64, at every entry of every weight."""
     made = tower(name, dtype="float64")
     outside = np.random.default_rng(1).normal(size=(len(SENTENCES), made.dimension))
     batch = {key: tf.constant(value) for key, value in BATCH.items()}
@@ -337,12 +339,9 @@ def test_the_gradient_of_every_parameter_is_its_slope(name):
     with tf.GradientTape() as tape:
         total = value()
     gradients = tape.gradient(total, made.trainable_variables)
-    generator = np.random.default_rng(2)
     for variable, gradient in zip(made.trainable_variables, gradients, strict=True):
         start = variable.numpy()
-        places = list(np.ndindex(start.shape))
-        chosen = generator.permutation(len(places))[:40]
-        for place in (places[i] for i in chosen):
+        for place in np.ndindex(start.shape):
             sides = []
             for step in (1e-6, -1e-6):
                 moved = start.copy()

@@ -87,8 +87,14 @@ def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
         notes.append(
             f"lists nothing for {missing:,} of {len(judged):,} judged queries; they count as 0"
         )
+    strange = sorted(set(run) - judged)
+    if strange:
+        notes.append(
+            f"lists {len(strange):,} queries that nobody judged, {strange[0]!r} for one; they are "
+            "left out"
+        )
     if not task.whole_corpus:
-        _check_titles(name, run, task)
+        notes += _unjudged_titles(name, run, task)
     if notes:
         about["notes"] = notes
     return Foreign(source, None, about)
@@ -97,8 +103,10 @@ def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
 def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> Foreign:
     """Vectors of any model as a system that ranks by their cosine.
 
-    Row `i` belongs to line `i` of `queries.tsv` and `titles.tsv` in the benchmark's directory,
-    or to the id on line `i` of `STEM.ids.txt` beside the file, as `dssm embed` writes it.
+    Row `i` belongs to line `i` (from 0 on, the header not counted) of `queries.tsv` and
+    `titles.tsv` in the benchmark's directory, or to the id on line `i` of `STEM.ids.txt` beside
+    the file, as `dssm embed` writes it. Ids that come twice there, as those of a title in two
+    wordings, must be those of `titles.tsv` in the same order.
 
     Raises:
         UserError: a file is no matrix of finite numbers, or rows or dimensions do not fit.
@@ -192,51 +200,59 @@ def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
     from dssm_tf.retrieval.vectors import ids_path
 
     try:
-        vectors = np.load(path)
+        loaded = np.load(path)
     except (OSError, ValueError) as error:
         raise UserError(f"{path} is no .npy file: {error}.") from error
-    if vectors.ndim != 2 or vectors.dtype.kind not in "fiu":
+    if loaded.ndim != 2 or loaded.dtype.kind not in "fiu":
         raise UserError(
-            f"{path} holds {vectors.dtype} of the shape {vectors.shape}; expected numbers "
+            f"{path} holds {loaded.dtype} of the shape {loaded.shape}; expected numbers "
             "(texts, dimension)."
         )
-    vectors = vectors.astype(np.float32)
+    vectors: NDArray[np.float32] = loaded.astype(np.float32)
     if not np.isfinite(vectors).all():
         row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
         raise UserError(f"{path}: row {row} holds a number that is not finite.")
     if not ids_path(path).exists():
-        distinct = list(dict.fromkeys(ids))
-        if len(vectors) != len(distinct):
+        if len(vectors) != len(ids):
             raise UserError(
-                f"{path} has {len(vectors):,} rows; expected {len(distinct):,}, one a line of "
+                f"{path} has {len(vectors):,} rows; expected {len(ids):,}, one a line of "
                 f"{table} in the benchmark's directory, or their ids in {ids_path(path)}."
             )
-        rows = {id_: row for row, id_ in enumerate(distinct)}
-    else:
-        lines = ids_path(path).read_text("utf-8").splitlines()
-        rows = {id_: row for row, id_ in enumerate(lines)}
-        if len(lines) != len(vectors) or len(rows) != len(lines):
-            raise UserError(
-                f"{ids_path(path)} has {len(lines):,} ids, {len(rows):,} different ones, for "
-                f"{len(vectors):,} rows; expected one id of its own for each row."
-            )
-        missing = [id_ for id_ in ids if id_ not in rows]
-        if missing:
-            raise UserError(
-                f"{ids_path(path)} lacks {len(missing):,} ids that are needed, {missing[0]!r} "
-                "for one."
-            )
+        return vectors
+    lines = ids_path(path).read_text("utf-8").splitlines()
+    if lines == list(ids) and len(lines) == len(vectors):
+        return vectors
+    rows = {id_: row for row, id_ in enumerate(lines)}
+    if len(lines) != len(vectors) or len(rows) != len(lines):
+        raise UserError(
+            f"{ids_path(path)} has {len(lines):,} ids, {len(rows):,} different ones, for "
+            f"{len(vectors):,} rows; expected one id of its own for each row, or those of {table} "
+            "in its order."
+        )
+    missing = [id_ for id_ in ids if id_ not in rows]
+    if missing:
+        raise UserError(
+            f"{ids_path(path)} lacks {len(missing):,} ids that are needed, {missing[0]!r} for one."
+        )
     return np.asarray(vectors[[rows[id_] for id_ in ids]], dtype=np.float32)
 
 
-def _check_titles(name: str, run: Run, task: RankingTask) -> None:
-    """Refuses a run that shares no doc id with the judgments; others it lists are not ranked."""
+def _unjudged_titles(name: str, run: Run, task: RankingTask) -> list[str]:
+    """What to say of titles that nobody judged for any query; a run of no others is refused."""
     listed = {doc_id for scores in run.values() for doc_id in scores}
-    if not listed & set(task.doc_ids):
+    judged = set(task.doc_ids)
+    if not listed & judged:
         raise UserError(
             f"run {name} lists none of the judged titles; it has {sorted(listed)[:3]}, the "
             f"judgments {list(task.doc_ids[:3])}."
         )
+    strange = sorted(listed - judged)
+    if not strange:
+        return []
+    return [
+        f"lists {len(strange):,} titles that nobody judged, {strange[0]!r} for one; only judged "
+        "titles are ranked"
+    ]
 
 
 def _named(entry: str, default: Sequence[str]) -> tuple[str, list[str]]:

@@ -54,4 +54,4 @@ def write_clicks(path: Path, clicks: list[Click]) -> None:
     """Writes what `Inputs.clicks` reads."""
     with atomic_write(path) as file:
         file.write("query\ttitle\tclicks\n")
-        file.writelines(f"{query}\t{title}\t{count:g}\n" for query, title, count in clicks)
+        file.writelines(f"{query}\t{title}\t{count:.15g}\n" for query, title, count in clicks)

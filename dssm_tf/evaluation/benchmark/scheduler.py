@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ _GIB = 1 << 30
 _EACH = 2 * _GIB  # memory counted for a job by default: TensorFlow with a small model
 _RESERVE = _GIB // 2
 _POLL = 0.2
+_COUNTED = re.compile(r"(\d+) of (\d+)$")
 _COMMAND = (sys.executable, "-m", "dssm_tf.evaluation.benchmark.worker")
 
 
@@ -133,7 +135,7 @@ def run_jobs(
                     running.append(_start(alone.pop(0), environment, progress))
                 sleep(_POLL)
                 for one in list(running):
-                    progress.update(one.bar, stage=_read(one.job.folder / STAGE))
+                    _show(one, _read(one.job.folder / STAGE), progress)
                     code = one.process.poll()
                     if code is not None:
                         running.remove(one)
@@ -156,6 +158,13 @@ def run_jobs(
         finally:
             for one in running:
                 _stop(one, progress)
+
+
+def _show(one: _Running, stage: str, progress: Progress) -> None:
+    """Shows what a job is at; "3 of 7" there fills the bar as far."""
+    counted = _COUNTED.search(stage)
+    done, total = map(int, counted.groups()) if counted else (0, None)
+    progress.update(one.bar, stage=stage, completed=done, total=total)
 
 
 def _start(job: Job, environment: dict[str, str], progress: Progress) -> _Running:

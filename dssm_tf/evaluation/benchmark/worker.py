@@ -155,7 +155,10 @@ def _fit_baseline(
     titles = inputs.titles()
     say("fitting")
     started = time.monotonic()
-    baseline = BASELINES[job["base"]](**parameters).fit(clicks, titles)
+    baseline = BASELINES[job["base"]](**parameters)
+    baseline.progress = lambda done, steps: say.now_and_then(f"fitting, step {done} of {steps}")
+    baseline.fit(clicks, titles)
+    baseline.progress = False
     seconds = time.monotonic() - started
     say("saving")
     baseline.save(directory / _MODEL)
@@ -188,7 +191,15 @@ def _fit_tower(
         if (model / RANKING).exists():  # killed between the end of the training and its facts
             about: dict[str, Any] = {"training_seconds": None, "resumed": True}
         else:
-            result = train(config, inputs.folder / job["data"], model, quiet=True)
+            result = train(
+                config,
+                inputs.folder / job["data"],
+                model,
+                quiet=True,
+                told=lambda phase, done, epochs: say(
+                    f"training{' on all' if phase == 'refit' else ''}, epoch {done + 1} of {epochs}"
+                ),
+            )
             about = {
                 "training_seconds": result.seconds,
                 "resumed": resumed,
@@ -256,8 +267,15 @@ class _Stage:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._last = 0.0
+
+    def now_and_then(self, stage: str) -> None:
+        """Says so, unless something was said within the last half second."""
+        if time.monotonic() - self._last > 0.5:
+            self(stage)
 
     def __call__(self, stage: str) -> None:
+        self._last = time.monotonic()
         with atomic_write(self._path) as file:
             file.write(stage)
 

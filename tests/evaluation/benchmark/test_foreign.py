@@ -54,7 +54,10 @@ def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
     path.write_text("q2 Q0 d3 1 2.5 t\nq2 Q0 d1 2 1.5 t\nq9 Q0 d1 1 1 t\n")
     found = run_source("r", path, task)
     assert ranks(found.source, task) == [0, 1]
-    assert found.about["notes"] == ["lists nothing for 1 of 2 judged queries; they count as 0"]
+    assert found.about["notes"] == [
+        "lists nothing for 1 of 2 judged queries; they count as 0",
+        "lists 1 queries that nobody judged, 'q9' for one; they are left out",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -84,7 +87,11 @@ def test_without_a_corpus_a_run_of_other_titles_is_refused_and_further_ones_are_
     with pytest.raises(UserError, match="lists none of the judged titles"):
         run_source("r", path, task)
     path.write_text("q1 Q0 zz 1 2 t\nq1 Q0 d1 2 1 t\n")
-    assert ranks(run_source("r", path, task).source, task) == [1, 0]
+    found = run_source("r", path, task)
+    assert ranks(found.source, task) == [1, 0]
+    assert found.about["notes"][1] == (
+        "lists 1 titles that nobody judged, 'zz' for one; only judged titles are ranked"
+    )
 
 
 def vectors(folder, queries, titles, ids=None):
@@ -113,6 +120,17 @@ def test_ids_beside_a_file_say_which_row_is_whose(task, tmp_path):
         {"q": ["q2", "unused", "q1"], "t": ["d3", "d1", "d2"]},
     )
     assert ranks(embedding_source("v", paths, task).source, task) == [1, 1]
+
+
+@pytest.mark.parametrize("ids", [None, {"t": ["d1", "d1"]}])
+def test_a_title_in_two_wordings_has_two_rows_of_one_id(tmp_path, ids):
+    wordings = [Judgment("q1", "fox", "d1", "red fox", 1), Judgment("q2", "owl", "d1", "fox", 0)]
+    task = RankingTask(wordings)
+    assert task.doc_ids == ("d1", "d1")
+    paths = vectors(tmp_path, [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], ids)
+    assert embedding_source("v", paths, task).source.block(np.arange(2), None) == pytest.approx(
+        np.eye(2)
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from rich.console import Console
+from rich.progress import Progress, TextColumn
 
 from dssm_tf.evaluation.benchmark import scheduler
 from dssm_tf.evaluation.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
@@ -134,6 +135,21 @@ def test_progress_names_the_running_systems_and_what_they_are_at(make):
     assert "job [red]" in out.getvalue()
     assert "at work" in out.getvalue()
     assert "1 of 1" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("stage", "expected"),
+    [
+        ("training, epoch 3 of 30", (3, 30)),
+        ("reading", (0, None)),
+        ("fitting, step 0 of 7", (0, 7)),
+    ],
+)
+def test_a_stage_that_counts_fills_the_bar(make, stage, expected):
+    with Progress(TextColumn(""), console=Console(file=io.StringIO())) as progress:
+        bar = progress.add_task("job", total=None)
+        scheduler._show(scheduler._Running(make("job", seconds=0), None, bar), stage, progress)
+        assert (progress.tasks[0].completed, progress.tasks[0].total) == expected
 
 
 def test_memory_decides_how_many_run_by_default(monkeypatch):

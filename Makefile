@@ -62,7 +62,8 @@ test-backends: $(STAMP)  ## towers and losses on PyTorch too, which this install
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt
 	@$(PY) -m pytest -q tests/towers/test_backends.py $(ARGS)
 
-bench: $(STAMP)  ## the speed measurements of tests/benchmarks
+bench: $(STAMP)  ## the speed measurements of tests/benchmarks, against PyTorch, which this installs
+	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt
 	@$(PY) -m pytest -s -m benchmark tests/benchmarks $(ARGS)
 
 check: $(STAMP)  ## format, lint, types and the import rules; changes nothing

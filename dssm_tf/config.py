@@ -28,6 +28,9 @@ Initializer = Literal[
     "orthogonal",
 ]
 
+BASELINE = "baseline"
+"""The key of a file that configures a baseline, where others have `tower`."""
+
 
 def _odd(window: int) -> int:
     if window % 2 == 0:
@@ -225,6 +228,35 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     Raises:
         UserError: naming the key, what was received and what is allowed.
     """
+    raw = _read(path)
+    if BASELINE in raw:
+        raise UserError(
+            f"{path} configures a baseline, which is fitted and not trained by gradient steps: "
+            f"dssm benchmark --systems bm25 --configs mine={path} ... fits it."
+        )
+    for override in overrides:
+        _apply(raw, override)
+    return parse_config(raw, str(path))
+
+
+def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
+    """The name and the parameters of a baseline that a file configures, None for other files.
+
+    Such a file holds `baseline:` with a `name` of `BASELINES` and arguments of its constructor.
+
+    Raises:
+        UserError: the file is no YAML, or holds anything else beside that.
+    """
+    raw = _read(path)
+    if BASELINE not in raw:
+        return None
+    chosen = raw[BASELINE]
+    if set(raw) != {BASELINE} or not isinstance(chosen, dict) or "name" not in chosen:
+        raise UserError(f"{path}: expected `baseline:` alone, with its `name` and parameters.")
+    return str(chosen["name"]), {key: value for key, value in chosen.items() if key != "name"}
+
+
+def _read(path: Path) -> dict[str, Any]:
     try:
         raw = yaml.safe_load(Path(path).read_text("utf-8"))
     except FileNotFoundError:
@@ -237,9 +269,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         raise UserError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path} holds a {type(raw).__name__}; expected keys such as `tower:`.")
-    for override in overrides:
-        _apply(raw, override)
-    return parse_config(raw, str(path))
+    return raw
 
 
 def parse_config(raw: dict[str, Any], source: str = "configuration") -> Config:

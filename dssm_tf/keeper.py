@@ -77,8 +77,19 @@ class Keeper(keras.callbacks.Callback):
             )
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Measures, keeps, saves."""
+        """Measures, keeps, saves; stops where the last update of the epoch broke the weights.
+
+        Raises:
+            UserError: a weight is not a finite number.
+        """
         logs = logs if logs is not None else {}
+        for weight in self.model.trainable_variables:
+            if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+                raise UserError(
+                    f"{weight.path} is no finite number after epoch {len(self.history) + 1}; "
+                    "lower optimizer.learning_rate, or set optimizer.clip_norm. "
+                    "The last finished epoch is kept."
+                )
         with self._averages():
             self._measure(logs)
         logs["best"] = float(self.best_epoch == len(self.history))

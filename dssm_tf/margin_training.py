@@ -280,7 +280,10 @@ def fine_tune(
             )
         losses.append(loss)
         state = f"loss {loss:.4f}"
-        if check is not None and (done % settings.check_every == 0 or done == settings.steps):
+        last = done == settings.steps
+        if last or done % settings.check_every == 0:
+            _refuse_broken(model, done, settings)  # by the update that came after the loss
+        if check is not None and (last or done % settings.check_every == 0):
             found = check()
             state += f" validation {found:.2f} %"
             if found < best:
@@ -291,6 +294,14 @@ def fine_tune(
     if kept is not None:
         model.set_weights(kept)
     return losses
+
+
+def _refuse_broken(model: BagPair, done: int, settings: FineTuning) -> None:
+    if not all(np.isfinite(weight).all() for weight in model.get_weights()):
+        raise UserError(
+            f"fine-tuning diverged at step {done}: a weight is not a finite number. The learning "
+            f"rate {settings.learning_rate:g} is too high; lower it, or set clip_norm."
+        )
 
 
 def encode(

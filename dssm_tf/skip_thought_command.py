@@ -59,7 +59,7 @@ def _add_train(tasks: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
         help=".txt: sentences go on from line to line, a blank line ends a passage; or .tsv, .csv, "
         ".jsonl, .parquet: a passage a cell; also .gz",
     )
-    parser.add_argument("--column", help="column of a table; title or text if not given")
+    parser.add_argument("--column", help="column of a table; text or title if not given")
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
     parser.add_argument(
         "--kind",
@@ -126,7 +126,7 @@ def train_command(
         text: `.txt` (sentences go on from line to line, a blank line ends a passage), or a table
             (`.tsv`, `.csv`, `.jsonl`, `.parquet`), a passage a cell of `column`; also `.gz`.
         out: directory to make.
-        column: of a table; `title` or `text` by default.
+        column: of a table; `text` or `title` by default.
         console: where to print; a new one by default.
         options: of `TrainingOptions`.
 
@@ -148,7 +148,7 @@ def train_command(
         chosen = TrainingOptions(**options)
     except ValueError as error:
         raise UserError(str(error)) from None
-    with open_texts(text, column=column) as source:
+    with open_texts(text, "passage", column) as source:
         lines = (row.text for row in source.rows)
         running = Path(text.name.removesuffix(".gz")).suffix in (".txt", "")
         passages = passages_of_lines(lines) if running else passages_of_cells(lines)

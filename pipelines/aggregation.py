@@ -34,7 +34,8 @@ class QueryClicks(NamedTuple):
         text: as logged.
         split: the part it belongs to.
         clicks: clicks of each pair to learn from, by normalised title.
-        clicked: normalised titles clicked too seldom to learn from, and no negatives either.
+        clicked: normalised titles clicked too seldom to learn from, or by machines only, and no
+            negatives either.
         shown: normalised titles shown and never clicked for the query.
     """
 
@@ -93,11 +94,12 @@ class QueryBucket:
 class _Sums:
     """Sums of one query while its bucket is read."""
 
-    __slots__ = ("texts", "titles")
+    __slots__ = ("of_machines", "texts", "titles")
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
         self.titles: dict[str, list[int]] = {}  # title -> [clicks, rows]
+        self.of_machines: set[str] = set()  # titles that dropped sessions clicked
 
 
 def split_of(query: str, options: PreprocessOptions) -> str:
@@ -117,6 +119,9 @@ def sum_queries(blocks: Iterable[Iterable[PairCount]], options: PreprocessOption
             one = sums.get(query)
             if one is None:
                 one = sums[query] = _Sums()
+            if not rows:
+                one.of_machines.add(title)
+                continue
             one.texts[query_text] = one.texts.get(query_text, 0) + clicks
             total = one.titles.get(title)
             if total is None:
@@ -184,8 +189,8 @@ def _add_query(
         representative(sums.texts),
         split,
         dict(sorted(kept.items())),
-        sorted(clicked),
-        sorted(shown),
+        sorted({*clicked, *sums.of_machines} - kept.keys()),
+        sorted({*shown} - sums.of_machines),
     )
 
 

@@ -24,7 +24,11 @@ normal_form = lru_cache(maxsize=1 << 17)(normalize)
 
 
 PairCount = tuple[str, str, str, str, int, int]
-"""What some rows say of one (query, title): both normalised, both as logged, clicks, rows."""
+"""What some rows say of one (query, title): both normalised, both as logged, clicks, rows.
+
+No rows at all means that only dropped sessions clicked the title: it is no evidence, but it must
+not become a negative either.
+"""
 
 
 @dataclass(frozen=True)
@@ -127,7 +131,9 @@ def clean_session(
     max_clicks: int,
     dropped: Counter[str],
 ) -> list[tuple[tuple[str, str], list[int]]]:
-    """One session's pairs, each counted once; nothing when the session looks like a machine's.
+    """One session's pairs, each counted once.
+
+    Of a session that looks like a machine's, the clicked pairs with no rows, see `PairCount`.
 
     Args:
         blocks: the session's counts, as `RowCounter.sessions` holds them.
@@ -149,12 +155,14 @@ def clean_session(
             sums = [a + b for a, b in zip(total, count, strict=True)]
             best[key] = kept, [max(total[0], count[0]), *sums[1:]]
     counts = [count for _, count in best.values()]
+    reason = None
     if max_queries and len({query for query, _ in best}) > max_queries:
-        dropped[MANY_QUERIES] += sum(count[1] for count in counts)
-        return []
-    if max_clicks and sum(count[2] for count in counts) > max_clicks:
-        dropped[MANY_CLICKS] += sum(count[1] for count in counts)
-        return []
+        reason = MANY_QUERIES
+    elif max_clicks and sum(count[2] for count in counts) > max_clicks:
+        reason = MANY_CLICKS
+    if reason:
+        dropped[reason] += sum(count[1] for count in counts)
+        return [(texts, [count[0], 0]) for texts, count in best.values() if count[0]]
     pairs = []
     for texts, (clicks, rows, _, clicked_rows) in best.values():
         repeats = max(clicked_rows - 1, 0)

@@ -184,14 +184,19 @@ class _CleanSessionBucket(beam.DoFn):
             for session, counts in block.items():
                 sessions.setdefault(session, []).append(counts)
         dropped: Counter[str] = Counter()
-        counter = RowCounter()
+        kept: dict[tuple[str, str], list[int]] = {}
+        of_machines: dict[tuple[str, str], list[int]] = {}
         for blocks in sessions.values():
             for texts, count in clean_session(blocks, *self._limits, dropped):
-                known = counter.pairs.get(texts)
-                counter.pairs[texts] = (
+                sums = kept if count[1] else of_machines
+                known = sums.get(texts)
+                sums[texts] = (
                     count if known is None else [a + b for a, b in zip(known, count, strict=True)]
                 )
-        pairs = clean_pairs(counter.pairs.items(), self._block_list, dropped)
+        pairs = [
+            *clean_pairs(kept.items(), self._block_list, dropped),
+            *clean_pairs(of_machines.items(), self._block_list, Counter()),
+        ]
         yield from by_bucket(pairs, self._buckets)
         counts = count_dropped(dropped)
         counts["sessions"] = len(sessions)

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 import yaml
 from pydantic import ValidationError
 
+from dssm_tf.baselines import BASELINES
 from dssm_tf.config import (
     _TOWER_CONFIGS,
     Config,
     DSSMConfig,
     LSTMConfig,
     find_config,
+    load_baseline,
     load_config,
     parse_config,
 )
 from dssm_tf.errors import UserError
+from dssm_tf.evaluation.benchmark.systems import choose_systems
 
 CHECKOUT = Path(__file__).resolve().parent.parent
-SHIPPED = sorted((CHECKOUT / "configs").glob("**/*.yaml"))
+EVERY = sorted((CHECKOUT / "configs").glob("**/*.yaml"))
+FITTED = [path for path in EVERY if load_baseline(path)]
+SHIPPED = [path for path in EVERY if path not in FITTED]
 TOWER = "tower: {name: lstm}\n"
 
 
@@ -51,12 +57,51 @@ def test_every_tower_has_a_configuration_of_its_name(name):
     assert load_config(find_config(name)).tower.name == name
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: str(path.relative_to(CHECKOUT)))
+@pytest.mark.parametrize("path", FITTED, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_every_baseline_s_configuration_is_a_row_of_the_benchmark(path):
+    name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
+    base, parameters = load_baseline(path)
+    (row,) = choose_systems([name])
+    assert (row.name, row.kind, row.base) == (name, "baseline", base)
+    if name in BASELINES:  # the best practice is what a new user gets without a file
+        plain, configured = BASELINES[base](), BASELINES[base](**parameters)
+        assert described(configured) == described(plain)
+    with pytest.raises(UserError, match="configures a baseline, which is fitted"):
+        load_config(path)
+
+
+def described(value):
+    """What an object is made of, down to plain values."""
+    if not hasattr(value, "__dict__"):
+        return value
+    return {key: described(one) for key, one in vars(value).items()}
+
+
+def test_what_is_no_baseline_s_configuration_is_refused(tmp_path):
+    path = tmp_path / "mine.yaml"
+    for text, message in [
+        ("baseline: {size: 3}\n", "`baseline:` alone, with its `name`"),
+        ("baseline: {name: dse}\ngamma: 1\n", "`baseline:` alone, with its `name`"),
+        ("baseline: {name: bm52}\n", "no baseline 'bm52'; choose from bm25"),
+        ("baseline: {name: bm25, c: 1}\n", "bm25 has no parameter 'c'; it has k1, b"),
+        ("baseline: {name: dse, optimizer: no}\n", "optimizer=False; expected one of adam, sgd"),
+        ("baseline: {name: dse, size: 5, dimension: 9}\n", "dimension=9 with size=5"),
+    ]:
+        path.write_text(text, "utf-8")
+        with pytest.raises(UserError, match=message):
+            choose_systems([str(path)])
+
+
+@pytest.mark.parametrize("path", EVERY, ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(path):
     name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
-    header = path.read_text("utf-8").partition("tower:")[0]
-    for part in ("# Paper:", "# Expect:", "# Command:", f"dssm train --config {name} "):
+    header = path.read_text("utf-8").partition("baseline:" if path in FITTED else "tower:")[0]
+    command = f"--systems bm25,{name} " if path in FITTED else f"dssm train --config {name} "
+    for part in ("# Paper:", "# Expect:", "# Command:", command):
         assert part in header
+    if name.startswith("paper/"):
+        assert re.search(r"# Time: .*\d s", header, re.DOTALL)
+        assert re.search(r"table|figure|sec\.", header)
 
 
 def test_a_new_user_gets_dssm_and_lstm():

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, NDArray[np.float64]]
 Vectors = NDArray[np.float64]
 
+OPTIMIZERS = ("adam", "sgd")
+
 DIMENSION = 100
 """Embedding size of W14 sec. 4.3, taken where nothing else is asked for."""
 
@@ -50,8 +52,9 @@ class BagRanker(Baseline):
         weighting: `"tfidf"` or `"binary"`, see `BagOfWords`.
         steps: batches of tuples.
         batch_size: clicks a batch.
-        learning_rate: of the first step of Adam, which is more forgiving than the paper's
-            momentum where nobody tunes it.
+        optimizer: `"adam"`, which is more forgiving where nobody tunes it, or `"sgd"` with
+            momentum, the paper's.
+        learning_rate: of the first step.
         title_queries: share of the draws that take a title as its own query, below 1.
         held_out: share of the queries for choosing the model.
         seed: of weights, batches and the held-out queries.
@@ -73,6 +76,7 @@ class BagRanker(Baseline):
         weighting: str = "tfidf",
         steps: int = 1000,
         batch_size: int = 256,
+        optimizer: str = "adam",
         learning_rate: float = 0.01,
         title_queries: float = 0.25,
         held_out: float = 0.1,
@@ -83,6 +87,11 @@ class BagRanker(Baseline):
             raise ValueError(
                 f"{self.name} received steps={steps}, batch_size={batch_size}, "
                 f"learning_rate={learning_rate}; expected at least 1, at least 2, above 0."
+            )
+        if optimizer not in OPTIMIZERS:
+            raise ValueError(
+                f"{self.name} received optimizer={optimizer!r}; expected one of "
+                f"{', '.join(OPTIMIZERS)}."
             )
         if not (0 <= title_queries < 1 and 0 <= held_out < 1):
             raise ValueError(
@@ -97,6 +106,7 @@ class BagRanker(Baseline):
         self.dimension = dimension
         self.steps = steps
         self.batch_size = batch_size
+        self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.title_queries = title_queries
         self.held_out = held_out
@@ -188,6 +198,7 @@ class BagRanker(Baseline):
             "weighting": self._bag.weighting,
             "steps": self.steps,
             "batch_size": self.batch_size,
+            "optimizer": self.optimizer,
             "learning_rate": self.learning_rate,
             "title_queries": self.title_queries,
             "held_out": self.held_out,
@@ -215,7 +226,9 @@ class BagRanker(Baseline):
         batches = TupleBatches(
             relevant, known, batch_size=self.batch_size, weights=weights, seed=self.seed
         )
-        settings = FineTuning(steps=self.steps, learning_rate=self.learning_rate, optimizer="adam")
+        settings = FineTuning(
+            steps=self.steps, learning_rate=self.learning_rate, optimizer=self.optimizer
+        )
         seen = data.clicks[chosen]
 
         def check() -> float:

@@ -40,6 +40,7 @@ class SkipThought(Baseline):
         kind: `uni`, `bi` or `combine`; None takes all that `weights` has, and trains `uni`.
         units: size of the uni-skip vector and of the bi-skip vector, when trained.
         word_units: size of the word vectors, when trained.
+        vocabulary: most frequent words that are known, when trained.
         epochs: passes over the log, when trained.
         learning_rate: of Adam, when trained.
         max_steps: training steps at most, a minute or two on a log of any size; None for all.
@@ -57,6 +58,7 @@ class SkipThought(Baseline):
         kind: str | None = None,
         units: int = 300,
         word_units: int = 300,
+        vocabulary: int = 5000,
         epochs: int = 2,
         learning_rate: float = 3e-3,
         max_steps: int | None = 300,
@@ -67,6 +69,7 @@ class SkipThought(Baseline):
             TrainingOptions(kind=kind or "uni"),
             units=units,
             word_units=word_units,
+            vocabulary=vocabulary,
             epochs=epochs,
             learning_rate=learning_rate,
             max_steps=max_steps,

@@ -27,10 +27,11 @@ def render(evaluation: Evaluation) -> str:
     if evaluation.comparisons:
         parts += [
             "<h2>Are the differences more than luck?</h2>",
-            _tests(evaluation),
+            comparisons_html(evaluation),
             '<p class="soft">Difference of the means with its 95 % bootstrap interval; '
-            "paired t-test over queries, and its p after Holm's adjustment for the number "
-            "of pairs of the metric.</p>",
+            "paired t-test over queries, its p after Holm's adjustment for the number "
+            "of pairs of the metric, and as a check p by randomisation (each query's sign may "
+            "flip).</p>",
         ]
     metric = _deciding_metric(evaluation)
     first, *others = evaluation.systems
@@ -76,10 +77,20 @@ def tests_table(comparisons: Sequence[Comparison]) -> str:
             f"<strong>{_p(test.p_adjusted)}</strong>"
             if test.p_adjusted < SIGNIFICANT
             else _p(test.p_adjusted),
+            _p(test.p_randomisation),
         ]
         for test in comparisons
     ]
-    head = ["Systems", "Metric", "Difference", "95 % interval", "", "p", "p adjusted"]
+    head = [
+        "Systems",
+        "Metric",
+        "Difference",
+        "95 % interval",
+        "",
+        "p",
+        "p adjusted",
+        "p, randomised",
+    ]
     return table(head, rows, text=2)
 
 
@@ -143,7 +154,7 @@ def ranking_html(evaluation: Evaluation, system: str, query: int, depth: int = T
     return f'<ol class="titles">{"".join(lines) or "<li>nothing ranked</li>"}</ol>'
 
 
-def _tests(evaluation: Evaluation) -> str:
+def comparisons_html(evaluation: Evaluation) -> str:
     """The deciding metric's table, and the other metrics' folded away."""
     deciding = _deciding_metric(evaluation)
     shown = [test for test in evaluation.comparisons if test.metric == deciding]

@@ -64,7 +64,10 @@ class RBM(keras.layers.Layer):
         self.random = keras.random.SeedGenerator(seed)
 
     def build(self, input_shape):
-        """Makes the weights: small normal W, zero biases (W14 sec. 4.1)."""
+        """Makes the weights: small normal W, zero biases (W14 sec. 4.1).
+
+        `margin_training.pretrain` sets the visible biases to the log-odds of the data.
+        """
         self.kernel = self.add_weight(
             name="kernel",
             shape=(input_shape[-1], self.units),

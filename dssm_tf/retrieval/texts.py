@@ -28,8 +28,12 @@ from typing import IO, Any, NamedTuple
 from dssm_tf.errors import UserError
 
 SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl", ".parquet")
-TEXT_COLUMNS = {"title": ("title", "text"), "query": ("query", "text")}
-ID_COLUMNS = {"title": ("doc_id", "id"), "query": ("query_id", "id")}
+TEXT_COLUMNS = {
+    "title": ("title", "text"),
+    "query": ("query", "text"),
+    "passage": ("text", "title"),
+}
+ID_COLUMNS = {"title": ("doc_id", "id"), "query": ("query_id", "id"), "passage": ("id",)}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _PARQUET_ROWS = 8192
 
@@ -64,7 +68,7 @@ def open_texts(
 
     Args:
         path: a file of the module's table, `-` for standard input.
-        side: `title` or `query`: which columns are looked for when none is named.
+        side: `title`, `query` or `passage`: which columns are looked for when none is named.
         column: the column that holds the text.
         id_column: the column that holds the id.
 
@@ -119,9 +123,10 @@ class _Wanted(NamedTuple):
         text = self.column or _first(TEXT_COLUMNS[self.side], names)
         if text is None:
             expected = " or ".join(map(repr, TEXT_COLUMNS[self.side]))
+            sided = "" if self.side == "passage" else f" for --side {self.side}"
             raise UserError(
-                f"{self.where} has the columns {received}; expected {expected} for --side "
-                f"{self.side}. Name another with --column."
+                f"{self.where} has the columns {received}; expected {expected}{sided}. Name "
+                "another with --column."
             )
         return text, self.id_column or _first(ID_COLUMNS[self.side], names)
 

@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -49,20 +48,21 @@ def write_log(path: Path, rows: int, seed: int = 1) -> None:
 
 def measure(arguments: list[str]) -> dict[str, float]:
     """Seconds, processor seconds and peak memory (MiB, of the largest process) of a command."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     started = time.perf_counter()
     process = subprocess.Popen(
         arguments, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     )
-    _, errors = process.communicate()
+    errors = process.stderr.read()
+    # Of this command and its children alone: RUSAGE_CHILDREN keeps the peak of earlier commands.
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     seconds = time.perf_counter() - started
     if process.returncode:
         raise RuntimeError(errors.decode())
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return {
         "seconds": seconds,
-        "processor_seconds": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
-        "peak_mib": after.ru_maxrss / 1024,
+        "processor_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_mib": usage.ru_maxrss / 1024,
     }
 
 

@@ -65,14 +65,15 @@ def test_a_session_with_more_queries_than_a_person_types_is_dropped_whole():
     rows = [(f"q{n}", "t", 1) for n in range(5)]
     assert session(*rows, queries=5)[1] == {}
     pairs, dropped = session(*rows, queries=4)
-    assert (pairs, dropped) == ({}, {cleaning.MANY_QUERIES: 5})
+    assert dropped == {cleaning.MANY_QUERIES: 5}
+    assert pairs == {(f"q{n}", "t"): (1, 0) for n in range(5)}  # clicked, but no row counts
 
 
 def test_a_session_that_clicks_too_often_is_dropped_whole_repeats_included():
     rows = [("q", "t", 1)] * 5
     assert session(*rows, clicks=5)[1] == {cleaning.REPEATED: 4}
     pairs, dropped = session(*rows, clicks=4)
-    assert (pairs, dropped) == ({}, {cleaning.MANY_CLICKS: 5})
+    assert (pairs, dropped) == ({("q", "t"): (1, 0)}, {cleaning.MANY_CLICKS: 5})
 
 
 ROWS = st.lists(

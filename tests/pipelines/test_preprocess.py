@@ -184,6 +184,20 @@ def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
     assert clicks == {("halo", "reach"): 2, ("halo", "wars"): 1}
 
 
+def test_a_title_that_a_dropped_session_clicked_is_no_negative_of_the_query(run):
+    rows = ["query\ttitle\tclicks\tsession_id", "halo\tReach\t1\ta"]
+    rows += [f"{query}\tSpam\t9\tb" for query in ("box", "bag")]  # popular, by two queries
+    rows += [f"bot {n}\tSpam\t1\tbot" for n in range(3)]
+    rows += ["halo\tSpam\t1\tbot"]
+    flags = ("--max_queries_per_session", "3", "--validation_fraction", "0", "--negatives", "4")
+    data = run("\n".join(rows) + "\n", *flags)
+    assert report(data)["rows"]["dropped"] == {"session with many queries": 4}
+    titles = {record.query: record.titles for record in data.records()}
+    assert set(titles) == {"halo", "box", "bag"}
+    assert titles["halo"] == ("Reach",)
+    assert "Reach" in titles["box"]
+
+
 def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path):
     good = "".join(f"q{n}\tt{n}\t1\n" for n in range(40))
     data = run("query\ttitle\tclicks\n" + good + "a\tb\nc\td\t-1\n", "--validation_fraction", "0")

@@ -38,6 +38,16 @@ def test_training_writes_the_published_layout_and_says_how_to_rank_with_it(weigh
     assert load_vectors(directory)(["red kettle"]).shape == (1, 6)
 
 
+def test_of_a_table_with_titles_and_texts_the_texts_are_read(tmp_path):
+    """Titles are no contiguous text."""
+    table = tmp_path / "pages.tsv"
+    table.write_text("doc_id\ttitle\ttext\n1\tTea. Pots\tA kettle boils. It sings.\n", "utf-8")
+    train_command(table, tmp_path / "weights", console=Console(file=io.StringIO()), **SIZES)
+    known = (tmp_path / "weights" / "dictionary.txt").read_text("utf-8").split()
+    assert {"kettle", "sings"} <= set(known)
+    assert "pots" not in known
+
+
 def test_encoding_writes_a_row_a_line(weights, tmp_path):
     (tmp_path / "texts.txt").write_text("red kettle\n\nblue rug\n", "utf-8")
     out = tmp_path / "vectors.npy"

@@ -27,6 +27,7 @@ from dssm_tf.evaluation.benchmark.result import COSTS, BenchmarkResult, Row, spr
 from dssm_tf.evaluation.benchmark.table import COST_HEADS, seconds, size
 from dssm_tf.evaluation.evaluation import metric_label
 from dssm_tf.evaluation.page import STYLE
+from dssm_tf.evaluation.report import comparisons_html
 
 _LEFT_OUT = 50  # queries without a relevant title that are named
 _PARTS = ("style", "tables", "queries", "plots")
@@ -45,6 +46,7 @@ def render(result: BenchmarkResult) -> str:
         "table": _table(result),
         "remarks": _remarks(result),
         "new queries": _new_queries(result),
+        "comparisons": _comparisons(result),
         "carried": _carried(result, data),
         "left out": _left_out(result),
         "data": _json(data),
@@ -103,6 +105,19 @@ def _table(result: BenchmarkResult) -> str:
         [*map(metric_label, result.metrics), *COST_HEADS],
         rows,
         falling=len(result.metrics),
+    )
+
+
+def _comparisons(result: BenchmarkResult) -> str:
+    """The table's own tests, with what its raised letters cannot say."""
+    tests = len(result.evaluation.comparisons)
+    if not tests:
+        return ""
+    return (
+        f"<h3>The {tests:,} tests of the table</h3>{comparisons_html(result.evaluation)}"
+        '<p class="soft">Difference of the means with its 95 % bootstrap interval; paired t-test '
+        "over queries, its p after Holm's correction over all tests of the table, and as a check "
+        "p by randomisation (each query's sign may flip).</p>"
     )
 
 

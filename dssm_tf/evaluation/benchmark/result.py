@@ -161,7 +161,7 @@ class BenchmarkResult:
                 + ", ".join(f"{self.mark(name)} {name}" for name in self.against)
                 + f" (paired t-test, p < 0.05 after Holm's correction over all {tests:,} tests "
                 "of the table; 95 % bootstrap intervals and a randomisation test are in "
-                "results.json)."
+                "report.html and results.json)."
             )
         sentences.append(
             "Texts/s: queries and titles a second from raw text to scores, in one ranking of the "

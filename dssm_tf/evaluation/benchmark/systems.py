@@ -14,7 +14,7 @@ from typing import Any, Literal
 import yaml
 
 from dssm_tf import __version__
-from dssm_tf.config import config_directories, find_config, load_config
+from dssm_tf.config import config_directories, find_config, load_baseline, load_config
 from dssm_tf.errors import UserError
 
 POPULARITY = "popularity"
@@ -113,10 +113,11 @@ def choose_systems(
 
 
 def shipped_configs() -> list[str]:
-    """Names of the configurations beside each other at the top of configs/, one a model."""
+    """Names of the towers' configurations at the top of configs/, one a model."""
     found: dict[str, None] = {}
     for directory in config_directories():
-        found.update((path.stem, None) for path in sorted(directory.glob("*.yaml")))
+        paths = sorted(directory.glob("*.yaml"))
+        found.update((path.stem, None) for path in paths if load_baseline(path) is None)
     return list(found)
 
 
@@ -144,19 +145,30 @@ def _system(
 
     parameters = parameters or {}
     if name in BASELINES and name not in files:
-        _check_parameters(name, parameters)
-        seeded = _takes(name, "seed", 0)
-        return System(row or name, "baseline", name, parameters, seeded, sweep=sweep)
+        return _baseline(row or name, name, parameters, sweep)
     try:
         path = find_config(files.get(name, name))
     except UserError as error:
         raise UserError(
             f"there is no system {name!r}; the baselines are {', '.join(BASELINES)}. {error}"
         ) from None
+    row = row or (name if not Path(name).is_file() else Path(name).stem)
+    if found := load_baseline(path):
+        base, given = found
+        if base not in BASELINES:
+            raise UserError(f"{path}: no baseline {base!r}; choose from {', '.join(BASELINES)}.")
+        return _baseline(row, base, {**given, **parameters}, sweep)
     config = load_config(path, [*overrides, *(f"{k}={_plain(v)}" for k, v in parameters.items())])
     negatives = max(_RECORDED, config.negatives.recorded)
-    name = row or (name if not Path(name).is_file() else Path(name).stem)
-    return System(name, "tower", config.dump(), negatives=negatives, sweep=sweep)
+    return System(row, "tower", config.dump(), negatives=negatives, sweep=sweep)
+
+
+def _baseline(
+    row: str, name: str, parameters: Mapping[str, Any], sweep: tuple[str, Any] | None
+) -> System:
+    _check_parameters(name, parameters)
+    seeded = _takes(name, "seed", 0)
+    return System(row, "baseline", name, parameters, seeded, sweep=sweep)
 
 
 def _swept(entry: str, files: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
@@ -235,16 +247,15 @@ def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     """Refuses what the constructor would refuse, before anything is fitted."""
     from dssm_tf.baselines import BASELINES
 
-    if not parameters:
-        return
     allowed = _arguments(name)
     for key, value in parameters.items():
         if not _takes(name, key, value):
             raise UserError(
-                f"--sweep {name}.{key}: {name} has no parameter {key!r}; it has "
+                f"{name}.{key}: {name} has no parameter {key!r}; it has "
                 f"{', '.join(allowed) or 'none'}."
             )
-        try:
-            BASELINES[name](**{key: value})
-        except (TypeError, ValueError) as error:
-            raise UserError(f"--sweep {name}.{key}={_plain(value)}: {error}") from None
+    try:
+        BASELINES[name](**parameters)
+    except (TypeError, ValueError) as error:
+        settings = ", ".join(f"{name}.{key}={_plain(value)}" for key, value in parameters.items())
+        raise UserError(f"{settings}: {error}") from None

@@ -162,6 +162,14 @@ def test_texts_of_the_data_cannot_become_html(html, checker):
     assert "it broke &lt;/script&gt;&lt;!-- data --&gt;" in html
 
 
+def test_the_table_s_tests_stand_in_the_page_with_interval_and_check(result, html):
+    tests = result.evaluation.comparisons
+    assert f"The {len(tests)} tests of the table" in html
+    for test in tests:
+        assert f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]" in html
+    assert html.count('<th scope="col">p, randomised</th>') == len(METRICS)
+
+
 def test_hostile_texts_arrive_unchanged(data):
     assert data["queries"][7] == f"query 7 {HOSTILE}"
     assert data["systems"][3]["name"] == SYSTEMS[3]

@@ -138,6 +138,16 @@ def test_fine_tuning_that_diverges_stops_with_the_step_and_the_cause():
         )  # fmt: skip
 
 
+def test_a_last_update_that_breaks_the_weights_is_no_model():
+    """The loss was of the weights before."""
+    bags, relevant = topics()
+    with pytest.raises(UserError, match="diverged at step 1: a weight is not a finite number"):
+        fine_tune(
+            SSI(WORDS, 2), bags, bags, TupleBatches(relevant),
+            FineTuning(1, 1e39, clip_norm=None),
+        )  # fmt: skip
+
+
 def test_inputs_that_no_visible_unit_can_take_are_refused():
     bags, _ = topics()
     tower = DSE(WORDS, 2)

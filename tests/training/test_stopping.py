@@ -30,6 +30,14 @@ def standing_still(data, folder):
     return folder / "still", train(parse_config(raw), data.path, folder / "still", quiet=True)
 
 
+def test_weights_that_the_last_update_broke_are_not_kept(data, folder):
+    """One step an epoch: its loss is of the weights before the update."""
+    broken = {"name": "sgd", "learning_rate": 1e39}
+    raw = config(optimizer=broken, training__batch_size=64, training__epochs=1)
+    with pytest.raises(UserError, match="is no finite number after epoch 1; lower optimizer"):
+        train(parse_config(raw), data.path, folder / "broken", quiet=True)
+
+
 def test_training_stops_when_patience_runs_out_and_keeps_the_best(standing_still):
     # The first epoch is the best there is; two more bring nothing better.
     result = standing_still[1]

@@ -243,7 +243,7 @@ def fine_tune(
         The loss of every step; fewer than asked for once every tuple keeps its margin.
 
     Raises:
-        UserError: the loss is not finite: the step and the cause.
+        UserError: the loss or a weight is not finite: the step and the cause.
     """
     schedule = keras.optimizers.schedules.CosineDecay(float(settings.learning_rate), settings.steps)
     common = {"weight_decay": settings.weight_decay, "global_clipnorm": settings.clip_norm}

@@ -132,7 +132,13 @@ def check_settings(config: Config, data: Path, spec: FeatureSpec) -> None:
 def _check_devices(config: Config, spec: FeatureSpec, workers: Workers, strategy: Any) -> None:
     """Raises UserError on settings that would fail on these devices after the run has started."""
     parts = strategy.num_replicas_in_sync
-    _use_xla(config, spec.records["train"], parts)
+    gpus = bool(tf.config.list_physical_devices("GPU"))
+    if config.training.xla is True and parts > 1 and (workers.count > 1 or not gpus):
+        raise UserError(
+            f"training.xla: true cannot be used with {parts} devices "
+            f"{'of several workers' if workers.count > 1 else 'that are no GPUs'}, whose exchange "
+            "of gradients XLA does not compile; use auto or false."
+        )
     if config.training.batch_size % parts:
         raise UserError(
             f"training.batch_size: {config.training.batch_size} cannot be cut into {parts} equal "
@@ -156,8 +162,8 @@ class _Job:
     untrained: list[tuple[Siamese, list[Any]]] = field(default_factory=list)
 
     @property
-    def replicas(self) -> int:
-        """Devices of all workers."""
+    def parts(self) -> int:
+        """Into how many parts the devices of all workers cut a step."""
         return int(self.strategy.num_replicas_in_sync)
 
     def say(self, line: str) -> None:
@@ -178,15 +184,13 @@ class _Job:
         """
         config, workers = self.config, self.workers
         keras.utils.set_random_seed(config.training.seed)
-        replicas = self.strategy.num_replicas_in_sync // workers.count
+        replicas = self.parts // workers.count
         batches = {"train": self._batches(splits, train=True)}
         if task is not None:
             batches["validation"] = self._batches(("validation",), batches["train"].shapes)
         steps = {name: one.steps for name, one in batches.items()}
         with scope(self.strategy):
-            model = self._untrained_model(
-                batches["train"], steps["train"] * epochs, workers.count * replicas
-            )
+            model = self._untrained_model(batches["train"], steps["train"] * epochs)
         keeper = Keeper(
             config.training,
             task,
@@ -225,13 +229,12 @@ class _Job:
             progress.stop()
         return model, keeper
 
-    def _untrained_model(self, batches: ClickBatches, updates: int, parts: int) -> Siamese:
+    def _untrained_model(self, batches: ClickBatches, updates: int) -> Siamese:
         """That of the phase before as it was at first, which spares tracing it again; or a new one.
 
         Args:
             batches: one of them builds a new model's metrics.
             updates: of this phase, which the momentum of the paper's optimizer goes by.
-            parts: replicas of all workers.
         """
         if self.untrained:
             model, values = self.untrained[0]
@@ -240,7 +243,7 @@ class _Job:
             model.stop_training = False
             return model
         model = self._model(updates)
-        _warm_up(model, batches, parts)
+        _warm_up(model, batches, self.parts)
         if not isinstance(model.optimizer, ScheduledNesterov):  # which holds `updates`
             values = [keras.ops.convert_to_numpy(variable) for variable in _state(model)]
             self.untrained.append((model, values))
@@ -256,14 +259,13 @@ class _Job:
             config.optimizer.clip_norm,
             _averaging(config) | config.optimizer.options,
         )
-        replicas = self.strategy.num_replicas_in_sync
-        if isinstance(optimizer, ScheduledNesterov) and replicas > 1:
-            optimizer.replicas = replicas
+        if isinstance(optimizer, ScheduledNesterov) and self.parts > 1:
+            optimizer.replicas = self.parts
             optimizer.sum_over_replicas = all_reduce_sum
         model.compile(
             optimizer=optimizer,
             loss=ClickSoftmax(config.gamma),
-            jit_compile=_use_xla(config, self._pairs(config.training.epochs), self.replicas),
+            jit_compile=_use_xla(config, self._pairs(config.training.epochs), self.parts),
         )
         optimizer.build(model.trainable_variables)
         return model
@@ -299,8 +301,8 @@ class _Job:
                 seed,
             )
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
-        fixed = _use_xla(config, self._pairs(config.training.epochs), self.replicas)
-        return batches if shapes else batches.planned(fixed, self.strategy.num_replicas_in_sync)
+        fixed = _use_xla(config, self._pairs(config.training.epochs), self.parts)
+        return batches if shapes else batches.planned(fixed, self.parts)
 
 
 def _weigh_prior(
@@ -355,16 +357,11 @@ def _averaging(config: Config) -> dict[str, Any]:
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
 
 
-def _use_xla(config: Config, pairs: int, replicas: int) -> bool:
+def _use_xla(config: Config, pairs: int, parts: int) -> bool:
     choice = config.training.xla
-    if replicas > 1:
-        if choice is True:
-            raise UserError(
-                f"training.xla: true cannot be used with {replicas} devices, whose exchange of "
-                "gradients XLA does not compile; use auto or false."
-            )
-        return False
     if choice == "auto":
+        if parts > 1:
+            return False
         gpu = bool(tf.config.list_physical_devices("GPU"))
         large = config.training.batch_size >= _XLA_BATCH_ON_CPU and pairs >= _XLA_PAIRS_ON_CPU
         return gpu or large

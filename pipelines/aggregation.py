@@ -158,6 +158,9 @@ def _add_query(
             found.counts["pairs dropped"] += 1
         else:
             shown.append(title)
+    for title in [title for title in shown if title in sums.of_machines]:
+        shown.remove(title)
+        found.dropped["no click"] += sums.titles[title][1]
     if not kept:
         for title in shown:
             found.dropped["no click"] += sums.titles[title][1]
@@ -190,7 +193,7 @@ def _add_query(
         split,
         dict(sorted(kept.items())),
         sorted({*clicked, *sums.of_machines} - kept.keys()),
-        sorted({*shown} - sums.of_machines),
+        sorted(shown),
     )
 
 

@@ -57,6 +57,7 @@ class DSEWithTfIdf(Baseline):
             UserError: there is no click, or no word.
         """
         clicks, titles = list(clicks), list(titles)
+        self._dse.progress = self.progress
         self._dse.fit(clicks, titles)
         self._tfidf.fit(clicks, titles)
         data = ClickData.of(clicks, titles, self.name)

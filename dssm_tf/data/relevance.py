@@ -185,7 +185,7 @@ class TupleBatches:
         if not self._rivals():
             raise UserError(
                 "every linked title is relevant to every linked query; there is nothing to rank. "
-                "Give links of more than one kind."
+                "Add other titles with queries of their own."
             )
         # A few links fill a batch once, not again and again.
         self._batch_size = max(2, min(batch_size, len(self._links)))

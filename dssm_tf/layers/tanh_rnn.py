@@ -84,7 +84,6 @@ class TanhRNN(WordRecurrence):
 
     def __init__(self, units, recurrent_initializer="orthogonal", **kwargs):
         self.units = units
-        kwargs.pop("cell", None)
         cell = TanhCell(units, recurrent_initializer, dtype=kwargs.get("dtype"))
         super().__init__(cell, **kwargs)
 

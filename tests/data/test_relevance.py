@@ -133,6 +133,8 @@ def test_links_that_make_no_tuple_are_refused_and_not_searched_for_ever():
     two = sparse.csr_matrix(np.array([[True, False, False], [False, True, False]]))
     assert next(iter(TupleBatches(two))).tuples > 0
     assert next(iter(TupleBatches(two, tuples=2))).tuples > 0
+    with pytest.raises(UserError, match="the 1 links drawn for 1 tuples make none; give more"):
+        next(iter(TupleBatches(two, tuples=1)))
 
 
 def test_nothing_to_learn_from_is_refused():

@@ -46,10 +46,10 @@ CASES = {
 
 BAGS = np.random.default_rng(1).random((6, 5)).astype(np.float32)  # 3 queries, 3 titles
 PAIRS = {
-    "dse": DSEPair(5, 2),
-    "dse, two towers, bilinear": DSEPair(5, 2, shared=False, bilinear=True, widths=(4, 3)),
-    "ssi": SSI(5, 2),
-    "psi": PSI(5, 2),
+    "dse": (DSEPair, {}),
+    "dse, two towers, bilinear": (DSEPair, {"shared": False, "bilinear": True, "widths": (4, 3)}),
+    "ssi": (SSI, {}),
+    "psi": (PSI, {}),
 }
 
 OTHER_BACKEND = """
@@ -166,7 +166,8 @@ def save(case: str, folder) -> None:
 
 def save_pair(case: str, folder) -> None:
     """The same for a pair model on bags of words."""
-    model = PAIRS[case]
+    pair, options = PAIRS[case]
+    model = pair(5, 2, **options)
     generator = np.random.default_rng(0)
     for weight in model.weights:
         weight.assign(generator.normal(0, 2, weight.shape))

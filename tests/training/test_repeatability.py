@@ -111,9 +111,9 @@ def test_a_batch_size_that_the_devices_cannot_share_is_a_message(data, folder, p
 
 
 def test_a_step_of_several_devices_is_not_compiled_by_xla(data, folder, processes):
-    """XLA cannot compile their exchange of gradients: `auto` leaves it off, `true` is refused."""
+    """XLA cannot compile the exchange between CPUs: `auto` leaves it off, `true` is refused."""
     automatic = parse_config(config(training__xla="auto", training__batch_size=2048))
-    assert _use_xla(automatic, pairs=10_000_000, replicas=1)
-    assert not _use_xla(automatic, pairs=10_000_000, replicas=2)
+    assert _use_xla(automatic, pairs=10_000_000, parts=1)
+    assert not _use_xla(automatic, pairs=10_000_000, parts=2)
     found = processes.train(config(training__xla=True), data.path, folder / "xla", devices=2)
-    assert "training.xla: true cannot be used with 2 devices" in found.error
+    assert "training.xla: true cannot be used with 2 devices that are no GPUs" in found.error

@@ -90,8 +90,8 @@ def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
     strange = sorted(set(run) - judged)
     if strange:
         notes.append(
-            f"lists {len(strange):,} queries that nobody judged, {strange[0]!r} for one; they are "
-            "left out"
+            f"lists {len(strange):,} queries that are not judged here, {strange[0]!r} for one; "
+            "they are left out"
         )
     if not task.whole_corpus:
         notes += _unjudged_titles(name, run, task)
@@ -250,8 +250,8 @@ def _unjudged_titles(name: str, run: Run, task: RankingTask) -> list[str]:
     if not strange:
         return []
     return [
-        f"lists {len(strange):,} titles that nobody judged, {strange[0]!r} for one; only judged "
-        "titles are ranked"
+        f"lists {len(strange):,} titles that are not judged here, {strange[0]!r} for one; only "
+        "judged titles are ranked"
     ]
 
 

@@ -23,7 +23,7 @@ _GIB = 1 << 30
 _EACH = 2 * _GIB  # memory counted for a job by default: TensorFlow with a small model
 _RESERVE = _GIB // 2
 _POLL = 0.2
-_COUNTED = re.compile(r"(\d+) of (\d+)$")
+_COUNTED = re.compile(r"(\d+) of (\d+)")
 _COMMAND = (sys.executable, "-m", "dssm_tf.evaluation.benchmark.worker")
 
 
@@ -161,10 +161,16 @@ def run_jobs(
 
 
 def _show(one: _Running, stage: str, progress: Progress) -> None:
-    """Shows what a job is at; "3 of 7" there fills the bar as far."""
+    """Shows what a job is at; "3 of 7" there fills the bar as far, other stages make it pulse."""
     counted = _COUNTED.search(stage)
-    done, total = map(int, counted.groups()) if counted else (0, None)
-    progress.update(one.bar, stage=stage, completed=done, total=total)
+    if counted is None:
+        task = next(task for task in progress.tasks if task.id == one.bar)
+        task.total = None  # `update` takes None for no change
+        progress.update(one.bar, stage=stage, completed=0)
+        return
+    done, total = map(int, counted.groups())
+    # A full bar would stop the clock, and the job is not at its end.
+    progress.update(one.bar, stage=stage, completed=min(done, total - 0.01), total=total)
 
 
 def _start(job: Job, environment: dict[str, str], progress: Progress) -> _Running:

@@ -197,7 +197,7 @@ def _fit_tower(
                 model,
                 quiet=True,
                 told=lambda phase, done, epochs: say(
-                    f"training{' on all' if phase == 'refit' else ''}, epoch {done + 1} of {epochs}"
+                    f"training{' on all' if phase == 'refit' else ''}, {done} of {epochs} epochs"
                 ),
             )
             about = {

@@ -56,7 +56,7 @@ def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
     assert ranks(found.source, task) == [0, 1]
     assert found.about["notes"] == [
         "lists nothing for 1 of 2 judged queries; they count as 0",
-        "lists 1 queries that nobody judged, 'q9' for one; they are left out",
+        "lists 1 queries that are not judged here, 'q9' for one; they are left out",
     ]
 
 
@@ -90,7 +90,7 @@ def test_without_a_corpus_a_run_of_other_titles_is_refused_and_further_ones_are_
     found = run_source("r", path, task)
     assert ranks(found.source, task) == [1, 0]
     assert found.about["notes"][1] == (
-        "lists 1 titles that nobody judged, 'zz' for one; only judged titles are ranked"
+        "lists 1 titles that are not judged here, 'zz' for one; only judged titles are ranked"
     )
 
 

@@ -5,6 +5,7 @@ import sys
 import time
 
 import pytest
+from pytest import approx
 from rich.console import Console
 from rich.progress import Progress, TextColumn
 
@@ -137,19 +138,21 @@ def test_progress_names_the_running_systems_and_what_they_are_at(make):
     assert "1 of 1" in out.getvalue()
 
 
-@pytest.mark.parametrize(
-    ("stage", "expected"),
-    [
-        ("training, epoch 3 of 30", (3, 30)),
-        ("reading", (0, None)),
-        ("fitting, step 0 of 7", (0, 7)),
-    ],
-)
-def test_a_stage_that_counts_fills_the_bar(make, stage, expected):
+def test_a_stage_that_counts_fills_the_bar_and_others_make_it_pulse(make):
+    stages = {
+        "reading": (0, None),
+        "training, 3 of 30 epochs": (3, 30),
+        "fitting, step 7 of 7": (approx(7, abs=0.1), 7),
+        "saving": (0, None),
+        "tuning 1 of 2": (1, 2),
+    }
     with Progress(TextColumn(""), console=Console(file=io.StringIO())) as progress:
         bar = progress.add_task("job", total=None)
-        scheduler._show(scheduler._Running(make("job", seconds=0), None, bar), stage, progress)
-        assert (progress.tasks[0].completed, progress.tasks[0].total) == expected
+        running = scheduler._Running(make("job", seconds=0), None, bar)
+        for stage, expected in stages.items():
+            scheduler._show(running, stage, progress)
+            assert (progress.tasks[0].completed, progress.tasks[0].total) == expected
+            assert not progress.finished
 
 
 def test_memory_decides_how_many_run_by_default(monkeypatch):

@@ -11,8 +11,13 @@ from dssm_tf.layers import WordHashing
 
 
 def described(initializer):
-    """An initializer, its name or its configuration as what `keras.saving` can write."""
-    return keras.initializers.serialize(keras.initializers.get(initializer))
+    """An initializer as what `keras.saving` can write; a name or a configuration stays as it is.
+
+    Making one only to describe it would take a number from the seed's sequence.
+    """
+    if isinstance(initializer, (str, dict)):
+        return initializer
+    return keras.initializers.serialize(initializer)
 
 
 class Tower(keras.layers.Layer, abc.ABC):

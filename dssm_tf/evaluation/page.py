@@ -83,13 +83,16 @@ def page(title: str, body: str) -> str:
     )
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) -> str:
+def table(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1, caption: str = ""
+) -> str:
     """A table that scrolls sideways where it is too wide.
 
     Args:
         head: HTML of the column heads.
         rows: HTML of the cells; the first of a row is its head.
         text: how many columns from the left hold words, not numbers.
+        caption: HTML; none if empty.
     """
 
     def cells(row: Sequence[str], tag: str) -> str:
@@ -103,6 +106,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, text: int = 1) 
 
     return (
         '<div class="scroll"><table>\n'
+        f"{f'<caption>{caption}</caption>' if caption else ''}"
         f"<thead>{cells(head, 'th')}</thead>\n<tbody>\n"
         + "\n".join(cells(row, "td") for row in rows)
         + "\n</tbody></table></div>"

@@ -63,7 +63,7 @@ def means_table(evaluation: Evaluation) -> str:
     return table(["System", *map(metric_label, metrics)], rows)
 
 
-def tests_table(comparisons: Sequence[Comparison]) -> str:
+def tests_table(comparisons: Sequence[Comparison], caption: str) -> str:
     """Comparisons with their intervals drawn, on one scale."""
     widest = max((max(map(abs, test.ci95)) for test in comparisons), default=0)
     rows = [
@@ -91,7 +91,7 @@ def tests_table(comparisons: Sequence[Comparison]) -> str:
         "p adjusted",
         "p, randomised",
     ]
-    return table(head, rows, text=2)
+    return table(head, rows, text=2, caption=caption)
 
 
 def gains_histogram(differences: NDArray[np.float64], a: str, b: str, metric: str) -> str:
@@ -159,11 +159,12 @@ def comparisons_html(evaluation: Evaluation) -> str:
     deciding = _deciding_metric(evaluation)
     shown = [test for test in evaluation.comparisons if test.metric == deciding]
     folded = [test for test in evaluation.comparisons if test.metric != deciding]
-    html = tests_table(shown)
+    html = tests_table(shown, f"Tests by {metric_label(deciding)}")
     if folded:
+        others = tests_table(folded, "Tests by the other metrics")
         html += (
             '<details><summary><span class="query">The other metrics</span></summary>'
-            f'<div class="inside">{tests_table(folded)}</div></details>'
+            f'<div class="inside">{others}</div></details>'
         )
     return html
 

@@ -114,10 +114,11 @@ def _comparisons(result: BenchmarkResult) -> str:
     if not tests:
         return ""
     return (
-        f"<h3>The {tests:,} tests of the table</h3>{comparisons_html(result.evaluation)}"
+        f'<details><summary><span class="query">The {tests:,} tests of the table, with '
+        f'intervals</span></summary><div class="inside">{comparisons_html(result.evaluation)}'
         '<p class="soft">Difference of the means with its 95 % bootstrap interval; paired t-test '
         "over queries, its p after Holm's correction over all tests of the table, and as a check "
-        "p by randomisation (each query's sign may flip).</p>"
+        "p by randomisation (each query's sign may flip).</p></div></details>"
     )
 
 

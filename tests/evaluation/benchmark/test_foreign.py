@@ -188,3 +188,11 @@ def test_qrels_that_do_not_fit_are_refused(tmp_path, qrels, queries, message):
     (tmp_path / "queries.tsv").write_text(queries)
     with pytest.raises(UserError, match=message):
         judgments_of_qrels(tmp_path / "qrels", tmp_path / "queries.tsv", CORPUS)
+
+
+@pytest.mark.parametrize("grade", ["101", "inf"])
+def test_a_grade_that_no_gain_can_hold_is_refused(tmp_path, grade):
+    (tmp_path / "qrels").write_text(f"q1 0 d1 {grade}\n")
+    (tmp_path / "queries.tsv").write_text("query_id\tquery\nq1\that\n")
+    with pytest.raises(UserError, match=f"of 'd1' for query 'q1' is {grade}; expected at most 100"):
+        judgments_of_qrels(tmp_path / "qrels", tmp_path / "queries.tsv", CORPUS)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from dssm_tf.baselines import BASELINES
 from dssm_tf.baselines.bag_ranker import ClickData
 from dssm_tf.baselines.dse import DSE
 from dssm_tf.baselines.dse_tfidf import DSEWithTfIdf
@@ -149,3 +150,15 @@ def test_held_out_queries_are_a_fixed_share():
     assert len(chosen) == 3
     assert sorted([*chosen, *others]) == list(range(10))
     assert (data.held_out(0.3, 1)[0] == chosen).all()
+
+
+@pytest.mark.parametrize("name", ["ssi", "dse+tfidf"])
+def test_a_function_is_told_how_far_the_fit_is(name):
+    told = []
+    options = {} if name == "ssi" else {"pretraining_steps": 1}
+    model = BASELINES[name](size=6, dimension=2, steps=3, **options)
+    model.progress = lambda done, steps: told.append((done, steps))
+    clicks = [("red fox", "Red Fox", 2.0), ("owl", "Green Owl", 1.0), ("bear", "Bear", 1.0)]
+    model.fit(clicks, [title for _, title, _ in clicks])
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1] >= 3

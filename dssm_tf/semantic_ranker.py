@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,16 +56,16 @@ class Encoder:
     def __init__(self, model: Siamese, vocabulary: Vocabulary, batch_size: int = 1024) -> None:
         self.batch_size = batch_size
         features = TextFeatures(vocabulary)
-        signature = [tf.TensorSpec([None], tf.string)]
 
-        @tf.function(input_signature=signature)
-        def queries(texts):
-            return model.encode_query(features(texts))
+        def compiled(encode: Callable[[dict[str, Any]], Any]) -> Any:
+            return tf.function(
+                lambda texts: encode(features(texts)),
+                input_signature=[tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            )
 
-        @tf.function(input_signature=signature)
-        def titles(texts):
-            return model.encode_title(features(texts))
-
+        queries = compiled(model.encode_query)
+        titles = queries if model.shared else compiled(model.encode_title)
         self._functions = {"query": queries, "title": titles}
         self.dimension = model.query_tower.dimension
 

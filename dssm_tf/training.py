@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
@@ -82,7 +85,7 @@ def train(
     _check_devices(config, spec, workers, strategy)  # before there is a directory to clean up
     if workers.chief:
         start_run(config, data, out)
-    with explain_damage(data, splits):
+    with explain_damage(data, splits), _graphs_as_traced(_small(config, spec)):
         task = None
         if "validation" in splits:
             task = ValidationTask.load(data, config.validation.queries, config.validation.titles)
@@ -160,6 +163,7 @@ class _Job:
     quiet: bool
     told: Callable[[str, int, int], object] | None = None
     untrained: list[tuple[Siamese, list[Any]]] = field(default_factory=list)
+    shapes: list[Shapes] = field(default_factory=list)
 
     @property
     def parts(self) -> int:
@@ -185,12 +189,13 @@ class _Job:
         config, workers = self.config, self.workers
         keras.utils.set_random_seed(config.training.seed)
         replicas = self.parts // workers.count
-        batches = {"train": self._batches(splits, train=True)}
+        batches = {"train": self._batches(splits, *self.shapes, train=True)}
+        self.shapes[:] = [batches["train"].shapes]  # phases of like shapes share what is traced
         if task is not None:
-            batches["validation"] = self._batches(("validation",), batches["train"].shapes)
+            batches["validation"] = self._batches(("validation",), *self.shapes)
         steps = {name: one.steps for name, one in batches.items()}
         with scope(self.strategy):
-            model = self._untrained_model(batches["train"], steps["train"] * epochs)
+            model = self._untrained_model(steps["train"] * epochs)
         keeper = Keeper(
             config.training,
             task,
@@ -229,11 +234,10 @@ class _Job:
             progress.stop()
         return model, keeper
 
-    def _untrained_model(self, batches: ClickBatches, updates: int) -> Siamese:
+    def _untrained_model(self, updates: int) -> Siamese:
         """That of the phase before as it was at first, which spares tracing it again; or a new one.
 
         Args:
-            batches: one of them builds a new model's metrics.
             updates: of this phase, which the momentum of the paper's optimizer goes by.
         """
         if self.untrained:
@@ -243,7 +247,7 @@ class _Job:
             model.stop_training = False
             return model
         model = self._model(updates)
-        _warm_up(model, batches, self.parts)
+        _warm_up(model)
         if not isinstance(model.optimizer, ScheduledNesterov):  # which holds `updates`
             values = [keras.ops.convert_to_numpy(variable) for variable in _state(model)]
             self.untrained.append((model, values))
@@ -287,22 +291,24 @@ class _Job:
             length_buckets=config.training.length_buckets,
             shuffle_buffer=config.training.shuffle_buffer,
         )
-        extra: Sequence[bytes] = ()
-        if train and config.training.title_queries:
-            seed = config.training.seed
-            titles = choose_titles(load_titles(self.data), self.spec.records["train"], seed)
-            known = tuple(split for split, count in self.spec.records.items() if count)
-            extra = title_query_records(
-                titles,
-                self.vocabulary,
-                clicked_titles(self.data, known, {text_id(title.text) for title in titles}),
-                config.negatives.recorded,
-                self.spec.negative_alpha,
-                seed,
-            )
+        extra = self._title_queries if train and config.training.title_queries else ()
         batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
         fixed = _use_xla(config, self._pairs(config.training.epochs), self.parts)
         return batches if shapes else batches.planned(fixed, self.parts)
+
+    @cached_property
+    def _title_queries(self) -> list[bytes]:
+        seed = self.config.training.seed
+        titles = choose_titles(load_titles(self.data), self.spec.records["train"], seed)
+        known = tuple(split for split, count in self.spec.records.items() if count)
+        return title_query_records(
+            titles,
+            self.vocabulary,
+            clicked_titles(self.data, known, {text_id(title.text) for title in titles}),
+            self.config.negatives.recorded,
+            self.spec.negative_alpha,
+            seed,
+        )
 
 
 def _weigh_prior(
@@ -368,12 +374,37 @@ def _use_xla(config: Config, pairs: int, parts: int) -> bool:
     return choice
 
 
-def _warm_up(model: Siamese, batches: ClickBatches, parts: int) -> None:
-    """Builds loss and metrics on one local batch.
+def _small(config: Config, spec: FeatureSpec) -> bool:
+    """Whether training takes about as long as the compiling that would make it faster."""
+    pairs = spec.records["train"] * config.training.epochs
+    return pairs < _XLA_PAIRS_ON_CPU and not tf.config.list_physical_devices("GPU")
+
+
+@contextmanager
+def _graphs_as_traced(wanted: bool) -> Iterator[None]:
+    """Spares TensorFlow's rewriting of graphs where `wanted`; the numbers are the same.
+
+    For the gradients of `lstm` that takes 2 of 9 s, for those of `bilstm` 9 of 21, and no step
+    is measurably faster for it.
+    """
+    options = {"disable_meta_optimizer": wanted}
+    before = tf.config.optimizer.get_experimental_options()
+    tf.config.optimizer.set_experimental_options(before | options)
+    yield
+    tf.config.optimizer.set_experimental_options(
+        before | {"disable_meta_optimizer": before.get("disable_meta_optimizer", False)}
+    )
+
+
+def _warm_up(model: Siamese) -> None:
+    """Builds loss and metrics, for whose variables the values do not matter.
 
     Keras would build them on the average of the replicas' batches, which turns ids to floats and
     fails where the replicas have different numbers of titles; so it is told not to.
     """
-    inputs, offsets, weights = next(iter(batches.epoch(workers=parts)))
-    model.compute_loss(inputs, offsets, model(inputs), weights, training=False)
+    empty = {name: np.zeros((1, 1), np.int32) for name in ("word_ngrams", "tokens")}
+    candidates = np.zeros((1, 2), np.int32)
+    inputs = {"query": empty, "titles": empty, "candidates": candidates}
+    offsets = np.zeros((1, 2), np.float32)
+    model.compute_loss(inputs, offsets, model(inputs), np.ones(1, np.float32), training=False)
     model._maybe_symbolic_build = lambda **_: None

@@ -7,6 +7,7 @@ users clicked them, how often each was likely to be drawn, how much a click weig
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
@@ -26,6 +27,10 @@ from dssm_tf.errors import UserError
 
 CLICK_WEIGHTS = ("none", "log", "linear")
 _SEED_STRIDE = 1_000_003
+_PARALLEL = min(os.cpu_count() or 1, 16)
+# Traced as it stands: rewriting it by AutoGraph, which looks for Python loops over tensors, would
+# take seconds before every training.
+_plain = tf.autograph.experimental.do_not_convert
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ class ClickBatches:
         Raises:
             UserError: the batch size cannot be cut into equal parts.
         """
-        return self._cut(self._steps(seed), worker, workers, replicas)
+        return self._cut(self._steps([seed]), worker, workers, replicas)
 
     def epochs(
         self,
@@ -122,26 +127,37 @@ class ClickBatches:
 
         So a run that goes on at epoch 7 sees what an uninterrupted one sees there.
         """
-        passes = [self._steps(seed + _SEED_STRIDE * number) for number in range(start, stop)]
-        steps = reduce(tf.data.Dataset.concatenate, passes)
-        return self._cut(steps, worker, workers, replicas)
+        seeds = [seed + _SEED_STRIDE * number for number in range(start, stop)]
+        return self._cut(self._steps(seeds), worker, workers, replicas)
 
-    def _steps(self, seed: int | None) -> tf.data.Dataset:
-        """Serialised records of each step of a pass, at most `batch_size`, and draws for them."""
+    def _steps(self, seeds: Sequence[int | None]) -> tf.data.Dataset:
+        """Serialised records of each step, at most `batch_size`, and draws for them.
+
+        Args:
+            seeds: of each pass; None keeps the order of the files.
+        """
+        passes = [self._grouped(self._shuffled(seed)) for seed in seeds]
+        records = reduce(tf.data.Dataset.concatenate, passes)
+        if self._fresh is None:
+            return records.map(_plain(lambda serialized: (serialized, self._no_draws)))
+        numbers = [(seed or 0, step) for seed in seeds for step in range(self.steps)]
+        keys = tf.data.Dataset.from_tensor_slices(tf.constant(numbers, tf.int64))
+        return tf.data.Dataset.zip(records, keys).map(_plain(self._with_draws))
+
+    def _with_draws(self, serialized: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        assert self._fresh is not None
+        return serialized, self._fresh.draw(self.options.batch_size, key)
+
+    @property
+    def _no_draws(self) -> tf.Tensor:
+        return tf.zeros([self.options.batch_size, 0], tf.int32)
+
+    def _shuffled(self, seed: int | None) -> tf.data.Dataset:
         records = self._read()
-        if seed is not None:
-            buffer = min(self.options.shuffle_buffer, max(self._records, 1))
-            records = records.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
-
-        def with_draws(step: tf.Tensor, serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            size = self.options.batch_size
-            if self._fresh is None:
-                return serialized, tf.zeros([size, 0], tf.int32)
-            pass_seed = tf.constant(seed or 0, tf.int64)
-            return serialized, self._fresh.draw(size, tf.stack([pass_seed, step]))
-
-        _ = self._fresh  # outside the graph
-        return self._grouped(records).enumerate().map(with_draws)
+        if seed is None:
+            return records
+        buffer = min(self.options.shuffle_buffer, max(self._records, 1))
+        return records.shuffle(buffer, seed=seed, reshuffle_each_iteration=False)
 
     def _cut(
         self, steps: tf.data.Dataset, worker: int, workers: int, replicas: int
@@ -155,6 +171,7 @@ class ClickBatches:
             )
         _ = self._mean_weight, self.options.logq and self._extra_share  # outside the graph
 
+        @_plain
         def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
             rows = tf.size(serialized)
             numbers = tf.range(size)
@@ -170,8 +187,8 @@ class ClickBatches:
 
         return (
             steps.flat_map(cut)
-            .map(self._batch, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-            .prefetch(tf.data.AUTOTUNE)
+            .map(_plain(self._batch), num_parallel_calls=_PARALLEL, deterministic=True)
+            .prefetch(2 * replicas)
         )
 
     def planned(self, fixed: bool = False, parts: int = 1, batches: int = 24) -> ClickBatches:
@@ -190,8 +207,8 @@ class ClickBatches:
         if not self.options.length_buckets:
             return records.batch(size)
         return records.group_by_window(
-            key_func=self._bucket,
-            reduce_func=lambda _, window: window.batch(size),
+            key_func=_plain(self._bucket),
+            reduce_func=_plain(lambda _, window: window.batch(size)),
             window_size=size,
         )
 
@@ -206,7 +223,7 @@ class ClickBatches:
     def _bucket_counts(self) -> list[int]:
         records = self._read()
         counts = np.zeros(len(self.options.length_buckets) + 1, np.int64)
-        for keys in records.map(self._bucket, num_parallel_calls=tf.data.AUTOTUNE).batch(4096):
+        for keys in records.map(_plain(self._bucket), num_parallel_calls=_PARALLEL).batch(4096):
             counts += np.bincount(keys.numpy(), minlength=len(counts))
         return [int(count) for count in counts]
 

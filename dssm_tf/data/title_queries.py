@@ -34,10 +34,11 @@ def clicked_titles(
     for split in splits:
         for batch in read_records(record_files(directory, split)).batch(1024):
             parsed = tf.io.parse_example(batch, features)
-            clicked = parsed["clicked_ids"]
+            ids = parsed["clicked_ids"].values.numpy()
+            ends = parsed["clicked_ids"].row_splits.numpy()
             for row, query in enumerate(parsed["query_id"].numpy().tolist()):
                 if query in queries and query not in found:
-                    found[query] = clicked[row].numpy().tolist()
+                    found[query] = ids[ends[row] : ends[row + 1]].tolist()
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -189,10 +189,9 @@ class _Job:
         config, workers = self.config, self.workers
         keras.utils.set_random_seed(config.training.seed)
         replicas = self.parts // workers.count
-        batches = {"train": self._batches(splits, *self.shapes, train=True)}
-        self.shapes[:] = [batches["train"].shapes]  # phases of like shapes share what is traced
+        batches = {"train": self._batches(splits, train=True)}
         if task is not None:
-            batches["validation"] = self._batches(("validation",), *self.shapes)
+            batches["validation"] = self._batches(("validation",))
         steps = {name: one.steps for name, one in batches.items()}
         with scope(self.strategy):
             model = self._untrained_model(steps["train"] * epochs)
@@ -277,9 +276,8 @@ class _Job:
     def _pairs(self, epochs: int) -> int:
         return self.spec.records["train"] * epochs
 
-    def _batches(
-        self, splits: tuple[str, ...], shapes: Shapes | None = None, train: bool = False
-    ) -> ClickBatches:
+    def _batches(self, splits: tuple[str, ...], train: bool = False) -> ClickBatches:
+        """Batches of splits, all in the shapes of the first, so that they share what is traced."""
         config = self.config
         options = BatchOptions(
             batch_size=config.training.batch_size,
@@ -292,9 +290,11 @@ class _Job:
             shuffle_buffer=config.training.shuffle_buffer,
         )
         extra = self._title_queries if train and config.training.title_queries else ()
-        batches = ClickBatches(self.data, splits, options, shapes or Shapes(), extra)
-        fixed = _use_xla(config, self._pairs(config.training.epochs), self.parts)
-        return batches if shapes else batches.planned(fixed, self.parts)
+        if not self.shapes:
+            fixed = _use_xla(config, self._pairs(config.training.epochs), self.parts)
+            planned = ClickBatches(self.data, splits, options, extra=extra)
+            self.shapes.append(planned.planned(fixed, self.parts).shapes)
+        return ClickBatches(self.data, splits, options, self.shapes[0], extra)
 
     @cached_property
     def _title_queries(self) -> list[bytes]:

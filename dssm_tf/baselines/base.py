@@ -32,12 +32,14 @@ class Baseline(abc.ABC):
         name: what tables call it.
         free: the parameters that evaluation chooses by cross validation, with the values it
             tries; only such as a fitted model takes without being fitted again.
+        fitted_free: further ones, for each of whose values it is fitted anew.
         progress: whether fitting shows a bar on the error stream where it takes seconds; a
             function is told the steps done and their number instead.
     """
 
     name: str
     free: ClassVar[Mapping[str, Sequence[Any]]] = {}
+    fitted_free: ClassVar[Mapping[str, Sequence[Any]]] = {}
     progress: bool | Told = False
 
     @abc.abstractmethod

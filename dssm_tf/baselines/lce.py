@@ -52,6 +52,8 @@ class LCE(MRF):
         "feedback_titles": (10, 30),
         "concepts": (10, 30),
         "feedback_weight": (0.0, 0.1, 0.2),
+        "rarity": (0.0, 0.5),
+        "window": (4, 8),
     }
 
     def __init__(

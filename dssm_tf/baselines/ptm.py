@@ -60,6 +60,7 @@ class PTM(WTM):
         "mu": (1.0, 3.0, 10.0),
         "self_weight": (0.1, 0.2, 0.4, 0.8, 1.0),
         "phrase_weight": (0.0, 0.1, 0.2, 0.4, 1.0),
+        "phrase_share": (0.5, 0.8, 0.95),
     }
 
     def __init__(

@@ -59,6 +59,7 @@ class TopicModel(Baseline):
         "mu": MU_GRID,
         "weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8),
     }
+    fitted_free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (50, 100, 200)}
     query_words: Array
     title_words: Array
     mixture_prior: Array

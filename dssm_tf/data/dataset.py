@@ -138,15 +138,16 @@ class ClickBatches:
         """
         passes = [self._grouped(self._shuffled(seed)) for seed in seeds]
         records = reduce(tf.data.Dataset.concatenate, passes)
-        if self._fresh is None:
+        if (fresh := self._fresh) is None:
             return records.map(_plain(lambda serialized: (serialized, self._no_draws)))
         numbers = [(seed or 0, step) for seed in seeds for step in range(self.steps)]
         keys = tf.data.Dataset.from_tensor_slices(tf.constant(numbers, tf.int64))
-        return tf.data.Dataset.zip(records, keys).map(_plain(self._with_draws))
 
-    def _with_draws(self, serialized: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        assert self._fresh is not None
-        return serialized, self._fresh.draw(self.options.batch_size, key)
+        @_plain
+        def with_draws(serialized: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            return serialized, fresh.draw(self.options.batch_size, key)
+
+        return tf.data.Dataset.zip(records, keys).map(with_draws)
 
     @property
     def _no_draws(self) -> tf.Tensor:

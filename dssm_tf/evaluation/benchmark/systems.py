@@ -20,7 +20,7 @@ from dssm_tf.errors import UserError
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 GROUPS = ("all", "baselines", "towers")
-_REVISION = 2  # rises when a fit with the same parameters gives something else than before
+_REVISION = 3  # rises when a fit with the same parameters gives something else than before
 _RECORDED = 4  # negatives preprocess records unless a configuration asks for more
 
 

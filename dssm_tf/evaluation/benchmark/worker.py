@@ -25,10 +25,10 @@ from dssm_tf.evaluation.benchmark.cross_validation import (
     ByHalf,
     choose,
     chosen_to_json,
-    grid,
     halves,
 )
 from dssm_tf.evaluation.benchmark.inputs import Inputs
+from dssm_tf.evaluation.benchmark.variants import Variants
 from dssm_tf.evaluation.evaluate import RankerScores, measure
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import Scores
@@ -54,18 +54,15 @@ class Fitted(NamedTuple):
     """A system ready to rank, and what it cost.
 
     Attributes:
-        ranker: the system.
         settings: the combinations of free parameters to choose from; one, if there is none.
         with_setting: the ranker with such a combination.
-        parameters: how many numbers were learned.
-        about: further facts for the result.
+        keep: saves the ranker with such a combination as the result's model; returns the seconds
+            its training took, how many numbers it learned, and further facts.
     """
 
-    ranker: Ranker
     settings: list[dict[str, Any]]
     with_setting: Callable[[dict[str, Any]], Ranker]
-    parameters: int
-    about: dict[str, Any]
+    keep: Callable[[dict[str, Any]], dict[str, Any]]
 
 
 def main(argv: list[str]) -> int:
@@ -107,7 +104,7 @@ def run_job(directory: Path) -> None:
 
     half = halves(task)
     settings = fitted.settings
-    chosen, about = (0, 0), fitted.about
+    chosen, about = (0, 0), dict[str, Any]()
     if len(settings) > 1:
         values = []
         for number, setting in enumerate(settings, start=1):
@@ -134,8 +131,9 @@ def run_job(directory: Path) -> None:
         measured[place] = measure(name, source, task, depth=POOL)
         seconds, texts = seconds + source.seconds, texts + source.texts
     ByHalf((measured[chosen[0]], measured[chosen[1]]), half).save(directory / RANKED)
+    say("saving")
+    about = fitted.keep(settings[chosen[0]]) | about
     about |= {
-        "parameters": fitted.parameters,
         "bytes": _bytes(directory / _MODEL),
         "texts_per_second": texts / seconds if seconds else None,
     }
@@ -153,23 +151,16 @@ def _fit_baseline(
         parameters["seed"] = job["seed"]
     clicks = inputs.clicks()
     titles = inputs.titles()
-    say("fitting")
-    started = time.monotonic()
-    baseline = BASELINES[job["base"]](**parameters)
-    baseline.progress = lambda done, steps: say.now_and_then(f"fitting, step {done} of {steps}")
-    baseline.fit(clicks, titles)
-    baseline.progress = False
-    seconds = time.monotonic() - started
-    say("saving")
-    baseline.save(directory / _MODEL)
-    free = {name: v for name, v in baseline.free.items() if name not in job["parameters"]}
-    return Fitted(
-        baseline,
-        grid(free),
-        lambda setting: baseline.with_parameters(**setting) if setting else baseline,
-        _learned_numbers(directory / _MODEL) + len(free),
-        {"training_seconds": seconds},
-    )
+    variants = Variants(BASELINES[job["base"]], parameters)
+    variants.fit(clicks, titles, say, say.now_and_then)
+
+    def keep(setting: dict[str, Any]) -> dict[str, Any]:
+        baseline, seconds = variants.fitted(setting)
+        baseline.save(directory / _MODEL)
+        numbers = _learned_numbers(directory / _MODEL) + variants.chosen
+        return {"training_seconds": seconds, "parameters": numbers}
+
+    return Fitted(variants.settings, variants.with_setting, keep)
 
 
 def _fit_tower(
@@ -210,13 +201,9 @@ def _fit_tower(
         with atomic_write(facts) as file:
             json.dump(about, file)
     ranker = SemanticRanker.load(model, job["name"])
-    return Fitted(
-        ranker,
-        [{}],
-        lambda _: ranker,
-        int(ranker.model.count_params()),
-        json.loads(facts.read_text("utf-8")),
-    )
+    about = json.loads(facts.read_text("utf-8"))
+    about["parameters"] = int(ranker.model.count_params())
+    return Fitted([{}], lambda _: ranker, lambda _: about)
 
 
 def _learned_numbers(directory: Path) -> int:

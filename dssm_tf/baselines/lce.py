@@ -51,9 +51,8 @@ class LCE(MRF):
         "weights": ((1.0, 0.0, 0.0), (0.85, 0.10, 0.05), (0.70, 0.20, 0.10)),
         "feedback_titles": (10, 30),
         "concepts": (10, 30),
-        "feedback_weight": (0.0, 0.1, 0.2),
+        "feedback_weight": (0.0, 0.1, 0.3),
         "rarity": (0.0, 0.5),
-        "window": (4, 8),
     }
 
     def __init__(

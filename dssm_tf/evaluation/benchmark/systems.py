@@ -20,7 +20,8 @@ from dssm_tf.errors import UserError
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 GROUPS = ("all", "baselines", "towers")
-_REVISION = 3  # rises when a fit with the same parameters gives something else than before
+# Rises when a fit with the same parameters gives something else than before.
+_REVISIONS = {"tower": 2, "baseline": 3}
 _RECORDED = 4  # negatives preprocess records unless a configuration asks for more
 
 
@@ -55,7 +56,7 @@ class System:
             "seed": seed if self.seeded else None,
             "data": self.data,
             "tune": tune,
-            "version": f"{__version__}, {_REVISION}",
+            "version": f"{__version__}, {_REVISIONS[self.kind]}",
         }
 
     @property

@@ -200,6 +200,18 @@ def test_every_tower_exports_to_raw_strings(folder, data, tower):
     agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
 
 
+@pytest.mark.parametrize(
+    "config", [LSTM, DSSM, {"tower": FURTHER[0]}], ids=["lstm", "dssm", "clsm"]
+)
+def test_a_model_of_mixed_precision_exports_vectors_of_float32(folder, data, config):
+    mixed = {**config, "training": {"precision": "mixed_bfloat16"}}
+    name = f"{config['tower']['name']}-bfloat16"
+    run = finished_run(folder / name, data, mixed, WEIGHT)
+    signatures = tf.saved_model.load(str(export(run, folder / "models", name))).signatures
+    assert signatures["encode_query"].structured_outputs["embeddings"].dtype == tf.float32
+    agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
+
+
 def test_the_towers_exported_here_are_all_there_are():
     towers = [LSTM["tower"], DSSM["tower"], *FURTHER]
     assert {tower["name"] for tower in towers} == set(TOWERS)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import numpy as np
 import pytest
+import tensorflow as tf
 from pytest import approx
 
 from dssm_tf.config import parse_config
@@ -34,6 +37,27 @@ def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_p
     assert result.prior_weight == 0
     assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
     assert len(SemanticRanker.load(tmp_path / "run").score("red fox", ["red fox", "owl"])) == 2
+
+
+@pytest.mark.parametrize("before", [False, True])
+@pytest.mark.parametrize("error", [None, UserError("no")])
+def test_graphs_are_rewritten_after_training_as_before_it(data, tmp_path, before, error):
+    optimizer = tf.config.optimizer
+    seen = []
+
+    def told(phase, done, epochs):
+        seen.append(optimizer.get_experimental_options()["disable_meta_optimizer"])
+        if error:
+            raise error
+
+    optimizer.set_experimental_options({"disable_meta_optimizer": before})
+    try:
+        with pytest.raises(UserError) if error else nullcontext():
+            train(parse_config(CONFIG), data.path, tmp_path / "run", quiet=True, told=told)
+        assert set(seen) == {True}  # a small log
+        assert optimizer.get_experimental_options()["disable_meta_optimizer"] is before
+    finally:
+        optimizer.set_experimental_options({"disable_meta_optimizer": False})
 
 
 @pytest.mark.slow

@@ -384,8 +384,8 @@ def _small(config: Config, spec: FeatureSpec) -> bool:
 def _graphs_as_traced(wanted: bool) -> Iterator[None]:
     """Spares TensorFlow's rewriting of graphs where `wanted`; the numbers are the same.
 
-    For the gradients of `lstm` that takes 2 of 9 s, for those of `bilstm` 9 of 21, and no step
-    is measurably faster for it.
+    For the gradients of recurrent towers that takes seconds, and no step is measurably faster
+    for it.
     """
     name = "disable_meta_optimizer"
     before = tf.config.optimizer.get_experimental_options().get(name, False)

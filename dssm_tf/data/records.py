@@ -40,8 +40,7 @@ def read_records(files: list[str]) -> tf.data.Dataset:
     """Serialised examples, file after file.
 
     Without autotuning, whose thread can miss that the data set is done with and then keeps its
-    iterator from ending for up to a minute (TensorFlow 2.21); an epoch would now and then take
-    fifteen seconds more than the one before.
+    iterator from ending for many seconds (TensorFlow 2.21, `RootDataset::Iterator`).
     """
     options = tf.data.Options()
     options.autotune.enabled = False

@@ -39,6 +39,21 @@ def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_p
     assert len(SemanticRanker.load(tmp_path / "run").score("red fox", ["red fox", "owl"])) == 2
 
 
+def test_every_epoch_of_both_trainings_is_told(data, tmp_path):
+    told = []
+    raw = config(training__epochs=3, training__patience=3, training__refit=True)
+    result = train(
+        parse_config(raw),
+        data.path,
+        tmp_path / "run",
+        quiet=True,
+        told=lambda *one: told.append(one),
+    )
+    first = [("fit", done, 3) for done in range(3)]
+    again = [("refit", done, result.best_epoch) for done in range(result.best_epoch)]
+    assert told == first + again
+
+
 @pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize("error", [None, UserError("no")])
 def test_graphs_are_rewritten_after_training_as_before_it(data, tmp_path, before, error):

@@ -163,9 +163,11 @@ class BenchmarkResult:
                 "of the table; 95 % bootstrap intervals and a randomisation test are in "
                 "report.html and results.json)."
             )
+        jobs = self.settings["jobs"]
+        beside = f"up to {jobs} systems side by side" if jobs > 1 else "one system at a time"
         sentences.append(
             "Texts/s: queries and titles a second from raw text to scores, in one ranking of the "
-            f"task; measured with up to {self.settings['jobs']} systems side by side."
+            f"task; measured with {beside}."
         )
         return sentences
 

@@ -163,7 +163,6 @@ class _Job:
     quiet: bool
     told: Callable[[str, int, int], object] | None = None
     untrained: list[tuple[Siamese, list[Any]]] = field(default_factory=list)
-    shapes: list[Shapes] = field(default_factory=list)
 
     @property
     def parts(self) -> int:
@@ -277,9 +276,13 @@ class _Job:
         return self.spec.records["train"] * epochs
 
     def _batches(self, splits: tuple[str, ...], train: bool = False) -> ClickBatches:
-        """Batches of splits, all in the shapes of the first, so that they share what is traced."""
+        extra = self._title_queries if train and self.config.training.title_queries else ()
+        return ClickBatches(self.data, splits, self._options, self._shapes, extra)
+
+    @cached_property
+    def _options(self) -> BatchOptions:
         config = self.config
-        options = BatchOptions(
+        return BatchOptions(
             batch_size=config.training.batch_size,
             negatives=config.negatives.recorded,
             fresh=config.negatives.fresh,
@@ -289,12 +292,14 @@ class _Job:
             length_buckets=config.training.length_buckets,
             shuffle_buffer=config.training.shuffle_buffer,
         )
-        extra = self._title_queries if train and config.training.title_queries else ()
-        if not self.shapes:
-            fixed = _use_xla(config, self._pairs(config.training.epochs), self.parts)
-            planned = ClickBatches(self.data, splits, options, extra=extra)
-            self.shapes.append(planned.planned(fixed, self.parts).shapes)
-        return ClickBatches(self.data, splits, options, self.shapes[0], extra)
+
+    @cached_property
+    def _shapes(self) -> Shapes:
+        """Of the batches of all phases, which so share what is traced."""
+        extra = self._title_queries if self.config.training.title_queries else ()
+        batches = ClickBatches(self.data, ("train",), self._options, extra=extra)
+        fixed = _use_xla(self.config, self._pairs(self.config.training.epochs), self.parts)
+        return batches.planned(fixed, self.parts).shapes
 
     @cached_property
     def _title_queries(self) -> list[bytes]:

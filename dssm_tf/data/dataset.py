@@ -27,9 +27,8 @@ from dssm_tf.errors import UserError
 
 CLICK_WEIGHTS = ("none", "log", "linear")
 _SEED_STRIDE = 1_000_003
-_PARALLEL = min(os.cpu_count() or 1, 16)
-# Traced as it stands: rewriting it by AutoGraph, which looks for Python loops over tensors, would
-# take seconds before every training.
+# Traced as it stands; having AutoGraph look for Python loops over tensors to rewrite would take
+# seconds before every training.
 _plain = tf.autograph.experimental.do_not_convert
 
 
@@ -188,7 +187,7 @@ class ClickBatches:
 
         return (
             steps.flat_map(cut)
-            .map(_plain(self._batch), num_parallel_calls=_PARALLEL, deterministic=True)
+            .map(_plain(self._batch), num_parallel_calls=_cores(), deterministic=True)
             .prefetch(2 * replicas)
         )
 
@@ -224,7 +223,7 @@ class ClickBatches:
     def _bucket_counts(self) -> list[int]:
         records = self._read()
         counts = np.zeros(len(self.options.length_buckets) + 1, np.int64)
-        for keys in records.map(_plain(self._bucket), num_parallel_calls=_PARALLEL).batch(4096):
+        for keys in records.map(_plain(self._bucket), num_parallel_calls=_cores()).batch(4096):
             counts += np.bincount(keys.numpy(), minlength=len(counts))
         return [int(count) for count in counts]
 
@@ -319,3 +318,12 @@ class ClickBatches:
                 for batch in records
             )
         return total / (self.steps * self.options.batch_size)
+
+
+def _cores() -> int:
+    """How many batches to make at once: the cores this process may use, or its share of them."""
+    if share := os.environ.get("TF_NUM_INTRAOP_THREADS", ""):
+        return max(int(share), 1)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -35,10 +35,10 @@ def clicked_titles(
         for batch in read_records(record_files(directory, split)).batch(1024):
             parsed = tf.io.parse_example(batch, features)
             ids = parsed["clicked_ids"].values.numpy()
-            ends = parsed["clicked_ids"].row_splits.numpy()
+            splits_at = parsed["clicked_ids"].row_splits.numpy()
             for row, query in enumerate(parsed["query_id"].numpy().tolist()):
                 if query in queries and query not in found:
-                    found[query] = ids[ends[row] : ends[row + 1]].tolist()
+                    found[query] = ids[splits_at[row] : splits_at[row + 1]].tolist()
     return found
 
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from pytest import approx
 
+from dssm_tf import training
 from dssm_tf.config import parse_config
 from dssm_tf.distribution import Workers
 from dssm_tf.errors import UserError
 from dssm_tf.semantic_ranker import SemanticRanker
 from dssm_tf.training import train
 from tests.clicks import click_log, read_examples, write_data, write_records
-from tests.training.configuration import CONFIG, config
+from tests.training.configuration import CONFIG, config, weights
 
 
 def test_reduced_precision_trains_an_lstm(data, folder):
@@ -73,6 +75,26 @@ def test_graphs_are_rewritten_after_training_as_before_it(data, tmp_path, before
         assert optimizer.get_experimental_options()["disable_meta_optimizer"] is before
     finally:
         optimizer.set_experimental_options({"disable_meta_optimizer": False})
+
+
+def test_rewritten_graphs_train_to_the_same_bits(data, folder, monkeypatch):
+    tower = {"name": "lstm", "cells": 4, "dropout": 0.2}
+    rewritten = []
+    for small in (True, False):
+        monkeypatch.setattr(training, "_small", lambda *_, small=small: small)
+        run = folder / f"rewritten-{small}"
+        result = train(parse_config(config(tower=tower)), data.path, run, quiet=True)
+        rewritten.append((result.history, weights(run)))
+    (one, kept), (other, same) = rewritten
+    assert one == other
+    assert all(np.array_equal(kept[name], same[name]) for name in kept)
+
+
+def test_only_short_trainings_skip_the_rewriting_of_graphs(data):
+    settings, spec = parse_config(CONFIG), data.spec
+    assert training._small(settings, spec)
+    long = replace(spec, records={"train": 1_000_000})
+    assert not training._small(settings, long)
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 GROUPS = ("all", "baselines", "towers")
 # Rises when a fit with the same parameters gives something else than before.
-_REVISIONS = {"tower": 2, "baseline": 3}
+_REVISIONS = {"tower": 3, "baseline": 3}
 _RECORDED = 4  # negatives preprocess records unless a configuration asks for more
 
 
@@ -57,7 +57,17 @@ class System:
             "data": self.data,
             "tune": tune,
             "version": f"{__version__}, {_REVISIONS[self.kind]}",
+            "choices": self._choices(),
         }
+
+    def _choices(self) -> Any:
+        """The values that cross validation tries."""
+        if self.kind == "tower":
+            return None
+        from dssm_tf.baselines import BASELINES
+        from dssm_tf.evaluation.benchmark.variants import choices
+
+        return choices(BASELINES[self.base], self.parameters)
 
     @property
     def data(self) -> str | None:

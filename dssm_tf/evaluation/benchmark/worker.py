@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import threading
 import time
@@ -47,6 +48,7 @@ POOL = 1000
 """Titles of each ranking that are kept, and that fusions join."""
 
 _MODEL = "model"
+_VARIANTS = "variants"  # fitted to choose from, removed when that is done
 _ARRAYS = (".npz", ".npy")
 
 
@@ -151,14 +153,14 @@ def _fit_baseline(
         parameters["seed"] = job["seed"]
     clicks = inputs.clicks()
     titles = inputs.titles()
-    variants = Variants(BASELINES[job["base"]], parameters)
+    variants = Variants(BASELINES[job["base"]], parameters, directory / _VARIANTS)
     variants.fit(clicks, titles, say, say.now_and_then)
 
     def keep(setting: dict[str, Any]) -> dict[str, Any]:
-        baseline, seconds = variants.fitted(setting)
-        baseline.save(directory / _MODEL)
-        numbers = _learned_numbers(directory / _MODEL) + variants.chosen
-        return {"training_seconds": seconds, "parameters": numbers}
+        variants.with_setting(setting).save(directory / _MODEL)
+        numbers = _learned_numbers(directory / _MODEL) + variants.free
+        shutil.rmtree(directory / _VARIANTS, ignore_errors=True)
+        return {"training_seconds": variants.seconds(setting), "parameters": numbers}
 
     return Fitted(variants.settings, variants.with_setting, keep)
 

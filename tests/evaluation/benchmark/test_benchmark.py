@@ -18,6 +18,7 @@ from dssm_tf.baselines import BASELINES
 from dssm_tf.data.judgments import read_corpus, read_judgments, read_run
 from dssm_tf.errors import UserError
 from dssm_tf.evaluation.benchmark.command import add_arguments, benchmark_command
+from dssm_tf.evaluation.benchmark.inputs import Inputs
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks
@@ -152,6 +153,29 @@ def test_cross_validated_values_are_those_of_the_chosen_parameters_on_the_other_
         expected[own] = table[best, own]
     (bm25,) = (row for row in result.rows if row.name == "bm25")
     assert bm25.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
+
+
+def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
+    out = tmp_path / "out"
+    result, _ = benchmark(folder, "--systems", "plsa", "--seeds", "1", "--tune", "map",
+                          "--metrics", "map", "--out", str(out))  # fmt: skip
+    inputs = Inputs(out / "work" / "inputs")
+    about = json.loads((out / "results.json").read_text("utf-8"))["systems"]["plsa"]["about"][0]
+    expected = np.full(len(result.half), np.nan)
+    for half, chosen in enumerate(about["chosen"]):
+        ranker = BASELINES["plsa"](seed=0, **chosen["values"]).fit(inputs.clicks(), inputs.titles())
+        judgments = read_judgments(folder / "judgments.tsv")
+        corpus = read_corpus(folder / "corpus.tsv")
+        values = evaluate({"plsa": ranker}, judgments, corpus, metrics=["map"], samples=10).values
+        expected[result.half == half] = values["plsa"]["map"][result.half == half]
+    (row,) = result.rows
+    assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
+    free = BASELINES["plsa"].free
+    assert about["settings_tried"] == 3 * len(free["mu"]) * len(free["weight"])
+    topics = about["chosen"][0]["values"]["topics"]
+    (model,) = out.glob("work/systems/plsa*/model")
+    assert BASELINES["plsa"].load(model).topics == topics
+    assert not list(out.glob("work/systems/plsa*/variants"))
 
 
 def test_a_swept_parameter_is_not_tuned(written):
@@ -338,13 +362,15 @@ def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
         "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\thats\td1\tRed Hat\t1\n"
     )
     result, shown = benchmark(
-        tmp_path, "--systems", "bm25,popularity", "--hybrid", "bm25+prior",
+        tmp_path, "--systems", "bm25,popularity,lda", "--hybrid", "bm25+prior", "--seeds", "1",
         "--out", str(tmp_path / "out"),
     )  # fmt: skip
     for row in result.rows:
         assert row.means("ndcg@1") == [1.0]
     assert {test.p for test in result.evaluation.comparisons} == {1.0}
     assert "bm25 chose nothing: fewer than two different queries" in shown
+    (lda,) = tmp_path.glob("out/work/systems/lda*/model")
+    assert BASELINES["lda"].load(lda).topics == BASELINES["lda"]().topics
 
 
 def test_an_empty_click_log_is_one_line(tmp_path):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +15,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from dssm_tf.checkpoint import Checkpoint
+from dssm_tf.compilation import graphs_as_traced, is_small, use_xla
 from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.records import explain_damage, verify_records
@@ -41,11 +41,6 @@ from dssm_tf.semantic_ranker import Encoder, build_model
 from dssm_tf.siamese import Siamese
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.validation import ValidationTask, cosines
-
-# On CPUs XLA doubles the speed of large batches and quarters that of small ones, and compiling
-# costs about ten seconds (tests/benchmarks/towers.py; a batch of 256 took 41 ms without, 182 with).
-_XLA_BATCH_ON_CPU = 1024
-_XLA_PAIRS_ON_CPU = 500_000
 
 
 def train(
@@ -85,7 +80,7 @@ def train(
     _check_devices(config, spec, workers, strategy)  # before there is a directory to clean up
     if workers.chief:
         start_run(config, data, out)
-    with explain_damage(data, splits), _graphs_as_traced(_small(config, spec)):
+    with explain_damage(data, splits), graphs_as_traced(is_small(config, spec.records["train"])):
         task = None
         if "validation" in splits:
             task = ValidationTask.load(data, config.validation.queries, config.validation.titles)
@@ -267,7 +262,7 @@ class _Job:
         model.compile(
             optimizer=optimizer,
             loss=ClickSoftmax(config.gamma),
-            jit_compile=_use_xla(config, self._pairs(config.training.epochs), self.parts),
+            jit_compile=use_xla(config, self._pairs(config.training.epochs), self.parts),
         )
         optimizer.build(model.trainable_variables)
         return model
@@ -298,7 +293,7 @@ class _Job:
         """Of the batches of all phases, which so share what is traced."""
         extra = self._title_queries if self.config.training.title_queries else ()
         batches = ClickBatches(self.data, ("train",), self._options, extra=extra)
-        fixed = _use_xla(self.config, self._pairs(self.config.training.epochs), self.parts)
+        fixed = use_xla(self.config, self._pairs(self.config.training.epochs), self.parts)
         return batches.planned(fixed, self.parts).shapes
 
     @cached_property
@@ -366,39 +361,6 @@ def _averaging(config: Config) -> dict[str, Any]:
     """Options of the optimiser that keep moving averages of the weights."""
     momentum = config.training.averaging
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
-
-
-def _use_xla(config: Config, pairs: int, parts: int) -> bool:
-    choice = config.training.xla
-    if choice == "auto":
-        if parts > 1:
-            return False
-        gpu = bool(tf.config.list_physical_devices("GPU"))
-        large = config.training.batch_size >= _XLA_BATCH_ON_CPU and pairs >= _XLA_PAIRS_ON_CPU
-        return gpu or large
-    return choice
-
-
-def _small(config: Config, spec: FeatureSpec) -> bool:
-    """Whether training takes about as long as the compiling that would make it faster."""
-    pairs = spec.records["train"] * config.training.epochs
-    return pairs < _XLA_PAIRS_ON_CPU and not tf.config.list_physical_devices("GPU")
-
-
-@contextmanager
-def _graphs_as_traced(wanted: bool) -> Iterator[None]:
-    """Spares TensorFlow's rewriting of graphs where `wanted`; the numbers are the same.
-
-    For the gradients of recurrent towers that takes seconds, and no step is measurably faster
-    for it.
-    """
-    name = "disable_meta_optimizer"
-    before = tf.config.optimizer.get_experimental_options().get(name, False)
-    tf.config.optimizer.set_experimental_options({name: wanted or before})
-    try:
-        yield
-    finally:
-        tf.config.optimizer.set_experimental_options({name: before})
 
 
 def _warm_up(model: Siamese) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ import tensorflow as tf
 from pytest import approx
 
 from dssm_tf import training
+from dssm_tf.compilation import is_small
 from dssm_tf.config import parse_config
 from dssm_tf.distribution import Workers
 from dssm_tf.errors import UserError
@@ -81,7 +81,7 @@ def test_rewritten_graphs_train_to_the_same_bits(data, folder, monkeypatch):
     tower = {"name": "lstm", "cells": 4, "dropout": 0.2}
     rewritten = []
     for small in (True, False):
-        monkeypatch.setattr(training, "_small", lambda *_, small=small: small)
+        monkeypatch.setattr(training, "is_small", lambda *_, small=small: small)
         run = folder / f"rewritten-{small}"
         result = train(parse_config(config(tower=tower)), data.path, run, quiet=True)
         rewritten.append((result.history, weights(run)))
@@ -91,10 +91,9 @@ def test_rewritten_graphs_train_to_the_same_bits(data, folder, monkeypatch):
 
 
 def test_only_short_trainings_skip_the_rewriting_of_graphs(data):
-    settings, spec = parse_config(CONFIG), data.spec
-    assert training._small(settings, spec)
-    long = replace(spec, records={"train": 1_000_000})
-    assert not training._small(settings, long)
+    settings = parse_config(CONFIG)
+    assert is_small(settings, data.spec.records["train"])
+    assert not is_small(settings, 1_000_000)
 
 
 @pytest.mark.slow

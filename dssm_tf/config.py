@@ -15,6 +15,7 @@ from dssm_tf.errors import UserError
 Whole = Annotated[int, Field(strict=True)]  # not `true`, which Python counts as 1
 Positive = Annotated[Whole, Field(ge=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+Refit = bool | Literal["continue"]
 Initializer = Literal[
     "glorot_uniform",
     "glorot_normal",
@@ -146,8 +147,9 @@ class TrainingConfig(Section):
     """How long, how large, and when to stop.
 
     `averaging` is the momentum of a moving average of the weights, which is then what is
-    validated and kept; `title_queries` adds each title as a query for itself; `refit` trains
-    again on training and validation part together, for the best number of epochs.
+    validated and kept; `title_queries` adds each title as a query for itself; `refit` trains on
+    training and validation part together in the end: `continue` goes on from the best epoch's
+    weights for half as many epochs, `true` starts again and trains for as many.
     """
 
     epochs: Positive = 30
@@ -156,7 +158,7 @@ class TrainingConfig(Section):
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
     averaging: Share = 0.0
     title_queries: bool = False
-    refit: bool = False
+    refit: Refit = False
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
     shuffle_buffer: Positive = 200_000

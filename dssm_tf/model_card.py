@@ -47,7 +47,11 @@ def write_model_card(
     ranked = metrics or "| no validation part | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
     if result.refitted:
-        kept += "; then trained anew on training and validation part for as many"
+        kept += (
+            "; then trained on, on training and validation part, for half as many"
+            if config.training.refit == "continue"
+            else "; then trained anew on training and validation part for as many"
+        )
     text = f"""# {tower}
 
 {_REFERENCES.get(tower, tower)}. Scores a title for a query by the cosine of two semantic

@@ -33,7 +33,8 @@ class Siamese(keras.Model):
     Call arguments:
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
             texts, and `candidates` int `(batch, columns)`, rows of `titles`; column 0 is the
-            clicked title.
+            clicked title. For shared towers `texts` may stand for both, the titles below the
+            queries: one pass through the tower instead of two.
 
     Returns:
         Cosines float32 `(batch, columns)`.
@@ -72,8 +73,18 @@ class Siamese(keras.Model):
 
     def call(self, inputs, training=False):
         """Cosines of each query with its candidates."""
-        queries = normalize_vectors(self.query_tower(inputs["query"], training=training))
-        titles = normalize_vectors(self.title_tower(inputs["titles"], training=training))
+        if "texts" in inputs:
+            if not self.shared:
+                raise ValueError(
+                    "Siamese received `texts`, queries and titles in one text batch, but has two "
+                    "towers; expected `query` and `titles`."
+                )
+            vectors = normalize_vectors(self.query_tower(inputs["texts"], training=training))
+            rows = ops.shape(inputs["candidates"])[0]
+            queries, titles = vectors[:rows], vectors[rows:]
+        else:
+            queries = normalize_vectors(self.query_tower(inputs["query"], training=training))
+            titles = normalize_vectors(self.title_tower(inputs["titles"], training=training))
         cosines = ops.matmul(queries, ops.transpose(titles))
         return ops.take_along_axis(cosines, inputs["candidates"], axis=1)
 

@@ -41,7 +41,7 @@ def add_skip_thought(commands: argparse._SubParsersAction[argparse.ArgumentParse
 
 def _add_train(tasks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     def run(arguments: argparse.Namespace) -> None:
-        names = (*numbers, "kind", "max_steps", "learning_rate")
+        names = (*numbers, "kind", "max_steps", "learning_rate", "repeat")
         chosen = {name: getattr(arguments, name) for name in names}
         train_command(arguments.text, arguments.out, arguments.column, **chosen)
 
@@ -71,7 +71,8 @@ def _add_train(tasks: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     numbers: dict[str, tuple[int, int | None, str]] = {
         "units": (300, 2400, "size of the uni-skip and of the bi-skip vector, each"),
         "word_units": (300, 620, "size of the word vectors"),
-        "vocabulary": (5000, 20000, "most frequent words that are known"),
+        "vocabulary": (20000, 20000, "most frequent words that are known"),
+        "predicted": (5000, 20000, "most frequent words that the decoders tell apart"),
         "max_words": (30, 30, "words of a sentence that are read"),
         "epochs": (2, None, "passes over the text"),
         "batch_size": (64, 128, "sentences a step"),
@@ -85,7 +86,12 @@ def _add_train(tasks: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
             help=meaning + (f"; published: {published:,}" if published else ""),
         )
     parser.add_argument("--max-steps", type=int, help="steps at most, of each encoder")
-    parser.add_argument("--learning-rate", type=float, default=1e-3, help="of Adam")
+    parser.add_argument("--learning-rate", type=float, default=3e-3, help="of Adam")
+    parser.add_argument(
+        "--repeat",
+        action="store_true",
+        help="let each sentence be its own neighbour too, to keep its words in its vector, for ranking",
+    )
 
 
 def _add_encode(tasks: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

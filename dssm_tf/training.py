@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -90,8 +90,7 @@ def train(
         weight, ndcg = _weigh_prior(config, data, task, keeper.encode)
         result = Result(len(keeper.history), keeper.best_epoch, keeper.history, weight, ndcg)
         if config.training.refit and task is not None:
-            job.say(f"again on all {sum(spec.records.values()):,} records")
-            model, last = job.train("refit", splits, None, keeper.best_epoch)
+            model, last = job.refit(splits, keeper)
             last.put_best_back(model)
             result.refitted = True
     result.seconds = monotonic() - started
@@ -169,16 +168,36 @@ class _Job:
         if self.workers.chief and not self.quiet:
             Console().print(line, highlight=False)
 
+    def refit(self, splits: tuple[str, ...], keeper: Keeper) -> tuple[Siamese, Keeper]:
+        """Trains on all records, whose validation part has said for how long.
+
+        Args:
+            splits: of the records.
+            keeper: of the training before.
+        """
+        records, epochs = sum(self.spec.records.values()), keeper.best_epoch
+        if self.config.training.refit == "continue":
+            self.say(f"on from epoch {epochs} with all {records:,} records")
+            return self.train("refit", splits, None, -(-epochs // 2), keeper.best)
+        self.say(f"again on all {records:,} records")
+        return self.train("refit", splits, None, epochs)
+
     def train(
-        self, phase: str, splits: tuple[str, ...], task: ValidationTask | None, epochs: int
+        self,
+        phase: str,
+        splits: tuple[str, ...],
+        task: ValidationTask | None,
+        epochs: int,
+        weights: Sequence[np.ndarray] = (),
     ) -> tuple[Siamese, Keeper]:
-        """Trains an untrained model, or goes on with one, and returns it with what was kept.
+        """Trains a model, or goes on where it was interrupted; returns it with what was kept.
 
         Args:
             phase: names the checkpoint; `refit` keeps the last epoch, not the best.
             splits: records to train on.
             task: validates after each epoch; None without validation.
             epochs: at most.
+            weights: to start from; those of an untrained model if not given.
         """
         config, workers = self.config, self.workers
         keras.utils.set_random_seed(config.training.seed)
@@ -189,6 +208,9 @@ class _Job:
         steps = {name: one.steps for name, one in batches.items()}
         with scope(self.strategy):
             model = self._untrained_model(steps["train"] * epochs)
+        if weights:
+            for weight, value in zip(model.weights, weights, strict=True):
+                weight.assign(value)
         keeper = Keeper(
             config.training,
             task,
@@ -286,6 +308,7 @@ class _Job:
             click_weight=config.training.click_weight,
             length_buckets=config.training.length_buckets,
             shuffle_buffer=config.training.shuffle_buffer,
+            joint=config.shared_towers,
         )
 
     @cached_property

@@ -231,7 +231,11 @@ def rows_of(inputs, offsets, weights) -> list[Row]:
         order = batch["rows"].numpy() if "rows" in batch else range(len(tokens))
         return [tuple(table[t] for t in tokens[row]) for row in order]
 
-    queries, titles = texts(inputs["query"]), texts(inputs["titles"])
+    if "texts" in inputs:
+        both, size = texts(inputs["texts"]), len(weights)
+        queries, titles = both[:size], both[size:]
+    else:
+        queries, titles = texts(inputs["query"]), texts(inputs["titles"])
     found = []
     for i, (columns, values) in enumerate(
         zip(inputs["candidates"].numpy(), offsets.numpy(), strict=True)

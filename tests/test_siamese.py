@@ -109,6 +109,14 @@ def test_a_shared_tower_learns_from_both_sides():
     assert gradient[only_title].any()
 
 
+def test_a_shared_tower_reads_queries_and_titles_as_one_text_batch():
+    model = siamese(shared=True)
+    joint = {"texts": text_batch(QUERIES + TITLES, KNOWN), "candidates": CANDIDATES}
+    np.testing.assert_allclose(np.array(model(joint)), np.array(model(INPUTS)), atol=1e-6)
+    with pytest.raises(ValueError, match="two towers"):
+        siamese()(joint)
+
+
 def test_the_variables_of_each_tower_are_named_for_it():
     # The optimiser clips by these names.
     paths = [variable.path for variable in siamese().trainable_variables]

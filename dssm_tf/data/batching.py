@@ -46,6 +46,7 @@ def to_batch(
     log_draws: Callable[[tf.Tensor, tf.Tensor], tf.Tensor] | None,
     logq: float,
     shapes: Shapes,
+    joint: bool = False,
 ) -> tuple[dict[str, Any], tf.Tensor]:
     """Inputs and offsets of a batch.
 
@@ -57,6 +58,7 @@ def to_batch(
             row's candidates; None for no correction.
         logq: strength of that correction.
         shapes: sizes to pad to.
+        joint: whether one text batch holds the queries and, below them, the titles.
 
     Returns:
         `inputs` for `Siamese` and `offsets` for `ClickSoftmax`.
@@ -67,16 +69,24 @@ def to_batch(
     first = tf.math.unsorted_segment_min(tf.range(tf.size(index)), index, count)
     title_index = ids.with_values(index)
 
-    inputs = {
-        "query": text_batch(examples["query_words"], examples["query_ngrams"], shapes.query),
-        "titles": text_batch(
-            tf.gather(examples["title_words"].merge_dims(0, 1), first),
-            tf.gather(examples["title_ngrams"].merge_dims(0, 1), first),
-            shapes.titles,
-            shapes.distinct_titles,
-        ),
-    }
     titles = _fit(count, shapes.distinct_titles)
+    query_words, query_ngrams = examples["query_words"], examples["query_ngrams"]
+    title_words, title_ngrams = (
+        tf.gather(examples[name].merge_dims(0, 1), first)
+        for name in ("title_words", "title_ngrams")
+    )
+    if joint:
+        # Other fingerprints: a word of a query and the same of a title stay two words, for each
+        # of which dropout draws.
+        title_words = title_words.with_flat_values(tf.bitwise.invert(title_words.flat_values))
+        words = tf.concat([query_words, title_words], 0)
+        ngrams = tf.concat([query_ngrams, title_ngrams], 0)
+        inputs = {"texts": text_batch(words, ngrams, shapes.texts, tf.size(real) + titles)}
+    else:
+        inputs = {
+            "query": text_batch(query_words, query_ngrams, shapes.query, tf.size(real)),
+            "titles": text_batch(title_words, title_ngrams, shapes.titles, titles),
+        }
     correction = tf.zeros([titles])
     if log_draws is not None:
         clicks, queries = (
@@ -115,20 +125,19 @@ def _clicked_mask(clicked: tf.RaggedTensor, distinct: tf.Tensor, titles: tf.Tens
 
 
 def text_batch(
-    words: tf.RaggedTensor, ngrams: tf.RaggedTensor, shape: TextShape, texts: int = 0
+    words: tf.RaggedTensor, ngrams: tf.RaggedTensor, shape: TextShape, texts: tf.Tensor
 ) -> dict[str, Any]:
     """A text batch of what records hold.
 
     Args:
         words: fingerprints `[texts, words]`; equal words are one.
-        ngrams: trigram ids `[texts, words, trigrams]`, or `[words, trigrams]` for all words in
-            their order.
+        ngrams: trigram ids `[texts, words, trigrams]`.
         shape: parts to lay it out in.
         texts: number of texts to pad to.
     """
     distinct, index = tf.unique(words.flat_values)
     first = tf.math.unsorted_segment_min(tf.range(tf.size(index)), index, tf.size(distinct))
-    flat_ngrams = ngrams.merge_dims(0, 1) if ngrams.ragged_rank > 1 else ngrams
+    flat_ngrams = ngrams.merge_dims(0, 1)
     # Row 0 has no trigrams: what padding reads.
     lengths = tf.gather(flat_ngrams.row_lengths(), first)
     word_rows = tf.RaggedTensor.from_row_lengths(
@@ -140,12 +149,12 @@ def text_batch(
     tokens = words.with_values(tf.gather(place, index + 1))
     if len(shape.texts) > 1:
         parts, rows = _in_parts(tokens, shape.texts)
-        rows = _pad(rows, [_fit(tf.size(rows), texts)])
+        rows = _pad(rows, [texts])
         return {"word_ngrams": word_ngrams, "tokens": parts, "rows": rows}
     # A text's row is its place, so the rows are padded to the texts that are wanted.
     (part,) = shape.texts or (Part(0),)
     matrix = _padded(tokens, part._replace(rows=min(part.rows, 1)))
-    matrix = _pad(matrix, [_fit(tf.shape(matrix)[0], texts), tf.shape(matrix)[1]])
+    matrix = _pad(matrix, [texts, tf.shape(matrix)[1]])
     return {"word_ngrams": word_ngrams, "tokens": matrix}
 
 

@@ -46,6 +46,7 @@ class BatchOptions:
         length_buckets: titles are batched with titles of like length, up to each of these many
             words; empty for one bucket.
         shuffle_buffer: records held for shuffling.
+        joint: whether a text batch holds queries and titles, as one tower reads both.
     """
 
     batch_size: int = 256
@@ -56,6 +57,7 @@ class BatchOptions:
     click_weight: str = "none"
     length_buckets: Sequence[int] = ()
     shuffle_buffer: int = 200_000
+    joint: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,8 @@ class ClickBatches:
 
         Returns:
             `steps * replicas` elements `(inputs, offsets, weights)`: a dict with the text
-            batches `query` and `titles` and `candidates` int32 `(batch, columns)`; offsets
+            batches `query` and `titles`, or `texts` for both, and `candidates` int32
+            `(batch, columns)`; offsets
             float32 `(batch, columns)`; weights float32 `(batch,)`, with mean 1 over the pass.
             Rows that fill up the last batch have weight 0 and are nobody's candidates.
 
@@ -265,6 +268,7 @@ class ClickBatches:
             partial(self._log_draws, tf.size(real)) if options.logq else None,
             options.logq,
             self.shapes,
+            options.joint,
         )
         weights = tf.where(real, self._weight(examples["clicks"]) / self._mean_weight, 0.0)
         return inputs, offsets, weights

@@ -41,7 +41,7 @@ class TextShape:
 
 @dataclass(frozen=True)
 class Shapes:
-    """Parts of the queries and the titles of a batch.
+    """Parts of the queries and the titles of a batch, or of both as one text batch.
 
     With sizes of rows, one compiled program serves most batches; one that does not fit grows by
     steps of an eighth of the planned size.
@@ -53,6 +53,7 @@ class Shapes:
     query: TextShape = TextShape()
     titles: TextShape = TextShape()
     distinct_titles: int = 0
+    texts: TextShape = TextShape()
 
 
 def plan_shapes(batches: Iterable[dict[str, Any]], fixed: bool) -> Shapes:
@@ -63,16 +64,22 @@ def plan_shapes(batches: Iterable[dict[str, Any]], fixed: bool) -> Shapes:
         fixed: whether rows are padded to one number, as compiled programs want them.
     """
     inputs = list(batches)
-    sides = []
-    for side in ("query", "titles"):
+    sides = {}
+    for side in inputs[0].keys() - {"candidates"} if inputs else ():
         found = [
             tuple(_lengths(one[side][name]) for name in ("tokens", "word_ngrams")) for one in inputs
         ]
         texts = _parts([texts for texts, _ in found], _TEXT_COLUMN_COST, fixed)
         words = _parts([words for _, words in found], _WORD_COLUMN_COST, fixed)
-        sides.append(TextShape(texts, words))
-    titles = max((len(one["titles"]["tokens"]) for one in inputs), default=0)
-    return Shapes(sides[0], sides[1], _with_headroom(titles) if fixed else 0)
+        sides[side] = TextShape(texts, words)
+    titles = max((_distinct_titles(one) for one in inputs), default=0)
+    return Shapes(**sides, distinct_titles=_with_headroom(titles) if fixed else 0)
+
+
+def _distinct_titles(inputs: dict[str, Any]) -> int:
+    if "titles" in inputs:
+        return len(inputs["titles"]["tokens"])
+    return len(inputs["texts"]["tokens"]) - len(inputs["candidates"])
 
 
 def _lengths(matrix: Any) -> NDArray[np.int64]:

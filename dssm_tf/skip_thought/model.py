@@ -8,6 +8,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from dssm_tf.skip_thought.passages import UNKNOWN_ID
 from dssm_tf.skip_thought.published_weights import RESETS
 
 
@@ -240,6 +241,8 @@ class SkipThought(keras.Model):
         bidirectional: uni-skip or bi-skip.
         reset: see `GRUCell`.
         seed: of the first weights.
+        predicted_words: the decoders tell this many words apart, ids 1 to it; the others are
+            `UNK` to them, though not to the encoder. None for all.
 
     Call arguments:
         sentences: a tuple of three int matrices `(sentences, words)`, 0 = padding at the end:
@@ -260,6 +263,7 @@ class SkipThought(keras.Model):
         bidirectional=False,
         reset="before",
         seed=None,
+        predicted_words=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -269,6 +273,7 @@ class SkipThought(keras.Model):
                 f"word_units={word_units}; both must be at least 1."
             )
         policy = self.dtype_policy
+        self.predicted_words = min(predicted_words or vocabulary_size, vocabulary_size)
         self.table = self.add_weight(
             name="word_vectors",
             shape=(vocabulary_size + 1, word_units),
@@ -297,7 +302,7 @@ class SkipThought(keras.Model):
             for place, name in ((7, "previous"), (8, "following"))
         ]
         self.output_words = keras.layers.Dense(
-            vocabulary_size + 1,
+            self.predicted_words + 1,
             kernel_initializer=_uniform(seed, 9),
             name="output_words",
             dtype=policy,
@@ -309,6 +314,18 @@ class SkipThought(keras.Model):
     def build(self, *_):
         """All weights are there."""
         self.built = True
+
+    def start_at_frequencies(self, counts):
+        """Makes the decoders predict words by their frequency before any training.
+
+        Otherwise the frequencies are the first thing they learn, through thought vectors that
+        are all the same; finding out of that takes hundreds of steps.
+
+        Args:
+            counts: `(predicted_words + 1,)`, of each id.
+        """
+        shares = (counts + 0.5) / (counts + 0.5).sum()
+        self.output_words.bias.assign(ops.log(ops.convert_to_tensor(shares, "float32")))
 
     def word_vectors(self, ids):
         """Rows of the table `(..., word_units)`."""
@@ -333,8 +350,9 @@ class SkipThought(keras.Model):
         seen = self.word_vectors(words[:, :-1])
         seen = ops.pad(seen, ((0, 0), (1, 0), (0, 0)))
         states = decoder(seen, present=present, given=thought)
+        named = ops.where(words > self.predicted_words, UNKNOWN_ID, words)
         nats = ops.sparse_categorical_crossentropy(
-            words, self.output_words(states), from_logits=True
+            named, self.output_words(states), from_logits=True
         )
         return ops.sum(nats * known, axis=-1)
 

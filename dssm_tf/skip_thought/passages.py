@@ -17,14 +17,18 @@ from dssm_tf.text.normalize import words
 
 END_ID = 1
 UNKNOWN_ID = 2
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\s\W_]*[A-Z0-9])")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\s\W_]*[A-Z0-9])|(?<=\s[.!?])\s+")
 
 
 def sentences(paragraph: str) -> list[str]:
     """Splits where a full stop, exclamation or question mark comes before a capital or a digit.
 
+    In text that is already split into tokens such a mark ends a sentence wherever it stands alone.
+
     >>> sentences("A cat sat. It was 3 p.m. exactly! Why?")
     ['A cat sat.', 'It was 3 p.m. exactly!', 'Why?']
+    >>> sentences("a cat sat . it was 3 p.m. exactly !")
+    ['a cat sat .', 'it was 3 p.m. exactly !']
     """
     return [part for part in _SENTENCE_END.split(paragraph.strip()) if part]
 
@@ -112,6 +116,13 @@ class Passages:
     def __len__(self) -> int:
         """The number of sentences."""
         return len(self.ends)
+
+    def counts(self, largest: int) -> NDArray[np.int64]:
+        """How often each id up to `largest` comes up, ids above it as `UNK`: `(largest + 1,)`."""
+        named = np.where(self.ids > largest, UNKNOWN_ID, self.ids)
+        counts = np.bincount(named, minlength=largest + 1)
+        counts[END_ID] = len(self)
+        return counts
 
     def lengths(self) -> NDArray[np.int64]:
         """Words of each sentence."""

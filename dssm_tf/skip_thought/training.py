@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.errors import UserError
-from dssm_tf.skip_thought.passages import Passages
+from dssm_tf.skip_thought.passages import UNKNOWN_ID, Passages
 from dssm_tf.skip_thought.published_weights import KINDS, RESETS
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
 
@@ -35,6 +35,8 @@ class TrainingOptions:
             combine-skip has twice as many [2400].
         word_units: size of the word vectors [620].
         vocabulary: most frequent words that are known [20,000].
+        predicted: most frequent words that the decoders tell apart, which is what takes time;
+            the others are one word to them [all].
         max_words: words of a sentence that are read [30].
         epochs: passes over the text.
         batch_size: sentences a step [128].
@@ -42,26 +44,32 @@ class TrainingOptions:
         clip_norm: gradients longer than this are shortened [10].
         reset: see `model.GRUCell`.
         max_steps: steps at most, of each encoder; None for all.
+        repeat: whether each sentence stands twice in its passage, so that one of its neighbours
+            is itself: its vector then keeps its own words, which ranking lives on [no].
         seed: of the first weights and the order of batches.
     """
 
     kind: str = "uni"
     units: int = 300
     word_units: int = 300
-    vocabulary: int = 5000
+    vocabulary: int = 20000
+    predicted: int = 5000
     max_words: int = 30
     epochs: int = 2
     batch_size: int = 64
-    learning_rate: float = 1e-3
+    learning_rate: float = 3e-3
     clip_norm: float = 10.0
     reset: str = "before"
     max_steps: int | None = None
+    repeat: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise ValueError(f"kind is {self.kind!r}; expected one of {', '.join(KINDS)}.")
-        for name in ("units", "word_units", "vocabulary", "max_words", "epochs", "batch_size"):
+        for name in (
+            "units", "word_units", "vocabulary", "predicted", "max_words", "epochs", "batch_size"
+        ):  # fmt: skip
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is {getattr(self, name)}; expected at least 1.")
         if self.reset not in RESETS:
@@ -120,6 +128,8 @@ def train(
     Raises:
         UserError: the text has no two neighbouring sentences, or training diverges.
     """
+    if options.repeat:
+        passages = ([twice for one in passage for twice in (one, one)] for passage in passages)
     text = Passages.of(passages, options.vocabulary, options.max_words)
     encoders, history = [], []
     for name in ("uni", "bi") if options.kind == "combine" else (options.kind,):
@@ -148,7 +158,9 @@ def _train_one(
         bidirectional,
         options.reset,
         seed=options.seed,
+        predicted_words=UNKNOWN_ID + options.predicted,
     )
+    model.start_at_frequencies(text.counts(model.predicted_words))
     per_epoch = max(1, len(text) // options.batch_size)
     total = min(per_epoch * options.epochs, options.max_steps or per_epoch * options.epochs)
     model.compile(

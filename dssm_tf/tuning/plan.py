@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.config import Config, find_config, load_config
+from dssm_tf.config import Config, Refit, find_config, load_config
 from dssm_tf.errors import UserError
 from dssm_tf.tuning.space import (
     Setting,
@@ -90,7 +90,7 @@ class Plan:
     request: Request
     metric: str
     trials: tuple[Trial, ...]
-    refit: bool
+    refit: Refit
 
 
 def show(value: Any) -> str:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dssm_tf.config import Config
+from dssm_tf.config import Config, Refit
 from dssm_tf.files import atomic_write
 from dssm_tf.tuning.plan import Plan, show
 from dssm_tf.tuning.trials import Outcome, TrialRun
@@ -147,7 +147,7 @@ def write_best(tuning: Tuning) -> None:
         file.write(_with_refit(config, tuning.plan.refit).dump())
 
 
-def _with_refit(config: Config, refit: bool) -> Config:
+def _with_refit(config: Config, refit: Refit) -> Config:
     training = config.training.model_copy(update={"refit": refit})
     return config.model_copy(update={"training": training})
 

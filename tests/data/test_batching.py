@@ -32,11 +32,21 @@ def click(query, title, negatives=(), clicked=(), clicks=1.0) -> ClickExample:
     return ClickExample(query, titles, clicks, sorted(ids))
 
 
-def batch(examples, *, negatives=4, in_batch=True, real=None, shapes=None, logq=0.0, draws=None):
+def batch(
+    examples,
+    *,
+    negatives=4,
+    in_batch=True,
+    real=None,
+    shapes=None,
+    logq=0.0,
+    draws=None,
+    joint=False,
+):
     serialized = tf.constant([one.serialize(VOCABULARY) for one in examples])
     real = tf.constant([True] * len(examples) if real is None else real)
     parsed = parse(serialized, negatives)
-    inputs, offsets = to_batch(parsed, real, in_batch, draws, logq, shapes or Shapes())
+    inputs, offsets = to_batch(parsed, real, in_batch, draws, logq, shapes or Shapes(), joint)
     return inputs, offsets
 
 
@@ -262,7 +272,11 @@ def one(columns: int, rows: int) -> tuple[Part, ...]:
 
 
 def sizes(parts) -> list[tuple[int, ...]]:
-    return [tuple(part.shape) for part in (parts if isinstance(parts, tuple) else (parts,))]
+    return [tuple(part.shape) for part in matrices(parts)]
+
+
+def matrices(parts):
+    return parts if isinstance(parts, tuple) else (parts,)
 
 
 def test_a_batch_is_padded_to_the_planned_shapes_and_says_the_same():
@@ -312,6 +326,34 @@ def test_rows_of_parts_can_be_padded_too():
     assert inputs["titles"]["rows"].shape == (10,)
     assert inputs["titles"]["rows"].numpy()[:4].max() <= 6  # 5 rows of the first part, then two
     assert rows_of(inputs, offsets, np.ones(3))[0].clicked == text("red fox")
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        TextShape(),
+        TextShape((Part(1), Part(2)), (Part(3), Part(5))),
+        TextShape((Part(1, 5), Part(3, 8)), (Part(3, 6), Part(6, 8))),
+    ],
+)
+@pytest.mark.parametrize("distinct_titles", [0, 10])
+def test_queries_and_titles_in_one_text_batch_say_the_same(shape, distinct_titles):
+    shapes = Shapes(texts=shape, distinct_titles=distinct_titles)
+    inputs, offsets = batch(FOXES, joint=True, shapes=shapes)
+    assert set(inputs) == {"texts", "candidates"}
+    joint, apart = rows_of(inputs, offsets, np.ones(3)), rows(FOXES)
+    assert [(row.query, row.clicked) for row in joint] == [
+        (row.query, row.clicked) for row in apart
+    ]
+    assert [row.rivals for row in joint] == [
+        {key: approx(value) for key, value in row.rivals.items()} for row in apart
+    ]
+    # `red`, `fox` and `owl` stand in queries and in titles, for both of which dropout draws.
+    words = [
+        tuple(row) for part in matrices(inputs["texts"]["word_ngrams"]) for row in part.numpy()
+    ]
+    named = [tuple(id for id in word if id) for word in words if any(word)]
+    assert sorted(named) == sorted(text(word)[0] for word in ("red", "fox", "owl", *WORDS))
 
 
 @pytest.mark.parametrize("in_batch", [True, False])

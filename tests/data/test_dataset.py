@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
+from dssm_tf import distribution
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.errors import UserError
 from tests.clicks import (
@@ -298,3 +299,30 @@ def test_a_pass_is_the_same_wherever_training_starts(data):
     one = batches(data, fresh=2)
     all_steps = steps(one.epochs(5, 0, 3))
     assert steps(one.epochs(5, 2, 3)) == all_steps[2 * one.steps :]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_short_pass_in_order_is_made_once(tmp_path, monkeypatch, kept):
+    data = write_data(tmp_path / "data", click_log(24))
+    held_out = batches(data, "validation")
+    if not kept:
+        monkeypatch.setattr(distribution, "_STEPS_KEPT", held_out.steps - 1)
+    strategy = tf.distribute.get_strategy()
+    found = distribution.distributed(strategy, held_out, distribution.Workers(), 1, 0, 0, 0)
+    first = [rows_of(*batch) for batch in found]
+    assert len(first) == held_out.steps
+    for file in data.path.glob("validation-*"):
+        file.unlink()
+    if kept:
+        assert [rows_of(*batch) for batch in found] == first
+    else:
+        with pytest.raises(tf.errors.NotFoundError):
+            list(found)
+
+
+def test_a_pass_may_hold_queries_and_titles_in_one_text_batch(data, records):
+    joint = [rows_of(*batch) for batch in batches(data, joint=True).epoch(seed=1)]
+    assert joint == [rows_of(*batch) for batch in batches(data).epoch(seed=1)]
+    planned = batches(data, joint=True).planned(fixed=True)
+    assert planned.shapes.texts.texts
+    assert [rows_of(*batch) for batch in planned.epoch(seed=1)] == joint

@@ -75,6 +75,19 @@ def test_shapes_are_planned_for_each_side(inputs):
     assert shapes.distinct_titles == 0
 
 
+def test_one_text_batch_of_both_sides_has_one_shape():
+    joint = [
+        {
+            "texts": text_batch([1] * 3 + [2] * 200 + [40], [0, *[4] * 100]),
+            "candidates": np.zeros((3, 5), np.int32),
+        }
+    ]
+    assert plan_shapes(joint, fixed=False).texts.texts == (Part(2), Part(40))
+    # 201 distinct titles: 204 texts without the 3 queries; 201 * 1.1 + 1 = 222 -> 224.
+    assert plan_shapes(joint, fixed=True).distinct_titles == 224
+    assert plan_shapes(joint, fixed=True).query.texts == ()
+
+
 def test_fixed_shapes_leave_room_at_round_numbers(inputs):
     shapes = plan_shapes(inputs, fixed=True)
     # 200 * 1.1 + 1 = 221 -> 224; 2 * 1.1 + 1 = 3 -> 8; 202 * 1.1 + 1 = 223 -> 224.

@@ -110,6 +110,18 @@ def test_the_likelihood_of_the_neighbours_equals_the_oracles():
         assert found[row] == approx(expected, rel=1e-9)
 
 
+def test_words_above_the_predicted_ones_count_as_the_unknown_word():
+    model = SkipThought(6, UNITS, DIM, seed=3, predicted_words=4)
+    assert model.output_words.kernel.shape == (UNITS, 5)
+    current, none = np.array([[3, 6]], "int32"), np.array([[0, 0]], "int32")
+    rare, unknown = (np.array([[4, one, 1]], "int32") for one in (5, 2))
+    table = np.asarray(model.table).copy()
+    table[5] = table[2]  # to the decoder's input, too
+    model.table.assign(table)
+    losses = [np.asarray(model((current, after, none)))[0] for after in (rare, unknown)]
+    assert losses[0] == approx(losses[1], abs=1e-6)
+
+
 def layer_parameters(layer):
     """A layer's weights under the names of the release."""
     kernel, bias = layer.input_projection.get_weights()

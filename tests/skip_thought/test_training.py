@@ -72,11 +72,45 @@ def test_training_that_diverges_stops_with_the_step():
         ({"max_steps": 0}, "max_steps is 0"),
         ({"learning_rate": 0.0}, "learning_rate is 0.0; expected more than 0"),
         ({"reset": "never"}, "reset is 'never'"),
+        ({"predicted": 0}, "predicted is 0; expected at least 1"),
     ],
 )
 def test_impossible_options_are_refused(changed, message):
     with pytest.raises(ValueError, match=message):
         replace(SMALL, **changed)
+
+
+def test_words_are_predicted_by_their_frequency_before_any_training():
+    """Not by a thought vector that is the same for all sentences."""
+    sentences = ["red red red blue", "red red blue kettle"] * 8
+    options = replace(SMALL, learning_rate=1e-9, epochs=1, batch_size=16)
+    (epoch,) = train([sentences], options)[1]
+    counts = np.array([40, 16, 8, 16])  # of red, blue, kettle and the end
+    shares = counts / counts.sum()
+    assert epoch.first == pytest.approx(-(shares * np.log(shares)).sum(), abs=0.1)
+    # Telling nothing apart would be log(4 + UNK + padding) = 1.8.
+    assert epoch.first < 1.4
+
+
+def test_words_that_are_not_predicted_are_one_word_to_the_decoders_only():
+    sentences = ["red kettle", "red lamp", "red rug", "red table"] * 9
+    all_of_them = replace(SMALL, learning_rate=1e-9, epochs=1, batch_size=36)
+    red_alone = replace(all_of_them, predicted=1)
+    losses = [train([sentences], one)[1][0].first for one in (all_of_them, red_alone)]
+    # In red, the end and the other four words, each 1/12 of all: log(4) / 3 nats less.
+    assert losses[0] - losses[1] == pytest.approx(np.log(4) / 3, abs=0.05)
+    vectors, _ = train([sentences], red_alone)
+    assert np.linalg.norm(np.diff(vectors(["red lamp", "red rug"]), axis=0)) > 1e-3
+
+
+def test_a_repeated_sentence_is_its_own_neighbour():
+    options = replace(SMALL, epochs=40, max_steps=60, batch_size=8)
+    alone = [["red kettle", "blue rug"], ["oak table", "tall lamp"]] * 4
+    plain, twice = (
+        train(alone, replace(options, repeat=repeat))[1][-1].last for repeat in (False, True)
+    )
+    assert plain < 0.5  # the sentence after each is always the same
+    assert twice > plain  # itself or the other one: which of the two cannot be told
 
 
 def test_most_batches_of_a_click_log_hold_queries_and_titles():

@@ -59,8 +59,18 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
             ],
             marks=pytest.mark.slow,
         ),
+        pytest.param(
+            "continue",
+            [
+                ("fit.npz", 2),
+                ("batch", 2 * STEPS + ANYWHERE),
+                ("refit.npz", 1),
+                ("ranking.json", 1),
+            ],
+            marks=pytest.mark.slow,
+        ),
     ],
-    ids=["fit", "refit"],
+    ids=["fit", "refit", "continue"],
 )
 def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
     data, folder, processes, refit, moments
@@ -68,7 +78,7 @@ def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
     raw = KILLED | {"training": KILLED["training"] | {"refit": refit}}
     whole, killed = folder / f"whole-{refit}", folder / f"killed-{refit}"
     uninterrupted = processes.train(raw, data.path, whole)
-    assert uninterrupted.result["refitted"] == refit
+    assert uninterrupted.result["refitted"] == bool(refit)
     for moment in moments:
         outcome = processes.train(raw, data.path, killed, die_at=moment)
         assert outcome.signal == signal.SIGKILL, (moment, outcome)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from contextlib import nullcontext
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -17,7 +19,7 @@ from dssm_tf.errors import UserError
 from dssm_tf.semantic_ranker import SemanticRanker
 from dssm_tf.training import train
 from tests.clicks import click_log, read_examples, write_data, write_records
-from tests.training.configuration import CONFIG, config, weights
+from tests.training.configuration import CONFIG, config, equal, weights
 
 
 def test_reduced_precision_trains_an_lstm(data, folder):
@@ -54,6 +56,57 @@ def test_every_epoch_of_both_trainings_is_told(data, tmp_path):
     first = [("fit", done, 3) for done in range(3)]
     again = [("refit", done, result.best_epoch) for done in range(result.best_epoch)]
     assert told == first + again
+
+
+def test_going_on_takes_half_as_many_epochs_with_all_records(data, tmp_path):
+    told = []
+    raw = config(training__epochs=4, training__patience=4, training__refit="continue")
+    result = train(
+        parse_config(raw),
+        data.path,
+        tmp_path / "run",
+        quiet=True,
+        told=lambda *one: told.append(one),
+    )
+    epochs = math.ceil(result.best_epoch / 2)
+    assert [one for one in told if one[0] == "refit"] == [
+        ("refit", done, epochs) for done in range(epochs)
+    ]
+    card = (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+    assert "then trained on, on training and validation part, for half as many" in card
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "nesterov"])
+def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypatch, optimizer):
+    raw = config(training__epochs=3, training__refit="continue", training__monitor="ndcg@1")
+    raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}
+    started, best, fit = [], [], training._fit
+
+    def watched(model, *arguments):
+        started.append(list(map(keras.ops.convert_to_numpy, model.weights)))
+        assert int(model.optimizer.iterations) == 0
+        fit(model, *arguments)
+        best.append(arguments[-1][0].best)
+
+    monkeypatch.setattr(training, "_fit", watched)
+    train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    assert all(np.array_equal(*pair) for pair in zip(started[1], best[0], strict=True))
+    assert not all(np.array_equal(*pair) for pair in zip(started[1], started[0], strict=True))
+    assert not all(np.array_equal(*pair) for pair in zip(best[1], best[0], strict=True))
+
+
+def test_going_on_that_is_interrupted_ends_as_if_it_had_not_been(data, tmp_path):
+    raw = config(training__epochs=6, training__refit="continue", optimizer__learning_rate=0.004)
+    train(parse_config(raw), data.path, tmp_path / "whole", quiet=True)
+
+    def stop(phase, done, epochs):
+        if phase == "refit" and done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(parse_config(raw), data.path, tmp_path / "cut", quiet=True, told=stop)
+    train(parse_config(raw), data.path, tmp_path / "cut", quiet=True)
+    assert equal(tmp_path / "whole", tmp_path / "cut")
 
 
 @pytest.mark.parametrize("before", [False, True])

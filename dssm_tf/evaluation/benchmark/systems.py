@@ -20,8 +20,9 @@ from dssm_tf.errors import UserError
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 GROUPS = ("all", "baselines", "towers")
-# Rises when a fit with the same parameters gives something else than before.
-_REVISIONS = {"tower": 3, "baseline": 3}
+# Of a kind, or of one baseline: rises when a fit with the same parameters gives something else
+# than before.
+_REVISIONS = {"tower": 4, "baseline": 3, "skip_thought": 4}
 _RECORDED = 4  # negatives preprocess records unless a configuration asks for more
 
 
@@ -56,7 +57,7 @@ class System:
             "seed": seed if self.seeded else None,
             "data": self.data,
             "tune": tune,
-            "version": f"{__version__}, {_REVISIONS[self.kind]}",
+            "version": f"{__version__}, {_REVISIONS.get(self.base, _REVISIONS[self.kind])}",
             "choices": self._choices(),
         }
 

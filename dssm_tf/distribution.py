@@ -15,7 +15,7 @@ from dssm_tf.data.dataset import ClickBatches
 from dssm_tf.errors import UserError
 from dssm_tf.siamese import Siamese
 
-_STEPS_KEPT = 32  # some megabytes each
+_BYTES_KEPT = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def distributed(
 ) -> Any:
     """Epochs `start` to `stop` of shuffled batches; one pass in order when both are 0.
 
-    The pass in order, which is for validation after every epoch, is made once where it is short.
+    The pass in order, which is for validation after every epoch, is made once where it is small.
     """
 
     def dataset(_: Any = None) -> tf.data.Dataset:
@@ -108,7 +108,7 @@ def distributed(
             return batches.epochs(seed, start, stop, workers.index, workers.count, replicas)
         one_pass = batches.epoch(None, workers.index, workers.count, replicas)
         # Reading ahead meets the end of the pass, at which the cache is complete.
-        return one_pass.cache().prefetch(1) if batches.steps <= _STEPS_KEPT else one_pass
+        return one_pass.cache().prefetch(1) if batches.most_bytes <= _BYTES_KEPT else one_pass
 
     if strategy.num_replicas_in_sync == 1:
         return dataset()

@@ -25,7 +25,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
 
     Args:
         learning_rate: fixed step size epsilon.
-        total_updates: number of updates of the whole training.
+        total_updates: number of updates of this training.
         momentum: mu in the middle.
         edge_momentum: mu at both ends.
         edge: share of the updates at each end.

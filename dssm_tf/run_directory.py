@@ -33,7 +33,7 @@ class Result:
         history: one dict of metrics an epoch.
         prior_weight: weight of the log-prior of titles.
         ndcg: validation NDCG of the kept weights with that prior.
-        refitted: whether the weights were then trained again on all records.
+        refitted: whether all records were then trained on, further or anew.
         seconds: wall time of this process's part of the training.
     """
 

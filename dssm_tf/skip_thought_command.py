@@ -90,7 +90,7 @@ def _add_train(tasks: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     parser.add_argument(
         "--repeat",
         action="store_true",
-        help="let each sentence be its own neighbour too, to keep its words in its vector, for ranking",
+        help="let each sentence be its own neighbour too: its vector keeps its words, to rank by",
     )
 
 

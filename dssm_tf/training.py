@@ -175,7 +175,8 @@ class _Job:
             splits: of the records.
             keeper: of the training before.
         """
-        records, epochs = sum(self.spec.records.values()), keeper.best_epoch
+        records = sum(self.spec.records[split] for split in splits)
+        epochs = keeper.best_epoch
         if self.config.training.refit == "continue":
             self.say(f"on from epoch {epochs} with all {records:,} records")
             return self.train("refit", splits, None, -(-epochs // 2), keeper.best)

@@ -18,6 +18,7 @@ from tests.training.processes import training_processes
 
 CONFIG = {
     "tower": {"name": "dssm", "widths": [8, 6]},
+    "shared_towers": True,
     # Rivals that do not depend on how a step is cut into parts.
     "negatives": {"recorded": 2, "in_batch": False},
     "optimizer": {"name": "sgd", "learning_rate": 0.5},

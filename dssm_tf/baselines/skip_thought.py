@@ -41,6 +41,7 @@ class SkipThought(Baseline):
         units: size of the uni-skip vector and of the bi-skip vector, when trained.
         word_units: size of the word vectors, when trained.
         vocabulary: most frequent words that are known, when trained.
+        predicted: most frequent words that the decoders tell apart, when trained.
         epochs: passes over the log, when trained.
         learning_rate: of Adam, when trained.
         max_steps: training steps at most, a minute or two on a log of any size; None for all.
@@ -59,6 +60,7 @@ class SkipThought(Baseline):
         units: int = 300,
         word_units: int = 300,
         vocabulary: int = 5000,
+        predicted: int = 5000,
         epochs: int = 2,
         learning_rate: float = 3e-3,
         max_steps: int | None = 300,
@@ -70,6 +72,7 @@ class SkipThought(Baseline):
             units=units,
             word_units=word_units,
             vocabulary=vocabulary,
+            predicted=predicted,
             epochs=epochs,
             learning_rate=learning_rate,
             max_steps=max_steps,

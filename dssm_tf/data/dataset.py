@@ -93,6 +93,15 @@ class ClickBatches:
         counts = self._bucket_counts if self.options.length_buckets else [self._records]
         return sum(-(-count // size) for count in counts)
 
+    @property
+    def most_bytes(self) -> int:
+        """At most as many bytes take the candidates and offsets of a pass, its largest tensors."""
+        options = self.options
+        columns = 1 + options.negatives + options.fresh
+        if options.in_batch:
+            columns += options.batch_size * columns
+        return self.steps * options.batch_size * columns * 8
+
     def epoch(
         self, seed: int | None = None, worker: int = 0, workers: int = 1, replicas: int = 1
     ) -> tf.data.Dataset:

@@ -272,6 +272,11 @@ class SkipThought(keras.Model):
                 f"SkipThought received vocabulary_size={vocabulary_size}, "
                 f"word_units={word_units}; both must be at least 1."
             )
+        if predicted_words is not None and predicted_words < UNKNOWN_ID:
+            raise ValueError(
+                f"SkipThought received predicted_words={predicted_words}; expected at least "
+                f"{UNKNOWN_ID}, the unknown word, or None for all."
+            )
         policy = self.dtype_policy
         self.predicted_words = min(predicted_words or vocabulary_size, vocabulary_size)
         self.table = self.add_weight(

@@ -17,20 +17,26 @@ from dssm_tf.text.normalize import words
 
 END_ID = 1
 UNKNOWN_ID = 2
-_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\s\W_]*[A-Z0-9])|(?<=\s[.!?])\s+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\s\W_]*[A-Z0-9])")
+_TOKENS_END = re.compile(r"(?<=\s[.!?])(?:\s+|$)")
+_AFTER_A_WORD = re.compile(r"\w[.!?](?=\s|$)")
 
 
 def sentences(paragraph: str) -> list[str]:
     """Splits where a full stop, exclamation or question mark comes before a capital or a digit.
 
-    In text that is already split into tokens such a mark ends a sentence wherever it stands alone.
+    In text that is already split into tokens, where most of these marks stand alone, those that
+    do end a sentence.
 
     >>> sentences("A cat sat. It was 3 p.m. exactly! Why?")
     ['A cat sat.', 'It was 3 p.m. exactly!', 'Why?']
     >>> sentences("a cat sat . it was 3 p.m. exactly !")
     ['a cat sat .', 'it was 3 p.m. exactly !']
     """
-    return [part for part in _SENTENCE_END.split(paragraph.strip()) if part]
+    paragraph = paragraph.strip()
+    alone, after = (len(one.findall(paragraph)) for one in (_TOKENS_END, _AFTER_A_WORD))
+    end = _TOKENS_END if alone > after else _SENTENCE_END
+    return [part for part in end.split(paragraph) if part]
 
 
 def passages_of_lines(lines: Iterable[str]) -> Iterator[list[str]]:
@@ -68,7 +74,13 @@ class Passages:
     passage: NDArray[np.int64]
 
     @classmethod
-    def of(cls, passages: Iterable[Sequence[str]], max_vocabulary: int, max_words: int) -> Passages:
+    def of(
+        cls,
+        passages: Iterable[Sequence[str]],
+        max_vocabulary: int,
+        max_words: int,
+        repeat: bool = False,
+    ) -> Passages:
         """Reads passages once, keeping four bytes a word.
 
         Sentences without a word are left out, longer ones lose their end, and a passage of one
@@ -78,6 +90,7 @@ class Passages:
             passages: their sentences, raw.
             max_vocabulary: the most frequent words to keep; the others become `UNK`.
             max_words: words of a sentence that are read.
+            repeat: whether each sentence that has a neighbour stands there twice.
 
         Raises:
             UserError: no two sentences are neighbours.
@@ -93,7 +106,7 @@ class Passages:
             ]
             for row in rows:
                 counts.update(row)
-                if len(rows) > 1:
+                for _ in range(1 + repeat if len(rows) > 1 else 0):
                     raw.extend(row)
                     ends.append(len(raw))
                     owner.append(number)

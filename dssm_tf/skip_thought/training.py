@@ -45,7 +45,8 @@ class TrainingOptions:
         reset: see `model.GRUCell`.
         max_steps: steps at most, of each encoder; None for all.
         repeat: whether each sentence stands twice in its passage, so that one of its neighbours
-            is itself: its vector then keeps its own words, which ranking lives on [no].
+            is itself: its vector then keeps its own words, which ranking lives on; a pass takes
+            twice as many steps [no].
         seed: of the first weights and the order of batches.
     """
 
@@ -128,9 +129,7 @@ def train(
     Raises:
         UserError: the text has no two neighbouring sentences, or training diverges.
     """
-    if options.repeat:
-        passages = ([twice for one in passage for twice in (one, one)] for passage in passages)
-    text = Passages.of(passages, options.vocabulary, options.max_words)
+    text = Passages.of(passages, options.vocabulary, options.max_words, options.repeat)
     encoders, history = [], []
     for name in ("uni", "bi") if options.kind == "combine" else (options.kind,):
         model, epochs = _train_one(text, name, options, _Bar(console, told))

@@ -84,7 +84,7 @@ class Plan:
         request: what was asked for.
         metric: what chooses, one of `METRICS`.
         trials: different from each other, in the order they are run.
-        refit: whether the chosen configuration trains again on all records.
+        refit: `training.refit` of the chosen configuration.
     """
 
     request: Request
@@ -160,7 +160,7 @@ def _check(request: Request, space: Mapping[str, Any]) -> None:
         raise UserError(
             f"--grid {_REFIT}: it cannot be tuned, since after it no validation records are left; "
             f"the trials run without it, and the chosen configuration keeps yours (--set {_REFIT}="
-            "true or false)."
+            "continue, true or false)."
         )
     for override in request.overrides:
         if (key := override.partition("=")[0]) in space:

@@ -31,11 +31,19 @@ CELLS, BATCH = 96, 1024
 QUERY_WORDS, TITLE_WORDS = 6, 12
 
 
-def in_parts(batch: Batch, shape: TextShape) -> dict[str, Any]:
-    """A text batch as training sees it: distinct words only, texts of like length together."""
+def in_parts(batch: Batch, shape: TextShape, texts: int = 0) -> dict[str, Any]:
+    """A text batch as training sees it: distinct words only, texts of like length together.
+
+    Args:
+        batch: the texts.
+        shape: its parts.
+        texts: number of texts to pad to; as many as there are if not given.
+    """
     words = tf.RaggedTensor.from_tensor(batch.tokens, padding=0)
     ngrams = tf.gather(tf.RaggedTensor.from_tensor(batch.ngrams, padding=0), words.flat_values)
-    return text_batch(words, ngrams, shape)
+    return text_batch(
+        words, words.with_values(ngrams), shape, tf.constant(texts or len(batch.tokens))
+    )
 
 
 def rate(step: Callable[[], object], items: int, seconds: float = 6.0) -> float:
@@ -110,7 +118,7 @@ def _keras_rate(tower: str, query: Batch, titles: Batch) -> float:
     shapes = plan_shapes([plain], fixed=True)
     inputs = {
         "query": in_parts(query, shapes.query),
-        "titles": in_parts(titles, shapes.titles),
+        "titles": in_parts(titles, shapes.titles, shapes.distinct_titles),
         "candidates": tf.constant(candidates),
     }
     element = (inputs, tf.zeros(candidates.shape), tf.ones([BATCH]))

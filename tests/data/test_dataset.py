@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
@@ -306,11 +307,13 @@ def test_a_short_pass_in_order_is_made_once(tmp_path, monkeypatch, kept):
     data = write_data(tmp_path / "data", click_log(24))
     held_out = batches(data, "validation")
     if not kept:
-        monkeypatch.setattr(distribution, "_STEPS_KEPT", held_out.steps - 1)
+        monkeypatch.setattr(distribution, "_BYTES_KEPT", held_out.most_bytes - 1)
     strategy = tf.distribute.get_strategy()
     found = distribution.distributed(strategy, held_out, distribution.Workers(), 1, 0, 0, 0)
-    first = [rows_of(*batch) for batch in found]
-    assert len(first) == held_out.steps
+    reading = iter(found)  # as `fit` does, which stops at the last batch
+    first = [rows_of(*next(reading)) for _ in range(held_out.steps)]
+    time.sleep(0.5)
+    del reading
     for file in data.path.glob("validation-*"):
         file.unlink()
     if kept:
@@ -320,9 +323,19 @@ def test_a_short_pass_in_order_is_made_once(tmp_path, monkeypatch, kept):
             list(found)
 
 
+@pytest.mark.parametrize("in_batch", [True, False])
+def test_no_pass_is_larger_than_its_bound(data, in_batch):
+    one_pass = batches(data, in_batch=in_batch, negatives=2, fresh=3)
+    found = [inputs["candidates"].shape for inputs, _, _ in one_pass.epoch(seed=0)]
+    bytes_ = sum(8 * rows * columns for rows, columns in found)
+    assert bytes_ <= one_pass.most_bytes <= 8 * bytes_
+
+
 def test_a_pass_may_hold_queries_and_titles_in_one_text_batch(data, records):
-    joint = [rows_of(*batch) for batch in batches(data, joint=True).epoch(seed=1)]
-    assert joint == [rows_of(*batch) for batch in batches(data).epoch(seed=1)]
+    drawn = {"fresh": 2, "logq": 0.5}
+    for options in (drawn, {}):
+        joint = [rows_of(*batch) for batch in batches(data, joint=True, **options).epoch(seed=1)]
+        assert joint == [rows_of(*batch) for batch in batches(data, **options).epoch(seed=1)]
     planned = batches(data, joint=True).planned(fixed=True)
     assert planned.shapes.texts.texts
     assert [rows_of(*batch) for batch in planned.epoch(seed=1)] == joint

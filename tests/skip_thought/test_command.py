@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from dssm_tf import skip_thought_command
 from dssm_tf.cli import main
 from dssm_tf.data.judgments import Judgment, write_judgments
 from dssm_tf.errors import UserError
 from dssm_tf.evaluation.command import evaluate_command
 from dssm_tf.skip_thought.published_weights import load_vectors
+from dssm_tf.skip_thought.training import TrainingOptions
 from dssm_tf.skip_thought_command import encode_command, train_command
 
 TEXT = "The red kettle boils. A blue rug lies there.\nOak tables are heavy. Red rugs fade.\n"
@@ -102,3 +104,15 @@ def test_the_baseline_names_a_directory_without_weights(tmp_path, capsys):
     command = ["evaluate", "--judgments", str(tmp_path / "j.tsv"), "--out", str(tmp_path / "out")]
     assert main([*command, "--baselines", f"skip_thought={tmp_path}"]) == 1
     assert "holds no uni_skip.npz and no bi_skip.npz" in capsys.readouterr().err
+
+
+def test_the_command_line_has_the_defaults_of_the_options_and_passes_all_on(monkeypatch):
+    taken = []
+    monkeypatch.setattr(skip_thought_command, "train_command", lambda *a, **b: taken.append(b))
+    base = ["skip-thought", "train", "--text", "text.txt", "--out", "weights"]
+    main(base)
+    assert TrainingOptions(**taken[0]) == TrainingOptions()
+    main([*base, "--repeat", "--predicted", "70", "--vocabulary", "90", "--learning-rate", "0.1"])
+    changed = {name: taken[1][name] for name in taken[1] if taken[1][name] != taken[0][name]}
+    assert changed == {"repeat": True, "predicted": 70, "vocabulary": 90, "learning_rate": 0.1}
+    assert set(taken[0]) | {"word_units", "clip_norm", "reset"} == set(vars(TrainingOptions()))

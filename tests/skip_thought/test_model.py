@@ -169,6 +169,7 @@ def test_layers_are_rebuilt_from_their_configuration():
         (lambda: GRUCell(0), "units=0; expected at least 1"),
         (lambda: GRUCell(2, "between"), r"reset='between'; expected one of \('before', 'after'\)"),
         (lambda: SkipThought(0, 2, 2), "vocabulary_size=0"),
+        (lambda: SkipThought(5, 2, 2, predicted_words=1), "predicted_words=1; expected at least 2"),
     ],
 )
 def test_impossible_sizes_are_refused(make, message):

@@ -20,6 +20,9 @@ from dssm_tf.skip_thought.passages import (
         ('He said "No." She left.', ['He said "No.', "She left."]),
         ("In 1999. 2000 came.", ["In 1999.", "2000 came."]),
         ("  ", []),
+        ("one . two ! three", ["one .", "two !", "three"]),
+        ("seen by fig. 3 . next , etc . last .", ["seen by fig. 3 .", "next , etc .", "last ."]),
+        ("Ask Yahoo ! today. It is late. Good.", ["Ask Yahoo ! today.", "It is late.", "Good."]),
     ],
 )
 def test_sentences_end_before_a_capital_or_a_digit(paragraph, expected):

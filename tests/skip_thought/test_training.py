@@ -111,6 +111,8 @@ def test_a_repeated_sentence_is_its_own_neighbour():
     )
     assert plain < 0.5  # the sentence after each is always the same
     assert twice > plain  # itself or the other one: which of the two cannot be told
+    with pytest.raises(UserError, match="no two sentences"):
+        train([["one"], ["two", "?"]], replace(options, repeat=True))
 
 
 def test_most_batches_of_a_click_log_hold_queries_and_titles():

@@ -95,6 +95,22 @@ def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypat
     assert not all(np.array_equal(*pair) for pair in zip(best[1], best[0], strict=True))
 
 
+def test_going_on_with_averages_starts_from_the_best_ones(data, tmp_path, monkeypatch):
+    raw = config(training__refit="continue", training__averaging=0.9, tower__dropout=0.0)
+    kept, fit = [], training._fit
+
+    def watched(model, *arguments):
+        if kept:  # going on, with steps that change nothing
+            model.optimizer.learning_rate.assign(1e-12)
+        fit(model, *arguments)
+        kept.append(arguments[-1][0].best)
+
+    monkeypatch.setattr(training, "_fit", watched)
+    train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    assert all(np.allclose(*pair, atol=1e-7) for pair in zip(*kept, strict=True))
+    assert len(kept) == 2
+
+
 def test_going_on_that_is_interrupted_ends_as_if_it_had_not_been(data, tmp_path):
     raw = config(training__epochs=6, training__refit="continue", optimizer__learning_rate=0.004)
     train(parse_config(raw), data.path, tmp_path / "whole", quiet=True)
@@ -153,7 +169,10 @@ def test_only_short_trainings_skip_the_rewriting_of_graphs(data):
 def test_compiled_by_xla_the_losses_are_the_same(data, folder):
     found = [
         train(parse_config(raw), data.path, folder / f"xla-{raw['training']['xla']}", quiet=True)
-        for raw in (config(training__xla=choice, tower__dropout=0.0) for choice in (False, True))
+        for raw in (
+            config(training__xla=choice, tower__dropout=0.0, shared_towers=True)
+            for choice in (False, True)
+        )
     ]
     plain, compiled = (result.history for result in found)
     for one, other in zip(plain, compiled, strict=True):

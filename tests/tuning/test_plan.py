@@ -26,7 +26,9 @@ def test_trials_run_without_refit_and_the_plan_remembers_it(folder):
     plan = make_plan(request(folder, "gamma=5,10"))
     assert plan.refit is True
     assert {trial.config.training.refit for trial in plan.trials} == {False}
-    assert make_plan(request(folder, "gamma=5", overrides=["training.refit=false"])).refit is False
+    for choice, kept in (("false", False), ("continue", "continue")):
+        overrides = [f"training.refit={choice}"]
+        assert make_plan(request(folder, "gamma=5", overrides=overrides)).refit == kept
 
 
 def test_the_metric_also_chooses_the_epoch_unless_the_user_says_otherwise(folder):

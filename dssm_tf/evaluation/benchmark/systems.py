@@ -20,9 +20,10 @@ from dssm_tf.errors import UserError
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 GROUPS = ("all", "baselines", "towers")
-# Of a kind, or of one baseline: rises when a fit with the same parameters gives something else
-# than before.
-_REVISIONS = {"tower": 4, "baseline": 3, "skip_thought": 4}
+# Rises when a fit with the same parameters gives something else than before; of a kind, and of one
+# baseline on top of it.
+_REVISIONS = {"tower": "4", "baseline": "3"}
+_OWN_REVISIONS = {"skip_thought": ".1"}
 _RECORDED = 4  # negatives preprocess records unless a configuration asks for more
 
 
@@ -57,7 +58,7 @@ class System:
             "seed": seed if self.seeded else None,
             "data": self.data,
             "tune": tune,
-            "version": f"{__version__}, {_REVISIONS.get(self.base, _REVISIONS[self.kind])}",
+            "version": f"{__version__}, {_REVISIONS[self.kind]}{_OWN_REVISIONS.get(self.base, '')}",
             "choices": self._choices(),
         }
 

@@ -17,7 +17,7 @@ _DETAILS = """Skip-thought vectors (Kiros et al. 2015): a GRU encodes a sentence
 decoders can tell the sentences around it. `train` learns from contiguous text; `encode` writes
 vectors.
 
-To rank with them, load the encoder as a baseline:
+To rank with them, train with --repeat and load the encoder as a baseline:
   dssm evaluate --baselines bm25,skip_thought=DIR --judgments judgments.tsv --out EVALUATION
 DIR is what `train` wrote, or the published release: uni_skip.npz and bi_skip.npz, each with its
 .npz.pkl, dictionary.txt, utable.npy and btable.npy. With both encoders there the vectors are

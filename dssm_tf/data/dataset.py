@@ -46,7 +46,7 @@ class BatchOptions:
         length_buckets: titles are batched with titles of like length, up to each of these many
             words; empty for one bucket.
         shuffle_buffer: records held for shuffling.
-        joint: whether a text batch holds queries and titles, as one tower reads both.
+        joint: whether one text batch holds queries and titles, which a shared tower reads.
     """
 
     batch_size: int = 256
@@ -95,7 +95,7 @@ class ClickBatches:
 
     @property
     def most_bytes(self) -> int:
-        """At most as many bytes take the candidates and offsets of a pass, its largest tensors."""
+        """An upper bound of the bytes of a pass' candidates and offsets, its largest tensors."""
         options = self.options
         columns = 1 + options.negatives + options.fresh
         if options.in_batch:
@@ -116,8 +116,8 @@ class ClickBatches:
         Returns:
             `steps * replicas` elements `(inputs, offsets, weights)`: a dict with the text
             batches `query` and `titles`, or `texts` for both, and `candidates` int32
-            `(batch, columns)`; offsets
-            float32 `(batch, columns)`; weights float32 `(batch,)`, with mean 1 over the pass.
+            `(batch, columns)`; offsets float32 `(batch, columns)`; weights float32
+            `(batch,)`, with mean 1 over the pass.
             Rows that fill up the last batch have weight 0 and are nobody's candidates.
 
         Raises:

@@ -149,8 +149,8 @@ class TrainingConfig(Section):
     `averaging` is the momentum of a moving average of the weights, which is then what is
     validated and kept; `title_queries` adds each title as a query for itself; `refit` trains on
     training and validation part together in the end: `continue` goes on from the best epoch's
-    weights with a fresh optimizer for half as many epochs, rounded up; `true` starts again and
-    trains for as many.
+    weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
+    and trains for as many.
     """
 
     epochs: Positive = 30

@@ -48,7 +48,7 @@ def write_model_card(
     kept = f"{result.epochs}, best {result.best_epoch}"
     if result.refitted:
         kept += (
-            "; then trained on, on training and validation part, for half as many"
+            "; then trained on, on training and validation part, for two thirds as many"
             if config.training.refit == "continue"
             else "; then trained anew on training and validation part for as many"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,6 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.records import explain_damage, verify_records
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary, text_id
-from dssm_tf.data.shapes import Shapes
 from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
 from dssm_tf.distribution import (
     Workers,
@@ -179,7 +178,7 @@ class _Job:
         epochs = keeper.best_epoch
         if self.config.training.refit == "continue":
             self.say(f"on from epoch {epochs} with all {records:,} records")
-            return self.train("refit", splits, None, -(-epochs // 2), keeper.best)
+            return self.train("refit", splits, None, -(-2 * epochs // 3), keeper.best)
         self.say(f"again on all {records:,} records")
         return self.train("refit", splits, None, epochs)
 
@@ -203,9 +202,9 @@ class _Job:
         config, workers = self.config, self.workers
         keras.utils.set_random_seed(config.training.seed)
         replicas = self.parts // workers.count
-        batches = {"train": self._batches(splits, train=True)}
+        batches = {"train": self._batches(splits)}
         if task is not None:
-            batches["validation"] = self._batches(("validation",))
+            batches["validation"] = self._batches(("validation",), extra=False)
         steps = {name: one.steps for name, one in batches.items()}
         with scope(self.strategy):
             model = self._untrained_model(steps["train"] * epochs)
@@ -293,9 +292,10 @@ class _Job:
     def _pairs(self, epochs: int) -> int:
         return self.spec.records["train"] * epochs
 
-    def _batches(self, splits: tuple[str, ...], train: bool = False) -> ClickBatches:
-        extra = self._title_queries if train and self.config.training.title_queries else ()
-        return ClickBatches(self.data, splits, self._options, self._shapes, extra)
+    def _batches(self, splits: tuple[str, ...], extra: bool = True) -> ClickBatches:
+        """Records of these splits and, with `extra`, the titles as queries for themselves."""
+        like = self._training_part
+        return replace(like, splits=splits, extra=like.extra if extra else (), like=like)
 
     @cached_property
     def _options(self) -> BatchOptions:
@@ -313,12 +313,12 @@ class _Job:
         )
 
     @cached_property
-    def _shapes(self) -> Shapes:
-        """Of the batches of all phases, which so share what is traced."""
+    def _training_part(self) -> ClickBatches:
+        """Whose sizes and traced function the batches of all phases share."""
         extra = self._title_queries if self.config.training.title_queries else ()
         batches = ClickBatches(self.data, ("train",), self._options, extra=extra)
         fixed = use_xla(self.config, self._pairs(self.config.training.epochs), self.parts)
-        return batches.planned(fixed, self.parts).shapes
+        return batches.planned(fixed, self.parts)
 
     @cached_property
     def _title_queries(self) -> list[bytes]:

@@ -8,7 +8,7 @@ users clicked them, how often each was likely to be drawn, how much a click weig
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
 from pathlib import Path
@@ -73,6 +73,8 @@ class ClickBatches:
         options: how records become batches.
         shapes: sizes to pad to.
         extra: serialised records on top of the directory's.
+        like: batches of other splits with the same options and shapes, whose traced function
+            makes these too; tracing it takes half a second.
     """
 
     directory: Path
@@ -80,6 +82,7 @@ class ClickBatches:
     options: BatchOptions
     shapes: Shapes = field(default_factory=Shapes)
     extra: Sequence[bytes] = field(default=(), repr=False)
+    like: ClickBatches | None = field(default=None, repr=False)
 
     @cached_property
     def spec(self) -> FeatureSpec:
@@ -181,7 +184,8 @@ class ClickBatches:
                 f"training.batch_size: {size} cannot be cut into {parts} equal parts "
                 f"({workers} workers of {replicas} replicas); choose a multiple of {parts}."
             )
-        _ = self._mean_weight, self.options.logq and self._extra_share  # outside the graph
+        mean_weight, pool = self._mean_weight, self._pool
+        make = (self.like or self)._make
 
         @_plain
         def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
@@ -197,9 +201,14 @@ class ClickBatches:
             )
             return tf.data.Dataset.from_tensor_slices(mine)
 
+        @_plain
+        def batch(*rows: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
+            inputs, offsets, weights = make(*rows, pool)
+            return inputs, offsets, weights / mean_weight
+
         return (
             steps.flat_map(cut)
-            .map(_plain(self._batch), num_parallel_calls=_cores(), deterministic=True)
+            .map(batch, num_parallel_calls=_cores(), deterministic=True)
             .prefetch(2 * replicas)
         )
 
@@ -211,8 +220,9 @@ class ClickBatches:
             parts: into how many parts devices cut a step.
             batches: elements looked at.
         """
-        plain = replace(self, shapes=Shapes()).epoch(seed=0, replicas=parts).take(batches)
-        return replace(self, shapes=plan_shapes((inputs for inputs, _, _ in plain), fixed))
+        plain = replace(self, shapes=Shapes(), like=None).epoch(seed=0, replicas=parts)
+        inputs = (one for one, _, _ in plain.take(batches))
+        return replace(self, shapes=plan_shapes(inputs, fixed))
 
     def _grouped(self, records: tf.data.Dataset) -> tf.data.Dataset:
         size = self.options.batch_size
@@ -263,9 +273,18 @@ class ClickBatches:
         titles = load_titles(self.directory)
         return FreshNegatives(titles, vocabulary, self.spec.negative_alpha, self.options.fresh)
 
+    @cached_property
+    def _make(self) -> Callable[..., tuple[Any, tf.Tensor, tf.Tensor]]:
+        """Of serialised records, which of them are real, draws and `_pool`: a batch."""
+        make: Callable[..., tuple[Any, tf.Tensor, tf.Tensor]] = tf.function(
+            self._batch, autograph=False
+        )
+        return make
+
     def _batch(
-        self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor
+        self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor, pool: tf.Tensor
     ) -> tuple[Any, tf.Tensor, tf.Tensor]:
+        """Inputs, offsets and weights, the latter as clicks alone have it."""
         options = self.options
         examples = parse(serialized, options.negatives)
         if self._fresh is not None:
@@ -274,23 +293,29 @@ class ClickBatches:
             examples,
             real,
             options.in_batch,
-            partial(self._log_draws, tf.size(real)) if options.logq else None,
+            partial(self._log_draws, tf.size(real), pool) if options.logq else None,
             options.logq,
             self.shapes,
             options.joint,
         )
-        weights = tf.where(real, self._weight(examples["clicks"]) / self._mean_weight, 0.0)
-        return inputs, offsets, weights
+        return inputs, offsets, tf.where(real, self._weight(examples["clicks"]), 0.0)
 
-    def _log_draws(self, size: tf.Tensor, clicks: tf.Tensor, queries: tf.Tensor) -> tf.Tensor:
+    @property
+    def _pool(self) -> NDArray[np.float32]:
+        """What the logQ correction goes by: records, extra ones of a title with clicks, without."""
+        share = self._extra_share if self.options.logq else 0.0
+        return np.array([self._records, bool(self.extra), share], np.float32)
+
+    def _log_draws(
+        self, size: tf.Tensor, pool: tf.Tensor, clicks: tf.Tensor, queries: tf.Tensor
+    ) -> tf.Tensor:
         """Log of how often a title is expected among a query's candidates, `size` in a batch."""
         spec, options = self.spec, self.options
         expected = tf.zeros_like(clicks, tf.float32)
         if options.in_batch:
-            # Extra records click each title once more, of those without a click a share.
-            rows = tf.cast(queries, tf.float32)
-            rows += tf.where(clicks > 0, 1.0, self._extra_share) if self.extra else 0.0
-            expected += tf.cast(size, tf.float32) * tf.maximum(rows, 0.5) / max(self._records, 1)
+            records, own, unclicked = tf.unstack(pool)
+            rows = tf.cast(queries, tf.float32) + tf.where(clicks > 0, own, unclicked)
+            expected += tf.cast(size, tf.float32) * tf.maximum(rows, 0.5) / records
         drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
         # Recorded negatives are drawn from clicked titles, fresh ones from all.
         if options.negatives:
@@ -309,6 +334,8 @@ class ClickBatches:
     @cached_property
     def _extra_share(self) -> float:
         """The share of the titles without a click that the extra records hold."""
+        if not self.extra:
+            return 0.0
         clicked = int(np.count_nonzero(self._clicks))
         unclicked = max(1, len(self._clicks) - clicked)
         return min(1.0, max(0, len(self.extra) - clicked) / unclicked)

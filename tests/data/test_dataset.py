@@ -15,6 +15,7 @@ import tensorflow as tf
 from pytest import approx
 
 from dssm_tf import distribution
+from dssm_tf.data.batching import parse
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.errors import UserError
 from tests.clicks import (
@@ -151,6 +152,24 @@ def test_the_logq_correction_is_the_log_of_the_expected_draws(data, records):
             if identity not in one["clicked_ids"]:
                 wanted[words] += times * expected(by_id[identity], 0) ** -strength
         assert row.rivals == {key: approx(value, rel=1e-4) for key, value in wanted.items()}
+
+
+def test_batches_like_others_share_their_traced_function_and_nothing_else(data, monkeypatch):
+    options = BatchOptions(batch_size=8, logq=0.5, click_weight="log")
+    alone = [
+        ClickBatches(data.path, splits, options) for splits in (("train",), ("train", "validation"))
+    ]
+    parsed = []
+    monkeypatch.setattr(
+        "dssm_tf.data.dataset.parse", lambda *rest: parsed.append(rest) or parse(*rest)
+    )
+    like = [alone[0], replace(alone[1], like=alone[0])]
+    found = [list(one.epoch()) for one in like]
+    assert len(parsed) == 1
+    for ours, one in zip(found, alone, strict=True):
+        for element, expected in zip(ours, one.epoch(), strict=True):
+            tf.nest.map_structure(np.testing.assert_array_equal, element, expected)
+    assert len(parsed) == 2  # the second alone
 
 
 def test_the_logq_correction_of_a_part_counts_the_candidates_of_the_part(data):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dssm_tf import training
+from dssm_tf import training, training_phases
 from dssm_tf.config import parse_config
 from dssm_tf.data.example_proto import Example
 from dssm_tf.data.schema import ClickExample, Title, text_id
@@ -83,8 +83,10 @@ def test_training_learns_the_titles_of_the_corpus_as_many_as_there_are_pairs(tmp
     lines = [f"never clicked {n}\t0\t0\n" for n in range(200)]
     table.write_text(table.read_text("utf-8") + "".join(lines), "utf-8")
     seen = []
-    make = training.title_query_records
-    monkeypatch.setattr(training, "title_query_records", lambda *a: seen.append(a[0]) or make(*a))
+    make = training_phases.title_query_records
+    monkeypatch.setattr(
+        training_phases, "title_query_records", lambda *a: seen.append(a[0]) or make(*a)
+    )
     settings = {"epochs": 1, "batch_size": 8, "title_queries": True, "xla": False}
     raw = {"tower": {"name": "dssm", "widths": [4]}, "training": settings}
     training.train(parse_config(raw), data.path, tmp_path / "run", quiet=True)

@@ -43,6 +43,12 @@ CASES = {
     "bilstm": ("bilstm", {"cells": 4}),
     "bilstm, truncated": ("bilstm", {"cells": 4, "bptt_steps": 2}),
 }
+# One tower for both sides, which reads one text batch in parts.
+SHARED = {
+    "dssm, shared": ("dssm", {"widths": (6, 4)}),
+    "lstm, shared": ("lstm", {"cells": 4}),
+}
+CASES |= SHARED
 
 BAGS = np.random.default_rng(1).random((6, 5)).astype(np.float32)  # 3 queries, 3 titles
 PAIRS = {
@@ -104,8 +110,14 @@ def jax_gradients(model, inputs, saved):
 
 def of_click_model(case, saved):
     model = keras.saving.load_model(f"{folder}/{case}.keras")
-    text = lambda side: {"word_ngrams": saved[side + "_ngrams"], "tokens": saved[side + "_tokens"]}
-    inputs = {"query": text("query"), "titles": text("titles"), "candidates": saved["candidates"]}
+    inputs = {"candidates": saved["candidates"]}
+    for name, value in saved.items():
+        side, _, part = name.partition("/")
+        if part in ("word_ngrams", "tokens", "rows"):
+            inputs.setdefault(side, {})[part] = value
+        elif part:  # one of a tuple
+            name, _, _ = part.partition("/")
+            inputs.setdefault(side, {}).setdefault(name, []).append(value)
     return model, inputs
 
 
@@ -134,16 +146,31 @@ for case in cases + pairs:
 """
 
 
+def in_parts(batch: dict) -> dict:
+    """The same texts, those of at most two words apart from the longer ones."""
+    tokens = batch["tokens"]
+    short = np.count_nonzero(tokens, axis=1) <= 2
+    order = np.concatenate([np.flatnonzero(short), np.flatnonzero(~short)])
+    return {
+        "word_ngrams": (batch["word_ngrams"][:3, :6], batch["word_ngrams"][3:]),
+        "tokens": (tokens[short, :2], tokens[~short]),
+        "rows": np.argsort(order).astype(np.int32),
+    }
+
+
 def save(case: str, folder) -> None:
     """Writes the model of a case, what goes in and what comes out of it here."""
     name, options = CASES[case]
     keras.utils.set_random_seed(0)
-    model = Siamese(TOWERS[name](len(KNOWN), **options), TOWERS[name](len(KNOWN), **options))
+    towers = [TOWERS[name](len(KNOWN), **options) for _ in range(1 if case in SHARED else 2)]
+    model = Siamese(*towers)
     model.build()
     generator = np.random.default_rng(0)
     for variable in model.trainable_variables:
         variable.assign(generator.normal(0, 0.5, variable.shape))
     sides = {"query": text_batch(QUERIES, KNOWN), "titles": text_batch(TITLES, KNOWN)}
+    if case in SHARED:
+        sides = {"texts": in_parts(text_batch(QUERIES + TITLES, KNOWN))}
     with tf.GradientTape() as tape:
         cosines = model(sides | {"candidates": CANDIDATES}, training=True)
         losses = [ClickSoftmax(10.0)(OFFSETS, cosines), MarginRank()(COUNTED, cosines)]
@@ -159,8 +186,16 @@ def save(case: str, folder) -> None:
         offsets=OFFSETS,
         counted=COUNTED,
         **{f"gradient_{i}": gradient for i, gradient in enumerate(gradients)},
-        **{f"{side}_ngrams": batch["word_ngrams"] for side, batch in sides.items()},
-        **{f"{side}_tokens": batch["tokens"] for side, batch in sides.items()},
+        **{
+            f"{side}/{path}": value
+            for side, batch in sides.items()
+            for name, values in batch.items()
+            for path, value in (
+                {f"{name}/{i}": one for i, one in enumerate(values)}
+                if isinstance(values, tuple)
+                else {name: values}
+            ).items()
+        },
     )
 
 

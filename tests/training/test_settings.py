@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
-from dssm_tf import training
+from dssm_tf import training, training_phases
 from dssm_tf.compilation import is_small
 from dssm_tf.config import parse_config
 from dssm_tf.distribution import Workers
@@ -45,19 +45,22 @@ def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_p
 
 @pytest.mark.parametrize(
     ("refit", "share", "says"),
-    [(True, 1, "trained anew on"), ("continue", 2, "trained on, on")],
+    [(True, 1, "trained anew on"), ("continue", 2 / 3, "trained on, on")],
 )
 def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, says):
-    told = []
+    told, total = [], 5
+    raw = config(training__epochs=total, training__patience=total, training__refit=refit)
+    raw["optimizer"]["learning_rate"] = 0.002  # the last epoch is the best
     result = train(
-        parse_config(config(training__epochs=3, training__patience=3, training__refit=refit)),
+        parse_config(raw),
         data.path,
         tmp_path / "run",
         quiet=True,
         told=lambda *one: told.append(one),
     )
-    epochs = math.ceil(result.best_epoch / share)
-    first = [("fit", done, 3) for done in range(3)]
+    assert result.best_epoch == total
+    epochs = math.ceil(total * share)
+    first = [("fit", done, total) for done in range(total)]
     assert told == first + [("refit", done, epochs) for done in range(epochs)]
     assert f"; then {says} training" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
@@ -66,7 +69,7 @@ def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, say
 def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypatch, optimizer):
     raw = config(training__epochs=3, training__refit="continue", training__monitor="ndcg@1")
     raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}
-    started, best, fit = [], [], training._fit
+    started, best, fit = [], [], training_phases._fit
 
     def watched(model, *arguments):
         started.append(list(map(keras.ops.convert_to_numpy, model.weights)))
@@ -74,7 +77,7 @@ def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypat
         fit(model, *arguments)
         best.append(arguments[-1][0].best)
 
-    monkeypatch.setattr(training, "_fit", watched)
+    monkeypatch.setattr(training_phases, "_fit", watched)
     train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     assert all(np.array_equal(*pair) for pair in zip(started[1], best[0], strict=True))
     assert not all(np.array_equal(*pair) for pair in zip(started[1], started[0], strict=True))
@@ -83,7 +86,7 @@ def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypat
 
 def test_going_on_with_averages_starts_from_the_best_ones(data, tmp_path, monkeypatch):
     raw = config(training__refit="continue", training__averaging=0.9, tower__dropout=0.0)
-    kept, fit = [], training._fit
+    kept, fit = [], training_phases._fit
 
     def watched(model, *arguments):
         if kept:  # going on, with steps that change nothing
@@ -91,7 +94,7 @@ def test_going_on_with_averages_starts_from_the_best_ones(data, tmp_path, monkey
         fit(model, *arguments)
         kept.append(arguments[-1][0].best)
 
-    monkeypatch.setattr(training, "_fit", watched)
+    monkeypatch.setattr(training_phases, "_fit", watched)
     train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     assert all(np.allclose(*pair, atol=1e-7) for pair in zip(*kept, strict=True))
     assert len(kept) == 2

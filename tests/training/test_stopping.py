@@ -15,7 +15,8 @@ from dssm_tf.errors import UserError
 from dssm_tf.keeper import Keeper
 from dssm_tf.run_directory import start_run
 from dssm_tf.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.training import _Job, train
+from dssm_tf.training import train
+from dssm_tf.training_phases import Phases
 from tests.clicks import click_log, write_data
 from tests.training.configuration import CONFIG, config, equal, weights
 
@@ -86,17 +87,17 @@ def test_the_second_training_starts_where_a_new_model_would(
 ):
     raw = config(training__refit=True, training__averaging=0.9, optimizer__options={})
     raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}
-    made, make = [], _Job._model
-    monkeypatch.setattr(_Job, "_model", lambda *job: made.append(1) or make(*job))
+    made, make = [], Phases._model
+    monkeypatch.setattr(Phases, "_model", lambda *job: made.append(1) or make(*job))
     train(parse_config(raw), data.path, tmp_path / "kept", quiet=True)
     assert len(made) == models
-    real = _Job._untrained_model
+    real = Phases._untrained_model
 
     def anew(job, *arguments):
         job.untrained.clear()
         return real(job, *arguments)
 
-    monkeypatch.setattr(_Job, "_untrained_model", anew)
+    monkeypatch.setattr(Phases, "_untrained_model", anew)
     train(parse_config(raw), data.path, tmp_path / "anew", quiet=True)
     kept, new = weights(tmp_path / "kept"), weights(tmp_path / "anew")
     assert kept.keys() == new.keys()

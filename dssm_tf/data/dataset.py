@@ -84,6 +84,17 @@ class ClickBatches:
     extra: Sequence[bytes] = field(default=(), repr=False)
     like: ClickBatches | None = field(default=None, repr=False)
 
+    def __post_init__(self) -> None:
+        """Raises ValueError where `like` would make other batches than these."""
+        mine, theirs = (
+            one and (one.directory, one.options, one.shapes) for one in (self, self.like)
+        )
+        if theirs and mine != theirs:
+            raise ValueError(
+                "ClickBatches received `like` of another directory, options or shapes: "
+                f"{theirs}; expected {mine}."
+            )
+
     @cached_property
     def spec(self) -> FeatureSpec:
         """The directory's feature spec."""
@@ -186,6 +197,7 @@ class ClickBatches:
             )
         mean_weight, pool = self._mean_weight, self._pool
         make = (self.like or self)._make
+        _ = self._fresh  # made here, not where `make` is traced
 
         @_plain
         def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
@@ -220,9 +232,11 @@ class ClickBatches:
             parts: into how many parts devices cut a step.
             batches: elements looked at.
         """
-        plain = replace(self, shapes=Shapes(), like=None).epoch(seed=0, replicas=parts)
-        inputs = (one for one, _, _ in plain.take(batches))
-        return replace(self, shapes=plan_shapes(inputs, fixed))
+        options = replace(self.options, in_batch=False, logq=0.0)  # which change no text
+        plain = replace(self, options=options, shapes=Shapes(), like=None)
+        passed = plain.epoch(seed=0, replicas=parts).take(batches)
+        inputs = (one for one, _, _ in passed)
+        return replace(self, shapes=plan_shapes(inputs, fixed), like=None)
 
     def _grouped(self, records: tf.data.Dataset) -> tf.data.Dataset:
         size = self.options.batch_size
@@ -269,6 +283,8 @@ class ClickBatches:
     def _fresh(self) -> FreshNegatives | None:
         if not self.options.fresh:
             return None
+        if self.like is not None:
+            return self.like._fresh
         vocabulary = load_vocabulary(self.directory, self.spec)
         titles = load_titles(self.directory)
         return FreshNegatives(titles, vocabulary, self.spec.negative_alpha, self.options.fresh)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -154,22 +155,45 @@ def test_the_logq_correction_is_the_log_of_the_expected_draws(data, records):
         assert row.rivals == {key: approx(value, rel=1e-4) for key, value in wanted.items()}
 
 
-def test_batches_like_others_share_their_traced_function_and_nothing_else(data, monkeypatch):
-    options = BatchOptions(batch_size=8, logq=0.5, click_weight="log")
-    alone = [
-        ClickBatches(data.path, splits, options) for splits in (("train",), ("train", "validation"))
-    ]
+@pytest.mark.parametrize(
+    ("options", "replicas"),
+    [({}, 1), ({}, 2), ({"fresh": 2, "logq": 0.5}, 1), ({"logq": 0.5, "in_batch": True}, 1)],
+)
+def test_batches_like_others_share_their_traced_function_and_nothing_else(
+    data, monkeypatch, options, replicas
+):
     parsed = []
     monkeypatch.setattr(
         "dssm_tf.data.dataset.parse", lambda *rest: parsed.append(rest) or parse(*rest)
     )
-    like = [alone[0], replace(alone[1], like=alone[0])]
-    found = [list(one.epoch()) for one in like]
+    like = batches(data, click_weight="log", **options).planned(parts=replicas)
+    parsed.clear()
+    extra = [one.serialize(data.vocabulary) for one in data.examples["train"][:3]]
+    phases = [
+        replace(like, extra=extra, like=like),
+        replace(like, splits=("validation",), like=like),
+        replace(like, splits=("train", "validation"), extra=extra, like=like),
+    ]
+    found = [list(one.epoch(replicas=replicas)) for one in phases]
     assert len(parsed) == 1
-    for ours, one in zip(found, alone, strict=True):
-        for element, expected in zip(ours, one.epoch(), strict=True):
+    if like.options.fresh:
+        assert like._fresh is phases[0]._fresh
+        assert all(
+            tf.executing_eagerly() and one.numpy().size for one in like._fresh._pool.values()
+        )
+    for ours, one in zip(found, phases, strict=True):
+        alone = replace(one, like=None).epoch(replicas=replicas)
+        for element, expected in zip(ours, alone, strict=True):
             tf.nest.map_structure(np.testing.assert_array_equal, element, expected)
-    assert len(parsed) == 2  # the second alone
+    assert len(parsed) == 4  # those alone
+
+
+@pytest.mark.parametrize(
+    "change", [{"options": BatchOptions(batch_size=4)}, {"directory": Path("other")}]
+)
+def test_batches_like_ones_that_differ_are_an_error(data, change):
+    with pytest.raises(ValueError, match="received `like` of another directory, options"):
+        replace(batches(data), **change, like=batches(data))
 
 
 def test_the_logq_correction_of_a_part_counts_the_candidates_of_the_part(data):

@@ -152,7 +152,7 @@ def in_parts(batch: dict) -> dict:
     short = np.count_nonzero(tokens, axis=1) <= 2
     order = np.concatenate([np.flatnonzero(short), np.flatnonzero(~short)])
     return {
-        "word_ngrams": (batch["word_ngrams"][:3, :6], batch["word_ngrams"][3:]),
+        "word_ngrams": (batch["word_ngrams"][:3, :3], batch["word_ngrams"][3:]),
         "tokens": (tokens[short, :2], tokens[~short]),
         "rows": np.argsort(order).astype(np.int32),
     }

@@ -45,7 +45,10 @@ def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_p
 
 @pytest.mark.parametrize(
     ("refit", "share", "says"),
-    [(True, 1, "trained anew on"), ("continue", 2 / 3, "trained on, on")],
+    [
+        (True, 1, "trained anew on training and validation part for as many"),
+        ("continue", 2 / 3, "trained on, on training and validation part, for two thirds as many"),
+    ],
 )
 def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, says):
     told, total = [], 5
@@ -62,7 +65,7 @@ def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, say
     epochs = math.ceil(total * share)
     first = [("fit", done, total) for done in range(total)]
     assert told == first + [("refit", done, epochs) for done in range(epochs)]
-    assert f"; then {says} training" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+    assert f"; then {says}" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "nesterov"])

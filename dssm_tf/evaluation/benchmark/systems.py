@@ -257,16 +257,29 @@ def _takes(name: str, key: str, value: Any) -> bool:
     return True
 
 
+def _parameter_names(baseline: type) -> list[str]:
+    """Its own, then those of the classes that `**options` goes on to."""
+    names: dict[str, None] = {}
+    for kind in baseline.__mro__:
+        if "__init__" not in vars(kind):
+            continue
+        found = inspect.signature(kind).parameters.values()
+        named = [one.name for one in found if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        names |= dict.fromkeys(named)
+        if len(named) == len(found):
+            break
+    return list(names)
+
+
 def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     """Refuses what the constructor would refuse, before anything is fitted."""
     from dssm_tf.baselines import BASELINES
 
-    allowed = _arguments(name)
     for key, value in parameters.items():
         if not _takes(name, key, value):
             raise UserError(
                 f"{name}.{key}: {name} has no parameter {key!r}; it has "
-                f"{', '.join(allowed) or 'none'}."
+                f"{', '.join(_parameter_names(BASELINES[name])) or 'none'}."
             )
     try:
         BASELINES[name](**parameters)

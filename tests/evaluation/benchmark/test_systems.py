@@ -126,6 +126,10 @@ def test_a_configuration_says_how_many_recorded_negatives_it_needs(config):
         ((["bm25"], ["nowhere.yaml"]), "NAME=FILE"),
         ((["bm25"], ["mine=nowhere"]), "--configs mine=nowhere: nowhere is neither a file nor"),
         ((["bm25"], [], ["bm25.c=1"]), "bm25 has no parameter 'c'; it has k1, b"),
+        (
+            (["dse"], [], ["dse.c=1"]),
+            "pretraining_steps, weighting, learning_rate, size, dimension, ",
+        ),
         ((["bm25"], [], ["hands_on.cells=2"]), "hands_on has no parameter 'cells'"),
         ((["bm25"], [], ["random.topics=0,1"]), "topics=0: topics is 0; expected 1 or more"),
         ((["bm25"], [], ["bm25.k1"]), "SYSTEM.KEY=V1,V2"),

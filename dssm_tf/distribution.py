@@ -115,14 +115,53 @@ def distributed(
     return strategy.distribute_datasets_from_function(dataset)
 
 
-def fit_several_workers(
+@dataclass(frozen=True)
+class Epochs:
+    """What `fit` reads and how long.
+
+    Attributes:
+        training: distributed batches of all epochs.
+        validation: a distributed pass, read anew after each epoch; None without.
+        steps: of an epoch of `train` and, if there is one, of `validation`.
+        first: epochs already done.
+        stop: epochs in the end.
+    """
+
+    training: Any
+    validation: Any
+    steps: dict[str, int]
+    first: int
+    stop: int
+
+
+def fit(
     model: Siamese,
     strategy: tf.distribute.Strategy,
-    training: Any,
-    validation: Any,
-    steps: dict[str, int],
-    first: int,
-    epochs: int,
+    workers: Workers,
+    epochs: Epochs,
+    callbacks: list[keras.callbacks.Callback],
+) -> None:
+    """Trains a compiled model, on whatever devices there are."""
+    if workers.count > 1:
+        _fit_several_workers(model, strategy, epochs, callbacks)
+        return
+    model.fit(
+        epochs.training,
+        initial_epoch=epochs.first,
+        epochs=epochs.stop,
+        steps_per_epoch=epochs.steps["train"],
+        validation_data=epochs.validation,
+        validation_steps=epochs.steps.get("validation"),
+        callbacks=callbacks,
+        verbose=0,
+        shuffle=False,
+    )
+
+
+def _fit_several_workers(
+    model: Siamese,
+    strategy: tf.distribute.Strategy,
+    epochs: Epochs,
     callbacks: list[keras.callbacks.Callback],
 ) -> None:
     """`fit` for MultiWorkerMirroredStrategy.
@@ -131,7 +170,7 @@ def fit_several_workers(
     of a step along an axis they do not have (keras issue 20585); its `train_step` works.
     """
     listeners = keras.callbacks.CallbackList(
-        callbacks, model=model, epochs=epochs, steps=steps["train"]
+        callbacks, model=model, epochs=epochs.stop, steps=epochs.steps["train"]
     )
 
     @tf.function(reduce_retracing=True)
@@ -143,21 +182,21 @@ def fit_several_workers(
         strategy.run(model.test_step, args=(next(batches),))
 
     model.stop_training = False
-    iterator = iter(training)
+    iterator = iter(epochs.training)
     listeners.on_train_begin()
-    for epoch in range(first, epochs):
+    for epoch in range(epochs.first, epochs.stop):
         model.reset_metrics()
         listeners.on_epoch_begin(epoch)
-        for step in range(steps["train"]):
+        for step in range(epochs.steps["train"]):
             listeners.on_train_batch_begin(step)
             train_step(iterator)
             # Reading a metric adds it up over the workers, so every one of them reads.
             listeners.on_train_batch_end(step, _numbers(model.get_metrics_result()))
         logs = _numbers(model.get_metrics_result())
-        if validation is not None:
+        if epochs.validation is not None:
             model.reset_metrics()
-            held_out = iter(validation)
-            for _ in range(steps["validation"]):
+            held_out = iter(epochs.validation)
+            for _ in range(epochs.steps["validation"]):
                 test_step(held_out)
             found = _numbers(model.get_metrics_result())
             logs |= {f"val_{name}": value for name, value in found.items()}

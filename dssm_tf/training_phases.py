@@ -18,7 +18,7 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.schema import FeatureSpec, load_titles, text_id
 from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
-from dssm_tf.distribution import Workers, all_reduce_sum, distributed, fit_several_workers, scope
+from dssm_tf.distribution import Epochs, Workers, all_reduce_sum, distributed, fit, scope
 from dssm_tf.keeper import Keeper
 from dssm_tf.losses import ClickSoftmax
 from dssm_tf.optimizers import ScheduledNesterov, make_optimizer
@@ -141,11 +141,9 @@ class Phases:
             )
 
         validation = dataset("validation", 0, 0) if task is not None else None
-        training = dataset("train", first, epochs)
+        read = Epochs(dataset("train", first, epochs), validation, steps, first, epochs)
         try:
-            _fit(
-                model, self.strategy, workers, training, validation, steps, first, epochs, callbacks
-            )
+            fit(model, self.strategy, workers, read, callbacks)
         finally:
             progress.stop()
         return model, keeper
@@ -234,33 +232,6 @@ class Phases:
             self.spec.negative_alpha,
             seed,
         )
-
-
-def _fit(
-    model: Siamese,
-    strategy: Any,
-    workers: Workers,
-    training: Any,
-    validation: Any,
-    steps: dict[str, int],
-    first: int,
-    epochs: int,
-    callbacks: list[keras.callbacks.Callback],
-) -> None:
-    if workers.count > 1:
-        fit_several_workers(model, strategy, training, validation, steps, first, epochs, callbacks)
-        return
-    model.fit(
-        training,
-        initial_epoch=first,
-        epochs=epochs,
-        steps_per_epoch=steps["train"],
-        validation_data=validation,
-        validation_steps=steps.get("validation"),
-        callbacks=callbacks,
-        verbose=0,
-        shuffle=False,
-    )
 
 
 def _state(model: Siamese) -> list[Any]:

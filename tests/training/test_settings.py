@@ -14,6 +14,7 @@ from pytest import approx
 from dssm_tf import training, training_phases
 from dssm_tf.compilation import is_small
 from dssm_tf.config import parse_config
+from dssm_tf.data.batching import parse
 from dssm_tf.distribution import Workers
 from dssm_tf.errors import UserError
 from dssm_tf.semantic_ranker import SemanticRanker
@@ -68,11 +69,21 @@ def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, say
     assert f"; then {says}" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
+def test_the_phases_of_a_run_trace_one_function_that_makes_batches(data, tmp_path, monkeypatch):
+    parsed = []
+    monkeypatch.setattr(
+        "dssm_tf.data.dataset.parse", lambda *rest: parsed.append(rest) or parse(*rest)
+    )
+    raw = config(training__refit="continue", training__title_queries=True)
+    train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    assert len(parsed) == 2  # the one that plans sizes, and the shared one
+
+
 @pytest.mark.parametrize("optimizer", ["adam", "nesterov"])
 def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypatch, optimizer):
     raw = config(training__epochs=3, training__refit="continue", training__monitor="ndcg@1")
     raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}
-    started, best, fit = [], [], training_phases._fit
+    started, best, fit = [], [], training_phases.fit
 
     def watched(model, *arguments):
         started.append(list(map(keras.ops.convert_to_numpy, model.weights)))
@@ -80,7 +91,7 @@ def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypat
         fit(model, *arguments)
         best.append(arguments[-1][0].best)
 
-    monkeypatch.setattr(training_phases, "_fit", watched)
+    monkeypatch.setattr(training_phases, "fit", watched)
     train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     assert all(np.array_equal(*pair) for pair in zip(started[1], best[0], strict=True))
     assert not all(np.array_equal(*pair) for pair in zip(started[1], started[0], strict=True))
@@ -89,7 +100,7 @@ def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypat
 
 def test_going_on_with_averages_starts_from_the_best_ones(data, tmp_path, monkeypatch):
     raw = config(training__refit="continue", training__averaging=0.9, tower__dropout=0.0)
-    kept, fit = [], training_phases._fit
+    kept, fit = [], training_phases.fit
 
     def watched(model, *arguments):
         if kept:  # going on, with steps that change nothing
@@ -97,7 +108,7 @@ def test_going_on_with_averages_starts_from_the_best_ones(data, tmp_path, monkey
         fit(model, *arguments)
         kept.append(arguments[-1][0].best)
 
-    monkeypatch.setattr(training_phases, "_fit", watched)
+    monkeypatch.setattr(training_phases, "fit", watched)
     train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     assert all(np.allclose(*pair, atol=1e-7) for pair in zip(*kept, strict=True))
     assert len(kept) == 2

@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.vectors import check_output, ids_path, open_writer
-from dssm_tf.tables.texts import Text, open_texts
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from dssm_tf.tables.texts import Text
+
+_BATCHES = 16  # batches read at once, so that texts of like length can share one
 
 
 def add(commands: Commands) -> None:
@@ -46,9 +48,6 @@ def add(commands: Commands) -> None:
     parser.add_argument("--column", help="column that holds the text")
     parser.add_argument("--id-column", help="column that holds the id")
     parser.add_argument("--batch-size", type=int, default=1024, help="texts encoded at once")
-
-
-_BATCHES = 16  # batches read at once, so that texts of like length can share one
 
 
 def embed_command(
@@ -84,6 +83,9 @@ def embed_command(
         UserError: an input cannot be used, or holds no text.
     """
     from rich.console import Console
+
+    from dssm_tf.retrieval.vectors import check_output, ids_path, open_writer
+    from dssm_tf.tables.texts import open_texts
 
     out = Path(out)
     console = console or Console(stderr=True)

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
-from dssm_tf.retrieval.searcher import SYSTEMS, Found, FusionName, Hit, IndexName, Searcher
-from dssm_tf.tables.judgments import read_corpus
-from dssm_tf.tables.texts import readable
-from dssm_tf.text.normalize import words
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
+
+    from dssm_tf.retrieval.searcher import FusionName, IndexName
 
 
 def add(commands: Commands) -> None:
@@ -61,9 +58,6 @@ def add(commands: Commands) -> None:
     parser.add_argument("queries", nargs="*", help="queries; else typed, or one a line from stdin")
 
 
-_NAMES = {"bm25": "BM25", "semantic": "semantic", "hybrid": "hybrid"}
-
-
 def search_command(
     model: Path | str,
     corpus: Path | str,
@@ -95,11 +89,16 @@ def search_command(
     """
     from rich.console import Console
 
+    from dssm_tf.tables.judgments import read_corpus
+
     console = console or Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
     titles = read_corpus(corpus)
     from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.retrieval.display import show
+    from dssm_tf.retrieval.searcher import Searcher
+    from dssm_tf.tables.texts import readable
 
     with _progress() as report:
         report("loading the model", 0.0)
@@ -112,67 +111,6 @@ def search_command(
         queries_read = iter(queries)
     for query in queries_read:
         show(console, readable(query), searcher.search(query, k))
-
-
-def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
-    """Prints the rankings of one query side by side, words of the query in bold."""
-    from rich.text import Text
-
-    console.print()
-    console.print(Text(f"Query: {_printable(query)}", style="bold"), soft_wrap=True)
-    if any(found[system].hits for system in SYSTEMS):
-        console.print(_table(query, found))
-    notes = {found[system].note: system for system in reversed(SYSTEMS)}
-    notes.pop("", None)
-    for note, system in reversed(notes.items()):
-        # A reason they share is said once.
-        shared = len(notes) == 1 and not found["hybrid"].hits
-        start = "Nothing found" if shared else _NAMES[system]
-        console.print(Text(f"{start}: {note}."), soft_wrap=True)
-
-
-def _table(query: str, found: Mapping[str, Found]) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False, padding=(0, 1))
-    table.add_column("", justify="right", style="dim", no_wrap=True)
-    for system in SYSTEMS:
-        heading = f"{_NAMES[system]}  {found[system].milliseconds:.1f} ms"
-        table.add_column(heading, ratio=1, overflow="fold")
-    asked = set(words(query))
-    for rank in range(max(len(found[system].hits) for system in SYSTEMS)):
-        cells = [
-            _cell(found[system].hits[rank], asked) if rank < len(found[system].hits) else ""
-            for system in SYSTEMS
-        ]
-        table.add_row(str(rank + 1), *cells)
-    return table
-
-
-def _cell(hit: Hit, asked: set[str]) -> Table:
-    """The title over its doc id and score."""
-    from rich.table import Table
-    from rich.text import Text
-
-    title = Text(overflow="fold")
-    for word in _printable(hit.title).split():
-        title.append(word, style="bold" if asked.intersection(words(word)) else "")
-        title.append(" ")
-    title.rstrip()
-    below = Table.grid(expand=True, padding=(0, 1))
-    below.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
-    below.add_column(no_wrap=True)
-    below.add_row(Text(_printable(hit.doc_id), style="dim"), Text(f"{hit.score:.3f}", style="dim"))
-    cell = Table.grid(expand=True)
-    cell.add_row(title)
-    cell.add_row(below)
-    return cell
-
-
-def _printable(text: str) -> str:
-    """The text without what would move the cursor or change colours."""
-    return "".join(c if c.isprintable() else " " for c in readable(text))
 
 
 def _typed(console: Console, titles: int) -> Iterator[str]:

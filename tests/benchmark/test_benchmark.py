@@ -15,7 +15,7 @@ import yaml
 from rich.console import Console
 
 from dssm_tf.benchmark.inputs import Inputs
-from dssm_tf.commands.benchmark import add_arguments, benchmark_command
+from dssm_tf.commands.benchmark import add, benchmark_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.metrics import per_query
@@ -39,11 +39,12 @@ RANDOM = "doc2vec.size=4"
 def benchmark(folder: Path, *arguments: str):
     """The command's result and what it printed."""
     parser = argparse.ArgumentParser()
-    add_arguments(parser)
+    add(parser.add_subparsers())
     out = io.StringIO()
     result = benchmark_command(
         parser.parse_args(
-            ["--clicks", str(folder / "clicks.tsv"), "--judgments", str(folder / "judgments.tsv"),
+            ["benchmark", "--clicks", str(folder / "clicks.tsv"),
+             "--judgments", str(folder / "judgments.tsv"),
              "--corpus", str(folder / "corpus.tsv"), *arguments]
         ),
         Console(file=out, width=160),

@@ -18,7 +18,7 @@ from pytest import approx
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import parse
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
-from dssm_tf.training.train import distribution
+from dssm_tf.training import distribution
 from tests.clicks import (
     ALPHA,
     Click,

@@ -18,8 +18,8 @@ from pytest import approx
 from tensorflow.core.protobuf import saved_model_pb2
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.export import saved_model as exporting
 from dssm_tf.export.saved_model import ADVERSARIAL, TOLERANCE, export, python_text_batch, verify
-from dssm_tf.export.saved_model import saved_model as exporting
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.vocabulary import TextLimits

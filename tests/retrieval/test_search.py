@@ -154,7 +154,7 @@ def test_unknown_settings_are_refused(ranker, options, message):
 def test_titles_are_searched_as_they_are_written(ranker):
     """Brackets are no markup, and a control character moves no cursor."""
     console = Console(file=io.StringIO(), width=100)
-    from dssm_tf.commands.search import show
+    from dssm_tf.retrieval.display import show
 
     corpus = [CorpusTitle("[d]", "Red [bold]Hat[/bold] \x1b[2J"), CorpusTitle("e", "Box")]
     show(console, "red \x1b[2J", Searcher(ranker, corpus).search("red \x1b[2J"))

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from dssm_tf.commands.curves import curves
+from dssm_tf.analysis.curves import curves
 from dssm_tf.common.errors import UserError
 
 

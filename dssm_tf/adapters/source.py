@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import io
-import json
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.formats import parse_json, reading
+from dssm_tf.tables.reader import open_table
+from dssm_tf.tables.table import Layout, unpacked
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
 _SHOWN = 12
-_PARQUET_ROWS = 16_384
-_STEP = 1 << 20  # bytes between two movements of the bar
+_LONGEST = 1 << 27  # bytes of a line or a cell: descriptions of products, whole documents
 
 
 class Source:
@@ -92,14 +90,10 @@ class Source:
         Raises:
             UserError: naming file and line; the file cannot be read or decoded.
         """
-        with self.open(path) as file:
-            for number, raw in enumerate(file, start=1):
-                try:
-                    line = raw.decode(encoding).rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise UserError(f"{path}:{number}: not {encoding} ({error.reason}).") from error
-                if line.strip():
-                    yield number, line
+        layout = Layout(encoding=encoding, longest=_LONGEST)
+        for number, (line,) in self._rows(path, ("text",), "txt", layout):
+            if line.strip():
+                yield number, line
 
     def cells(self, path: Path, names: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         """Numbered rows of a table without header or quoting, tabs between.
@@ -121,12 +115,8 @@ class Source:
             yield number, row[: len(names)]
 
     def table(
-        self,
-        path: Path,
-        columns: Sequence[str],
-        delimiter: str = ",",
-        encoding: str = "utf-8",
-    ) -> Iterator[tuple[int, list[str]]]:
+        self, path: Path, columns: Sequence[str], delimiter: str = ",", encoding: str = "utf-8"
+    ) -> Iterator[tuple[int, Sequence[str]]]:
         """Numbered rows of a table with a header, quoted as spreadsheets do.
 
         Args:
@@ -138,58 +128,19 @@ class Source:
         Raises:
             UserError: naming file and line; a column is missing, or a row is malformed.
         """
-        with self.open(path) as file, _long_fields():
-            # newline="": line ends inside quotes belong to the cell.
-            text = io.TextIOWrapper(file, encoding, newline="")
-            reader = csv.reader(text, delimiter=delimiter)
-            try:
-                header = [name.strip().removeprefix("\ufeff") for name in next(reader, [])]
-                missing = [name for name in columns if name not in header]
-                if missing:
-                    raise UserError(
-                        f"{path} has the columns {', '.join(header) or 'none'}; expected "
-                        f"{', '.join(columns)} (missing: {', '.join(missing)})."
-                    )
-                places = [header.index(name) for name in columns]
-                for row in reader:
-                    if not row:
-                        continue
-                    if len(row) != len(header):
-                        raise UserError(
-                            f"{path}:{reader.line_num}: {len(row)} columns; the header has "
-                            f"{len(header)}."
-                        )
-                    yield reader.line_num, [row[place] for place in places]
-            except UnicodeDecodeError as error:
-                raise UserError(f"{path} is not {encoding}: {error.reason}.") from error
-            except csv.Error as error:
-                raise UserError(f"{path}:{reader.line_num}: {error}.") from error
+        # Publishers' quotes are not always whole.
+        layout = Layout(encoding, delimiter, strict_quotes=False, longest=_LONGEST)
+        with _long_cells():
+            yield from self._rows(path, columns, "csv", layout)
 
-    def parquet(self, path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
+    def parquet(self, path: Path, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
         """Rows of a Parquet file, some thousands in memory at a time.
 
         Raises:
             UserError: the file is no Parquet, or a column is missing.
         """
-        import pyarrow
-        import pyarrow.parquet
-
-        with self.open(path) as raw:
-            try:
-                file = pyarrow.parquet.ParquetFile(raw)
-                names = file.schema_arrow.names
-                missing = [name for name in columns if name not in names]
-                if missing:
-                    raise UserError(
-                        f"{path} has the columns {', '.join(names)}; expected "
-                        f"{', '.join(columns)} (missing: {', '.join(missing)})."
-                    )
-                for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
-                    lists = [batch.column(name).to_pylist() for name in columns]
-                    yield from map(list, zip(*lists, strict=True))
-            except pyarrow.ArrowException as error:
-                reason = str(error).split("\n")[0]
-                raise UserError(f"{path} is not a whole Parquet file: {reason}.") from error
+        for _, row in self._rows(path, columns, "parquet", Layout()):
+            yield row
 
     def objects(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """JSON objects: one a line, or a whole file that is one array, held in memory.
@@ -201,8 +152,7 @@ class Source:
         for number, line in lines:
             if number == 1 and line.lstrip().startswith("["):
                 text = "\n".join([line, *(rest for _, rest in lines)])
-                values = _json(text, f"{path}")
-                for place, value in enumerate(values, start=1):
+                for place, value in enumerate(_json(text, f"{path}"), start=1):
                     yield place, _object(value, f"{path}, element {place}")
                 return
             yield number, _object(_json(line, f"{path}:{number}"), f"{path}:{number}")
@@ -214,73 +164,46 @@ class Source:
         Raises:
             UserError: it cannot be read, or is damaged.
         """
-        try:
-            with path.open("rb") as raw, _bar(self._console, path) as progress:
-                watched = _Watched(raw, progress)
-                if path.suffix == ".gz":
-                    with gzip.open(watched) as unpacked:
-                        yield unpacked  # type: ignore[misc]
-                else:
-                    yield io.BufferedReader(watched, 1 << 16)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise UserError(f"{path} is not a whole gzip file: {error}.") from error
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+        with self._watched(path) as raw, reading(str(path)):
+            yield unpacked(raw, str(path))
 
+    def _rows(
+        self, path: Path, columns: Sequence[str], format: str, layout: Layout
+    ) -> Iterator[tuple[int, Any]]:
+        with self._watched(path) as raw, open_table(path, format, layout, raw) as table:
+            yield from table.rows(columns)
 
-class _Watched(io.RawIOBase):
-    """A file that moves a bar as it is read."""
+    @contextmanager
+    def _watched(self, path: Path) -> Iterator[IO[bytes]]:
+        """A file that moves a bar as it is read."""
+        from rich.progress import (
+            BarColumn,
+            DownloadColumn,
+            Progress,
+            TextColumn,
+            TimeRemainingColumn,
+        )
 
-    def __init__(self, file: IO[bytes], progress: Progress | None) -> None:
-        self._file = file
-        self._progress = progress
-        self._shown = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
-    def readinto(self, buffer: Any) -> int:
-        read: int = self._file.readinto(buffer)  # type: ignore[attr-defined]
-        position = self._file.tell()
-        if self._progress is not None and abs(position - self._shown) >= _STEP:
-            self._shown = position
-            self._progress.update(self._progress.task_ids[0], completed=position)
-        return read
-
-
-@contextmanager
-def _bar(console: Console | None, path: Path) -> Iterator[Progress | None]:
-    if console is None or not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as progress:
-        progress.add_task(path.name, total=path.stat().st_size)
-        yield progress
+        with Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            transient=True,
+            disable=self._console is None or not self._console.is_terminal,
+        ) as progress:
+            with reading(str(path)):
+                file = cast(IO[bytes], progress.open(path, "rb", description=path.name))
+            with file:
+                yield file
 
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON: {error}.") from error
+        return parse_json(text)
+    except BadRow as bad:
+        raise UserError(f"{where}: {bad.detail}.") from None
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
@@ -290,9 +213,9 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _long_fields() -> Iterator[None]:
-    """Lets the process's CSV readers take long fields, as descriptions of products are."""
-    usual = csv.field_size_limit(1 << 27)
+def _long_cells() -> Iterator[None]:
+    """Lets the process's CSV readers take long cells, as descriptions of products are."""
+    usual = csv.field_size_limit(_LONGEST)
     try:
         yield
     finally:

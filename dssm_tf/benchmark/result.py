@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dssm_tf.benchmark.description import Description
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.evaluation.evaluation import Evaluation, Ranking, file_names
-from dssm_tf.tables.judgments import write_qrels, write_run
+from dssm_tf.tables.trec import write_qrels, write_run
 
 Values = NDArray[np.float64]
 

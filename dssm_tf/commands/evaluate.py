@@ -119,7 +119,8 @@ def evaluate_command(
     from rich.console import Console
 
     from dssm_tf.evaluation.evaluate import evaluate
-    from dssm_tf.tables.judgments import read_corpus, read_judgments, read_run
+    from dssm_tf.tables.judgments import read_corpus, read_judgments
+    from dssm_tf.tables.trec import read_run
 
     console = console or Console()
     refuse_existing(Path(out))

@@ -98,7 +98,7 @@ def search_command(
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.retrieval.display import show
     from dssm_tf.retrieval.searcher import Searcher
-    from dssm_tf.tables.texts import readable
+    from dssm_tf.tables.cells import readable
 
     with _progress() as report:
         report("loading the model", 0.0)

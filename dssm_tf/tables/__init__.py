@@ -1,1 +1,5 @@
-"""Files that people give: click logs, judgments, corpora, texts; every row checked."""
+"""Files that people give: one reader of all formats (`reader`, `table`, `formats`), what a cell may
+hold (`cells`), and what stands in click logs, judgments, TREC files and lists of texts.
+
+Every row is checked. Imports neither TensorFlow nor Beam, and pyarrow only to read Parquet.
+"""

@@ -14,7 +14,8 @@ from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_qrels, read_run
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.tables.trec import read_qrels, read_run
 
 
 class TableRanker:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple
@@ -30,6 +30,7 @@ from dssm_tf.dse.experiments.systems import (
 from dssm_tf.dse.margin_training import FineTuning, Pretraining, encode, pretrain
 from dssm_tf.dse.networks.dse import DSE
 from dssm_tf.dse.relevance import same_class, split_links
+from dssm_tf.tables.reader import read_rows
 
 SHARES = (0.4, 0.2, 0.1, 0.05)
 DIMENSIONS = (2, 5, 10, 20, 50)
@@ -57,9 +58,9 @@ class Papers(NamedTuple):
 
 def read_papers() -> Papers:
     """The bundled Cora papers."""
-    table = files("dssm_tf.datasets") / "cora" / "docs.tsv"
-    rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
-    return Papers(tuple(row[1] for row in rows), tuple(row[3] for row in rows))
+    with as_file(files("dssm_tf.datasets") / "cora" / "docs.tsv") as table:
+        rows = [row for _, row in read_rows(table, ("label", "text"))]
+    return Papers(*zip(*rows, strict=True))
 
 
 def sample_papers(papers: Papers, per_class: int, seed: int) -> Papers:

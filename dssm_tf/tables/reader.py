@@ -1,0 +1,102 @@
+"""Opens people's files by their names and reads them row by row, however large they are.
+
+| name | a row is | columns are named by |
+|---|---|---|
+| `.tsv` | a line; tabs between, nothing quoted | the first line |
+| `.csv` | a record; commas between, quoted as spreadsheets do | the first record |
+| `.jsonl` | a JSON object a line | its keys |
+| `.parquet` | a row | the schema |
+| `.txt` | a line, blank ones too | nothing; it is one cell, `text` |
+
+All but Parquet may be `.gz`. Columns are found by name, without case and outer white space: their
+order is free, and further ones are ignored. Text is UTF-8; a byte order mark at the start is no
+part of it, and blank lines are no rows.
+
+A bad row is an error that names file and line; for who reads with `strict=False` it is a `Reject`
+with a reason, so that a log of millions of rows may hold some.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from typing import IO, Any
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables import formats
+from dssm_tf.tables.formats import reading
+from dssm_tf.tables.table import Cells, Layout, Table
+
+TABLES = ("tsv", "csv", "jsonl", "parquet")
+_TYPES: dict[str, type[Table]] = {
+    "txt": formats.Lines,
+    "tsv": formats.TabSeparated,
+    "csv": formats.Quoted,
+    "jsonl": formats.Objects,
+    "parquet": formats.Parquet,
+}
+
+
+def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | None = None) -> str:
+    """The format that a file's name ends in.
+
+    Args:
+        path: the file.
+        known: what it may be.
+        otherwise: what any other name means; None: it is refused.
+
+    Raises:
+        UserError: the format is not known.
+    """
+    name = str(path)
+    packed = name.endswith(".gz")
+    found = name.removesuffix(".gz").rpartition(".")[2]
+    if found in known and not (packed and found == "parquet"):
+        return found
+    if otherwise is None:
+        raise UserError(
+            f"{path} is of no known format; expected a name ending in "
+            f"{', '.join(f'.{one}' for one in known)} (all but Parquet also .gz)."
+        )
+    return otherwise
+
+
+@contextmanager
+def open_table(
+    path: Path | str,
+    format: str = "",
+    layout: Layout | None = None,
+    raw: IO[bytes] | None = None,
+) -> Iterator[Table]:
+    """Opens a file of any format.
+
+    Args:
+        path: the file; `.gz` is unpacked.
+        format: one of the module's table, if not that of the name.
+        layout: what the name does not say.
+        raw: its bytes, where they are not to be read from `path` on this machine.
+
+    Raises:
+        UserError: the file cannot be read, or is of no known format.
+    """
+    chosen = _TYPES[format or format_of(path)]
+    with reading(str(path)):
+        opened = Path(path).open("rb") if raw is None else nullcontext(raw)
+    with opened as file:
+        yield chosen(file, str(path), layout or Layout())
+
+
+def read_rows(
+    path: Path | str,
+    columns: Sequence[str],
+    make: Callable[[Cells], Any] = tuple,
+    format: str = "",
+) -> Iterator[tuple[int, Any]]:
+    """The numbered rows of a whole file, as `Table.rows` has them; TSV if the name says nothing.
+
+    Raises:
+        UserError: the file cannot be read, lacks a column or has a bad row.
+    """
+    with open_table(path, format or format_of(path, otherwise="tsv")) as table:
+        yield from table.rows(columns, make=make)

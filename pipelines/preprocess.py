@@ -27,7 +27,7 @@ from pipelines import report
 from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shard_counts
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
-from pipelines.progress import Progress, ProgressDisplay, quiet_console
+from pipelines.progress import Progress, quiet_console, showing
 from pipelines.record_transforms import shard_places
 from pipelines.runners import (
     LOCAL_RUNNERS,
@@ -148,7 +148,7 @@ def _run_pipeline(
             reports = tempfile.mkdtemp(prefix="preprocess-progress-")
             stack.callback(shutil.rmtree, reports, ignore_errors=True)
             progress = Progress(reports)
-            stack.enter_context(ProgressDisplay(reports, quiet_console()))
+            stack.enter_context(showing(reports, quiet_console()))
             stack.enter_context(relaxed_garbage_collection())
             stack.enter_context(spare_process(input_bytes >= WORTH_BYTES))
         if not job.verbose:

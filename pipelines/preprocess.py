@@ -27,7 +27,7 @@ from pipelines import report
 from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shard_counts
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
-from pipelines.progress import Progress, ProgressDisplay, quiet_console
+from pipelines.progress import Progress, quiet_console, showing
 from pipelines.record_transforms import shard_places
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
@@ -143,7 +143,7 @@ def _run_pipeline(
             reports = tempfile.mkdtemp(prefix="preprocess-progress-")
             stack.callback(shutil.rmtree, reports, ignore_errors=True)
             progress = Progress(reports)
-            stack.enter_context(ProgressDisplay(reports, quiet_console()))
+            stack.enter_context(showing(reports, quiet_console()))
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)

@@ -116,7 +116,7 @@ def test_a_quiet_run_says_what_it_did_and_nothing_else(tmp_path, topics):
          str(output), "--direct_num_workers=2", "--direct_running_mode=multi_processing"],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    lines = [line for line in found.stderr.splitlines() if not line.startswith("preprocess: ")]
+    lines = [line for line in found.stderr.splitlines() if " preprocess: " not in line]
     assert found.stdout == ""
     assert lines[0].startswith("120 rows in ")
     assert lines[-1].endswith(f"read {output}/report.html")

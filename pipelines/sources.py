@@ -12,9 +12,8 @@ from apache_beam.io.filesystems import FileSystems
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows
-from dssm_tf.tables.formats import BLOCK_BYTES, reading
 from dssm_tf.tables.reader import format_of, open_table
-from dssm_tf.tables.table import Layout, Reject, Table
+from dssm_tf.tables.table import BLOCK_BYTES, Layout, Reject, Table, reading
 
 LINE_BYTES = 1 << 16
 MIN_PIECE_BYTES = 1 << 20

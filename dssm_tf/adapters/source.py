@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.formats import parse_json, reading
-from dssm_tf.tables.reader import open_table
-from dssm_tf.tables.table import Layout, unpacked
+from dssm_tf.tables.reader import open_table, parse_json
+from dssm_tf.tables.table import Layout, reading, unpacked
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _SHOWN = 12
-_LONGEST = 1 << 27  # bytes of a line or a cell: descriptions of products, whole documents
+_MB = 1e6
+_LONGEST = (1 << 31) - 1  # bytes of a line or a cell: whole documents, whole files of JSON
 
 
 class Source:
@@ -90,8 +93,8 @@ class Source:
         Raises:
             UserError: naming file and line; the file cannot be read or decoded.
         """
-        layout = Layout(encoding=encoding, longest=_LONGEST)
-        for number, (line,) in self._rows(path, ("text",), "txt", layout):
+        layout = Layout(encoding=encoding)
+        for number, (line,) in self.table(path, ("text",), layout, "txt"):
             if line.strip():
                 yield number, line
 
@@ -115,32 +118,31 @@ class Source:
             yield number, row[: len(names)]
 
     def table(
-        self, path: Path, columns: Sequence[str], delimiter: str = ",", encoding: str = "utf-8"
-    ) -> Iterator[tuple[int, Sequence[str]]]:
-        """Numbered rows of a table with a header, quoted as spreadsheets do.
+        self,
+        path: Path,
+        columns: Sequence[str],
+        layout: Layout | None = None,
+        format: str = "",
+    ) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Numbered rows of a table that names its columns.
 
         Args:
             path: the table.
             columns: which to yield, in that order.
-            delimiter: between columns.
-            encoding: of the file.
+            layout: how it differs from what its name says.
+            format: if not that of its name.
 
         Raises:
             UserError: naming file and line; a column is missing, or a row is malformed.
         """
         # Publishers' quotes are not always whole.
-        layout = Layout(encoding, delimiter, strict_quotes=False, longest=_LONGEST)
-        with _long_cells():
-            yield from self._rows(path, columns, "csv", layout)
-
-    def parquet(self, path: Path, columns: Sequence[str]) -> Iterator[Sequence[Any]]:
-        """Rows of a Parquet file, some thousands in memory at a time.
-
-        Raises:
-            UserError: the file is no Parquet, or a column is missing.
-        """
-        for _, row in self._rows(path, columns, "parquet", Layout()):
-            yield row
+        layout = replace(layout or Layout(), strict_quotes=False, longest=_LONGEST)
+        with (
+            self._watched(path) as raw,
+            open_table(path, format, layout, raw) as table,
+            _long_cells(),
+        ):
+            yield from table.rows(columns)
 
     def objects(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """JSON objects: one a line, or a whole file that is one array, held in memory.
@@ -167,36 +169,27 @@ class Source:
         with self._watched(path) as raw, reading(str(path)):
             yield unpacked(raw, str(path))
 
-    def _rows(
-        self, path: Path, columns: Sequence[str], format: str, layout: Layout
-    ) -> Iterator[tuple[int, Any]]:
-        with self._watched(path) as raw, open_table(path, format, layout, raw) as table:
-            yield from table.rows(columns)
-
     @contextmanager
     def _watched(self, path: Path) -> Iterator[IO[bytes]]:
-        """A file that moves a bar as it is read."""
-        from rich.progress import (
-            BarColumn,
-            DownloadColumn,
-            Progress,
-            TextColumn,
-            TimeRemainingColumn,
-        )
-
-        with Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            disable=self._console is None or not self._console.is_terminal,
-        ) as progress:
+        """The bytes of a file, under a progress bar."""
+        with progress_of(path.name, path.stat().st_size / _MB, self._console, "MB") as task:
             with reading(str(path)):
-                file = cast(IO[bytes], progress.open(path, "rb", description=path.name))
-            with file:
-                yield file
+                raw = io.BufferedReader(_Watched(path, task), 1 << 20)
+            with raw:
+                yield raw
+
+
+class _Watched(io.FileIO):
+    """A file that tells a task how much of it is read."""
+
+    def __init__(self, path: Path, task: Task) -> None:
+        super().__init__(path)
+        self._task = task
+
+    def readinto(self, buffer: Any) -> int:
+        read = super().readinto(buffer)
+        self._task.update(self.tell() / _MB)
+        return read
 
 
 def _json(text: str, where: str) -> Any:

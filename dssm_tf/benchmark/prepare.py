@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from dssm_tf.benchmark.foreign import judgments_of_qrels
 from dssm_tf.benchmark.inputs import CLICKS, CORPUS, JUDGMENTS, Inputs, write_clicks
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.click_log import LogRow, read_logs, write_log
 from dssm_tf.tables.judgments import (
@@ -27,7 +27,6 @@ from dssm_tf.tables.judgments import (
     write_corpus,
     write_judgments,
 )
-from dssm_tf.tables.reader import format_of
 from dssm_tf.tables.splits import is_held_out, split_by_time
 from dssm_tf.text.normalize import normalize
 
@@ -89,24 +88,14 @@ class Sources:
             )
 
     def log_files(self) -> list[Path]:
-        """The log's files, each once.
+        """The log's files, each once, as preprocess finds them.
 
         Raises:
-            UserError: an entry matches nothing.
+            UserError: an entry matches nothing, or a file is of no known format.
         """
-        found: dict[Path, None] = {}
-        for entry in self.clicks:
-            paths = [Path(match) for match in sorted(glob.glob(entry))]
-            paths = [
-                inner
-                for path in paths
-                for inner in (sorted(path.iterdir()) if path.is_dir() else [path])
-                if not path.is_dir() or format_of(inner, otherwise="")
-            ]
-            if not paths:
-                raise UserError(f"--clicks {entry} matches no file.")
-            found.update(dict.fromkeys(paths))
-        return list(found)
+        from pipelines.sources import find_files
+
+        return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
 
     def fingerprint(self) -> dict[str, Any]:
         """What the prepared inputs depend on: file contents and settings."""
@@ -145,7 +134,8 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         return Inputs(folder)
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - {WORK}):
         raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
-    judgments, corpus, rows = _judged(sources)
+    with progress_of("reading the click log", None, console, unit=""):
+        judgments, corpus, rows = _judged(sources)
     RankingTask(judgments, corpus)  # what is wrong with them shows before the slow part
     with atomic_directory(folder) as aside:
         write_judgments(aside / JUDGMENTS, judgments)

@@ -1,5 +1,5 @@
-"""Files that people give: one reader of all formats (`reader`, `table`, `formats`), what a cell may
-hold (`cells`), and what stands in click logs, judgments, TREC files and lists of texts.
+"""Files that people give: click logs, judgments, TREC files, lists of texts; every row checked.
 
-Every row is checked. Imports neither TensorFlow nor Beam, and pyarrow only to read Parquet.
+`reader` opens them all, `cells` says what a cell may hold. Imports neither TensorFlow nor Beam,
+and pyarrow only to read Parquet.
 """

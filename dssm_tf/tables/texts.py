@@ -67,9 +67,11 @@ def open_texts(
         names = table.names
         text_name = fold(column) if column else _first(TEXT_COLUMNS[side], names)
         id_name = fold(id_column) if id_column else _first(ID_COLUMNS[side], names)
+        if not names:
+            table.check_names(TEXT_COLUMNS[side][:1])
         if text_name is None:
             raise UserError(
-                f"{path} has the columns {', '.join(map(repr, names)) or 'none'}; expected "
+                f"{path} has the columns {', '.join(map(repr, names))}; expected "
                 f"{' or '.join(map(repr, TEXT_COLUMNS[side]))}. Name another with --column."
             )
 

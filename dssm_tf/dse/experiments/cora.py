@@ -59,7 +59,7 @@ class Papers(NamedTuple):
 def read_papers() -> Papers:
     """The bundled Cora papers."""
     with as_file(files("dssm_tf.datasets") / "cora" / "docs.tsv") as table:
-        rows = [row for _, row in read_rows(table, ("label", "text"))]
+        rows = [row for _, row in read_rows(table, ("label", "words"))]
     return Papers(*zip(*rows, strict=True))
 
 

@@ -196,9 +196,9 @@ def _fitted(
     if data is not None:
         if all("=" in name for name in names):
             raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
-        from dssm_tf.data.recorded_clicks import recorded_clicks
+        from dssm_tf.data.preprocessed import Preprocessed
 
-        clicks = recorded_clicks(data)
+        clicks = Preprocessed(data).log()
     entries = judgments if corpus is None else corpus
     titles = list(dict.fromkeys(entry.title for entry in entries))
     fitted: dict[str, Ranker] = {}

@@ -68,7 +68,7 @@ def train_command(
 
     settings = load_config(find_config(config), overrides)  # before TensorFlow's slow import
 
-    from dssm_tf.training.distribution import Workers
+    from dssm_tf.training.devices import Workers
     from dssm_tf.training.train import train
 
     result = train(settings, data, out)

@@ -86,7 +86,7 @@ class ClickBatches:
         """Batches a pass."""
         size = self.options.batch_size
         counts = self._bucket_counts if self.options.length_buckets else [self._records]
-        return sum(-(-count // size) for count in counts)
+        return sum(-(-int(count) // size) for count in counts)
 
     def epoch(
         self, seed: int | None = None, worker: int = 0, workers: int = 1, replicas: int = 1
@@ -227,12 +227,19 @@ class ClickBatches:
         return tf.cast(tf.searchsorted(bounds, lengths[:1])[0], tf.int64)
 
     @cached_property
-    def _bucket_counts(self) -> list[int]:
-        records = self._read()
-        counts = np.zeros(len(self.options.length_buckets) + 1, np.int64)
-        for keys in records.map(_plain(self._bucket), num_parallel_calls=_cores()).batch(4096):
-            counts += np.bincount(keys.numpy(), minlength=len(counts))
-        return [int(count) for count in counts]
+    def _bucket_counts(self) -> NDArray[np.int64]:
+        """Records of each bucket."""
+        bounds = sorted(self.options.length_buckets)
+        lengths = [words for words, _ in self._counted("title_words")]
+        weights = [records for _, records in self._counted("title_words")]
+        counts = np.bincount(np.searchsorted(bounds, lengths), weights, len(bounds) + 1)
+        counts += np.bincount([int(self._bucket(one)) for one in self.extra], minlength=len(counts))
+        return counts.astype(np.int64)
+
+    def _counted(self, what: str) -> list[tuple[int, int]]:
+        """Values, and of how many records, as preprocess counted them in these splits."""
+        counts = [getattr(self.data.counts[split], what) for split in self.splits]
+        return [pair for one in counts for pair in one.items()]
 
     @property
     def _records(self) -> int:
@@ -315,14 +322,9 @@ class ClickBatches:
     @cached_property
     def _mean_weight(self) -> float:
         """Mean weight of all rows of a pass, the filling rows included."""
-        total = float(self._records)
-        if self.options.click_weight != "none":
-            records = self._read().batch(4096)
-            clicks = {"clicks": tf.io.FixedLenFeature([], tf.float32)}
-            total = sum(
-                float(tf.reduce_sum(self._weight(tf.io.parse_example(batch, clicks)["clicks"])))
-                for batch in records
-            )
+        pairs = [*self._counted("clicks"), (1, len(self.extra))]  # a title is clicked once
+        clicks, records = np.array(pairs, np.float32).T
+        total = float(np.sum(self._weight(clicks) * records))
         return total / (self.steps * self.options.batch_size)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,6 +12,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.counts import RecordCounts, load_record_counts, load_title_queries
 from dssm_tf.data.records import DAMAGE, read_records, record_files
 from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary, text_id
 from dssm_tf.text.vocabulary import Vocabulary
@@ -79,42 +81,75 @@ class Preprocessed:
     def log(self) -> list[tuple[str, str, float]]:
         """Query, clicked title and number of clicks of all records, in the order of their texts."""
         self.verify()
-        return sorted(self.clicks(*self.splits))
+        with self.explained():
+            return sorted(self.clicks(*self.splits))
 
     @cached_property
-    def clicked_titles(self) -> dict[int, list[int]]:
-        """By the id of each title whose text is a query too: ids of all titles clicked for it.
+    def counts(self) -> Mapping[str, RecordCounts]:
+        """What preprocess counted, by split."""
+        return self._counted[0]
 
-        Reads every record once, which is how damage is found before anything starts.
-        """
+    @cached_property
+    def clicked_titles(self) -> Mapping[int, Sequence[int]]:
+        """By the id of each title whose text is a query too: ids of all titles clicked for it."""
+        return self._counted[1]
+
+    @cached_property
+    def _counted(self) -> tuple[Mapping[str, RecordCounts], Mapping[int, Sequence[int]]]:
+        counts, clicked = load_record_counts(self.directory), load_title_queries(self.directory)
+        if counts is None or clicked is None:  # an earlier version wrote the directory
+            return self._count_again()
+        return counts, clicked
+
+    def _count_again(self) -> tuple[dict[str, RecordCounts], dict[int, list[int]]]:
         wanted = {text_id(title.text) for title in self.titles}
-        found: dict[int, list[int]] = {}
+        counts, clicked = {}, {}
         features = {
             "query_id": tf.io.FixedLenFeature([], tf.int64),
             "clicked_ids": tf.io.RaggedFeature(tf.int64),
+            "clicks": tf.io.FixedLenFeature([], tf.float32),
+            "title_lengths": tf.io.RaggedFeature(tf.int64),
         }
-        with self.explained():
-            for split in self.splits:
-                count = 0
-                for batch in self.records(split).batch(_BATCH):
-                    parsed = tf.io.parse_example(batch, features)
-                    ids = parsed["clicked_ids"].values.numpy()
-                    ends = parsed["clicked_ids"].row_splits.numpy()
-                    for row, query in enumerate(parsed["query_id"].numpy().tolist()):
-                        count += 1
-                        if query in wanted and query not in found:
-                            found[query] = ids[ends[row] : ends[row + 1]].tolist()
-                if count != self.count(split):
-                    raise UserError(
-                        f"{self.directory} holds {count} {split} records where feature_spec.json "
-                        f"says {self.count(split)}; a shard is truncated or from another run. Run "
-                        "preprocess again."
-                    )
-        return found
+        for split in self.splits:
+            clicks: Counter[int] = Counter()
+            words: Counter[int] = Counter()
+            for batch in self.records(split).batch(_BATCH):
+                parsed = tf.io.parse_example(batch, features)
+                clicks.update(parsed["clicks"].numpy().astype(int).tolist())
+                words.update(parsed["title_lengths"][:, :1].flat_values.numpy().tolist())
+                ids = parsed["clicked_ids"].values.numpy()
+                ends = parsed["clicked_ids"].row_splits.numpy()
+                for row, query in enumerate(parsed["query_id"].numpy().tolist()):
+                    if query in wanted:
+                        clicked[query] = ids[ends[row] : ends[row + 1]].tolist()
+            counts[split] = RecordCounts(self._sizes(split), clicks, words)
+        return counts, clicked
 
     def verify(self) -> None:
-        """Raises UserError where a record is missing or damaged, naming file and record."""
-        _ = self.clicked_titles
+        """Raises UserError where records are missing: shards, or the ends of some.
+
+        Each record has a checksum too, which is looked at when it is read.
+        """
+        with self.explained():
+            for split in self.splits:
+                counted, found = self.counts[split], self._sizes(split)
+                for name, size in counted.file_bytes.items():
+                    if found.get(name) != size:
+                        raise UserError(
+                            f"{self.directory / name} has {found.get(name, 0):,} bytes where "
+                            f"preprocess wrote {size:,}; copy the file again, or run preprocess "
+                            "again."
+                        )
+                if (records := sum(counted.clicks.values())) != self.count(split):
+                    raise UserError(
+                        f"{self.directory} holds {records} {split} records where "
+                        f"feature_spec.json says {self.count(split)}; a shard is truncated or "
+                        "from another run. Run preprocess again."
+                    )
+
+    def _sizes(self, split: str) -> dict[str, int]:
+        paths = map(Path, record_files(self.directory, split))
+        return {path.name: path.stat().st_size for path in paths}
 
     @contextmanager
     def explained(self) -> Iterator[None]:

@@ -10,7 +10,7 @@ import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 Whole = Annotated[int, Field(strict=True)]  # not `true`, which Python counts as 1
 Positive = Annotated[Whole, Field(ge=1)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from dssm_tf.data.click_log import LogRow
+from dssm_tf.tables.click_log import LogRow
 from dssm_tf.text.normalize import normalize, words
 
 NO_WORDS = "no words"

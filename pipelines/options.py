@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import TextLimits
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"

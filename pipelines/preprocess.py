@@ -20,8 +20,8 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.errors import UserError
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.cleaning import BlockList

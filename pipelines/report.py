@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.files import atomic_write
+from dssm_tf.common.files import atomic_write
 from pipelines.graph import Manifest
 from pipelines.options import SPLITS, PreprocessOptions
 from pipelines.report_page import page

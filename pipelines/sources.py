@@ -12,9 +12,9 @@ from typing import IO, Any, NamedTuple, cast
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from dssm_tf.data import click_log
-from dssm_tf.data.click_log import FORMATS, BadRow, Columns, LogRow, Reject
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables import click_log
+from dssm_tf.tables.click_log import FORMATS, BadRow, Columns, LogRow, Reject
 
 BLOCK_BYTES = 1 << 20
 MIN_PIECE_BYTES = 1 << 20

@@ -18,9 +18,9 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from google_crc32c import value as crc32c
 
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.schema import FEATURE_SPEC
-from dssm_tf.errors import UserError
-from dssm_tf.files import atomic_directory
 
 PARTS = "parts"
 GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save

@@ -9,8 +9,8 @@ from typing import Any
 import keras
 
 from dssm_tf.config import parse_config
-from dssm_tf.run_directory import Result, finish_run, start_run
-from dssm_tf.semantic_ranker import build_model
+from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.training.run_directory import Result, finish_run, start_run
 from tests.clicks import Data
 
 

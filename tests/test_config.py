@@ -9,7 +9,8 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from dssm_tf.baselines import BASELINES
+from dssm_tf.benchmark.systems import choose_systems
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import (
     _TOWER_CONFIGS,
     Config,
@@ -20,8 +21,7 @@ from dssm_tf.config import (
     load_config,
     parse_config,
 )
-from dssm_tf.errors import UserError
-from dssm_tf.evaluation.benchmark.systems import choose_systems
+from dssm_tf.systems import BASELINES
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 EVERY = sorted((CHECKOUT / "configs").glob("**/*.yaml"))

@@ -1,1 +1,1 @@
-"""Looks into trained models, and the papers' experiments, with their figures and tables."""
+"""Looks into trained runs: what they learned and how; may import models and runs."""

@@ -23,7 +23,7 @@ Click = tuple[str, str, float]
 class Baseline(abc.ABC):
     """A ranker that is fitted in one go, as against one trained by gradient steps.
 
-    A baseline is a `dssm_tf.ranker.Ranker`: `score` and `score_matrix` agree,
+    A baseline is a `dssm_tf.evaluation.ranker.Ranker`: `score` and `score_matrix` agree,
     equal titles tie, a query without a known word scores 0 everywhere, and the
     order of titles does not matter. `tests/baselines/test_contract.py` checks
     every entry of `BASELINES` for it.

@@ -17,7 +17,7 @@ from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.plsa import check_priors, log_prior, normalized, settled
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import TopicModel, first_texts, topics_of
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import normalize
 
 if TYPE_CHECKING:

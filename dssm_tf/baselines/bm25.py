@@ -17,8 +17,8 @@ from scipy import sparse
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.title_cache import TitleCache
-from dssm_tf.errors import UserError
-from dssm_tf.files import atomic_write
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 from dssm_tf.text.normalize import normalize, words
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from dssm_tf.baselines.ibm1 import ClickedPairs
 from dssm_tf.baselines.model_file import broken, read_model, write_model
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.title_cache import TitleCache
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import normalize
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.collection import Collection
 from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.topic_model import TopicModel, training_titles
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 
 if TYPE_CHECKING:

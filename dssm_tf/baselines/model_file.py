@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.errors import UserError
-from dssm_tf.files import atomic_write
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 
 _SETTINGS = "settings"
 

@@ -17,7 +17,7 @@ from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table
 from dssm_tf.baselines.ulm import check_mu
 from dssm_tf.baselines.windows import ordered_windows, unordered_windows
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 if TYPE_CHECKING:
     from typing_extensions import Self

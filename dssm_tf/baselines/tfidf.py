@@ -14,7 +14,7 @@ from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.model_file import broken, read_model, write_model
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.title_cache import TitleCache
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 if TYPE_CHECKING:
     from typing_extensions import Self

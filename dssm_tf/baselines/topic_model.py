@@ -17,7 +17,7 @@ from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.baselines.ulm import MU_GRID, check_mu
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 if TYPE_CHECKING:
     from typing_extensions import Self

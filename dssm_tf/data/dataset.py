@@ -18,12 +18,12 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import parse, to_batch
 from dssm_tf.data.fresh_negatives import FreshNegatives
 from dssm_tf.data.records import read_records, record_files
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.data.shapes import Shapes, plan_shapes
-from dssm_tf.errors import UserError
 
 CLICK_WEIGHTS = ("none", "log", "linear")
 _SEED_STRIDE = 1_000_003

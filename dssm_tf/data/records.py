@@ -8,8 +8,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.schema import FeatureSpec
-from dssm_tf.errors import UserError
 
 _COMPRESSION = "GZIP"
 # TensorFlow quotes a record it cannot parse in its message, which then may not be UTF-8.

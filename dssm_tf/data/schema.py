@@ -27,9 +27,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 from dssm_tf.data.example_proto import Example
-from dssm_tf.errors import UserError
-from dssm_tf.files import atomic_write
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dssm_tf.data.judgments import CorpusTitle, Judgment, Run
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation import significance
 from dssm_tf.evaluation.evaluation import Comparison, Evaluation, Ranking
 from dssm_tf.evaluation.metrics import METRICS
+from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import RelevantRanks, Scores, ranks_of, top_columns
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.ranker import Ranker
+from dssm_tf.tables.judgments import CorpusTitle, Judgment, Run
 
 DEPTH = 100
 _CELLS = 1 << 20  # scores held at once: 8 MiB in double precision

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from dssm_tf.data.judgments import Judgment, write_qrels, write_run
+from dssm_tf.common.files import atomic_directory
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.files import atomic_directory
+from dssm_tf.tables.judgments import Judgment, write_qrels, write_run
 
 SIGNIFICANT = 0.05
 SMALLEST_STEP = 1e-12  # between scores that were equal, in a run

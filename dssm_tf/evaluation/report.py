@@ -8,8 +8,8 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.page import page, table
 from dssm_tf.evaluation.evaluation import SIGNIFICANT, Comparison, Evaluation, metric_label
-from dssm_tf.evaluation.page import page, table
 
 EXAMPLES = 10  # queries shown of each kind
 TITLES = 5  # titles shown of each ranking

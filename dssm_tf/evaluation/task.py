@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.data.judgments import CorpusTitle, Judgment
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.text.normalize import normalize
 
 # Queries scored together when each has its own titles: more would score many

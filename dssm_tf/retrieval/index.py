@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 if TYPE_CHECKING:
     from types import ModuleType

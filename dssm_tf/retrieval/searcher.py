@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.data.judgments import CorpusTitle
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.fusion import linear_fusion, reciprocal_rank_fusion
 from dssm_tf.retrieval.index import ExactIndex, FaissIndex, VectorIndex
-from dssm_tf.retrieval.texts import readable
 from dssm_tf.retrieval.vectors import check_made_by, read_vectors
+from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.tables.texts import readable
 
 if TYPE_CHECKING:
-    from dssm_tf.semantic_ranker import SemanticRanker
+    from dssm_tf.model.semantic_ranker import SemanticRanker
 
 IndexName = Literal["exact", "faiss", "hnsw"]
 FusionName = Literal["rrf", "linear"]
@@ -87,7 +87,7 @@ class Searcher:
         depth: int = 100,
         report: Callable[[str, float], None] = lambda step, share: None,
     ) -> None:
-        from dssm_tf.baselines import BASELINES
+        from dssm_tf.systems import BASELINES
 
         if fusion not in ("rrf", "linear"):
             raise UserError(f"--fusion {fusion!r}: expected rrf or linear.")

@@ -10,8 +10,8 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.errors import UserError
-from dssm_tf.files import atomic_write
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 
 SUFFIXES = (".npy", ".parquet")
 _HEADER = 128  # bytes before the numbers of an .npy file, a multiple of 64

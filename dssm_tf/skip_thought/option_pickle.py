@@ -12,7 +12,7 @@ import pickletools
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 MAX_BYTES = 1 << 24
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.skip_thought.vectors import END, UNKNOWN
 from dssm_tf.text.normalize import words
 

@@ -22,8 +22,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.errors import UserError
-from dssm_tf.files import atomic_write
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 from dssm_tf.skip_thought.option_pickle import read_options
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
 

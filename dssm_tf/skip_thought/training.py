@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.skip_thought.passages import UNKNOWN_ID, Passages
 from dssm_tf.skip_thought.published_weights import KINDS, RESETS
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors

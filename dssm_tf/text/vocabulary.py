@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from dssm_tf.errors import UserError
-from dssm_tf.files import atomic_write
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
 from dssm_tf.text.letter_ngrams import BOUNDARY, MAX_LETTERS, MAX_WORDS, bucket, letter_ngrams
 from dssm_tf.text.normalize import words
 

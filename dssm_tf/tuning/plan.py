@@ -13,8 +13,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, Refit, find_config, load_config
-from dssm_tf.errors import UserError
 from dssm_tf.tuning.space import (
     Setting,
     grid_settings,

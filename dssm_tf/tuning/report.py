@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config, Refit
-from dssm_tf.files import atomic_write
 from dssm_tf.tuning.plan import Plan, show
 from dssm_tf.tuning.trials import Outcome, TrialRun
 

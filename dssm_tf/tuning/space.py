@@ -12,7 +12,7 @@ from typing import Any
 
 import yaml
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"(log:)?({_NUMBER}):({_NUMBER})")

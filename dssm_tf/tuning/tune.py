@@ -7,10 +7,10 @@ from time import monotonic
 
 from rich.console import Console
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.schema import FeatureSpec
-from dssm_tf.distribution import Workers
-from dssm_tf.errors import UserError
-from dssm_tf.training import check_settings
+from dssm_tf.training.distribution import Workers
+from dssm_tf.training.train import check_settings
 from dssm_tf.tuning.plan import Plan
 from dssm_tf.tuning.report import Row, Tuning, print_table, say, write_best, write_trials
 from dssm_tf.tuning.trials import TRIALS, TrialRun, data_fingerprint

@@ -5,7 +5,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.bltm import BLTM, BilingualEM
 from dssm_tf.baselines.coupled_posterior import Side, couple
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from tests.baselines.planted_topics import planted_clicks, purity
 from tests.reference.topic_models import bltm_step, coupled_posterior
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.bm25 import BM25
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]

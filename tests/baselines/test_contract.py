@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pytest
 
-from dssm_tf.baselines import BASELINES
-from dssm_tf.errors import UserError
-from dssm_tf.ranker import Ranker
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.ranker import Ranker
+from dssm_tf.systems import BASELINES
 
 TITLES = [
     "Halo: Reach",

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.baselines.doc2vec import Doc2Vec
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 doc2vec = pytest.importorskip("gensim.models.doc2vec", reason="needs the extra `baselines`")
 

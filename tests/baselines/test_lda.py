@@ -5,7 +5,7 @@ import pytest
 from pytest import approx
 
 from dssm_tf.baselines.lda import LDA, load_tomotopy
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 from tests.baselines.planted_topics import planted_clicks, purity
 

@@ -9,7 +9,7 @@ from sklearn.preprocessing import normalize as unit
 
 from dssm_tf.baselines.lsa import LSA
 from dssm_tf.baselines.tfidf import TfIdf
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 
 

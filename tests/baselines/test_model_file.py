@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.baselines.model_file import read_model, write_model
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 
 def test_settings_and_arrays_come_back_as_they_were(tmp_path):

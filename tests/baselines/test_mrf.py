@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.baselines.mrf import MRF
 from dssm_tf.baselines.ulm import ULM
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from tests.reference import term_dependence as reference
 
 TITLES = ["red hat box", "hat red", "blue hat"]

@@ -6,7 +6,7 @@ from pytest import approx
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dssm_tf.baselines.tfidf import TfIdf
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]

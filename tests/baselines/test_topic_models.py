@@ -11,7 +11,7 @@ from dssm_tf.baselines.lda import LDA
 from dssm_tf.baselines.plsa import PLSA
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import fold_in
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 from tests.baselines.planted_topics import planted_clicks
 from tests.reference.query_likelihood import topic_score

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from dssm_tf.baselines.ulm import ULM
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 from tests.reference.query_likelihood import unigram_score
 

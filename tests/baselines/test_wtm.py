@@ -6,7 +6,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.ulm import ULM
 from dssm_tf.baselines.wtm import WTM
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 
 TITLES = ["red hat", "red red shoe", "blue box"]
 CLICKS = [("crimson hat", "red hat", 2.0), ("hat", "red hat", 1.0), ("shoe", "red red shoe", 1.0)]

@@ -57,7 +57,7 @@ def keras_rate(tower: str, precision: str, size: int, seconds: float) -> float:
     import keras
 
     from dssm_tf.losses import ClickSoftmax
-    from dssm_tf.siamese import Siamese
+    from dssm_tf.model.siamese import Siamese
     from dssm_tf.towers import TOWERS
 
     queries, titles = draw(size)

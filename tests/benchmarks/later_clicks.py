@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dssm_tf.baselines import BASELINES
+from dssm_tf.common.quiet import quiet_native_logs
 from dssm_tf.config import find_config, load_config
-from dssm_tf.data.judgments import Judgment, judgments_from_clicks, read_corpus
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.quiet import quiet_native_logs
+from dssm_tf.systems import BASELINES
+from dssm_tf.tables.judgments import Judgment, judgments_from_clicks, read_corpus
 from dssm_tf.text.normalize import normalize
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
@@ -70,8 +70,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     options = parser.parse_args(argv)
     quiet_native_logs()
 
-    from dssm_tf.semantic_ranker import SemanticRanker
-    from dssm_tf.training import train
+    from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.training.train import train
     from pipelines.preprocess import run
 
     corpus = read_corpus(options.corpus)

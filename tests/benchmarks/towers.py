@@ -18,13 +18,13 @@ from keras import ops
 
 from dssm_tf.data.batching import text_batch
 from dssm_tf.data.shapes import TextShape, plan_shapes
-from dssm_tf.distribution import reuse_memory
-from dssm_tf.features import TextFeatures
 from dssm_tf.layers import WordHashing
 from dssm_tf.losses import ClickSoftmax
-from dssm_tf.siamese import Siamese
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
+from dssm_tf.training.distribution import reuse_memory
 from tests.benchmarks.batches import NEGATIVES, VOCABULARY, Batch
 
 CELLS, BATCH = 96, 1024

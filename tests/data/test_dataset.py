@@ -15,10 +15,10 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
-from dssm_tf import distribution
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import parse
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
-from dssm_tf.errors import UserError
+from dssm_tf.training import distribution
 from tests.clicks import (
     ALPHA,
     Click,

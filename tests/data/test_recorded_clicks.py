@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.recorded_clicks import recorded_clicks
-from dssm_tf.errors import UserError
 from tests.clicks import Click, write_data
 
 LOG = [Click("red hat", "Red Hat", 3), Click("hat", "Red Hat", 1), Click("box", "Blue Box", 2)]

@@ -12,8 +12,8 @@ import tensorflow as tf
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.records import explain_damage, read_records, record_files, verify_records
-from dssm_tf.errors import UserError
 from tests.clicks import Data, click_log, frames, write_data, write_records
 
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.example_proto import Example
 from dssm_tf.data.schema import (
     ClickExample,
@@ -19,7 +20,6 @@ from dssm_tf.data.schema import (
     load_vocabulary,
     text_id,
 )
-from dssm_tf.errors import UserError
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
 VOCABULARY = Vocabulary(["#ca", "cat", "at#", "#a#"])
@@ -85,7 +85,7 @@ def test_tensorflow_reads_the_record_as_its_own_message():
 
 def test_records_need_no_tensorflow():
     code = (
-        "import sys, dssm_tf.data.record_encoder, dssm_tf.data.schema, dssm_tf.data.click_log;"
+        "import sys, dssm_tf.data.record_encoder, dssm_tf.data.schema, dssm_tf.tables.click_log;"
         "print([name for name in ('tensorflow', 'keras') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dssm_tf import training, training_phases
 from dssm_tf.config import parse_config
 from dssm_tf.data.example_proto import Example
 from dssm_tf.data.schema import ClickExample, Title, text_id
 from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.training import phases as training_phases
+from dssm_tf.training import train as training
 from tests.clicks import click_log, write_data
 
 TITLES = [Title("iPod", 9, 3), Title("Apple iPod 8GB", 5, 2), Title("Zune", 1, 1), Title("Case", 0)]

@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.console import Console
 
-from dssm_tf.data.judgments import CorpusTitle, Judgment, read_qrels, read_run
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import compare, evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_qrels, read_run
 
 
 class TableRanker:

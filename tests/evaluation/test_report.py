@@ -3,9 +3,9 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from dssm_tf.data.judgments import CorpusTitle, Judgment
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.report import gains_histogram, render
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
 
 VOID = {"meta"}
 

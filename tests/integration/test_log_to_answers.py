@@ -12,8 +12,8 @@ import tensorflow as tf
 import yaml
 
 from dssm_tf.cli import main
-from dssm_tf.data.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
-from dssm_tf.semantic_ranker import SemanticRanker
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from pipelines import preprocess
 
 CONFIG = {

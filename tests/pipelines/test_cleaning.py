@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.data.click_log import LogRow
+from dssm_tf.tables.click_log import LogRow
 from pipelines import cleaning
 from pipelines.cleaning import BlockList, RowCounter, clean_pairs, clean_session
 

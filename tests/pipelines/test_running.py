@@ -14,7 +14,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from pipelines import graph, preprocess, sources
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions

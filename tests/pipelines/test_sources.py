@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dssm_tf.data.click_log import LogRow, Reject
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.click_log import LogRow, Reject
 from pipelines import sources
 from pipelines.sources import PieceReader, find_files, plan
 

@@ -13,7 +13,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from pipelines.writing import gzipped, output_directory, refuse, tfrecord, write_part
 
 

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.semantic_ranker import CONFIG, RANKING, WEIGHTS, build_model
+from dssm_tf.model.semantic_ranker import CONFIG, RANKING, WEIGHTS, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
 

@@ -6,10 +6,11 @@ import pytest
 from pyarrow import parquet
 from rich.console import Console
 
-from dssm_tf.errors import UserError
-from dssm_tf.retrieval import embed, embed_command
+from dssm_tf.commands import embed
+from dssm_tf.commands.embed import embed_command
+from dssm_tf.common.errors import UserError
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.vectors import open_writer
-from dssm_tf.semantic_ranker import SemanticRanker
 from tests.retrieval.conftest import CORPUS, DIMENSION
 
 TITLES = [title for _, title in CORPUS]

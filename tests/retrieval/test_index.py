@@ -4,7 +4,7 @@ import sys
 import numpy as np
 import pytest
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval import index as module
 from dssm_tf.retrieval.index import ExactIndex, FaissIndex
 

@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dssm_tf.data.judgments import CorpusTitle
-from dssm_tf.errors import UserError
-from dssm_tf.retrieval import Searcher, embed_command, search_command
-from dssm_tf.semantic_ranker import RANKING, SemanticRanker
+from dssm_tf.commands.embed import embed_command
+from dssm_tf.commands.search import search_command
+from dssm_tf.common.errors import UserError
+from dssm_tf.model.semantic_ranker import RANKING, SemanticRanker
+from dssm_tf.retrieval.searcher import Searcher
+from dssm_tf.tables.judgments import CorpusTitle
 from tests.retrieval.conftest import CORPUS, DIMENSION
 
 TITLES = [CorpusTitle(*row) for row in CORPUS]
@@ -152,7 +154,7 @@ def test_unknown_settings_are_refused(ranker, options, message):
 def test_titles_are_searched_as_they_are_written(ranker):
     """Brackets are no markup, and a control character moves no cursor."""
     console = Console(file=io.StringIO(), width=100)
-    from dssm_tf.retrieval.search import show
+    from dssm_tf.retrieval.display import show
 
     corpus = [CorpusTitle("[d]", "Red [bold]Hat[/bold] \x1b[2J"), CorpusTitle("e", "Box")]
     show(console, "red \x1b[2J", Searcher(ranker, corpus).search("red \x1b[2J"))

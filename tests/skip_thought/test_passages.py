@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.skip_thought.passages import (
     Passages,
     passages_of_cells,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.skip_thought.published_weights import load_vectors, write_vectors
 from tests.reference import gru as oracle
 

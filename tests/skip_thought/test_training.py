@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.skip_thought import training
 from dssm_tf.skip_thought.passages import Passages
 from dssm_tf.skip_thought.training import TrainingOptions, train

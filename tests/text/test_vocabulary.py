@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
 from dssm_tf.text.normalize import words

@@ -18,12 +18,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from dssm_tf.dse.networks.dse import DSEPair
+from dssm_tf.dse.networks.psi import PSI
+from dssm_tf.dse.networks.ssi import SSI
 from dssm_tf.losses import ClickSoftmax, MarginRank
-from dssm_tf.siamese import Siamese
+from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers import TOWERS
-from dssm_tf.towers.dse import DSEPair
-from dssm_tf.towers.psi import PSI
-from dssm_tf.towers.ssi import SSI
 from tests.reference.letter_trigrams import text_batch, trigrams
 
 QUERIES = [["cat"], ["dog", "food"], []]
@@ -62,7 +62,7 @@ OTHER_BACKEND = """
 import json, sys
 from functools import partial
 import keras, numpy as np
-import dssm_tf.siamese, dssm_tf.towers, dssm_tf.towers.dse, dssm_tf.towers.psi
+import dssm_tf.model.siamese, dssm_tf.towers, dssm_tf.dse.networks.dse, dssm_tf.dse.networks.psi
 from dssm_tf.losses import ClickSoftmax, MarginRank
 
 folder = sys.argv[1]

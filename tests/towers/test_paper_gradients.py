@@ -1,7 +1,8 @@
 """The gradients of P16 appendix A, from the loss down to the parameters of the towers.
 
-Eq. 8 (loss) is also in tests/test_losses.py, eq. 11, 12 and 15 (cosine) in tests/test_siamese.py.
-What the appendix leaves out or prints wrongly is said in tests/reference/tanh_rnn.py and
+Eq. 8 (loss) is also in tests/test_losses.py, eq. 11, 12 and 15 (cosine) in
+tests/model/test_siamese.py. What the appendix leaves out or prints wrongly is said in
+tests/reference/tanh_rnn.py and
 lstm_gradients.py; the whole gradient of every tower is held against finite differences in
 test_tower_contract.py, and the LSTM's also in tests/layers/test_peephole_lstm.py.
 """
@@ -15,7 +16,7 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.losses import ClickSoftmax
-from dssm_tf.siamese import Siamese
+from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers import LSTMRNN, RNN
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.siamese import Siamese
+from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers import TOWERS, Tower
 from tests.reference.letter_trigrams import text_batch, trigrams
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dssm_tf.config import parse_config
-from dssm_tf.training import train
+from dssm_tf.training.train import train
 from tests.clicks import Data, click_log, write_data
 from tests.training.configuration import CONFIG
 from tests.training.processes import TrainingProcesses, training_processes

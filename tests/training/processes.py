@@ -30,7 +30,7 @@ class Outcome:
 
     Args:
         signal: that killed it, or 0.
-        result: fields of `dssm_tf.training.Result`, when it finished.
+        result: fields of `dssm_tf.training.train.Result`, when it finished.
         error: its `UserError`.
         output: everything it printed.
     """
@@ -156,7 +156,7 @@ def _serve() -> None:
     """Forks a child a job; writes each one's process id and, at its end, its status."""
     import select
 
-    import dssm_tf.training  # noqa: F401  (once for all children)
+    import dssm_tf.training.train  # noqa: F401  (once for all children)
 
     running: dict[int, Path] = {}
     jobs = open(0, "rb", buffering=0)  # noqa: SIM115  (unbuffered: select sees every line)
@@ -207,14 +207,14 @@ def _work(job: dict[str, Any]) -> None:
 def _answer(job: dict[str, Any]) -> dict[str, Any]:
     import tensorflow as tf
 
+    from dssm_tf.common.errors import UserError
     from dssm_tf.config import parse_config
-    from dssm_tf.errors import UserError
-    from dssm_tf.training import train
+    from dssm_tf.training.train import train
 
     if job["die_at"]:
         _die_at(*job["die_at"])
     if "run" in job:
-        from dssm_tf.export import export
+        from dssm_tf.export.saved_model import export
 
         return {"result": {"directory": str(export(job["run"], job["out"]))}}
     os.environ.update(job["environment"])
@@ -231,7 +231,7 @@ def _answer(job: dict[str, Any]) -> dict[str, Any]:
 
 def _die_at(event: str, number: int) -> None:
     """Makes this process kill itself at the n-th event, in the middle of what it does."""
-    from dssm_tf.keeper import Keeper
+    from dssm_tf.training.keeper import Keeper
 
     seen = 0
     train_batch_end, replace = Keeper.on_train_batch_end, Path.replace

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from dssm_tf.compilation import use_xla
 from dssm_tf.config import parse_config
+from dssm_tf.training.compilation import use_xla
 from tests.training.configuration import CONFIG, RECORDED, config, equal, weights
 
 

@@ -11,8 +11,8 @@ from pytest import approx
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.losses import ClickSoftmax
-from dssm_tf.semantic_ranker import SemanticRanker
-from dssm_tf.validation import ValidationTask
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.training.validation import ValidationTask
 from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
 
 

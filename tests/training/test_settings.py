@@ -11,14 +11,15 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
-from dssm_tf import training, training_phases
-from dssm_tf.compilation import is_small
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.batching import parse
-from dssm_tf.distribution import Workers
-from dssm_tf.errors import UserError
-from dssm_tf.semantic_ranker import SemanticRanker
-from dssm_tf.training import train
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.training import phases as training_phases
+from dssm_tf.training import train as training
+from dssm_tf.training.compilation import is_small
+from dssm_tf.training.distribution import Workers
+from dssm_tf.training.train import train
 from tests.clicks import click_log, read_examples, write_data, write_records
 from tests.training.configuration import CONFIG, config, equal, weights
 

@@ -10,13 +10,13 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
-from dssm_tf.errors import UserError
-from dssm_tf.keeper import Keeper
-from dssm_tf.run_directory import start_run
-from dssm_tf.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.training import train
-from dssm_tf.training_phases import Phases
+from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.training.keeper import Keeper
+from dssm_tf.training.phases import Phases
+from dssm_tf.training.run_directory import start_run
+from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 from tests.training.configuration import CONFIG, config, equal, weights
 

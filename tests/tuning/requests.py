@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import dssm_tf.training
+import dssm_tf.training.train
 from dssm_tf.tuning.plan import Request
 from dssm_tf.tuning.report import Tuning
 
@@ -38,7 +38,7 @@ class Calls:
                 do(config, data, out)
             return real(config, data, out, quiet=quiet)
 
-        monkeypatch.setattr(dssm_tf.training, "train", train)
+        monkeypatch.setattr(dssm_tf.training.train, "train", train)
 
 
 def refuse_to_train(monkeypatch) -> Calls:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.tuning.plan import make_plan
 from dssm_tf.tuning.tune import tune
 from tests.clicks import click_log, write_data

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import load_config
-from dssm_tf.errors import UserError
-from dssm_tf.keeper import Keeper
+from dssm_tf.training.keeper import Keeper
 from dssm_tf.tuning.plan import make_plan
 from dssm_tf.tuning.trials import data_fingerprint
 from dssm_tf.tuning.tune import tune

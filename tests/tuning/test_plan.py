@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.tuning.plan import make_plan
 from dssm_tf.tuning.tune import tune
 from tests.tuning.requests import request

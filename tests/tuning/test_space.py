@@ -8,7 +8,7 @@ from itertools import islice
 import pytest
 from pytest import approx
 
-from dssm_tf.errors import UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.tuning.space import Range, Values, grid_settings, parse_space, random_settings
 
 

@@ -1,0 +1,67 @@
+"""The curves of trained runs: loss, or another metric, epoch by epoch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+
+HISTORY = "history.json"
+# What falls towards zero is read off a logarithmic axis, as in P16 fig. 7.
+_LOGARITHMIC = ("loss", "val_loss")
+
+
+def curves(runs: list[str], metric: str, out: Path) -> None:
+    """Draws the metric of each run by epoch.
+
+    Args:
+        runs: `RUN` or `NAME=RUN`.
+        metric: a key of the runs' history.
+        out: PNG to write.
+
+    Raises:
+        UserError: a run has no history, or not of that metric; two have one name.
+    """
+    values: dict[str, list[float]] = {}
+    for entry in runs:
+        name, equals, path = entry.partition("=")
+        if not equals or Path(entry).exists():
+            name, path = Path(entry).resolve().name, entry
+        if name in values:
+            raise UserError(f"two runs are called {name!r}; name one of them: NAME={path}.")
+        values[name] = [_value(epoch, metric, path) for epoch in _history(Path(path))]
+
+    from rich.console import Console
+
+    from dssm_tf.common.files import atomic_write
+
+    try:
+        from dssm_tf.common import figures
+    except ModuleNotFoundError:
+        raise UserError(
+            "figures need matplotlib, which is not installed: pip install 'dssm-tf[figures]'."
+        ) from None
+    with atomic_write(out, "wb") as file:
+        figures.cost_curves(values, file, metric, logarithmic=metric in _LOGARITHMIC)
+    Console().print(f"Written: {out}", highlight=False, markup=False, soft_wrap=True)
+
+
+def _history(run: Path) -> list[dict[str, Any]]:
+    try:
+        history: list[dict[str, Any]] = json.loads((run / HISTORY).read_text("utf-8"))
+    except OSError as error:
+        raise UserError(
+            f"{run / HISTORY} cannot be read ({error.strerror}); give a directory that "
+            "`dssm train` finished."
+        ) from None
+    except ValueError as error:
+        raise UserError(f"{run / HISTORY} is damaged: {error}.") from None
+    return history
+
+
+def _value(epoch: dict[str, Any], metric: str, run: str) -> float:
+    if metric not in epoch:
+        raise UserError(f"{run} has no metric {metric!r}; it has {', '.join(sorted(epoch))}.")
+    return float(epoch[metric])

@@ -1,0 +1,272 @@
+"""Systems that only look scores up: runs and vectors made elsewhere, popularity; also qrels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.evaluate import RunScores, ScoreSource
+from dssm_tf.evaluation.ranking import Scores
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.tables.judgments import CorpusTitle, Judgment, Run, read_qrels, read_run
+
+
+class Foreign(NamedTuple):
+    """A system that was run elsewhere.
+
+    Attributes:
+        source: its scores.
+        bytes: of its files; vectors count, a run is no model.
+        about: what the table has to say about it.
+    """
+
+    source: ScoreSource
+    bytes: int | None
+    about: dict[str, object]
+
+
+def parse_runs(entries: Sequence[str]) -> dict[str, Path]:
+    """Run files by name, from `[NAME=]FILE`.
+
+    Raises:
+        UserError: an entry is neither, or two have one name.
+    """
+    runs: dict[str, Path] = {}
+    for entry in entries:
+        name, paths = _named(entry, [entry])
+        _add(runs, name or _stem(paths[0]), Path(paths[0]), "--runs")
+    return runs
+
+
+def parse_embeddings(entries: Sequence[Sequence[str]]) -> dict[str, tuple[Path, Path]]:
+    """Vectors of queries and titles by name, from `[NAME=]QUERIES.npy TITLES.npy`.
+
+    A comma may stand between the two files instead of a space.
+
+    Raises:
+        UserError: an entry has not two files, or two have one name.
+    """
+    found: dict[str, tuple[Path, Path]] = {}
+    for entry in entries:
+        name, first = _named(entry[0], [])
+        paths = [path for part in [first[0], *entry[1:]] for path in part.split(",") if path]
+        if len(paths) != 2:
+            raise UserError(
+                f"--embeddings {' '.join(entry)}: expected two files, [NAME=]QUERIES.npy "
+                "TITLES.npy."
+            )
+        _add(found, name or _stem(paths[1]), (Path(paths[0]), Path(paths[1])), "--embeddings")
+    return found
+
+
+def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
+    """A TREC run as a system.
+
+    Raises:
+        UserError: naming file and line where it is malformed, or the ids that do not fit.
+    """
+    run = read_run(path)
+    for query_id, scores in run.items():
+        for doc_id, score in scores.items():
+            if not np.isfinite(score):
+                raise UserError(
+                    f"{path}: the score of {doc_id!r} for query {query_id!r} is {score}; "
+                    "expected a finite number."
+                )
+    source = RunScores(name, run, task)
+    judged = set(task.query_ids)
+    missing = len(judged - set(run))
+    about: dict[str, object] = {"source": str(path)}
+    notes = []
+    if missing:
+        notes.append(
+            f"lists nothing for {missing:,} of {len(judged):,} judged queries; they count as 0"
+        )
+    strange = sorted(set(run) - judged)
+    if strange:
+        notes.append(
+            f"lists {len(strange):,} queries that are not judged here, {strange[0]!r} for one; "
+            "they are left out"
+        )
+    if not task.whole_corpus:
+        notes += _unjudged_titles(name, run, task)
+    if notes:
+        about["notes"] = notes
+    return Foreign(source, None, about)
+
+
+def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> Foreign:
+    """Vectors of any model as a system that ranks by their cosine.
+
+    Row `i` belongs to line `i` (from 0 on, the header not counted) of `queries.tsv` and
+    `titles.tsv` in the benchmark's directory, or to the id on line `i` of `STEM.ids.txt` beside
+    the file, as `dssm embed` writes it. Ids that come twice there, as those of a title in two
+    wordings, must be those of `titles.tsv` in the same order.
+
+    Raises:
+        UserError: a file is no matrix of finite numbers, or rows or dimensions do not fit.
+    """
+    queries = _vectors(paths[0], task.query_ids, "queries.tsv")
+    titles = _vectors(paths[1], task.doc_ids, "titles.tsv")
+    if queries.shape[1] != titles.shape[1]:
+        raise UserError(
+            f"--embeddings {name}: {paths[0]} has {queries.shape[1]} dimensions and {paths[1]} "
+            f"{titles.shape[1]}; both must come from one model."
+        )
+    size = sum(path.stat().st_size for path in paths)
+    return Foreign(_CosineScores(queries, titles), size, {"source": ", ".join(map(str, paths))})
+
+
+def judgments_of_qrels(qrels: Path, queries: Path, corpus: Sequence[CorpusTitle]) -> list[Judgment]:
+    """Judgments from TREC qrels, a table of query texts and a corpus.
+
+    Args:
+        qrels: `query_id 0 doc_id grade` a line; a negative grade means "not judged", 0 here.
+        queries: TSV, CSV, JSONL or Parquet with `query_id` and `query`.
+        corpus: the titles.
+
+    Raises:
+        UserError: naming the id, when a query or a doc id of the qrels is in neither table.
+    """
+    from dssm_tf.tables.texts import open_texts
+
+    texts: dict[str, str] = {}
+    with open_texts(queries, "query") as found:
+        if not found.has_ids:
+            raise UserError(f"{queries} has no column 'query_id'; expected query_id and query.")
+        for text, query_id in found.rows:
+            if texts.setdefault(str(query_id), text) != text:
+                raise UserError(f"{queries}: query_id {query_id!r} has two texts.")
+    titles = {entry.doc_id: entry.title for entry in corpus}
+    judgments = []
+    for query_id, grades in read_qrels(qrels).items():
+        if query_id not in texts:
+            raise UserError(
+                f"{qrels} judges the query {query_id!r}, which {queries} lacks; it has "
+                f"{sorted(texts)[:3]}."
+            )
+        for doc_id, grade in grades.items():
+            if doc_id not in titles:
+                raise UserError(
+                    f"{qrels} judges {doc_id!r} for query {query_id!r}, which the corpus lacks; "
+                    f"it has {sorted(titles)[:3]}."
+                )
+            judgments.append(Judgment(query_id, texts[query_id], doc_id, titles[doc_id], grade))
+    return judgments
+
+
+class _CosineScores:
+    """Scores by the cosine of given vectors; a zero vector scores 0 everywhere."""
+
+    def __init__(self, queries: NDArray[np.float32], titles: NDArray[np.float32]) -> None:
+        self._queries = _unit(queries)
+        self._titles = _unit(titles)
+
+    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        """See `ScoreSource`."""
+        titles = self._titles if columns is None else self._titles[columns]
+        scores: Scores = self._queries[queries] @ titles.T
+        return scores
+
+
+class PopularityScores:
+    """The same scores for every query: how often titles were clicked.
+
+    Args:
+        log_prior: `(titles,)`, of `RankingTask.titles`.
+    """
+
+    def __init__(self, log_prior: NDArray[np.float64]) -> None:
+        self._log_prior = log_prior
+
+    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        """See `ScoreSource`."""
+        row = self._log_prior if columns is None else self._log_prior[columns]
+        return np.tile(row, (len(queries), 1))
+
+
+def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+
+
+def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
+    """The rows of the given ids, in their order."""
+    from dssm_tf.retrieval.vectors import ids_path
+
+    try:
+        loaded = np.load(path)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path} is no .npy file: {error}.") from error
+    if loaded.ndim != 2 or loaded.dtype.kind not in "fiu":
+        raise UserError(
+            f"{path} holds {loaded.dtype} of the shape {loaded.shape}; expected numbers "
+            "(texts, dimension)."
+        )
+    vectors: NDArray[np.float32] = loaded.astype(np.float32)
+    if not np.isfinite(vectors).all():
+        row = int(np.argwhere(~np.isfinite(vectors))[0, 0])
+        raise UserError(f"{path}: row {row} holds a number that is not finite.")
+    if not ids_path(path).exists():
+        if len(vectors) != len(ids):
+            raise UserError(
+                f"{path} has {len(vectors):,} rows; expected {len(ids):,}, one a line of "
+                f"{table} in the benchmark's directory, or their ids in {ids_path(path)}."
+            )
+        return vectors
+    lines = ids_path(path).read_text("utf-8").splitlines()
+    if lines == list(ids) and len(lines) == len(vectors):
+        return vectors
+    rows = {id_: row for row, id_ in enumerate(lines)}
+    if len(lines) != len(vectors) or len(rows) != len(lines):
+        raise UserError(
+            f"{ids_path(path)} has {len(lines):,} ids, {len(rows):,} different ones, for "
+            f"{len(vectors):,} rows; expected one id of its own for each row, or those of {table} "
+            "in its order."
+        )
+    missing = [id_ for id_ in ids if id_ not in rows]
+    if missing:
+        raise UserError(
+            f"{ids_path(path)} lacks {len(missing):,} ids that are needed, {missing[0]!r} for one."
+        )
+    return np.asarray(vectors[[rows[id_] for id_ in ids]], dtype=np.float32)
+
+
+def _unjudged_titles(name: str, run: Run, task: RankingTask) -> list[str]:
+    """What to say of titles that nobody judged for any query; a run of no others is refused."""
+    listed = {doc_id for scores in run.values() for doc_id in scores}
+    judged = set(task.doc_ids)
+    if not listed & judged:
+        raise UserError(
+            f"run {name} lists none of the judged titles; it has {sorted(listed)[:3]}, the "
+            f"judgments {list(task.doc_ids[:3])}."
+        )
+    strange = sorted(listed - judged)
+    if not strange:
+        return []
+    return [
+        f"lists {len(strange):,} titles that are not judged here, {strange[0]!r} for one; only "
+        "judged titles are ranked"
+    ]
+
+
+def _named(entry: str, default: Sequence[str]) -> tuple[str, list[str]]:
+    name, equals, rest = entry.partition("=")
+    if not equals or Path(entry).exists():
+        return "", list(default) or [entry]
+    return name, [rest]
+
+
+def _stem(path: str) -> str:
+    return Path(path).name.removesuffix(".gz").removesuffix(".trec").removesuffix(".npy")
+
+
+def _add(found: dict, name: str, value: object, option: str) -> None:  # type: ignore[type-arg]
+    if name in found:
+        raise UserError(f"{option}: two are called {name!r}; name them NAME=...")
+    found[name] = value

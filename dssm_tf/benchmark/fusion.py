@@ -1,0 +1,289 @@
+"""Hybrids: several systems and the titles' popularity in one ranking, weights by cross validation.
+
+A hybrid joins, query by query, the kept titles of its members' rankings (all of them in a small
+corpus, see `worker.POOL`). A title that a member does not list has that member's lowest score
+(linear) or no share (reciprocal ranks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.benchmark.cross_validation import ByHalf, choose, chosen_to_json
+from dssm_tf.benchmark.systems import PRIOR
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.evaluate import Measured
+from dssm_tf.evaluation.evaluation import Ranking
+from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.ranking import RelevantRanks, top_columns
+from dssm_tf.evaluation.task import RankingTask
+
+RRF_K = (1, 3, 10, 30, 60, 100)
+SCALES: tuple[Literal["min-max", "z-norm"], ...] = ("min-max", "z-norm")
+# By the number of members: into how many steps the weights' sum is cut. At most 231 weightings.
+_STEPS = {2: 20, 3: 20, 4: 8, 5: 6}
+
+Values = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Hybrid:
+    """A row that fuses other rows.
+
+    Attributes:
+        name: of the row, as written by the user.
+        members: rows, and `prior` for the titles' log-prior.
+        kind: `linear`, weighted scores, or `rrf`, reciprocal ranks.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    kind: Literal["linear", "rrf"] = "linear"
+
+    @classmethod
+    def parse(cls, text: str, rows: Sequence[str]) -> Hybrid:
+        """From `a+b`, `a+b+prior` or `rrf:a+b`.
+
+        Args:
+            text: what the user wrote.
+            rows: names of the other rows; one may hold a plus sign itself.
+
+        Raises:
+            UserError: a member is unknown, comes twice or is alone.
+        """
+        body = text.removeprefix("rrf:")
+        kind: Literal["linear", "rrf"] = "rrf" if body != text else "linear"
+        members: list[str] = []
+        rest = body
+        known = sorted([*rows, PRIOR], key=len, reverse=True)
+        while rest:
+            found = next((n for n in known if rest == n or rest.startswith(f"{n}+")), None)
+            if found is None:
+                raise UserError(
+                    f"--hybrid {text}: there is no row {rest.split('+')[0]!r}; join rows of this "
+                    f"benchmark ({', '.join(rows)}) and {PRIOR}, such as a+b, a+b+{PRIOR} or "
+                    "rrf:a+b."
+                )
+            members.append(found)
+            rest = rest[len(found) + 1 :]
+        if len(members) < 2 or len(set(members)) < len(members) or len(members) > max(_STEPS):
+            raise UserError(
+                f"--hybrid {text}: expected two to {max(_STEPS)} different members joined by +."
+            )
+        return cls(text, tuple(members), kind)
+
+    def settings(self) -> list[dict[str, Any]]:
+        """What cross validation chooses from."""
+        if self.kind == "rrf":
+            return [{"k": k} for k in RRF_K]
+        return [
+            {"scale": scale, "weights": dict(zip(self.members, weights, strict=True))}
+            for scale in SCALES
+            for weights in weightings(len(self.members))
+        ]
+
+
+def weightings(members: int) -> list[tuple[float, ...]]:
+    """Weights above 0 or 0 that add up to 1, in equal steps; the most even first.
+
+    >>> weightings(2)[:3]
+    [(0.5, 0.5), (0.45, 0.55), (0.55, 0.45)]
+    """
+    steps = _STEPS[members]
+    found = [
+        (*parts, steps - sum(parts))
+        for parts in product(range(steps + 1), repeat=members - 1)
+        if sum(parts) <= steps
+    ]
+    found.sort(key=lambda parts: (max(parts) - min(parts), parts))
+    return [tuple(part / steps for part in parts) for parts in found]
+
+
+class _Pool(NamedTuple):
+    """The titles to fuse for one query, and what each member gives them.
+
+    Attributes:
+        columns: places in `RankingTask.titles`, increasing.
+        relevant: places in `columns` of the relevant titles, -1 for one not in the pool.
+        parts: `(parts, titles)`, what the settings weigh.
+    """
+
+    columns: NDArray[np.int64]
+    relevant: NDArray[np.int64]
+    parts: Values
+
+
+def fuse(
+    hybrid: Hybrid,
+    members: Mapping[str, ByHalf],
+    log_prior: Values,
+    task: RankingTask,
+    tune: str,
+    depth: int,
+    advance: Callable[[int], object] | None = None,
+) -> tuple[ByHalf, dict[str, Any]]:
+    """Ranks by a hybrid, its weights or k chosen by cross validation.
+
+    Args:
+        hybrid: what to fuse how.
+        members: rankings of its members but `prior`.
+        log_prior: `(titles,)`, of `RankingTask.titles`.
+        task: what is ranked.
+        tune: the metric to choose by.
+        depth: titles of each ranking to keep.
+        advance: called with the number of queries done.
+
+    Returns:
+        The rankings, and what was chosen, for the result.
+    """
+    half = next(iter(members.values())).half
+    settings = hybrid.settings()
+    weights = _weights(hybrid, settings)
+    relevant = [task.relevant_grades(row) for row in range(len(task.queries))]
+    unranked = RelevantRanks.from_lists([np.zeros(len(grades)) for grades in relevant], relevant)
+    distinct = all(one.settings[0] is one.settings[1] for one in members.values())
+    # tables[h]: the pools by the members' settings of half h.
+    tables: list[list[_Pool]] = []
+    values: list[list[Values]] = []
+    for number in (0,) if distinct else (0, 1):
+        pools = [
+            _pool(hybrid, [members.get(m) for m in hybrid.members], log_prior, task, row, number)
+            for row in range(len(task.queries))
+        ]
+        ranks = []
+        for pool in pools:
+            ranks.append(_relevant_ranks(_scores(hybrid, pool, weights), pool))
+            if advance:
+                advance(1)
+        tables.append(pools)
+        values.append(
+            [
+                per_query(replace(unranked, rank=found), [tune])[tune]
+                for found in np.concatenate(ranks, axis=1)
+            ]
+        )
+    # The setting of half h is chosen on the other half, by the members' settings of half h.
+    by_half = (values[0], values[-1])
+    picks = [choose(one, half) for one in by_half]
+    if picks[0] is None or picks[1] is None:
+        chosen = (0, 0)
+        about: dict[str, Any] = {"chosen": f"nothing: too few queries; used {settings[0]}"}
+    else:
+        chosen = (picks[0][0], picks[1][1])
+        about = {
+            "chosen": chosen_to_json(settings, chosen, by_half, half, tune),
+            "settings_tried": len(settings),
+        }
+    if distinct and chosen[0] == chosen[1]:
+        measured = _measured(hybrid, tables[0], weights[chosen[0]], relevant, depth)
+        return ByHalf.of_one(measured, half), about
+    both = [
+        _measured(hybrid, pools, weights[place], relevant, depth)
+        for pools, place in zip((tables[0], tables[-1]), chosen, strict=True)
+    ]
+    return ByHalf((both[0], both[1]), half), about
+
+
+def _pool(
+    hybrid: Hybrid,
+    members: Sequence[ByHalf | None],
+    log_prior: Values,
+    task: RankingTask,
+    row: int,
+    number: int,
+) -> _Pool:
+    rankings = [None if one is None else one.settings[number].rankings[row] for one in members]
+    listed = [ranking.columns for ranking in rankings if ranking is not None]
+    columns = np.unique(np.concatenate(listed)).astype(np.int64)
+    parts = []
+    for ranking in rankings:
+        own = log_prior[columns] if ranking is None else _aligned(ranking, columns)
+        if hybrid.kind == "rrf":
+            parts.append(_places(own))
+        else:
+            lowest = own[np.isfinite(own)].min(initial=np.inf)
+            filled = np.where(np.isfinite(own), own, lowest if np.isfinite(lowest) else 0.0)
+            parts += [_scaled(filled, scale) for scale in SCALES]
+    wanted = task.judged_columns[row][task.judged_grades[row] > 0]
+    place = np.searchsorted(columns, wanted).clip(max=max(0, len(columns) - 1))
+    inside = columns[place] == wanted if len(columns) else np.zeros(len(wanted), bool)
+    return _Pool(columns, np.where(inside, place, -1), np.array(parts))
+
+
+def _aligned(ranking: Ranking, columns: NDArray[np.int64]) -> Values:
+    """The ranking's scores in the order of `columns`, -inf where it lists nothing."""
+    scores = np.full(len(columns), -np.inf)
+    scores[np.searchsorted(columns, ranking.columns)] = ranking.scores
+    return scores
+
+
+def _places(scores: Values) -> Values:
+    """Ranks from 1, ties in column order; infinite for what is not listed."""
+    order = np.argsort(-scores, kind="stable")
+    ranks = np.empty(len(scores))
+    ranks[order] = np.arange(1, len(scores) + 1)
+    return np.where(np.isfinite(scores), ranks, np.inf)
+
+
+def _scaled(scores: Values, scale: Literal["min-max", "z-norm"]) -> Values:
+    """A member's scores brought to one scale, by `linear_fusion` of that member alone."""
+    from dssm_tf.retrieval.fusion import linear_fusion
+
+    return linear_fusion([scores], [1.0], scale)
+
+
+def _weights(hybrid: Hybrid, settings: Sequence[Mapping[str, Any]]) -> Values:
+    """What `_scores` takes for the settings: k `(settings, 1)`, or `(settings, parts)` weights."""
+    if hybrid.kind == "rrf":
+        return np.array([[setting["k"]] for setting in settings], dtype=np.float64)
+    table = np.zeros((len(settings), len(hybrid.members) * len(SCALES)))
+    for row, setting in zip(table, settings, strict=True):
+        row[SCALES.index(setting["scale"]) :: len(SCALES)] = list(setting["weights"].values())
+    return table
+
+
+def _scores(hybrid: Hybrid, pool: _Pool, weights: Values) -> Values:
+    """Fused scores `(settings, titles)`.
+
+    Reference: Cormack, Clarke and Buettcher 2009, sec. 2, for reciprocal ranks.
+    """
+    if hybrid.kind == "rrf":
+        return np.stack([(1 / (k + pool.parts)).sum(axis=0) for (k,) in weights])
+    # Sums that differ by rounding only are the same score.
+    fused: Values = (weights @ pool.parts).round(12)
+    return fused
+
+
+def _relevant_ranks(scores: Values, pool: _Pool) -> NDArray[np.int64]:
+    """Ranks of the relevant titles `(settings, relevant)`, ties in column order, 0 outside."""
+    ranks = np.zeros((len(scores), len(pool.relevant)), dtype=np.int64)
+    for number, place in enumerate(pool.relevant):
+        if place >= 0:
+            own = scores[:, place, None]
+            above = np.count_nonzero(scores > own, axis=1)
+            ranks[:, number] = 1 + above + np.count_nonzero(scores[:, :place] == own, axis=1)
+    return ranks
+
+
+def _measured(
+    hybrid: Hybrid,
+    pools: Sequence[_Pool],
+    weights: Values,
+    relevant: Sequence[NDArray[np.float64]],
+    depth: int,
+) -> Measured:
+    ranks, rankings = [], []
+    for pool in pools:
+        scores = _scores(hybrid, pool, weights[None])
+        ranks.append(_relevant_ranks(scores, pool)[0])
+        top = top_columns(scores[0], depth)
+        rankings.append(
+            Ranking(pool.columns[top].astype(np.int32), scores[0][top].astype(np.float32))
+        )
+    return Measured(RelevantRanks.from_lists(ranks, relevant), rankings)

@@ -1,0 +1,271 @@
+"""From the user's files to what every system of the benchmark reads, once."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+
+from dssm_tf.benchmark.foreign import judgments_of_qrels
+from dssm_tf.benchmark.inputs import CLICKS, CORPUS, JUDGMENTS, Inputs, write_clicks
+from dssm_tf.benchmark.log_rows import held_out, read_rows, split_by_time, write_rows
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.tables.click_log import FORMATS, LogRow
+from dssm_tf.tables.judgments import (
+    CorpusTitle,
+    Judgment,
+    judgments_from_clicks,
+    read_corpus,
+    read_judgments,
+    write_corpus,
+    write_judgments,
+)
+from dssm_tf.text.normalize import normalize
+
+WORK = "work"
+_SOURCE = "source.json"
+_VERSION = 2  # of what `prepare` makes of the same files
+_LOG = "log.tsv"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """The user's files, and how judgments are made of them.
+
+    Attributes:
+        clicks: log files, globs or directories.
+        judgments: TSV, or TREC qrels when `queries` is given; None to judge by clicks.
+        corpus: TSV.
+        queries: texts of the queries of a qrels file.
+        judge_later: the share of the log's rows, the latest, that judges and is not learnt from.
+        hold_out_queries: the share of the queries that is judged and not learnt from.
+        repeats: what pairs judged more than once are, see `read_judgments`.
+    """
+
+    clicks: Sequence[str]
+    judgments: Path | None = None
+    corpus: Path | None = None
+    queries: Path | None = None
+    judge_later: float | None = None
+    hold_out_queries: float | None = None
+    repeats: Literal["refuse", "mean"] = "refuse"
+
+    def check(self) -> None:
+        """Refuses options that do not go together.
+
+        Raises:
+            UserError: saying which.
+        """
+        for name, share in (
+            ("--judge-later", self.judge_later),
+            ("--hold-out-queries", self.hold_out_queries),
+        ):
+            if share is not None and not 0 < share <= 1:
+                raise UserError(f"{name} {share:g}: expected a share above 0 and at most 1.")
+        if self.judge_later is not None and (self.judgments or self.hold_out_queries):
+            raise UserError(
+                "--judge-later makes judgments of the log's later clicks; give it without "
+                "--judgments and --hold-out-queries."
+            )
+        if not self.judgments and self.judge_later is None and self.hold_out_queries is None:
+            raise UserError(
+                "nothing to judge by: give --judgments FILE, or --judge-later 0.2 to judge by the "
+                "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
+            )
+        if self.queries and not (self.judgments and self.corpus):
+            raise UserError(
+                "--queries gives a TREC qrels file its texts: give the file as --judgments, and "
+                "--corpus for its titles."
+            )
+
+    def log_files(self) -> list[Path]:
+        """The log's files, each once.
+
+        Raises:
+            UserError: an entry matches nothing.
+        """
+        found: dict[Path, None] = {}
+        for entry in self.clicks:
+            paths = [Path(match) for match in sorted(glob.glob(entry))]
+            paths = [
+                inner
+                for path in paths
+                for inner in (sorted(path.iterdir()) if path.is_dir() else [path])
+                if not path.is_dir() or inner.name.removesuffix(".gz").endswith(tuple(FORMATS))
+            ]
+            if not paths:
+                raise UserError(f"--clicks {entry} matches no file.")
+            found.update(dict.fromkeys(paths))
+        return list(found)
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What the prepared inputs depend on: file contents and settings."""
+        files = {
+            "judgments": self.judgments,
+            "corpus": self.corpus,
+            "queries": self.queries,
+        }
+        return {
+            "version": _VERSION,
+            "clicks": [_digest(path) for path in self.log_files()],
+            **{name: path and _digest(path) for name, path in files.items()},
+            "judge_later": self.judge_later,
+            "hold_out_queries": self.hold_out_queries,
+            "repeats": self.repeats,
+        }
+
+
+def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inputs:
+    """Checks, cleans and writes the inputs, or finds them done by an earlier run.
+
+    Args:
+        sources: the user's files.
+        out: directory of the benchmark.
+        console: where to say what is done.
+
+    Raises:
+        UserError: an input is missing or malformed, nothing can be measured, or `out` holds
+            something else, or a benchmark of other inputs.
+    """
+    sources.check()
+    folder = out / WORK / "inputs"
+    fingerprint = sources.fingerprint()
+    if (folder / _SOURCE).exists():
+        _refuse_others(json.loads((folder / _SOURCE).read_text("utf-8")), fingerprint, out)
+        return Inputs(folder)
+    if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - {WORK}):
+        raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
+    judgments, corpus, rows = _judged(sources)
+    RankingTask(judgments, corpus)  # what is wrong with them shows before the slow part
+    with atomic_directory(folder) as aside:
+        write_judgments(aside / JUDGMENTS, judgments)
+        if corpus is not None:
+            write_corpus(aside / CORPUS, corpus)
+        if rows is not None:
+            write_rows(aside / _LOG, rows)
+        if console:
+            console.print("preparing the click log", style="dim")
+        data = aside / "data-4"
+        _preprocess(_log_of(sources, aside), _offered(aside), data, 4)
+        from dssm_tf.data.recorded_clicks import recorded_clicks
+
+        write_clicks(aside / CLICKS, recorded_clicks(data))
+        with atomic_write(aside / _SOURCE) as file:
+            json.dump(fingerprint, file, indent=2)
+    return Inputs(folder)
+
+
+def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
+    """Preprocesses the log with more recorded negatives, where that is not done yet."""
+    target = inputs.folder / f"data-{negatives}"
+    if not target.exists():
+        folder = inputs.folder
+        _preprocess(_log_of(sources, folder), _offered(folder), target, negatives)
+
+
+def _log_of(sources: Sources, folder: Path) -> list[str]:
+    log = folder / _LOG
+    return [str(log)] if log.exists() else [str(path) for path in sources.log_files()]
+
+
+def _judged(
+    sources: Sources,
+) -> tuple[list[Judgment], list[CorpusTitle] | None, list[LogRow] | None]:
+    """Judgments, corpus, and the rows to learn from where they are not the whole log."""
+    corpus = read_corpus(sources.corpus) if sources.corpus else None
+    judgments: list[Judgment] | None = None
+    if sources.judgments and sources.queries and corpus is not None:
+        judgments = judgments_of_qrels(sources.judgments, sources.queries, corpus)
+    elif sources.judgments:
+        judgments = read_judgments(sources.judgments, repeats=sources.repeats)
+    if sources.judge_later is None and sources.hold_out_queries is None:
+        return judgments or [], corpus, None
+    timed = read_rows(sources.log_files())
+    share = sources.hold_out_queries
+    if sources.judge_later is not None:
+        earlier, later = split_by_time(timed, sources.judge_later)
+    elif share is not None:
+        earlier = [one.row for one in timed if not held_out(one.row.query, share)]
+        later = [one.row for one in timed if held_out(one.row.query, share)]
+        if not earlier and judgments is None:
+            raise UserError(f"--hold-out-queries {share:g} leaves no row to learn from.")
+        if judgments is not None:
+            judgments = [one for one in judgments if held_out(one.query, share)]
+            chosen = {normalize(one.query) for one in judgments}
+            # Queries of the log that nobody judged need not be held out.
+            earlier = [one.row for one in timed if normalize(one.row.query) not in chosen]
+            return judgments, corpus, earlier
+    if corpus is None:
+        titles = dict.fromkeys(row.row.title for row in timed)
+        corpus = [CorpusTitle(f"t{n:06d}", title) for n, title in enumerate(titles, start=1)]
+    return _judged_by_clicks(later, corpus), corpus, earlier
+
+
+def _judged_by_clicks(rows: Sequence[LogRow], corpus: Sequence[CorpusTitle]) -> list[Judgment]:
+    """Judgments of clicks on titles of the corpus; other clicks judge nothing."""
+    ids = {one.title: one.doc_id for one in reversed(corpus)}
+    judgments = judgments_from_clicks(
+        ((row.query, row.title, float(row.clicks)) for row in rows if row.title in ids), ids
+    )
+    if not judgments:
+        raise UserError(
+            f"none of the {len(rows):,} rows to judge by clicks a title of the corpus; use the "
+            "same titles in both."
+        )
+    return judgments
+
+
+def _offered(folder: Path) -> list[str]:
+    """The titles that every query ranks, for the towers to know; judged titles alone are not."""
+    corpus = folder / CORPUS
+    return [str(corpus)] if corpus.exists() else []
+
+
+def _preprocess(log: Sequence[str], corpus: Sequence[str], output: Path, negatives: int) -> None:
+    from pipelines.options import PreprocessOptions
+    from pipelines.preprocess import Job, preprocess
+
+    options = PreprocessOptions(tuple(log), str(output), tuple(corpus), negatives=negatives)
+    try:
+        preprocess(Job(options))
+    except UserError as error:
+        raise UserError(str(error).replace("--input", "--clicks")) from error
+
+
+def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
+    """Raises UserError when the benchmark in `out` had other inputs."""
+    for name, value in now.items():
+        if before.get(name) == value:
+            continue
+        what = "the files of" if name == "clicks" else "the content of"
+        option = "--" + name.replace("_", "-")
+        changed = (
+            f"{what} {option} changed"
+            if name in ("clicks", "judgments", "corpus", "queries")
+            else f"{option} was {before.get(name)}, now {value}"
+        )
+        if name == "version":
+            changed = "prepared by another version of this package"
+        raise UserError(
+            f"{out} holds a benchmark of other inputs ({changed}); its results would not be "
+            "comparable. Choose another --out, or remove it."
+        )
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.sha256()
+    try:
+        with open(path, "rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+    return digest.hexdigest()

@@ -1,0 +1,378 @@
+"""The whole of a benchmark: prepare, fit and measure each system, fuse, test, write."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from dssm_tf.benchmark import foreign
+from dssm_tf.benchmark.cross_validation import ByHalf, halves
+from dssm_tf.benchmark.description import Description
+from dssm_tf.benchmark.fusion import Hybrid, fuse
+from dssm_tf.benchmark.inputs import Inputs
+from dssm_tf.benchmark.prepare import WORK, Sources, ensure_data, prepare
+from dssm_tf.benchmark.report import render
+from dssm_tf.benchmark.result import BenchmarkResult, Row, SeedResult
+from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
+from dssm_tf.benchmark.systems import (
+    POPULARITY,
+    PRIOR,
+    System,
+    choose_systems,
+    folder_name,
+)
+from dssm_tf.benchmark.table import latex, markdown
+from dssm_tf.benchmark.worker import POOL, RANKED, RESULT
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.evaluation.evaluate import DEPTH, Measured, compare, measure
+from dssm_tf.evaluation.evaluation import Evaluation, Ranking
+from dssm_tf.evaluation.metrics import parse_metric
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.text.normalize import normalize
+
+PAPER_REFERENCES = ("bm25", "ptm", "dssm")
+"""What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
+
+GIB = 1 << 30
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a benchmark is run; the flags' help says what each does."""
+
+    sources: Sources
+    out: Path
+    systems: Sequence[str] = ("all",)
+    seeds: int = 3
+    configs: Sequence[str] = ()
+    sweeps: Sequence[str] = ()
+    overrides: Sequence[str] = ()
+    runs: Mapping[str, Path] = field(default_factory=dict)
+    embeddings: Mapping[str, tuple[Path, Path]] = field(default_factory=dict)
+    hybrids: Sequence[str] = ()
+    against: Sequence[str] = ()
+    metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
+    tune: str = "ndcg@10"
+    cross: tuple[str, str] | None = None
+    jobs: int | None = None
+    memory: int | None = None
+    samples: int = 10_000
+
+
+def run_benchmark(options: Options, console: Console | None = None) -> BenchmarkResult:
+    """Runs what is not done yet, and writes tables and results.
+
+    Args:
+        options: what to run.
+        console: where to show progress; None shows none.
+
+    Raises:
+        UserError: options or inputs are unusable, or no system could be measured.
+    """
+    _check(options)
+    names = [name for name in options.systems if name != POPULARITY]
+    systems = choose_systems(names, options.configs, options.sweeps, options.overrides)
+    options.out.mkdir(parents=True, exist_ok=True)
+    with _lock(options.out):
+        inputs = prepare(options.sources, options.out, console)
+        benchmark = _Benchmark(options, inputs, inputs.task(), systems, console)
+        benchmark.check()
+        for system in systems:
+            if system.negatives:
+                ensure_data(options.sources, inputs, system.negatives)
+        result = benchmark.run()
+        result.write(options.out)
+        for name, text in (
+            ("table.md", markdown(result, options.cross)),
+            ("table.tex", latex(result)),
+            ("report.html", render(result)),
+        ):
+            with atomic_write(options.out / name) as file:
+                file.write(text)
+    return result
+
+
+def _check(options: Options) -> None:
+    if options.seeds < 1:
+        raise UserError(f"--seeds {options.seeds}: expected 1 or more.")
+    if options.jobs is not None and options.jobs < 1:
+        raise UserError(f"--jobs {options.jobs}: expected 1 or more.")
+    for name in (*options.metrics, options.tune):
+        try:
+            parse_metric(name)
+        except ValueError as error:
+            raise UserError(str(error)) from None
+    if not options.metrics:
+        raise UserError("--metrics names none; expected some, such as ndcg@1,ndcg@10,mrr@10,map.")
+
+
+@contextmanager
+def _lock(out: Path) -> Iterator[None]:
+    """Keeps a second benchmark out of the same directory while the block runs.
+
+    Raises:
+        UserError: one is running there.
+    """
+    (out / WORK).mkdir(exist_ok=True)
+    with open(out / WORK / "lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UserError(f"a benchmark is running in {out}; wait, or choose another.") from None
+        yield
+
+
+class _Benchmark:
+    """One run: what its steps have in common."""
+
+    def __init__(
+        self,
+        options: Options,
+        inputs: Inputs,
+        task: RankingTask,
+        systems: Sequence[System],
+        console: Console | None,
+    ) -> None:
+        self._options = options
+        self._inputs = inputs
+        self._task = task
+        self._half = halves(task)
+        self._systems = systems
+        self._console = console
+        self._popularity = any(name in ("all", POPULARITY) for name in options.systems)
+        self._memory = options.memory or int(0.9 * available_memory())
+        self._jobs = options.jobs or default_jobs(self._memory)
+        # Where the rankings of each row and seed can be had again, for fusions.
+        self._rankings: dict[str, list[Callable[[], ByHalf]]] = {}
+        self._foreign: dict[str, tuple[str, foreign.Foreign]] = {}
+        self._hybrids: list[Hybrid] = []
+        self._log_prior: NDArray[np.float64] | None = None
+
+    def check(self) -> None:
+        """Reads foreign systems and checks every name, before anything slow.
+
+        Raises:
+            UserError: naming what is wrong.
+        """
+        options = self._options
+        self._write_texts()
+        names = [POPULARITY] * self._popularity + [system.name for system in self._systems]
+        names += [*options.runs, *options.embeddings]
+        clash = next((name for name in names if names.count(name) > 1), None)
+        if clash or PRIOR in names:
+            raise UserError(f"two rows are called {clash or PRIOR!r}; name one otherwise.")
+        for name, path in options.runs.items():
+            self._foreign[name] = ("run", foreign.run_source(name, path, self._task))
+        for name, paths in options.embeddings.items():
+            found = foreign.embedding_source(name, paths, self._task)
+            self._foreign[name] = ("embeddings", found)
+        members = tuple(names)  # a hybrid is no member of another
+        for text in dict.fromkeys(options.hybrids):
+            self._hybrids.append(Hybrid.parse(text, members))
+            names.append(text)
+        if not names:
+            raise UserError("there is no system to measure; name some with --systems.")
+        for option, wanted in (("--against", options.against), ("--cross", options.cross or ())):
+            for name in wanted:
+                if name not in names and name != "all":
+                    raise UserError(
+                        f"{option} {name}: there is no such row; the rows are {', '.join(names)}."
+                    )
+
+    def run(self) -> BenchmarkResult:
+        """Fits, measures, fuses and tests.
+
+        Raises:
+            UserError: no system could be measured.
+        """
+        rows = [self._popularity_row()] if self._popularity else []
+        rows += self._fitted_rows()
+        for name, (kind, system) in self._foreign.items():
+            rows.append(self._measured_row(name, kind, system))
+        rows += self._hybrid_rows(rows)
+        measured = [row for row in rows if row.seeds]
+        if not measured:
+            raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
+        against = self._against(measured)
+        values = {row.name: {m: row.values(m) for m in self._options.metrics} for row in measured}
+        comparisons = compare(
+            values,
+            self._options.metrics,
+            against=against,
+            family="table",
+            samples=self._options.samples,
+        )
+        rankings = {row.name: row.seeds[0].rankings for row in measured}
+        metrics = tuple(self._options.metrics)
+        in_log = {normalize(query) for query, _, _ in self._inputs.clicks()}
+        return BenchmarkResult(
+            evaluation=Evaluation(self._task, metrics, values, rankings, comparisons),
+            rows=rows,
+            against=against,
+            seen=np.array([normalize(query) in in_log for query in self._task.queries], bool),
+            half=self._half,
+            description=Description.of(self._task, rankings),
+            settings=self._settings(),
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        options = self._options
+        return {
+            "seeds": options.seeds,
+            "tune": options.tune,
+            "jobs": self._jobs,
+            "overrides": list(options.overrides),
+            "judge_later": options.sources.judge_later,
+            "hold_out_queries": options.sources.hold_out_queries,
+            "clicks": list(map(str, options.sources.clicks)),
+            "judgments": str(options.sources.judgments) if options.sources.judgments else None,
+            "corpus": str(options.sources.corpus) if options.sources.corpus else None,
+            "distinct_pairs": len(self._inputs.clicks()),
+        }
+
+    def _against(self, rows: Sequence[Row]) -> tuple[str, ...]:
+        """The systems that superscripts are about; those that failed are about nothing."""
+        names = [row.name for row in rows]
+        if "all" in self._options.against:
+            return tuple(names)
+        wanted = self._options.against or [name for name in PAPER_REFERENCES if name in names]
+        return tuple(dict.fromkeys(name for name in (wanted or names[:1]) if name in names))
+
+    def _fitted_rows(self) -> list[Row]:
+        options = self._options
+        jobs: list[Job] = []
+        for system in self._systems:
+            for seed in range(options.seeds) if system.seeded else (None,):
+                specification = system.specification(seed or 0, options.tune)
+                folder = options.out / WORK / "systems" / folder_name(system.name, specification)
+                jobs.append(Job(system.name, seed, folder.resolve(), specification))
+        run_jobs(jobs, self._jobs, self._memory, self._console)
+        rows = {
+            system.name: Row(system.name, system.kind, sweep=system.sweep)
+            for system in self._systems
+        }
+        for job in jobs:
+            if job.error:
+                rows[job.name].error = job.error
+                continue
+            load = partial(ByHalf.load, job.folder / RANKED, self._task, self._half)
+            about = json.loads((job.folder / RESULT).read_text("utf-8"))
+            self._add(rows[job.name], job.seed, load(), about, load)
+        return list(rows.values())
+
+    def _popularity_row(self) -> Row:
+        source = foreign.PopularityScores(self._prior())
+        clicked = {title for _, title, _ in self._inputs.clicks()}
+        system = foreign.Foreign(source, None, {"parameters": len(clicked)})
+        return self._measured_row(POPULARITY, POPULARITY, system)
+
+    def _measured_row(self, name: str, kind: str, system: foreign.Foreign) -> Row:
+        """A row that is measured in this process: it only looks scores up."""
+        row = Row(name, kind)
+        try:
+            by_half = ByHalf.of_one(measure(name, system.source, self._task, POOL), self._half)
+        except UserError as error:
+            row.error = str(error)
+            return row
+        about = {"bytes": system.bytes, **system.about}
+        self._add(row, None, by_half, about, partial(_same, by_half))
+        return row
+
+    def _hybrid_rows(self, done: Sequence[Row]) -> list[Row]:
+        rows: list[Row] = []
+        with Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TimeRemainingColumn(),
+            console=self._console,
+            disable=self._console is None,
+            transient=True,
+        ) as progress:
+            for hybrid in self._hybrids:
+                row = Row(hybrid.name, "hybrid")
+                rows.append(row)
+                own = [name for name in hybrid.members if name != PRIOR]
+                failed = [name for name in own if not self._rankings.get(name)]
+                if failed:
+                    row.error = f"its member {failed[0]} has no result"
+                    continue
+                seeds = max(len(self._rankings[name]) for name in own)
+                bar = progress.add_task(hybrid.name, total=seeds * len(self._task.queries))
+                for seed in range(seeds):
+                    # A member that is not random stands beside every seed of the others.
+                    members = {
+                        name: loads[min(seed, len(loads) - 1)]()
+                        for name in own
+                        for loads in [self._rankings[name]]
+                    }
+                    by_half, about = fuse(
+                        hybrid,
+                        members,
+                        self._prior(),
+                        self._task,
+                        self._options.tune,
+                        POOL,
+                        partial(progress.advance, bar),
+                    )
+                    about |= self._costs_of([row for row in done if row.name in own], seed)
+                    load = partial(_same, by_half)
+                    self._add(row, seed if seeds > 1 else None, by_half, about, load)
+        return rows
+
+    @staticmethod
+    def _costs_of(members: Sequence[Row], seed: int) -> dict[str, Any]:
+        """A hybrid costs what its members cost; unknown where one of them is unknown."""
+        found: dict[str, Any] = {}
+        for name in ("training_seconds", "parameters", "bytes"):
+            costs = [row.seeds[min(seed, len(row.seeds) - 1)].about.get(name) for row in members]
+            found[name] = None if None in costs else sum(costs)
+        return found
+
+    def _add(
+        self,
+        row: Row,
+        seed: int | None,
+        by_half: ByHalf,
+        about: Mapping[str, Any],
+        load: Callable[[], ByHalf],
+    ) -> None:
+        from dssm_tf.evaluation import tf_ranking
+
+        joined: Measured = by_half.joined()
+        values = tf_ranking.per_query(joined.ranks, list(self._options.metrics))
+        # What files and reports show; fusions load the deeper rankings again.
+        rankings = [Ranking(c[:DEPTH].copy(), s[:DEPTH].copy()) for c, s in joined.rankings]
+        row.seeds.append(SeedResult(seed, values, rankings, about))
+        self._rankings.setdefault(row.name, []).append(load)
+
+    def _prior(self) -> NDArray[np.float64]:
+        """The log-prior of the task's titles, in nats."""
+        if self._log_prior is None:
+            self._log_prior = self._inputs.prior()(self._task.titles).astype(np.float64)
+        return self._log_prior
+
+    def _write_texts(self) -> None:
+        """Writes `queries.tsv` and `titles.tsv`: what to embed for `--embeddings`, in order."""
+        task = self._task
+        for name, heads, rows in (
+            ("queries.tsv", ("query_id", "query"), zip(task.query_ids, task.queries, strict=True)),
+            ("titles.tsv", ("doc_id", "title"), zip(task.doc_ids, task.titles, strict=True)),
+        ):
+            with atomic_write(self._options.out / name) as file:
+                file.writelines("\t".join(row) + "\n" for row in [heads, *rows])
+
+
+def _same(by_half: ByHalf) -> ByHalf:
+    return by_half

@@ -1,0 +1,288 @@
+"""Which systems a benchmark holds: names, sweeps and configurations to things to fit."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from dssm_tf import __version__
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import config_directories, find_config, load_baseline, load_config
+
+POPULARITY = "popularity"
+PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
+GROUPS = ("all", "baselines", "towers")
+# Rises when a fit with the same parameters gives something else than before; of a kind, and of one
+# baseline on top of it.
+_REVISIONS = {"tower": "5", "baseline": "3"}
+_OWN_REVISIONS = {"skip_thought": ".1"}
+_RECORDED = 4  # negatives preprocess records unless a configuration asks for more
+
+
+@dataclass(frozen=True)
+class System:
+    """A row of the table that is fitted or trained.
+
+    Attributes:
+        name: of the row.
+        kind: a `tower`, trained, or a `baseline`, fitted.
+        base: the baseline's name in `BASELINES`; the tower's configuration as YAML.
+        parameters: arguments of the baseline's constructor.
+        seeded: whether it is random, so that seeds differ.
+        negatives: recorded negatives the configuration needs.
+        sweep: the key and the value that make the row one of a sweep.
+    """
+
+    name: str
+    kind: Literal["baseline", "tower"]
+    base: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    seeded: bool = True
+    negatives: int = 0
+    sweep: tuple[str, Any] | None = None
+
+    def specification(self, seed: int, tune: str) -> dict[str, Any]:
+        """What the result depends on besides the inputs: what a worker is given."""
+        return {
+            "kind": self.kind,
+            "base": self.base,
+            "parameters": dict(self.parameters),
+            "seed": seed if self.seeded else None,
+            "data": self.data,
+            "tune": tune,
+            "version": f"{__version__}, {_REVISIONS[self.kind]}{_OWN_REVISIONS.get(self.base, '')}",
+            "choices": self._choices(),
+        }
+
+    def _choices(self) -> Any:
+        """The values that cross validation tries."""
+        if self.kind == "tower":
+            return None
+        from dssm_tf.benchmark.variants import choices
+        from dssm_tf.systems import BASELINES
+
+        return choices(BASELINES[self.base], self.parameters)
+
+    @property
+    def data(self) -> str | None:
+        """The directory of preprocessed clicks that a tower is trained on."""
+        return f"data-{self.negatives}" if self.kind == "tower" else None
+
+
+def folder_name(name: str, specification: Mapping[str, Any]) -> str:
+    """Where the result of a specification lies: changed settings have another place.
+
+    >>> folder_name("bm25", {"kind": "baseline", "seed": None})
+    'bm25-...'
+    """
+    text = json.dumps(specification, sort_keys=True)
+    stem = re.sub(r"[^\w.+=-]+", "_", name)[:60]
+    seed = specification["seed"]
+    part = "" if seed is None else f"-seed{seed}"
+    return f"{stem}{part}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+
+
+def choose_systems(
+    names: Sequence[str],
+    configs: Sequence[str] = (),
+    sweeps: Sequence[str] = (),
+    overrides: Sequence[str] = (),
+) -> list[System]:
+    """The systems that the command line names, in table order.
+
+    Args:
+        names: rows of `BASELINES`, configurations (shipped names or files), and groups.
+        configs: `NAME=FILE`, further rows, or other configurations for named rows.
+        sweeps: `SYSTEM.KEY=V1,V2,...`, a row a value.
+        overrides: `KEY=VALUE` settings of every tower's configuration.
+
+    Raises:
+        UserError: a name, key or value is unknown.
+    """
+    from dssm_tf.systems import BASELINES
+
+    files = dict(_named_file(entry) for entry in configs)
+    wanted: list[str] = []
+    for name in names:
+        if name in ("all", "baselines"):
+            wanted += BASELINES
+        if name in ("all", "towers"):
+            wanted += shipped_configs()
+        if name not in GROUPS:
+            wanted.append(name)
+    wanted += files
+    systems = {name: _system(name, files, overrides) for name in dict.fromkeys(wanted)}
+    for sweep in sweeps:
+        for system in _swept(sweep, files, overrides):
+            systems[system.name] = system
+    return list(systems.values())
+
+
+def shipped_configs() -> list[str]:
+    """Names of the towers' configurations at the top of configs/, one a model."""
+    found: dict[str, None] = {}
+    for directory in config_directories():
+        paths = sorted(directory.glob("*.yaml"))
+        found.update((path.stem, None) for path in paths if load_baseline(path) is None)
+    return list(found)
+
+
+def _named_file(entry: str) -> tuple[str, str]:
+    name, equals, path = entry.partition("=")
+    if not equals or not name or not path:
+        raise UserError(
+            f"--configs {entry!r}: expected NAME=FILE, FILE being a configuration's file or name."
+        )
+    try:
+        return name, str(find_config(path))
+    except UserError as error:
+        raise UserError(f"--configs {entry}: {error}") from error
+
+
+def _system(
+    name: str,
+    files: Mapping[str, str],
+    overrides: Sequence[str],
+    parameters: Mapping[str, Any] | None = None,
+    row: str | None = None,
+    sweep: tuple[str, Any] | None = None,
+) -> System:
+    from dssm_tf.systems import BASELINES
+
+    parameters = parameters or {}
+    if name in BASELINES and name not in files:
+        return _baseline(row or name, name, parameters, sweep)
+    try:
+        path = find_config(files.get(name, name))
+    except UserError as error:
+        raise UserError(
+            f"there is no system {name!r}; the baselines are {', '.join(BASELINES)}. {error}"
+        ) from None
+    row = row or (name if not Path(name).is_file() else Path(name).stem)
+    if found := load_baseline(path):
+        base, given = found
+        if base not in BASELINES:
+            raise UserError(f"{path}: no baseline {base!r}; choose from {', '.join(BASELINES)}.")
+        return _baseline(row, base, {**given, **parameters}, sweep)
+    config = load_config(path, [*overrides, *(f"{k}={_plain(v)}" for k, v in parameters.items())])
+    negatives = max(_RECORDED, config.negatives.recorded)
+    return System(row, "tower", config.dump(), negatives=negatives, sweep=sweep)
+
+
+def _baseline(
+    row: str, name: str, parameters: Mapping[str, Any], sweep: tuple[str, Any] | None
+) -> System:
+    _check_parameters(name, parameters)
+    seeded = _takes(name, "seed", 0)
+    return System(row, "baseline", name, parameters, seeded, sweep=sweep)
+
+
+def _swept(entry: str, files: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
+    """One system a value of a sweep.
+
+    The values stand as in a YAML list, so `[300],[300,128]` are two.
+    """
+    target, equals, text = entry.partition("=")
+    try:
+        values = yaml.safe_load(f"[{text}]")
+    except yaml.YAMLError:
+        values = []
+    # The longest beginning that names a system: a configuration's file may hold dots.
+    name, key = _split_target(target, files)
+    if not equals or not name or not values:
+        raise UserError(
+            f"--sweep {entry!r}: expected SYSTEM.KEY=V1,V2,..., such as "
+            "lstm.tower.cells=32,64,96 or plsa.topics=100,500."
+        )
+    return [
+        _system(name, files, overrides, {key: value}, f"{name}.{key}={_plain(value)}", (key, value))
+        for value in values
+    ]
+
+
+def _split_target(target: str, files: Mapping[str, str]) -> tuple[str, str]:
+    from dssm_tf.systems import BASELINES
+
+    known = [*files, *BASELINES, *shipped_configs()]
+    for name in sorted(known, key=len, reverse=True):
+        if target.startswith(f"{name}.") and len(target) > len(name) + 1:
+            return name, target[len(name) + 1 :]
+    name, _, key = target.partition(".")
+    if key:
+        raise UserError(
+            f"--sweep {target}: there is no system {name!r}; choose from {', '.join(known)}, or "
+            "name a configuration with --configs NAME=FILE."
+        )
+    return "", ""
+
+
+def _plain(value: Any) -> str:
+    """A value as YAML reads it back, without spaces.
+
+    >>> _plain([300, 128]), _plain(0.5), _plain("tanh")
+    ('[300,128]', '0.5', 'tanh')
+    """
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _arguments(name: str) -> Mapping[str, inspect.Parameter]:
+    from dssm_tf.systems import BASELINES
+
+    return inspect.signature(BASELINES[name]).parameters
+
+
+def _takes(name: str, key: str, value: Any) -> bool:
+    """Whether a baseline has a parameter, of its own or handed on through `**options`."""
+    from dssm_tf.systems import BASELINES
+
+    allowed = _arguments(name)
+    if key in allowed:
+        return True
+    if all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in allowed.values()):
+        return False
+    try:
+        BASELINES[name](**{key: value})
+    except TypeError:
+        return False
+    except ValueError:
+        pass  # it has the parameter, with another value
+    return True
+
+
+def _parameter_names(baseline: type) -> list[str]:
+    """Its own, then those of the classes that `**options` goes on to."""
+    names: dict[str, None] = {}
+    for kind in baseline.__mro__:
+        if "__init__" not in vars(kind):
+            continue
+        found = inspect.signature(kind).parameters.values()
+        named = [one.name for one in found if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        names |= dict.fromkeys(named)
+        if len(named) == len(found):
+            break
+    return list(names)
+
+
+def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
+    """Refuses what the constructor would refuse, before anything is fitted."""
+    from dssm_tf.systems import BASELINES
+
+    for key, value in parameters.items():
+        if not _takes(name, key, value):
+            raise UserError(
+                f"{name}.{key}: {name} has no parameter {key!r}; it has "
+                f"{', '.join(_parameter_names(BASELINES[name])) or 'none'}."
+            )
+    try:
+        BASELINES[name](**parameters)
+    except (TypeError, ValueError) as error:
+        settings = ", ".join(f"{name}.{key}={_plain(value)}" for key, value in parameters.items())
+        raise UserError(f"{settings}: {error}") from None

@@ -1,0 +1,284 @@
+"""One system, one seed, in a process of its own: `python -m dssm_tf.benchmark.worker`.
+
+Reads `job.json` in the given directory, and writes `ranked.npz` and, last,
+`result.json` there. A tower's run lies in `model/` and goes on where it was when
+the process was killed. `stage` says what it is at; `error.json`, why it failed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.benchmark.cross_validation import (
+    ByHalf,
+    choose,
+    chosen_to_json,
+    halves,
+)
+from dssm_tf.benchmark.inputs import Inputs
+from dssm_tf.benchmark.variants import Variants
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.evaluation.evaluate import RankerScores, measure
+from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.ranker import Ranker
+from dssm_tf.evaluation.ranking import Scores
+from dssm_tf.evaluation.task import RankingTask
+
+JOB, RESULT, RANKED, ERROR, STAGE = (
+    "job.json",
+    "result.json",
+    "ranked.npz",
+    "error.json",
+    "stage",
+)
+POOL = 1000
+"""Titles of each ranking that are kept, and that fusions join."""
+
+_MODEL = "model"
+_VARIANTS = "variants"  # fitted to choose from, removed when that is done
+_ARRAYS = (".npz", ".npy")
+
+
+class Fitted(NamedTuple):
+    """A system ready to rank, and what it cost.
+
+    Attributes:
+        settings: the combinations of free parameters to choose from; one, if there is none.
+        with_setting: the ranker with such a combination.
+        keep: saves the ranker with such a combination as the result's model; returns the seconds
+            its training took, how many numbers it learned, and further facts.
+    """
+
+    settings: list[dict[str, Any]]
+    with_setting: Callable[[dict[str, Any]], Ranker]
+    keep: Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def main(argv: list[str]) -> int:
+    """Does the job of one directory, as long as the benchmark that started it lives.
+
+    Args:
+        argv: the directory, and the process number of the benchmark.
+
+    Returns:
+        0, or 1 after writing `error.json`.
+    """
+    directory = Path(argv[0])
+    _end_with(int(argv[1]))
+    try:
+        run_job(directory)
+    except Exception as error:  # whatever it was becomes a row of the table
+        reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
+        traceback.print_exc()
+        with atomic_write(directory / ERROR) as file:
+            json.dump({"error": " ".join(reason.split())}, file)
+        return 1
+    return 0
+
+
+def run_job(directory: Path) -> None:
+    """Fits, measures and writes.
+
+    Raises:
+        UserError: the system cannot learn from these inputs or gives unusable scores.
+    """
+    job = json.loads((directory / JOB).read_text("utf-8"))
+    inputs = Inputs(directory.parent.parent / "inputs")
+    task = inputs.task()
+    say = _Stage(directory / STAGE)
+    say("reading")
+    fit = _fit_tower if job["kind"] == "tower" else _fit_baseline
+    fitted = fit(job, inputs, task, directory, say)
+    name = job["name"]
+
+    half = halves(task)
+    settings = fitted.settings
+    chosen, about = (0, 0), dict[str, Any]()
+    if len(settings) > 1:
+        values = []
+        for number, setting in enumerate(settings, start=1):
+            say(f"tuning {number} of {len(settings)}")
+            source = RankerScores(fitted.with_setting(setting), task)
+            ranks = measure(name, source, task, depth=1).ranks
+            values.append(per_query(ranks, [job["tune"]])[job["tune"]])
+        found = choose(values, half)
+        if found is None:
+            about["chosen"] = "nothing: fewer than two different queries have a relevant title"
+            settings = [{}]
+        else:
+            chosen = found
+            about["settings_tried"] = len(settings)
+            both = (values, values)
+            about["chosen"] = chosen_to_json(settings, chosen, both, half, job["tune"])
+    measured = {}
+    seconds = texts = 0.0
+    for place in dict.fromkeys(chosen):
+        say("ranking")
+        ranker = fitted.with_setting(settings[place])
+        ranker.score("warm up", ["the first call"])  # which may compile
+        source = _Timed(ranker, task)
+        measured[place] = measure(name, source, task, depth=POOL)
+        seconds, texts = seconds + source.seconds, texts + source.texts
+    ByHalf((measured[chosen[0]], measured[chosen[1]]), half).save(directory / RANKED)
+    say("saving")
+    about = fitted.keep(settings[chosen[0]]) | about
+    about |= {
+        "bytes": _bytes(directory / _MODEL),
+        "texts_per_second": texts / seconds if seconds else None,
+    }
+    with atomic_write(directory / RESULT) as file:
+        json.dump(about, file, indent=2)
+
+
+def _fit_baseline(
+    job: dict[str, Any], inputs: Inputs, task: RankingTask, directory: Path, say: _Stage
+) -> Fitted:
+    from dssm_tf.systems import BASELINES
+
+    parameters = dict(job["parameters"])
+    if job["seed"] is not None:
+        parameters["seed"] = job["seed"]
+    clicks = inputs.clicks()
+    titles = inputs.titles()
+    variants = Variants(BASELINES[job["base"]], parameters, directory / _VARIANTS)
+    variants.fit(clicks, titles, say, say.now_and_then)
+
+    def keep(setting: dict[str, Any]) -> dict[str, Any]:
+        variants.with_setting(setting).save(directory / _MODEL)
+        numbers = _learned_numbers(directory / _MODEL) + variants.free
+        shutil.rmtree(directory / _VARIANTS, ignore_errors=True)
+        return {"training_seconds": variants.seconds(setting), "parameters": numbers}
+
+    return Fitted(variants.settings, variants.with_setting, keep)
+
+
+def _fit_tower(
+    job: dict[str, Any], inputs: Inputs, task: RankingTask, directory: Path, say: _Stage
+) -> Fitted:
+    from dssm_tf.config import load_config
+    from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.training.run_directory import RANKING
+    from dssm_tf.training.train import train
+
+    path = directory / "config.yaml"
+    with atomic_write(path) as file:
+        file.write(job["base"])
+    config = load_config(path, [f"training.seed={job['seed']}"])
+    model, facts = directory / _MODEL, directory / "training.json"
+    if not (model / RANKING).exists() or not facts.exists():
+        say("training")
+        resumed = model.exists()
+        if (model / RANKING).exists():  # killed between the end of the training and its facts
+            about: dict[str, Any] = {"training_seconds": None, "resumed": True}
+        else:
+            result = train(
+                config,
+                inputs.folder / job["data"],
+                model,
+                quiet=True,
+                told=lambda phase, done, epochs: say(
+                    f"training{' on all' if phase == 'refit' else ''}, {done} of {epochs} epochs"
+                ),
+            )
+            about = {
+                "training_seconds": result.seconds,
+                "resumed": resumed,
+                "epochs": result.epochs,
+                "best_epoch": result.best_epoch,
+                "prior_weight": result.prior_weight,
+            }
+        with atomic_write(facts) as file:
+            json.dump(about, file)
+    ranker = SemanticRanker.load(model, job["name"])
+    about = json.loads(facts.read_text("utf-8"))
+    about["parameters"] = int(ranker.model.count_params())
+    return Fitted([{}], lambda _: ranker, lambda _: about)
+
+
+def _learned_numbers(directory: Path) -> int:
+    """Floating-point numbers in the arrays a baseline saved."""
+    total = 0
+    for path in sorted(directory.rglob("*")):
+        if path.suffix not in _ARRAYS:
+            continue
+        with open(path, "rb") as file:
+            arrays = np.load(file)
+            for array in arrays.values() if path.suffix == ".npz" else (arrays,):
+                total += array.size if array.dtype.kind == "f" else 0
+    return total
+
+
+def _bytes(directory: Path) -> int:
+    """Size on disk of what scoring needs; training logs are not part of it."""
+    return sum(
+        path.stat().st_size
+        for path in directory.rglob("*")
+        if path.is_file() and "logs" not in path.relative_to(directory).parts
+    )
+
+
+class _Timed(RankerScores):
+    """Counts texts and the seconds they take, from raw text to scores."""
+
+    def __init__(self, ranker: Ranker, task: RankingTask) -> None:
+        super().__init__(ranker, task)
+        self.seconds = 0.0
+        self.texts = 0
+        self._seen_corpus = False
+
+    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
+        """See `ScoreSource`."""
+        started = time.perf_counter()
+        scores = super().block(queries, columns)
+        self.seconds += time.perf_counter() - started
+        self.texts += len(queries)
+        if columns is not None or not self._seen_corpus:
+            self.texts += scores.shape[1]
+            self._seen_corpus = columns is None
+        return scores
+
+
+class _Stage:
+    """Tells the benchmark what this process is at."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._last = 0.0
+
+    def now_and_then(self, stage: str) -> None:
+        """Says so, unless something was said within the last half second."""
+        if time.monotonic() - self._last > 0.5:
+            self(stage)
+
+    def __call__(self, stage: str) -> None:
+        self._last = time.monotonic()
+        with atomic_write(self._path) as file:
+            file.write(stage)
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process when the benchmark is killed, so that a new one can go on in its place."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,215 @@
+"""`dssm benchmark`: flags to options; light, so that --help is quick."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dssm_tf.commands.parser import Commands, command
+from dssm_tf.common.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dssm_tf.benchmark.result import BenchmarkResult
+
+DETAILS = (
+    "Fits or trains every system for every seed, ranks, and writes one table with significance "
+    "tests: report.html, table.md, table.tex, metrics.json, results.json, per_query.json, runs/. "
+    "Goes on where it was when the same command is given again."
+)
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser."""
+    summary = "measure many systems on the same judgments, with tests, in one table"
+    parser = command(commands, "benchmark", benchmark_command, summary, DETAILS)
+    data = parser.add_argument_group("what to measure on")
+    data.add_argument(
+        "--clicks",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help="click logs: TSV, CSV, JSONL or Parquet files, globs or directories",
+    )
+    data.add_argument(
+        "--judgments", type=Path, help="TSV with query_id, query, doc_id, title, grade; or qrels"
+    )
+    data.add_argument(
+        "--queries", type=Path, help="texts of the queries (query_id, query) of TREC qrels"
+    )
+    data.add_argument("--corpus", type=Path, help="TSV with doc_id, title: rank all of it")
+    data.add_argument(
+        "--judge-later",
+        type=float,
+        metavar="SHARE",
+        help="instead of judgments: learn from the earlier clicks, judge by the latest SHARE",
+    )
+    data.add_argument(
+        "--hold-out-queries",
+        type=float,
+        metavar="SHARE",
+        help="measure on SHARE of the judged queries, and take them out of the click log; "
+        "without --judgments, judge them by their clicks",
+    )
+    data.add_argument(
+        "--repeats",
+        choices=("refuse", "mean"),
+        default="refuse",
+        help="what to do with a pair that is judged more than once",
+    )
+
+    rows = parser.add_argument_group("rows of the table")
+    rows.add_argument(
+        "--systems",
+        default="all",
+        help="comma-separated: baselines and configurations by name, configuration files, "
+        "`popularity`, or the groups all, baselines, towers",
+    )
+    rows.add_argument("--seeds", type=int, default=3, help="seeds of each random system")
+    rows.add_argument(
+        "--configs",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="train the configuration FILE, or one that comes with the package such as "
+        "paper/lstm-96, as the row NAME; may be repeated",
+    )
+    rows.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="override a setting of every configuration; may be repeated",
+    )
+    rows.add_argument(
+        "--sweep",
+        action="append",
+        default=[],
+        metavar="SYSTEM.KEY=V1,V2",
+        help="a row a value, e.g. lstm.tower.cells=32,64,96 or plsa.topics=100,500; may be "
+        "repeated",
+    )
+    rows.add_argument(
+        "--runs",
+        action="append",
+        default=[],
+        metavar="[NAME=]FILE",
+        help="a TREC run file of another system; may be repeated",
+    )
+    rows.add_argument(
+        "--embeddings",
+        action="append",
+        default=[],
+        nargs="+",
+        metavar="[NAME=]QUERIES.npy TITLES.npy",
+        help="vectors of another model, ranked by cosine: rows in the order of OUT/queries.tsv "
+        "and OUT/titles.tsv, or with ids in STEM.ids.txt beside each; may be repeated",
+    )
+    rows.add_argument(
+        "--hybrid",
+        action="append",
+        default=[],
+        metavar="A+B[+prior]",
+        help="fuse rows, and the titles' log-prior, by weighted scores, or by reciprocal ranks "
+        "with rrf:A+B; may be repeated",
+    )
+
+    tests = parser.add_argument_group("metrics and tests")
+    tests.add_argument(
+        "--metrics",
+        default="ndcg@1,ndcg@3,ndcg@10",
+        help="comma-separated: ndcg@k, mrr@k, recall@k, precision@k, map",
+    )
+    tests.add_argument(
+        "--tune", default="ndcg@10", help="what cross validation chooses free parameters by"
+    )
+    tests.add_argument(
+        "--against",
+        default="",
+        metavar="NAMES",
+        help="comma-separated rows that superscripts and tests are about, or all; by default "
+        "those of bm25, ptm, dssm that are there",
+    )
+    tests.add_argument(
+        "--cross",
+        metavar="A,B",
+        help="the two rows of the cross table of first titles in table.md",
+    )
+
+    how = parser.add_argument_group("how to run")
+    how.add_argument("--out", required=True, type=Path, help="directory to write, or to go on in")
+    how.add_argument("--jobs", type=int, help="systems at a time; by cores and memory if not given")
+    how.add_argument(
+        "--memory", type=float, metavar="GIB", help="memory for all systems at a time together"
+    )
+
+
+def benchmark_command(
+    arguments: argparse.Namespace, console: Console | None = None
+) -> BenchmarkResult:
+    """Runs a benchmark and prints its table.
+
+    Args:
+        arguments: the parsed flags.
+        console: where to print; a new one by default.
+
+    Raises:
+        UserError: an input or a flag is unusable, or no system could be measured.
+    """
+    # Only now: the command line must answer --help without these.
+    from rich.console import Console
+
+    from dssm_tf.benchmark.foreign import parse_embeddings, parse_runs
+    from dssm_tf.benchmark.prepare import Sources
+    from dssm_tf.benchmark.run_benchmark import GIB, Options, run_benchmark
+    from dssm_tf.benchmark.table import print_tables
+
+    console = console or Console()
+    cross = _names(arguments.cross or "")
+    if len(cross) not in (0, 2):
+        raise UserError(f"--cross {arguments.cross}: expected two rows, A,B.")
+    options = Options(
+        sources=Sources(
+            clicks=arguments.clicks,
+            judgments=arguments.judgments,
+            corpus=arguments.corpus,
+            queries=arguments.queries,
+            judge_later=arguments.judge_later,
+            hold_out_queries=arguments.hold_out_queries,
+            repeats=arguments.repeats,
+        ),
+        out=arguments.out,
+        systems=_names(arguments.systems),
+        seeds=arguments.seeds,
+        configs=arguments.configs,
+        sweeps=arguments.sweep,
+        overrides=arguments.set,
+        runs=parse_runs(arguments.runs),
+        embeddings=parse_embeddings(arguments.embeddings),
+        hybrids=[name for text in arguments.hybrid for name in _names(text)],
+        against=_names(arguments.against),
+        metrics=_names(arguments.metrics),
+        tune=arguments.tune,
+        cross=(cross[0], cross[1]) if cross else None,
+        jobs=arguments.jobs,
+        memory=None if arguments.memory is None else int(arguments.memory * GIB),
+    )
+    result = run_benchmark(options, console)
+    print_tables(result, console)
+    console.print(
+        f"Written: {arguments.out / 'report.html'}, table.md, table.tex, metrics.json, "
+        "results.json, per_query.json, qrels.trec, runs/",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    return result
+
+
+def _names(text: str) -> Sequence[str]:
+    """Names between commas; those inside brackets belong to a name, as in `a.widths=[4,2]`."""
+    return [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]

@@ -1,0 +1,163 @@
+"""`dssm embed`: texts to vectors, however many."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING
+
+from dssm_tf.commands.parser import Commands, command
+from dssm_tf.common.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dssm_tf.tables.texts import Text
+
+_BATCHES = 16  # batches read at once, so that texts of like length can share one
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        embed_command(
+            arguments.model,
+            arguments.input,
+            arguments.out,
+            side=arguments.side,
+            column=arguments.column,
+            id_column=arguments.id_column,
+            batch_size=arguments.batch_size,
+        )
+
+    parser = command(commands, "embed", run, "turn texts into semantic vectors")
+    parser.add_argument("--model", required=True, type=Path, help="directory `dssm train` wrote")
+    parser.add_argument(
+        "--input",
+        required=True,
+        type=Path,
+        help="texts: .txt (one a line), .tsv, .csv, .jsonl, .parquet, also .gz; - for stdin",
+    )
+    parser.add_argument("--out", required=True, type=Path, help=".npy or .parquet")
+    parser.add_argument("--side", choices=("title", "query"), default="title", help="which tower")
+    parser.add_argument("--column", help="column that holds the text")
+    parser.add_argument("--id-column", help="column that holds the id")
+    parser.add_argument("--batch-size", type=int, default=1024, help="texts encoded at once")
+
+
+def embed_command(
+    model: Path | str,
+    input: Path | str,
+    out: Path | str,
+    side: str = "title",
+    column: str | None = None,
+    id_column: str | None = None,
+    batch_size: int = 1024,
+    console: Console | None = None,
+) -> int:
+    """Writes the semantic vector of every text, in the order of the input.
+
+    Texts are read, encoded and written some thousands at a time, so memory does
+    not grow with the input. A text without a word has the zero vector. Equal texts far
+    apart in the input can differ by rounding (about 1e-7).
+
+    Args:
+        model: directory that `dssm train` wrote.
+        input: file of texts, see `retrieval.texts`; `-` reads standard input.
+        out: `.npy` or `.parquet`, see `vectors.open_writer`; replaced when complete.
+        side: `title` or `query`, the tower to use.
+        column: column of the text; `title`, `query` or `text` by default.
+        id_column: column of the id; `doc_id`, `query_id` or `id` by default, if there is one.
+        batch_size: texts encoded at once, at least 1.
+        console: where to print; standard error by default.
+
+    Returns:
+        The number of texts.
+
+    Raises:
+        UserError: an input cannot be used, or holds no text.
+    """
+    from rich.console import Console
+
+    from dssm_tf.retrieval.vectors import check_output, ids_path, open_writer
+    from dssm_tf.tables.texts import open_texts
+
+    out = Path(out)
+    console = console or Console(stderr=True)
+    if side not in ("title", "query"):
+        raise UserError(f"--side {side!r}: expected title or query.")
+    if batch_size < 1:
+        raise UserError(f"--batch-size {batch_size}: expected at least 1.")
+    check_output(out)
+    if out.exists() and Path(input).exists() and out.samefile(input):
+        raise UserError(f"{out} is the input; choose another name for the vectors.")
+    with open_texts(input, side, column, id_column) as texts:
+        # After the header is checked: loading a model takes seconds.
+        from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
+
+        ranker = SemanticRanker.load(model)
+        encoder = Encoder(ranker.model, ranker.vocabulary, batch_size)
+        count = 0
+        with (
+            open_writer(out, encoder.dimension, texts.has_ids) as writer,
+            _progress(console, texts.done) as advance,
+        ):
+            for chunk in _chunks(texts.rows, _BATCHES * batch_size):
+                lines = [text.text for text in chunk]
+                ids = [str(text.id) for text in chunk] if texts.has_ids else None
+                writer.write(ids, lines, encoder(side, lines))
+                count += len(chunk)
+                advance(count)
+            if not count:
+                raise UserError(f"{input} holds no text; nothing was written.")
+    beside = f" and {ids_path(out).name}" if texts.has_ids and out.suffix == ".npy" else ""
+    console.print(
+        f"{count} vectors of length {encoder.dimension} written: {out}{beside}",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+    return count
+
+
+def _chunks(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
+    rows = iter(texts)
+    while chunk := list(islice(rows, size)):
+        yield chunk
+
+
+@contextmanager
+def _progress(
+    console: Console, done: Callable[[], float | None]
+) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; yields a function to be called with the number of texts so far."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    started = monotonic()
+    with Progress(
+        TextColumn("embed"),
+        BarColumn(),
+        TextColumn("{task.description}"),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task = progress.add_task("starting", total=None)
+
+        def advance(count: int) -> None:
+            speed = count / max(monotonic() - started, 1e-9)
+            share = done()
+            progress.update(
+                task,
+                description=f"{count:,} texts, {speed:,.0f}/s",
+                total=None if share is None else 1.0,
+                completed=share or 0.0,
+            )
+
+        yield advance

@@ -1,0 +1,156 @@
+"""`dssm search`: type a query, see what words find, what meaning finds, and both."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dssm_tf.commands.parser import Commands, command
+from dssm_tf.common.errors import UserError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dssm_tf.retrieval.searcher import FusionName, IndexName
+
+
+def add(commands: Commands) -> None:
+    """Adds the command to the parser."""
+
+    def run(arguments: argparse.Namespace) -> None:
+        interactive = not arguments.queries and sys.stdin.isatty()
+        search_command(
+            arguments.model,
+            arguments.corpus,
+            arguments.queries or None,
+            k=arguments.k,
+            index=arguments.index,
+            interactive=interactive,
+            vectors=arguments.vectors,
+            fusion=arguments.fusion,
+        )
+
+    parser = command(
+        commands, "search", run, "search a corpus: BM25, semantic and hybrid side by side"
+    )
+    parser.add_argument("--model", required=True, type=Path, help="directory `dssm train` wrote")
+    parser.add_argument("--corpus", required=True, type=Path, help="TSV with doc_id, title")
+    parser.add_argument("--k", type=int, default=10, help="results a system")
+    parser.add_argument(
+        "--index",
+        choices=("exact", "faiss", "hnsw"),
+        default="exact",
+        help="vector index; faiss and hnsw (approximate) need the extra `search`",
+    )
+    parser.add_argument(
+        "--vectors", type=Path, help="vectors of the corpus that `dssm embed` wrote, in its order"
+    )
+    parser.add_argument(
+        "--fusion",
+        choices=("rrf", "linear"),
+        default="rrf",
+        help="how the hybrid joins BM25 and the model: reciprocal ranks, or scores",
+    )
+    parser.add_argument("queries", nargs="*", help="queries; else typed, or one a line from stdin")
+
+
+def search_command(
+    model: Path | str,
+    corpus: Path | str,
+    queries: Sequence[str] | None = None,
+    k: int = 10,
+    index: IndexName = "exact",
+    *,
+    interactive: bool | None = None,
+    vectors: Path | str | None = None,
+    fusion: FusionName = "rrf",
+    console: Console | None = None,
+) -> None:
+    """Indexes a corpus and prints the best titles of each query by three systems.
+
+    Args:
+        model: directory that `dssm train` wrote.
+        corpus: TSV, see `read_corpus`.
+        queries: what to search for; None asks at a prompt, or reads lines from standard input.
+        k: titles shown for each system, at least 1.
+        index: see `Searcher`.
+        interactive: whether to prompt when there are no `queries`; by default, whether standard
+            input is a terminal.
+        vectors: vectors of the corpus that `dssm embed` wrote, so as not to encode it again.
+        fusion: see `Searcher`.
+        console: where to print; standard output by default.
+
+    Raises:
+        UserError: an input cannot be used.
+    """
+    from rich.console import Console
+
+    from dssm_tf.tables.judgments import read_corpus
+
+    console = console or Console()
+    if k < 1:
+        raise UserError(f"--k {k}: expected at least 1.")
+    titles = read_corpus(corpus)
+    from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.retrieval.display import show
+    from dssm_tf.retrieval.searcher import Searcher
+    from dssm_tf.tables.texts import readable
+
+    with _progress() as report:
+        report("loading the model", 0.0)
+        ranker = SemanticRanker.load(model)
+        searcher = Searcher(ranker, titles, vectors, index=index, fusion=fusion, report=report)
+    if queries is None:
+        prompt = sys.stdin.isatty() if interactive is None else interactive
+        queries_read = _typed(console, len(titles)) if prompt else _piped()
+    else:
+        queries_read = iter(queries)
+    for query in queries_read:
+        show(console, readable(query), searcher.search(query, k))
+
+
+def _typed(console: Console, titles: int) -> Iterator[str]:
+    """Queries from a prompt until an empty line, Ctrl-D or Ctrl-C."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - arrow keys and history in input()
+    console.print(f"{titles:,} titles. An empty line ends.", highlight=False)
+    while True:
+        try:
+            console.print()
+            # Not console.input: readline has to know the prompt to redraw the line.
+            query = input("query> ")
+        except (EOFError, KeyboardInterrupt):
+            console.print()
+            return
+        if not query.strip():
+            return
+        yield query
+
+
+def _piped() -> Iterator[str]:
+    """Queries from standard input, one a line."""
+    for line in sys.stdin.buffer:
+        yield line.decode("utf-8", errors="replace").rstrip("\r\n")
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, float], None]]:
+    """A bar on the error stream's terminal while the corpus is indexed."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+    ) as progress:
+        task: Any = progress.add_task("", total=1.0)
+        yield lambda step, share: progress.update(task, description=step, completed=share)

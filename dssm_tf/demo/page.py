@@ -1,0 +1,152 @@
+"""The demo's page: table, curves, examples and live answers, in one file without network."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from dssm_tf.common.page import page, table
+from dssm_tf.evaluation.evaluation import Evaluation
+from dssm_tf.evaluation.report import means_table, ranking_html
+
+_COLORS = ("var(--accent)", "var(--loss)", "var(--gain)")
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 420, 240, 44, 34
+
+
+def demo_page(
+    evaluation: Evaluation,
+    runs: Mapping[str, Any],
+    answers: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]],
+    seconds: float,
+) -> str:
+    """The whole page.
+
+    Args:
+        evaluation: of BM25 and the models.
+        runs: a `dssm_tf.training.run_directory.Result` a model.
+        answers: of each live query, the titles and scores of each system.
+        seconds: wall time of the demo.
+    """
+    curves = {
+        "Validation NDCG@10": {n: [e["ndcg@10"] for e in r.history] for n, r in runs.items()},
+        "Validation loss (nats)": {n: [e["val_loss"] for e in r.history] for n, r in runs.items()},
+    }
+    training = [
+        [
+            escape(name),
+            f"{run.epochs} (best {run.best_epoch})",
+            f"{run.seconds:.0f} s",
+            f"{run.prior_weight:g}",
+        ]
+        for name, run in runs.items()
+    ]
+    parts = [
+        "<h1>A click log becomes a ranker</h1>",
+        f'<p class="lead">Questions people typed and the pages they were answered from: '
+        f"{evaluation.measured_queries:,} held-out questions rank all "
+        f"{len(evaluation.task.titles):,} titles. {seconds:.0f} seconds from log to served "
+        "model on this machine.</p>",
+        means_table(evaluation),
+        f'<p class="soft">{escape(" ".join(evaluation.protocol()))}</p>',
+        "<h2>Training</h2>",
+        '<div class="two">'
+        + "".join(line_chart(t, lines) for t, lines in curves.items())
+        + "</div>",
+        table(["Model", "Epochs", "Time", "Weight of the log-prior"], training),
+        "<h2>Where the models and BM25 part</h2>",
+        '<p class="soft">Questions whose answer a semantic model ranks best and BM25 does not, '
+        "then the reverse.</p>",
+        *_examples(evaluation),
+        "<h2>Asked of BM25 and the exported SavedModels</h2>",
+        *_answers(answers),
+        '<p class="soft">Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.</p>',
+    ]
+    return page("dssm-tf demo", "\n".join(parts))
+
+
+def line_chart(title: str, lines: Mapping[str, Sequence[float]]) -> str:
+    """Curves over epochs as inline SVG, named at their right ends' legend.
+
+    Args:
+        title: what is drawn.
+        lines: values at epochs 1, 2, ..., a curve a name.
+    """
+    values = [value for line in lines.values() for value in line]
+    low, high = min(values), max(values)
+    span = (high - low) or 1.0
+    longest = max(max(len(line) for line in lines.values()) - 1, 1)
+
+    def x(epoch: int) -> float:
+        return _LEFT + epoch / longest * (_WIDTH - _LEFT - 12)
+
+    def y(value: float) -> float:
+        return 14 + (high - value) / span * (_HEIGHT - _BOTTOM - 14)
+
+    marks = []
+    for value in np.linspace(low, high, 4):
+        at = y(float(value))
+        marks.append(
+            f'<line x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{at:.1f}" y2="{at:.1f}" '
+            'style="stroke:var(--line)"/>'
+            f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{value:.2f}</text>'
+        )
+    for epoch in sorted({0, longest // 2, longest}):
+        marks.append(
+            f'<text x="{x(epoch):.1f}" y="{_HEIGHT - 16}" text-anchor="middle">{epoch + 1}</text>'
+        )
+    marks.append(
+        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 2}" text-anchor="middle">epoch</text>'
+    )
+    for color, line in zip(_COLORS, lines.values(), strict=False):
+        points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(line))
+        marks.append(
+            f'<polyline points="{points}" fill="none" style="stroke:{color}" stroke-width="2"/>'
+        )
+    legend = " ".join(
+        f'<span style="color:{color}">&#9679;</span> {escape(name)}'
+        for color, name in zip(_COLORS, lines, strict=False)
+    )
+    return (
+        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
+        f"{''.join(marks)}</svg><figcaption>{escape(title)}: {legend}</figcaption></figure>"
+    )
+
+
+def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:
+    """Questions where the last system and the first differ most at rank 1, both ways."""
+    first, last = evaluation.systems[0], evaluation.systems[-1]
+    gains = np.nan_to_num(evaluation.values[last]["ndcg@10"] - evaluation.values[first]["ndcg@10"])
+    order = np.argsort(-gains, kind="stable")
+    chosen = [*order[:number], *order[::-1][: number // 2]]
+    parts = []
+    for query in chosen:
+        kind = "gain" if gains[query] > 0 else "loss"
+        sides = "".join(
+            f"<div><h4>{escape(system)}</h4>{ranking_html(evaluation, system, int(query), 3)}</div>"
+            for system in (first, last)
+        )
+        parts.append(
+            f'<details open><summary><span class="query">{escape(evaluation.task.queries[query])}'
+            f'</span><span class="value {kind}">{gains[query]:+.2f}</span></summary>'
+            f'<div class="inside"><div class="pair">{sides}</div></div></details>'
+        )
+    return parts
+
+
+def _answers(answers: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]) -> list[str]:
+    parts = []
+    for query, systems in answers.items():
+        sides = []
+        for name, found in systems.items():
+            lines = "".join(
+                f'<li><span class="rank">{rank}</span><span class="title">{escape(title)}</span>'
+                f'<span class="grade">{score:.2f}</span></li>'
+                for rank, (title, score) in enumerate(found[:3], start=1)
+            )
+            shown = lines or "<li>nothing found</li>"
+            sides.append(f'<div><h4>{escape(name)}</h4><ol class="titles">{shown}</ol></div>')
+        parts.append(f'<h3>{escape(query)}?</h3><div class="pair">{"".join(sides)}</div>')
+    return parts

@@ -1,0 +1,1 @@
+"""`dssm experiment`: the tables and figures of the DSE paper."""

@@ -1,0 +1,1 @@
+"""DSE, SSI and PSI as systems that are fitted to a click log, rows of the benchmark."""

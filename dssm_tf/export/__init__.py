@@ -1,0 +1,1 @@
+"""A trained run as files that serve; imports models and runs."""

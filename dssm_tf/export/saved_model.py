@@ -1,0 +1,282 @@
+"""A trained run as a SavedModel that takes raw strings, for TensorFlow Serving."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_directory
+from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.semantic_ranker import CONFIG, SemanticRanker
+from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.training.model_card import MODEL_CARD
+
+WARMUP = "tf_serving_warmup_requests"
+EPSILON = float(np.finfo(np.float32).eps)
+
+# What once broke somebody's model: empty, blank, one letter, unseen, long, odd Unicode.
+ADVERSARIAL = (
+    "",
+    "   ",
+    "a",
+    "zzyzx qqqq",
+    "wizard of oz",
+    "The WIZARD-of-Oz (1939)!",
+    "x" * 10_000,
+    "word " * 500,
+    "\u0130stanbul \u039f\u0394\u039f\u03a3 stra\u00dfe",
+    "cafe\u0301 caf\u00e9",
+    "soft\u00adhyphen zero\u200bwidth",
+    "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",
+    "\u6771\u4eac \u30db\u30c6\u30eb",
+    "\U0001f355 pizza",
+    "nul\x00byte tab\tnew\nline",
+    "\ud800 lone surrogate",
+)
+
+
+class _Served(tf.Module):
+    """The functions behind the signatures, and the variables they read."""
+
+    def __init__(self, ranker: SemanticRanker) -> None:
+        super().__init__()
+        self._features = TextFeatures(ranker.vocabulary)
+        self._model = _Untracked(ranker.model)
+        self._prior_weight = ranker.prior_weight
+        self._prior = _PriorTable(ranker.prior, self._features) if self._prior_weight else None
+        self.weights = [weight.value for weight in ranker.model.weights]
+
+    def query_vectors(self, queries: tf.Tensor) -> tf.Tensor:
+        return self._model.value.encode_query(self._features(queries))
+
+    def title_vectors(self, titles: tf.Tensor) -> tf.Tensor:
+        return self._model.value.encode_title(self._features(titles))
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="queries")])
+    def encode_query(self, queries):
+        return {"embeddings": self.query_vectors(queries)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")])
+    def encode_title(self, titles):
+        return {"embeddings": self.title_vectors(titles)}
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.string, name="queries"),
+            tf.TensorSpec([None], tf.string, name="titles"),
+        ]
+    )
+    def score(self, queries, titles):
+        # One query stands for as many as there are titles.
+        cosines = tf.reduce_sum(self.query_vectors(queries) * self.title_vectors(titles), 1)
+        if self._prior is None:
+            # The shape of the answer follows the titles, with one query as with many.
+            return {"scores": cosines + tf.zeros([tf.size(titles)])}
+        return {"scores": cosines + self._prior_weight * self._prior(titles)}
+
+
+class _Untracked:
+    """Keeps a Keras model out of the SavedModel's object graph; only its weights belong there."""
+
+    def __init__(self, value) -> None:
+        self.value = value
+
+
+class _PriorTable:
+    """`TitlePrior` in core ops: a binary search over fingerprints of normalised titles."""
+
+    def __init__(self, prior: TitlePrior, features: TextFeatures) -> None:
+        self._features = features
+        self._unseen = prior.unseen
+        titles = list(prior.log_shares)
+        keys = _fingerprint(tf.constant([title.encode() for title in titles], tf.string)).numpy()
+        order = np.argsort(keys)
+        if len(np.unique(keys)) != len(keys):
+            raise UserError("two titles have one fingerprint; set ranking.prior to 0.")
+        # The sentinel keeps the tables non-empty.
+        self._keys = np.append(keys[order], np.iinfo(np.int64).max)
+        shares = np.array([prior.log_shares[title] for title in titles], np.float32)
+        self._shares = np.append(shares[order], prior.unseen).astype(np.float32)
+
+    def __call__(self, titles: tf.Tensor) -> tf.Tensor:
+        keys = _fingerprint(self._features.normalize(titles))
+        place = tf.searchsorted(tf.constant(self._keys), keys)
+        found = tf.gather(tf.constant(self._keys), place) == keys
+        return tf.where(found, tf.gather(tf.constant(self._shares), place), self._unseen)
+
+
+def _fingerprint(texts: tf.Tensor) -> tf.Tensor:
+    """Non-negative 63-bit fingerprints of strings, int64."""
+    whole = tf.bitcast(tf.fingerprint(texts), tf.int64)
+    return tf.bitwise.bitwise_and(whole, tf.constant(np.iinfo(np.int64).max - 1, tf.int64))
+
+
+def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
+    """Writes `out/<name>/<version>/`, verified, with warm-up requests.
+
+    What is served computes in float32, as all that ranks does, whatever precision it was trained in.
+
+    Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d)`),
+    `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
+    float32 `(n,)`), which is also `serving_default`. A server that batches requests wants equal
+    lengths: repeat the query there.
+
+    Args:
+        run: what `dssm train` wrote.
+        out: the directory TensorFlow Serving's models lie in.
+        name: the model's name; the tower's by default.
+
+    Returns:
+        The version's directory; its number is one above the highest there.
+
+    Raises:
+        UserError: the run is unusable, or the exported model disagrees with the trained one.
+    """
+    run = Path(run)
+    if name is not None and (name in ("", ".", "..") or "/" in name or "\\" in name):
+        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
+    ranker = SemanticRanker.load(run)
+    base = Path(out) / (name or ranker.name)
+    versions = [int(one.name) for one in base.glob("*") if one.name.isdigit()]
+    target = base / str(max(versions, default=0) + 1)
+    with atomic_directory(target) as aside:
+        served = _Served(ranker)
+        signatures = {
+            "encode_query": served.encode_query,
+            "encode_title": served.encode_title,
+            "score": served.score,
+            "serving_default": served.score,
+        }
+        tf.saved_model.save(served, str(aside), signatures=signatures)
+        extra = aside / "assets.extra"
+        extra.mkdir()
+        write_warmup(extra / WARMUP, base.name)
+        for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC):
+            if (run / file).exists():
+                shutil.copyfile(run / file, extra / file)
+        known = list(ranker.prior.log_shares)[:32]
+        verify(aside, ranker, [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)])
+    return target
+
+
+def tolerance(ranker: SemanticRanker) -> float:
+    """How far a unit vector may lie from itself when float32 sums are added in another order.
+
+    CPUs, thread counts, batches and graphs all have orders of their own. Behind a vector stand
+    `n = max_words * (max_letters + units)` roundings at most: those of a word's trigrams and of
+    the products with a matrix, at each word. Each is off by up to half an epsilon, upwards or
+    downwards, so together they err by about `sqrt(n)` of them; twice that for two vectors, and
+    four times as much for safety.
+
+    Returns:
+        `4 * sqrt(n) * epsilon`, the length of the difference of two unit vectors.
+
+    Reference: Higham and Mary 2019, "A new approach to probabilistic rounding error analysis",
+    whose lambda is 4 here.
+    """
+    limits, hashing = ranker.vocabulary.limits, ranker.model.query_tower.hashing
+    roundings = limits.max_words * (limits.max_letters + hashing.units)
+    return float(4 * np.sqrt(roundings) * EPSILON)
+
+
+def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVERSARIAL) -> float:
+    """Checks that a SavedModel answers as the trained model does on texts hashed in Python.
+
+    Args:
+        directory: of the SavedModel.
+        ranker: the trained model.
+        texts: raw strings.
+
+    Returns:
+        The largest difference found, of vectors its length.
+
+    Raises:
+        UserError: it exceeds `tolerance`, of scores twice that; the text is named.
+    """
+    loaded = tf.saved_model.load(str(directory)).signatures
+    raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in texts])
+    batch = python_text_batch(ranker.vocabulary, texts)
+    log_prior = ranker.prior_weight * ranker.prior(texts)
+    queries, titles = (
+        np.asarray(encode(batch))
+        for encode in (ranker.model.encode_query, ranker.model.encode_title)
+    )
+    scores = np.sum(queries * titles, 1) + log_prior
+    of_vector = tolerance(ranker)
+    of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(log_prior).max())
+    served = {
+        "encode_query": loaded["encode_query"](queries=raw)["embeddings"].numpy(),
+        "encode_title": loaded["encode_title"](titles=raw)["embeddings"].numpy(),
+        "score": loaded["score"](queries=raw, titles=raw)["scores"].numpy(),
+    }
+    worst = 0.0
+    for signature, found, wanted, allowed in (
+        ("encode_query", served["encode_query"], queries, of_vector),
+        ("encode_title", served["encode_title"], titles, of_vector),
+        ("score", served["score"], scores, of_score),
+        # The ranker's own path runs the TensorFlow text ops inside the Keras model.
+        ("encode_query", ranker.encode_queries(texts), queries, of_vector),
+        ("encode_title", ranker.encode_titles(texts), titles, of_vector),
+    ):
+        gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
+        if not gap.max() <= allowed:
+            row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
+            raise UserError(
+                f"the exported `{signature}` disagrees with the trained model on "
+                f"{texts[row][:40]!r} by {gap[row]:.2g} (allowed {allowed:.2g}); nothing was "
+                "exported."
+            )
+        worst = max(worst, float(gap.max()))
+    return worst
+
+
+def python_text_batch(vocabulary: Vocabulary, texts: Sequence[str]) -> dict[str, tf.Tensor]:
+    """A text batch hashed by the pure-Python rules, as the records of the pipeline are."""
+    words = [vocabulary.words(text) for text in texts]
+    distinct = {word: i for i, word in enumerate(dict.fromkeys(w for t in words for w in t), 1)}
+    ngrams = [vocabulary.ngram_ids(word) for word in distinct]
+    table = np.zeros((1 + len(distinct), max([1, *map(len, ngrams)])), np.int32)
+    for row, ids in enumerate(ngrams, start=1):
+        table[row, : len(ids)] = ids
+    tokens = np.zeros((len(texts), max([1, *map(len, words)])), np.int32)
+    for row, one in enumerate(words):
+        tokens[row, : len(one)] = [distinct[word] for word in one]
+    return {"word_ngrams": tf.constant(table), "tokens": tf.constant(tokens)}
+
+
+def write_warmup(path: Path, model: str, texts: Sequence[str] = ADVERSARIAL[4:6]) -> None:
+    """Writes requests TensorFlow Serving replays at load, so that no user waits for the first.
+
+    Args:
+        path: `assets.extra/tf_serving_warmup_requests`.
+        model: the served model's name.
+        texts: what the requests hold.
+    """
+    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+    inputs = {
+        "encode_query": ("queries",),
+        "encode_title": ("titles",),
+        "score": ("queries", "titles"),
+        "serving_default": ("queries", "titles"),
+    }
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for signature, names in inputs.items():
+            for size in (1, 8):
+                request = predict_pb2.PredictRequest()
+                request.model_spec.name = model
+                request.model_spec.signature_name = signature
+                values = [text.encode() for text in (list(texts) * size)[:size]]
+                for name in names:
+                    request.inputs[name].CopyFrom(tf.make_tensor_proto(values, tf.string))
+                log = prediction_log_pb2.PredictionLog(
+                    predict_log=prediction_log_pb2.PredictLog(request=request)
+                )
+                writer.write(log.SerializeToString())

@@ -1,0 +1,180 @@
+"""A trained model as a `Ranker`: raw texts in, vectors and scores out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import Config, load_config
+from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.text.normalize import normalize
+from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.towers import TOWERS
+
+CONFIG = "config.yaml"
+WEIGHTS = "model.weights.h5"
+RANKING = "ranking.json"
+
+Vectors = NDArray[np.float32]
+
+
+def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
+    """The untrained model of a configuration, weights made.
+
+    Args:
+        config: the towers.
+        vocabulary_size: number of trigram ids, padding not counted.
+        precision: a Keras dtype policy. Training has one of its own, `training.precision`; what
+            ranks computes in float32, in which all weights are. In bfloat16 a vector would
+            depend on the CPU, and there on the batch the text is encoded in.
+    """
+    options = config.tower.model_dump(exclude={"name"})
+
+    def tower(side: str) -> Any:
+        return TOWERS[config.tower.name](vocabulary_size, name=side, dtype=precision, **options)
+
+    if config.shared_towers:
+        model = Siamese(tower("query_tower"), name="siamese")
+    else:
+        model = Siamese(tower("query_tower"), tower("title_tower"), name="siamese")
+    model.build()
+    return model
+
+
+class Encoder:
+    """Raw texts to unit semantic vectors, each distinct text once.
+
+    Args:
+        model: a `Siamese`.
+        vocabulary: what its towers were trained with.
+        batch_size: texts encoded at once.
+    """
+
+    def __init__(self, model: Siamese, vocabulary: Vocabulary, batch_size: int = 1024) -> None:
+        self.batch_size = batch_size
+        features = TextFeatures(vocabulary)
+
+        def compiled(encode: Callable[[dict[str, Any]], Any]) -> Any:
+            return tf.function(
+                lambda texts: encode(features(texts)),
+                input_signature=[tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            )
+
+        queries = compiled(model.encode_query)
+        titles = queries if model.shared else compiled(model.encode_title)
+        self._functions = {"query": queries, "title": titles}
+        self.dimension = model.query_tower.dimension
+
+    def __call__(self, side: str, texts: Sequence[str]) -> Vectors:
+        """Vectors float32 `(len(texts), dimension)` of `side` `query` or `title`."""
+        distinct = list(dict.fromkeys(texts))
+        # Like lengths together: a batch is as wide as its longest text.
+        distinct.sort(key=len)
+        rows = np.empty((len(distinct), self.dimension), np.float32)
+        for start in range(0, len(distinct), self.batch_size):
+            chunk = distinct[start : start + self.batch_size]
+            raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in chunk])
+            rows[start : start + len(chunk)] = self._functions[side](raw).numpy()
+        place = {text: row for row, text in enumerate(distinct)}
+        return rows[[place[text] for text in texts]] if texts else rows
+
+
+class SemanticRanker:
+    """A trained model behind the `Ranker` protocol.
+
+    The score is the cosine plus `prior_weight` times the title's log-prior, in float32 whatever
+    precision the model was trained in.
+
+    Args:
+        name: what tables call it.
+        config: how it was built and trained.
+        model: the trained towers.
+        vocabulary: their trigrams.
+        prior: the log-prior of titles.
+        prior_weight: its weight, 0 for the bare cosine.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: Config,
+        model: Siamese,
+        vocabulary: Vocabulary,
+        prior: TitlePrior,
+        prior_weight: float,
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.model = model
+        self.vocabulary = vocabulary
+        self.prior = prior
+        self.prior_weight = prior_weight
+        self._encode = Encoder(model, vocabulary)
+        self._kept: tuple[tuple[str, ...], Vectors, Vectors, NDArray[np.intp]] | None = None
+
+    @classmethod
+    def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
+        """Loads what `dssm train` wrote.
+
+        Raises:
+            UserError: the directory is missing, unfinished or damaged.
+        """
+        run = Path(run)
+        if not (run / CONFIG).exists():
+            raise UserError(f"{run} holds no {CONFIG}; give a directory that `dssm train` wrote.")
+        if not (run / RANKING).exists():
+            raise UserError(
+                f"{run} is not finished: {RANKING} is missing. Run the same `dssm train` again "
+                "to resume."
+            )
+        config = load_config(run / CONFIG)
+        spec = FeatureSpec.load(run)
+        vocabulary = load_vocabulary(run, spec)
+        model = build_model(config, vocabulary.size)
+        try:
+            model.load_weights(run / WEIGHTS)
+        except (OSError, ValueError) as error:
+            reason = str(error).split("\n")[0]
+            raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
+        weight = json.loads((run / RANKING).read_text("utf-8"))["prior_weight"]
+        prior = TitlePrior(load_titles(run))
+        return cls(name or config.tower.name, config, model, vocabulary, prior, weight)
+
+    def encode_queries(self, queries: Sequence[str]) -> Vectors:
+        """Unit vectors float32 `(len(queries), dimension)`; an empty query's is zero."""
+        return self._encode("query", queries)
+
+    def encode_titles(self, titles: Sequence[str]) -> Vectors:
+        """Unit vectors float32 `(len(titles), dimension)`; an empty title's is zero."""
+        return self._encode("title", titles)
+
+    def score(self, query: str, titles: Sequence[str]) -> Vectors:
+        """Scores `(len(titles),)`."""
+        row: Vectors = self.score_matrix([query], titles)[0]
+        return row
+
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
+        """Scores `(len(queries), len(titles))`."""
+        key = tuple(titles)
+        if self._kept is None or self._kept[0] != key:
+            # A matrix product can differ in the last bit from column to column, so titles that
+            # no model can tell apart share one column.
+            columns: dict[str, int] = {}
+            places = [columns.setdefault(normalize(title), len(columns)) for title in key]
+            distinct = list(columns)
+            weighted = self.prior_weight * self.prior(distinct)
+            self._kept = (key, self.encode_titles(distinct), weighted, np.array(places, np.intp))
+        _, vectors, weighted, shared = self._kept
+        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[:, shared]
+        return scores

@@ -1,0 +1,1 @@
+"""Files that people give: click logs, judgments, corpora, texts; every row checked."""

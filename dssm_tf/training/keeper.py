@@ -1,0 +1,145 @@
+"""Keeps what a training run must not lose: the best weights, the history, a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import keras
+import numpy as np
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import TrainingConfig
+from dssm_tf.model.semantic_ranker import Encoder
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.optimizers import ScheduledNesterov
+from dssm_tf.training.validation import ValidationTask, cosines
+
+
+class Keeper(keras.callbacks.Callback):
+    """After each epoch: ranks the validation queries, keeps the best, saves, may stop.
+
+    Args:
+        config: what to monitor and how long to wait.
+        task: the validation queries; None keeps the epoch with the lowest training loss.
+        encode: of the model in training.
+        checkpoint: where the state goes.
+        chief: whether this process writes it.
+        keep_last: keeps the last epoch instead of the best and never stops early.
+    """
+
+    def __init__(
+        self,
+        config: TrainingConfig,
+        task: ValidationTask | None,
+        encode: Encoder,
+        checkpoint: Checkpoint,
+        chief: bool,
+        keep_last: bool = False,
+    ) -> None:
+        super().__init__()
+        self._config = config
+        self._keep_last = keep_last
+        self._task = task
+        self.encode = encode
+        self._checkpoint = checkpoint
+        self._chief = chief
+        self.best: list[np.ndarray] = []
+        self.history: list[dict[str, float]] = []
+        self.best_epoch = 0
+
+    @property
+    def finished(self) -> bool:
+        """Whether patience ran out."""
+        waited = len(self.history) - self.best_epoch
+        return bool(self.history) and waited >= self._config.patience
+
+    def resume(self, model: Siamese) -> int:
+        """Restores the last finished epoch; returns how many are done."""
+        restored = self._checkpoint.restore(model)
+        if restored is None:
+            return 0
+        self.best, progress = restored
+        self.history = progress["history"]
+        self.best_epoch = progress["best_epoch"]
+        return len(self.history)
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Stops on a loss that is not a number, before it reaches a checkpoint."""
+        loss = float((logs or {}).get("loss", 0.0))
+        if not np.isfinite(loss):
+            raise UserError(
+                f"the loss became {loss} at epoch {len(self.history) + 1}, step {batch + 1}; "
+                "lower optimizer.learning_rate, or set optimizer.clip_norm. "
+                "The last finished epoch is kept."
+            )
+
+    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Measures, keeps, saves; stops where the last update of the epoch broke the weights.
+
+        Raises:
+            UserError: a weight is not a finite number.
+        """
+        logs = logs if logs is not None else {}
+        for weight in self.model.trainable_variables:
+            if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
+                raise UserError(
+                    f"{weight.path} is no finite number after epoch {len(self.history) + 1}; "
+                    "lower optimizer.learning_rate, or set optimizer.clip_norm. "
+                    "The last finished epoch is kept."
+                )
+        with self._averages():
+            self._measure(logs)
+        logs["best"] = float(self.best_epoch == len(self.history))
+        if self._chief:
+            progress = {"history": self.history, "best_epoch": self.best_epoch}
+            self._checkpoint.save(self.model, self.best, progress)
+        if self.finished:
+            self.model.stop_training = True
+
+    def _measure(self, logs: dict[str, Any]) -> None:
+        if self._task is not None:
+            logs.update(self._task.ndcg(cosines(self.encode, self._task)))
+        self.history.append({name: float(value) for name, value in logs.items()})
+        if self._is_best():
+            self.best_epoch = len(self.history)
+            self.best = [keras.ops.convert_to_numpy(weight) for weight in self.model.weights]
+
+    @contextmanager
+    def _averages(self) -> Iterator[None]:
+        """Puts what is to be kept in the weights' place for a while.
+
+        That is the moving averages, where there are any, and for Nesterov's method the point
+        that was reached instead of the one it looks ahead to.
+        """
+        optimizer = self.model.optimizer
+        if optimizer.use_ema:
+            averages = optimizer._model_variables_moving_average
+        elif isinstance(optimizer, ScheduledNesterov):
+            averages = optimizer.settled(self.model.trainable_variables)
+        else:
+            yield
+            return
+        trained = [keras.ops.convert_to_numpy(weight) for weight in self.model.trainable_variables]
+        for weight, average in zip(self.model.trainable_variables, averages, strict=True):
+            weight.assign(average)
+        yield
+        for weight, value in zip(self.model.trainable_variables, trained, strict=True):
+            weight.assign(value)
+
+    def _is_best(self) -> bool:
+        if not self.best_epoch or self._keep_last:
+            return True
+        name: str = self._config.monitor
+        sign = 1.0
+        if self._task is None or name == "loss":
+            name, sign = ("val_loss" if self._task is not None else "loss"), -1.0
+        now, best = (self.history[i][name] for i in (-1, self.best_epoch - 1))
+        return sign * now > sign * best
+
+    def put_best_back(self, model: Siamese) -> None:
+        """Gives the model the weights of the best epoch."""
+        for weight, value in zip(model.weights, self.best, strict=True):
+            weight.assign(value)

@@ -1,0 +1,97 @@
+"""The model card of a run: what it is, what it saw, how well it ranks, what it cannot do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.common.files import atomic_write
+from dssm_tf.config import Config
+from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.model.siamese import Siamese
+
+MODEL_CARD = "MODEL_CARD.md"
+
+_REFERENCES = {
+    "bilstm": "Bidirectional LSTM-RNN (Palangi et al. 2016, table IV)",
+    "clsm": "CLSM (Shen et al. 2014, eq. 1-6)",
+    "dssm": "DSSM (Huang et al. 2013), as in Shen et al. 2014",
+    "lstm": "LSTM-RNN with peepholes (Palangi et al. 2016, eq. 2)",
+    "lstm_plain": "LSTM-RNN without peepholes and forget gate (Palangi et al. 2016, sec. V)",
+    "rnn": "RNN (Palangi et al. 2016, eq. 1)",
+}
+
+
+def write_model_card(
+    out: Path, model: Siamese, config: Config, result: Any, spec: FeatureSpec
+) -> None:
+    """Writes `MODEL_CARD.md` into a run's directory.
+
+    Args:
+        out: the run.
+        model: the trained towers.
+        config: how they were trained.
+        result: a `dssm_tf.training.run_directory.Result`.
+        spec: of the data they were trained on.
+    """
+    tower = config.tower.name
+    metrics = "\n".join(f"| {name} | {value:.4f} |" for name, value in result.ndcg.items())
+    negatives = config.negatives
+    kinds = []
+    if negatives.recorded:
+        kinds.append(f"{negatives.recorded} recorded a pair")
+    if negatives.fresh:
+        kinds.append(f"{negatives.fresh} a pair drawn anew in each epoch")
+    if negatives.in_batch:
+        kinds.append("the batch's other clicked titles, those clicked for the query masked")
+    ranked = metrics or "| no validation part | |"
+    kept = f"{result.epochs}, best {result.best_epoch}"
+    if result.refitted:
+        kept += (
+            "; then trained on, on training and validation part, for two thirds as many"
+            if config.training.refit == "continue"
+            else "; then trained anew on training and validation part for as many"
+        )
+    text = f"""# {tower}
+
+{_REFERENCES.get(tower, tower)}. Scores a title for a query by the cosine of two semantic
+vectors of length {model.query_tower.dimension}, plus {result.prior_weight:g} times the log of the
+title's share of clicks. Input: raw strings, in any language written in letters.
+
+## Training
+
+| | |
+|---|---|
+| pairs (query, clicked title) | {spec.records.get("train", 0):,} |
+| clicks | {spec.clicks:,} |
+| letter trigrams known | {spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint}) |
+| towers | {"shared" if config.shared_towers else "separate"} |
+| parameters | {model.count_params():,} |
+| negatives | {"; ".join(kinds)} |
+| loss | softmax of cosines, gamma {config.gamma:g} |
+| optimiser | {config.optimizer.name}, step size {config.optimizer.learning_rate:g} |
+| epochs | {kept} |
+
+The exact settings are in `config.yaml`, the curves in `history.json` and `logs/`.
+
+## Validation
+
+Queries held out of training rank the titles of the log, and of the corpus where one was given, the
+most clicked ones where these are many (`validation.titles`); a query's most clicked title has grade
+3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
+Measured before any training on the validation part.
+
+| metric | value |
+|---|---|
+{ranked}
+
+## Use and limits
+
+Rank titles for queries like those of the log. Clicks are not relevance: what users did not see
+they could not click, and what ranked high was clicked more. Titles that nobody clicked have the
+smallest log-prior; those that neither the log nor a corpus given to preprocess held were never
+learned and are scored by what their letter trigrams share with others. Queries can hold personal
+data; this model keeps titles (`titles.tsv`) and letter trigrams, but no queries.
+"""
+    with atomic_write(out / MODEL_CARD) as file:
+        file.write(text)

@@ -1,0 +1,137 @@
+"""The directory of a training run: started, resumed, finished."""
+
+from __future__ import annotations
+
+import json
+import platform
+import shutil
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.config import Config, load_config
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.model.semantic_ranker import CONFIG, RANKING, WEIGHTS, build_model
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.training.model_card import write_model_card
+
+HISTORY = "history.json"
+VERSIONS = "versions.json"
+STATE = "state"
+
+
+@dataclass
+class Result:
+    """What a training run ended with.
+
+    Args:
+        epochs: epochs trained.
+        best_epoch: the epoch whose weights were kept, from 1.
+        history: one dict of metrics an epoch.
+        prior_weight: weight of the log-prior of titles.
+        ndcg: validation NDCG of the kept weights with that prior.
+        refitted: whether all records were then trained on, further or anew.
+        seconds: wall time of this process's part of the training.
+    """
+
+    epochs: int
+    best_epoch: int
+    history: list[dict[str, float]]
+    prior_weight: float
+    ndcg: dict[str, float] = field(default_factory=dict)
+    refitted: bool = False
+    seconds: float = 0.0
+
+
+def start_run(config: Config, data: Path, out: Path) -> None:
+    """Makes the run's directory, or checks that it is this run, unfinished.
+
+    Raises:
+        UserError: it is finished, of another configuration or data, or something else.
+    """
+    if (out / CONFIG).exists():
+        _check_same(config, data, out)
+    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+        raise UserError(f"{out} exists and is not a run; choose another --out.")
+    out.mkdir(parents=True, exist_ok=True)
+    # First, so that a run killed from here on is known for what it is.
+    with atomic_write(out / CONFIG) as file:
+        file.write(config.dump())
+    for name in (VOCABULARY, TITLES, FEATURE_SPEC):
+        with atomic_write(out / name, "wb") as file:
+            file.write((data / name).read_bytes())
+
+
+def _check_same(config: Config, data: Path, out: Path) -> None:
+    if (out / RANKING).exists():
+        raise UserError(f"{out} holds a finished run; choose another --out, or remove it.")
+    before = load_config(out / CONFIG)
+    if before != config:
+        raise UserError(
+            f"{out} holds an unfinished run of another configuration "
+            f"({_first_difference(before, config)}); choose another --out, or remove it."
+        )
+    if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != FeatureSpec.load(data):
+        raise UserError(
+            f"{out} holds an unfinished run on other data; choose another --out, or remove it."
+        )
+
+
+def _first_difference(a: Config, b: Config) -> str:
+    def flat(prefix: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            return {prefix: value}
+        parts = (flat(f"{prefix}.{key}".lstrip("."), one) for key, one in value.items())
+        return {key: one for part in parts for key, one in part.items()}
+
+    old, new = (flat("", one.model_dump(mode="json")) for one in (a, b))
+    for key in [*old, *new]:
+        if old.get(key) != new.get(key):
+            return f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
+    return "equal"
+
+
+def finish_run(
+    model: Siamese, config: Config, result: Result, spec: FeatureSpec, out: Path
+) -> None:
+    """Writes weights, history, versions and model card; last, what makes the run finished."""
+    aside = out / f".{WEIGHTS}"
+    # A model that was compiled would add the optimizer's slots, thrice its own size.
+    bare = build_model(config, spec.vocabulary_size)
+    bare.set_weights(model.get_weights())
+    bare.save_weights(aside)
+    aside.replace(out / WEIGHTS)
+    _write_json(out / HISTORY, result.history)
+    _write_json(out / VERSIONS, _versions())
+    write_model_card(out, model, config, result, spec)
+    # A run with this file is finished.
+    _write_json(
+        out / RANKING,
+        {
+            "prior_weight": result.prior_weight,
+            "best_epoch": result.best_epoch,
+            "refitted": result.refitted,
+            "validation": result.ndcg,
+        },
+    )
+    shutil.rmtree(out / STATE, ignore_errors=True)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    with atomic_write(path) as file:
+        json.dump(value, file, indent=2)
+        file.write("\n")
+
+
+def _versions() -> dict[str, str]:
+    packages = ("dssm-tf", "tensorflow", "keras", "numpy", "apache-beam")
+    found: dict[str, str] = {"python": platform.python_version()}
+    for package in packages:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found

@@ -1,0 +1,104 @@
+"""Ranks the validation queries of a data directory: what training stops and tunes by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from dssm_tf.data.records import read_records, record_files
+from dssm_tf.data.schema import load_titles
+from dssm_tf.evaluation.metrics import mean_ndcg
+from dssm_tf.tables.judgments import judgments_from_clicks
+from dssm_tf.text.normalize import normalize
+
+CUTOFFS = (1, 3, 10)
+PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
+
+
+@dataclass(frozen=True)
+class ValidationTask:
+    """Validation queries, the titles they rank, and the grades their clicks give.
+
+    Args:
+        queries: distinct queries of the validation part.
+        titles: of the log and the corpus, most clicked first, cut to a maximum but for the
+            clicked ones.
+        grades: `(queries, titles)`: 3 for a query's most clicked title, 2 for at least half of
+            its clicks, else 1; 0 where nobody clicked.
+    """
+
+    queries: tuple[str, ...]
+    titles: tuple[str, ...]
+    grades: NDArray[np.float32]
+
+    @classmethod
+    def load(cls, directory: Path, max_queries: int, max_titles: int) -> ValidationTask:
+        """Reads the validation records and the known titles."""
+        clicks: list[tuple[str, str, float]] = []
+        chosen: dict[str, None] = {}
+        names = {
+            "query": tf.io.FixedLenFeature([], tf.string),
+            "titles": tf.io.RaggedFeature(tf.string),
+            "clicks": tf.io.FixedLenFeature([], tf.float32),
+        }
+        for batch in read_records(record_files(directory, "validation")).batch(1024):
+            parsed = tf.io.parse_example(batch, names)
+            rows = zip(
+                parsed["query"].numpy(),
+                parsed["titles"][:, :1].flat_values.numpy(),
+                parsed["clicks"].numpy(),
+                strict=True,
+            )
+            for query, title, count in rows:
+                text = query.decode()
+                if text in chosen or len(chosen) < max_queries:
+                    chosen[text] = None
+                    clicks.append((text, title.decode(), float(count)))
+        clicked = {normalize(title): title for _, title, _ in clicks}
+        titles = list(clicked)
+        for title in load_titles(directory):
+            if len(titles) >= max_titles:
+                break
+            if (key := normalize(title.text)) not in clicked:
+                clicked[key] = title.text
+                titles.append(key)
+        column = {key: i for i, key in enumerate(titles)}
+        row = {query: i for i, query in enumerate(chosen)}
+        grades = np.zeros((len(row), len(titles)), np.float32)
+        for judgment in judgments_from_clicks(clicks):
+            grades[row[judgment.query], column[normalize(judgment.title)]] = judgment.grade
+        return cls(tuple(chosen), tuple(clicked[key] for key in titles), grades)
+
+    def ndcg(self, scores: NDArray[np.float32]) -> dict[str, float]:
+        """Mean NDCG at each cut-off of scores `(queries, titles)`."""
+        return {f"ndcg@{k}": mean_ndcg(scores, self.grades, k) for k in CUTOFFS}
+
+    def best_prior_weight(
+        self, cosines: NDArray[np.float32], log_prior: NDArray[np.float32]
+    ) -> tuple[float, dict[float, dict[str, float]]]:
+        """The weight of the log-prior with the best mean of the NDCGs; the smaller of equals.
+
+        Args:
+            cosines: `(queries, titles)`.
+            log_prior: `(titles,)`, in nats.
+
+        Returns:
+            The weight, and the NDCGs of each weight tried.
+        """
+        tried = {weight: self.ndcg(cosines + weight * log_prior) for weight in PRIOR_WEIGHTS}
+        best = max(tried, key=lambda weight: (np.mean(list(tried[weight].values())), -weight))
+        return best, tried
+
+
+Encode = Callable[[str, tuple[str, ...]], NDArray[np.float32]]
+
+
+def cosines(encode: Encode, task: ValidationTask) -> NDArray[np.float32]:
+    """Cosines `(queries, titles)` of a task under an encoder."""
+    matrix: NDArray[np.float32] = encode("query", task.queries) @ encode("title", task.titles).T
+    return matrix

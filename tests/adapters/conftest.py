@@ -1,0 +1,48 @@
+"""A folder for a source, and what `dssm data convert` makes of it."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from dssm_tf.commands.data import convert_command
+from dssm_tf.tables.click_log import Columns, tsv_rows
+from dssm_tf.tables.judgments import read_corpus, read_judgments
+
+
+@pytest.fixture
+def source(tmp_path):
+    folder = tmp_path / "source"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def convert(tmp_path, source):
+    """Converts the folder; gives clicks, corpus and judgments as plain tuples, None if missing."""
+
+    def run(name, held_out=None, settings=()):
+        out = tmp_path / "out"
+        convert_command(name, source, out, held_out, settings, Console(file=io.StringIO()))
+        clicks = judgments = None
+        if (out / "clicks.tsv").exists():
+            header, *lines = (out / "clicks.tsv").read_text("utf-8").splitlines()
+            # The reader that preprocess uses must take every row.
+            read = tsv_rows(
+                [(number, line.encode()) for number, line in enumerate(lines)],
+                Columns.of(header.split("\t"), "clicks.tsv"),
+            )
+            assert all(hasattr(row, "query") for row in read)
+            clicks = [
+                dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines
+            ]
+        if (out / "judgments.tsv").exists():
+            judgments = [
+                (row.query_id, row.query, row.doc_id, row.title, row.grade)
+                for row in read_judgments(out / "judgments.tsv")
+            ]
+        return clicks, [tuple(row) for row in read_corpus(out / "corpus.tsv")], judgments
+
+    return run

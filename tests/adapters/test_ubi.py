@@ -1,0 +1,82 @@
+"""OpenSearch UBI events, on small files of the published layout."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from tests.adapters.tables import write_objects
+
+
+def event(action, query_id, object_id, time):
+    target = {"object_id": object_id, "object_id_field": "sku", "description": f"T{object_id}"}
+    return {
+        "action_name": action,
+        "query_id": query_id,
+        "client_id": "c1",
+        "timestamp": time,
+        "event_attributes": {"object": target, "position": {"ordinal": 2}, "session_id": "s1"},
+    }
+
+
+def write_ubi(source):
+    write_objects(
+        source / "ubi_queries.ndjson",
+        {"query_id": "q1", "user_query": "kettle", "timestamp": "2024-05-01T10:00:00Z"},
+        {"_index": "ubi_queries", "_source": {"query_id": "q2", "user_query": "rug"}},
+    )
+    write_objects(
+        source / "ubi_events.ndjson",
+        {"index": {"_index": "ubi_events"}},  # the bulk interface has such lines
+        event("click", "q1", "B", "2024-05-01T12:00:00Z"),
+        event("impression", "q1", "A", "2024-05-01T10:00:01Z"),
+        event("click", "q1", "A", "2024-05-01T10:00:05Z"),
+        event("click", "q2", "A", "2024-05-01T11:00:00Z"),
+        event("click", "unknown", "A", "2024-05-01T11:00:00Z"),
+        event("scroll", "q1", "A", "2024-05-01T10:00:02Z"),
+    )
+
+
+def test_ubi_events_become_clicks_by_time_and_the_latest_judge(source, convert):
+    write_ubi(source)
+    # Three clicks; held out is a third of them, the latest.
+    clicks, corpus, judgments = convert("ubi", held_out=1 / 3)
+    names = ("query", "title", "clicks", "timestamp", "session_id", "position", "impressions")
+    assert [tuple(row[name] for name in names) for row in clicks] == [
+        ("kettle", "TA", "0", "2024-05-01T10:00:01Z", "s1", "2", "1"),
+        ("kettle", "TA", "1", "2024-05-01T10:00:05Z", "s1", "2", ""),
+        ("rug", "TA", "1", "2024-05-01T11:00:00Z", "s1", "2", ""),
+    ]
+    assert corpus == [("B", "TB"), ("A", "TA")]
+    assert judgments == [("q000001", "kettle", "B", "TB", 3.0)]
+
+
+def test_ubi_takes_titles_from_a_catalogue(source, convert):
+    write_ubi(source)
+    write_objects(
+        source / "products.ndjson", {"id": "A", "name": "Kettle"}, {"id": "C", "name": "C"}
+    )
+    clicks, corpus, _ = convert("ubi", settings=["title=name"])
+    assert corpus == [("A", "Kettle"), ("C", "C")]
+    assert {row["title"] for row in clicks} == {"Kettle"}
+
+
+def test_ubi_reads_the_answer_of_a_search_as_one_array_or_object(source, convert):
+    write_ubi(source)
+    queries = [{"query_id": "q1", "user_query": "kettle"}, {"query_id": "q2", "user_query": "rug"}]
+    (source / "ubi_queries.ndjson").unlink()
+    (source / "ubi_queries.json").write_text(json.dumps(queries, indent=1), "utf-8")
+    hits = {"hits": {"hits": [{"_source": event("click", "q1", "A", 1714557600000)}]}}
+    write_objects(source / "ubi_events.ndjson", hits)
+    clicks, _, _ = convert("ubi", held_out=0)
+    assert [(row["query"], row["timestamp"]) for row in clicks] == [
+        ("kettle", "2024-05-01T10:00:00.000+00:00")
+    ]
+
+
+def test_ubi_actions_that_are_not_clicks_are_named(source, convert):
+    write_ubi(source)
+    with pytest.raises(UserError, match=r"no event named buy; its actions are click, impression"):
+        convert("ubi", settings=["clicks=buy"])

@@ -1,0 +1,216 @@
+import numpy as np
+import pytest
+
+from dssm_tf.benchmark.cross_validation import ByHalf, halves
+from dssm_tf.benchmark.fusion import RRF_K, Hybrid, fuse, weightings
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.evaluate import measure
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+
+TITLES = 4
+
+
+class Scores:
+    """A score a query and title."""
+
+    def __init__(self, table):
+        self.table = np.array(table, dtype=float)
+
+    def block(self, queries, columns):
+        return self.table[queries]
+
+
+def task_of(relevant):
+    """One query a relevant title."""
+    judgments = [
+        Judgment(f"q{n}", f"query {n}", f"d{title}", f"title {title}", 1.0)
+        for n, title in enumerate(relevant)
+    ]
+    return RankingTask(judgments, [CorpusTitle(f"d{n}", f"title {n}") for n in range(TITLES)])
+
+
+def kept(task, table):
+    return ByHalf.of_one(measure("s", Scores(table), task), halves(task))
+
+
+def ranks(by_half):
+    return by_half.joined().ranks.rank.tolist()
+
+
+NO_PRIOR = np.zeros(TITLES)
+
+
+def test_two_systems_that_know_different_queries_are_right_on_all_when_joined():
+    relevant = [0, 1, 2, 3] * 4
+    task = task_of(relevant)
+    right = np.eye(TITLES)[relevant]
+    wrong = np.roll(right, 1, axis=1)
+    even = np.arange(len(relevant))[:, None] % 2 == 0
+    # Each is sure where it is right, and gives a wrong title a little where it is not.
+    a = np.where(even, right, 0.0) + np.where(even, 0.0, 0.01 * wrong) + 0.001 * right
+    b = np.where(~even, right, 0.0) + np.where(~even, 0.0, 0.01 * wrong) + 0.001 * right
+    assert sum(rank == 1 for rank in ranks(kept(task, a))) == 8
+    hybrid = Hybrid.parse("a+b", ["a", "b"])
+    # Scaled by query, a wrong guess would be as loud as a right one: let it be heard half.
+    fused, about = fuse(
+        hybrid, {"a": kept(task, a * 2 + b), "b": kept(task, b)}, NO_PRIOR, task, "ndcg@1", 10
+    )
+    assert ranks(fused) == [1] * 16
+    assert len(about["chosen"]) == 2
+
+
+def test_a_system_that_knows_nothing_gets_no_weight():
+    relevant = [0, 1, 2, 3] * 3
+    task = task_of(relevant)
+    good = np.eye(TITLES)[relevant]
+    bad = 1 - good
+    hybrid = Hybrid.parse("good+bad", ["good", "bad"])
+    members = {"good": kept(task, good), "bad": kept(task, bad)}
+    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10", 10)
+    assert ranks(fused) == [1] * 12
+    for half in about["chosen"]:
+        assert half["values"]["weights"]["good"] > half["values"]["weights"]["bad"]
+        assert half["reported"] == 1.0
+
+
+def test_scores_add_up_by_weight_after_scaling():
+    # One pair of distinct queries, so that both halves choose by one query each.
+    task = task_of([0, 0])
+    a = [[3.0, 1.0, 2.0, 1.0]] * 2  # min-max: 1, 0, 1/2, 0
+    b = [[10.0, 30.0, 10.0, 20.0]] * 2  # min-max: 0, 1, 0, 1/2
+    hybrid = Hybrid.parse("a+b", ["a", "b"])
+    fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map", 4)
+    # Evenly weighted, the first of the settings, title 0 ties with title 1 at 1/2 and wins by
+    # its id; so nothing is better, and the first setting is chosen.
+    assert about["chosen"][0]["values"] == {"scale": "min-max", "weights": {"a": 0.5, "b": 0.5}}
+    first = fused.joined().rankings[0]
+    assert first.columns.tolist() == [0, 1, 2, 3]
+    assert first.scores.tolist() == [0.5, 0.5, 0.25, 0.25]
+
+
+def test_reciprocal_ranks_by_hand():
+    task = task_of([1, 1])
+    a = [[4.0, 3.0, 2.0, 1.0]] * 2
+    b = [[1.0, 3.0, 2.0, 4.0]] * 2
+    hybrid = Hybrid.parse("rrf:a+b", ["a", "b"])
+    fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map", 4)
+    # With k = 1: title 0 at ranks 1 and 4: 1/2 + 1/5 = 0.7; title 1 at 2 and 2: 2/3; title 3 as
+    # title 0; so title 1 is third. From k = 10 on: 1/11 + 1/14 = 0.1623 against 2/12 = 0.1667.
+    # With k = 3: 1/4 + 1/7 = 0.3929 against 2/5 = 0.4: k = 3 is the first that ranks it first.
+    assert about["chosen"][0]["values"] == {"k": 3}
+    assert 3 in RRF_K
+    assert ranks(fused) == [1, 1]
+    assert fused.joined().rankings[0].scores[0] == np.float32(2 / 5)
+
+
+def test_a_title_that_a_system_does_not_list_has_its_lowest_score_or_no_share():
+    task = task_of([2, 2])
+    a = [[-np.inf, 5.0, 4.0, -np.inf]] * 2
+    b = [[1.0, -np.inf, 3.0, 2.0]] * 2
+    for text in ("a+b", "rrf:a+b"):
+        hybrid = Hybrid.parse(text, ["a", "b"])
+        members = {"a": kept(task, a), "b": kept(task, b)}
+        fused, _ = fuse(hybrid, members, NO_PRIOR, task, "map", 4)
+        assert np.isfinite(fused.joined().rankings[0].scores).all()
+        assert sorted(fused.joined().rankings[0].columns.tolist()) == [0, 1, 2, 3]
+        assert ranks(fused) == [1, 1]
+
+
+def test_the_prior_breaks_ties_towards_popular_titles():
+    task = task_of([3, 3, 3, 3])
+    flat = np.zeros((4, TITLES))
+    hybrid = Hybrid.parse("flat+prior", ["flat"])
+    log_prior = np.log([0.1, 0.2, 0.3, 0.4])
+    fused, _ = fuse(hybrid, {"flat": kept(task, flat)}, log_prior, task, "ndcg@10", 10)
+    assert ranks(kept(task, flat)) == [4] * 4
+    assert ranks(fused) == [1] * 4
+
+
+def test_relevant_titles_that_no_member_lists_are_not_ranked():
+    task = task_of([0, 0])
+    a = [[-np.inf, 5.0, 4.0, -np.inf]] * 2
+    hybrid = Hybrid.parse("a+b", ["a", "b"])
+    fused, _ = fuse(hybrid, {"a": kept(task, a), "b": kept(task, a)}, NO_PRIOR, task, "map", 4)
+    assert ranks(fused) == [0, 0]
+
+
+def test_no_judgment_of_a_half_takes_part_in_what_is_reported_on_it():
+    random = np.random.default_rng(3)
+    relevant = random.integers(TITLES, size=24)
+    task = task_of(relevant)
+    half = halves(task)
+    # Members that were tuned themselves: other rankings for either half.
+    tables = random.random((2, 2, 24, TITLES))
+
+    def fused(task):
+        members = {
+            name: ByHalf(tuple(measure(name, Scores(one), task) for one in pair), half)
+            for name, pair in zip("ab", tables, strict=True)
+        }
+        by_half, _ = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@3", 4)
+        return by_half.joined().rankings
+
+    changed = np.where(half == 0, (relevant + 1) % TITLES, relevant)
+    before, after = fused(task), fused(task_of(changed))
+    for row in np.flatnonzero(half == 0):
+        assert before[row].columns.tolist() == after[row].columns.tolist()
+        assert before[row].scores.tolist() == after[row].scores.tolist()
+
+
+def test_weights_for_a_half_are_chosen_by_the_members_as_they_were_tuned_for_that_half():
+    relevant = [0, 1, 2, 3] * 6
+    task = task_of(relevant)
+    half = halves(task)
+    right = np.eye(TITLES)[relevant]
+    good, bad = (measure("s", Scores(table), task) for table in (right, 1 - right))
+    # As tuned for the first half only `a` is right, as tuned for the second only `b`.
+    members = {"a": ByHalf((good, bad), half), "b": ByHalf((bad, good), half)}
+    fused, about = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@1", 4)
+    assert ranks(fused) == [1] * 24
+    first, second = (one["values"]["weights"] for one in about["chosen"])
+    assert first["a"] > first["b"]
+    assert second["b"] > second["a"]
+
+
+def test_one_query_leaves_nothing_to_choose_by():
+    task = task_of([1])
+    hybrid = Hybrid.parse("a+b", ["a", "b"])
+    one = kept(task, [[1.0, 2.0, 3.0, 4.0]])
+    fused, about = fuse(hybrid, {"a": one, "b": one}, NO_PRIOR, task, "ndcg@10", 4)
+    assert ranks(fused) == [3]
+    assert "too few queries" in about["chosen"]
+
+
+@pytest.mark.parametrize("members", [2, 3, 4, 5])
+def test_weights_add_up_to_one_and_differ(members):
+    found = weightings(members)
+    assert len(set(found)) == len(found)
+    assert all(sum(weights) == pytest.approx(1) and min(weights) >= 0 for weights in found)
+    assert found[0] == min(found, key=lambda weights: max(weights) - min(weights))
+    # Each member alone is among them.
+    for place in range(members):
+        assert tuple(float(place == other) for other in range(members)) in found
+
+
+def test_names_with_a_plus_sign_are_found():
+    rows = ["dse+tfidf", "dse", "bm25"]
+    assert Hybrid.parse("dse+tfidf+bm25", rows).members == ("dse+tfidf", "bm25")
+    assert Hybrid.parse("rrf:bm25+dse+prior", rows).members == ("bm25", "dse", "prior")
+    assert Hybrid.parse("rrf:bm25+dse", rows).kind == "rrf"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a+c", "no row 'c'"),
+        ("a", "two to 5 different members"),
+        ("a+a", "two to 5 different members"),
+        ("a+b+prior+c+d+e", "two to 5"),
+        ("rrf:", "two to 5"),
+    ],
+)
+def test_a_hybrid_of_unknown_or_too_few_rows_is_refused(text, message):
+    rows = ["a", "b"] if "c" not in text or text == "a+c" else ["a", "b", "c", "d", "e"]
+    with pytest.raises(UserError, match=message):
+        Hybrid.parse(text, rows)

@@ -1,0 +1,231 @@
+"""The inputs of a benchmark: what is made of them, and which are refused with which words."""
+
+import json
+
+import pytest
+
+from dssm_tf.benchmark import prepare as prepare_module
+from dssm_tf.benchmark.log_rows import held_out
+from dssm_tf.benchmark.prepare import Sources, prepare
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.judgments import read_judgments
+
+COLORS, THINGS = ("red", "green", "blue", "black"), ("hat", "tie", "box", "shoe", "coat")
+TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]
+LOG = "query\ttitle\tclicks\ttimestamp\n" + "".join(
+    f"{title.split()[1]} {title.split()[0]}\t{title}\t{1 + place % 2}\t{place}\n"
+    for place, title in enumerate(TITLES)
+)
+CORPUS = "doc_id\ttitle\n" + "".join(f"d{n:02d}\t{title}\n" for n, title in enumerate(TITLES))
+JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\that red\td00\tred hat\t2\n"
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """Paths; preprocess is stood in for by a copy, which takes no seconds."""
+
+    def preprocess(log, corpus, output, negatives):
+        output.mkdir(parents=True)
+        (output / "log").write_text("\n".join(log))
+        (output / "corpus").write_text("\n".join(corpus))
+
+    monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
+    monkeypatch.setattr(
+        "dssm_tf.data.recorded_clicks.recorded_clicks", lambda data: [("hat", "red hat", 1.0)]
+    )
+    for name, text in (("log.tsv", LOG), ("corpus.tsv", CORPUS), ("judgments.tsv", JUDGMENTS)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def sources(files, **changes):
+    standard = {"clicks": [str(files / "log.tsv")], "judgments": files / "judgments.tsv",
+                "corpus": files / "corpus.tsv"}  # fmt: skip
+    return Sources(**(standard | changes))
+
+
+def test_inputs_are_prepared_once_and_found_again(files):
+    inputs = prepare(sources(files), files / "out")
+    assert inputs.task().queries == ("hat red",)
+    assert len(inputs.titles()) == 20
+    assert inputs.clicks() == [("hat", "red hat", 1.0)]
+    (inputs.folder / "data-4" / "log").unlink()
+    assert prepare(sources(files), files / "out").folder == inputs.folder
+    assert not (inputs.folder / "data-4" / "log").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("log.tsv", "the files of --clicks changed"), ("judgments.tsv", "content of --judgments"),
+     ("corpus.tsv", "content of --corpus")],
+)  # fmt: skip
+def test_changed_inputs_are_refused(files, name, message):
+    prepare(sources(files), files / "out")
+    with (files / name).open("a") as file:
+        file.write({"log.tsv": "cap\tred hat\t1\t99\n"}.get(name, "q9\tred hat\td00\tred hat\t1\n"))
+    if name == "corpus.tsv":
+        (files / name).write_text(CORPUS + "d99\tcap\n")
+    with pytest.raises(UserError, match=f"benchmark of other inputs.*{message}"):
+        prepare(sources(files), files / "out")
+
+
+def test_another_way_to_judge_is_another_benchmark(files):
+    prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
+    with pytest.raises(UserError, match=r"--judge-later was 0.25, now 0.5"):
+        prepare(sources(files, judgments=None, judge_later=0.5), files / "out")
+
+
+def test_a_directory_with_something_else_is_left_alone(files):
+    (files / "out").mkdir()
+    (files / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="exists and holds no benchmark"):
+        prepare(sources(files), files / "out")
+
+
+def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
+    def killed(log, corpus, output, negatives):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(prepare_module, "_preprocess", killed)
+        with pytest.raises(KeyboardInterrupt):
+            prepare(sources(files), files / "out")
+    assert prepare(sources(files), files / "out").clicks()
+
+
+def test_later_clicks_judge_and_are_not_learnt_from(files):
+    inputs = prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
+    # The last 5 of 20 rows: the black things.
+    assert set(inputs.task().queries) == {f"{thing} black" for thing in THINGS}
+    assert inputs.task().whole_corpus
+    learnt = (inputs.folder / "log.tsv").read_text()
+    assert "black" not in learnt
+    assert learnt.count("\n") == 16
+    assert (inputs.folder / "data-4" / "log").read_text().endswith("log.tsv")
+    assert (inputs.folder / "data-4" / "corpus").read_text().endswith("corpus.tsv")
+
+
+def test_towers_learn_the_titles_of_a_corpus_and_not_those_of_judgments(files):
+    prepare(sources(files, corpus=None), files / "judged")
+    learnt = files / "judged" / "work" / "inputs" / "data-4" / "corpus"
+    assert learnt.read_text() == ""
+    inputs = prepare(sources(files), files / "ranked")
+    offered = (inputs.folder / "data-4" / "corpus").read_text()
+    # The directory moved to its place after it was written.
+    assert (inputs.folder / offered.rsplit("/", 1)[1]).read_text() == CORPUS
+
+
+def test_later_clicks_judge_without_a_corpus_by_the_titles_of_the_log(files):
+    inputs = prepare(sources(files, judgments=None, corpus=None, judge_later=0.25), files / "out")
+    assert sorted(inputs.task().titles) == sorted(TITLES)
+
+
+def test_held_out_queries_are_judged_and_not_learnt_from(files):
+    text = (
+        JUDGMENTS.splitlines()[0]
+        + "\n"
+        + "".join(
+            f"q{n}\t{title.split()[1]} {title.split()[0]}\td{n:02d}\t{title}\t1\n"
+            for n, title in enumerate(TITLES)
+        )
+    )
+    (files / "judgments.tsv").write_text(text)
+    inputs = prepare(sources(files, hold_out_queries=0.4), files / "out")
+    queries = {judgment.query for judgment in read_judgments(inputs.folder / "judgments.tsv")}
+    assert queries == {q.query for q in read_judgments(files / "judgments.tsv")
+                       if held_out(q.query, 0.4)}  # fmt: skip
+    assert 0 < len(queries) < 20
+    rows = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
+    assert {row.split("\t")[0] for row in rows} & queries == set()
+    assert len(rows) == 20 - len(queries)
+
+
+def test_held_out_queries_without_judgments_are_judged_by_their_clicks(files):
+    inputs = prepare(sources(files, judgments=None, hold_out_queries=0.4), files / "out")
+    rows = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
+    assert len(rows) + len(inputs.task().queries) == 20
+    assert all(held_out(query, 0.4) for query in inputs.task().queries)
+
+
+def test_qrels_and_their_queries_make_judgments(files):
+    (files / "qrels").write_text("7 0 d01 3\n")
+    (files / "queries.tsv").write_text("query_id\tquery\n7\ta red tie\n")
+    inputs = prepare(
+        sources(files, judgments=files / "qrels", queries=files / "queries.tsv"), files / "out"
+    )
+    assert inputs.task().queries == ("a red tie",)
+    assert inputs.task().relevant_grades(0).tolist() == [3.0]
+
+
+def test_a_query_that_normalises_to_nothing_is_kept(files):
+    (files / "judgments.tsv").write_text(JUDGMENTS + "q2\t?!\td01\tred tie\t1\n")
+    assert prepare(sources(files), files / "out").task().queries == ("hat red", "?!")
+
+
+def test_judgments_keep_their_fractions_and_mean_of_repeats(files):
+    (files / "judgments.tsv").write_text(JUDGMENTS + "q1\that red\td00\tred hat\t1\n")
+    with pytest.raises(UserError, match="judged twice"):
+        prepare(sources(files), files / "out")
+    inputs = prepare(sources(files, repeats="mean"), files / "out")
+    assert inputs.task().relevant_grades(0).tolist() == [1.5]
+    assert json.loads((inputs.folder / "source.json").read_text())["repeats"] == "mean"
+
+
+HEAD = JUDGMENTS.splitlines()[0] + "\n"
+
+
+@pytest.mark.parametrize(
+    ("judgments", "message"),
+    [
+        (HEAD + "q1\that\td00\tred hat\t-1\n", "grade '-1'; expected a number from 0 to 100"),
+        (HEAD + "q1\that\td00\tred hat\tgood\n", "tsv:2: grade 'good' is not a number"),
+        (HEAD + "q1\that\td00\tred hat\tnan\n", "tsv:2: grade 'nan' is not a number"),
+        (HEAD + "q1\that\td00\tred hat\n", "tsv:2: 4 columns; the header has 5"),
+        (HEAD, "a header and no judgment"),
+        (HEAD + "q1\that\td00\tred hat\t0\n", "no query has a title with a grade above 0"),
+        (HEAD + "q1\that\tx\tpurple hat\t1\n", "1 relevant titles are not in the corpus"),
+    ],
+)
+def test_unusable_judgments_are_refused(files, judgments, message):
+    (files / "judgments.tsv").write_text(judgments)
+    with pytest.raises(UserError, match=message):
+        prepare(sources(files), files / "out")
+    assert not (files / "out" / "work" / "inputs").exists()
+
+
+def test_a_corpus_with_equal_ids_is_refused(files):
+    (files / "corpus.tsv").write_text(CORPUS + "d00\tanother\n")
+    with pytest.raises(UserError, match=r"corpus.tsv:22: doc_id 'd00' stands on line 2 already"):
+        prepare(sources(files), files / "out")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"judgments": None}, "nothing to judge by: give --judgments FILE, or --judge-later"),
+        ({"judge_later": 0.2}, "without --judgments"),
+        ({"judgments": None, "judge_later": 0.0}, "--judge-later 0: expected a share above 0"),
+        ({"hold_out_queries": 2.0}, "--hold-out-queries 2: expected a share"),
+        ({"corpus": None, "queries": "x"}, "--queries gives a TREC qrels file its texts"),
+        ({"clicks": ["nowhere.tsv"]}, "--clicks nowhere.tsv matches no file"),
+        ({"judgments": "nowhere.tsv"}, "nowhere.tsv cannot be read"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused(files, changes, message):
+    with pytest.raises(UserError, match=message):
+        prepare(sources(files, **changes), files / "out")
+
+
+def test_clicks_on_other_titles_than_the_corpus_holds_cannot_judge(files):
+    (files / "corpus.tsv").write_text("doc_id\ttitle\nd1\tpurple cap\n")
+    with pytest.raises(UserError, match="none of the 5 rows to judge by clicks a title"):
+        prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
+
+
+def test_directories_and_globs_of_logs_are_read(files):
+    logs = files / "logs"
+    logs.mkdir()
+    for name in ("a.tsv", "b.tsv.gz", "notes.md"):
+        (logs / name).write_text("x")
+    found = Sources([str(logs), str(logs / "*.tsv")]).log_files()
+    assert [path.name for path in found] == ["a.tsv", "b.tsv.gz"]

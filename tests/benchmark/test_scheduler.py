@@ -1,0 +1,170 @@
+import io
+import json
+import os
+import sys
+import time
+
+import pytest
+from pytest import approx
+from rich.console import Console
+from rich.progress import Progress, TextColumn
+
+from dssm_tf.benchmark import scheduler
+from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
+
+# What a worker does, in little: says when it started and ended, and does as it is told.
+WORKER = """
+import json, os, pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+job = json.loads((folder / "job.json").read_text())
+with open(folder / "times", "a") as file:
+    file.write(f"{time.monotonic()} ")
+(folder / "stage").write_text("at work")
+held = bytearray(job.get("megabytes", 0) << 20)
+for place in range(0, len(held), 4096):
+    held[place] = 1
+time.sleep(job.get("seconds", 0))
+if job.get("fails"):
+    (folder / "error.json").write_text(json.dumps({"error": job["fails"]}))
+    sys.exit(1)
+if job.get("dies"):
+    os.kill(os.getpid(), signal.SIGKILL)
+(folder / "threads").write_text(os.environ["OMP_NUM_THREADS"])
+with open(folder / "times", "a") as file:
+    file.write(f"{time.monotonic()}\\n")
+(folder / "result.json").write_text("{}")
+"""
+MIB = 1 << 20
+PLENTY = 1 << 40
+
+
+@pytest.fixture
+def make(tmp_path, monkeypatch):
+    worker = tmp_path / "worker.py"
+    worker.write_text(WORKER)
+    monkeypatch.setattr(scheduler, "_COMMAND", (sys.executable, "-S", str(worker)))
+    monkeypatch.setattr(scheduler, "_POLL", 0.02)
+    return lambda name, **what: Job(name, None, tmp_path / "jobs" / name, what)
+
+
+def times(job):
+    """When each finished run of the job started and ended; stopped runs left no end."""
+    lines = (job.folder / "times").read_text().splitlines()
+    return [list(map(float, line.split()))[-2:] for line in lines]
+
+
+def test_every_job_gets_a_result(make):
+    jobs = [make(f"job{n}") for n in range(3)]
+    run_jobs(jobs, 2, PLENTY)
+    assert all(job.done and job.error is None for job in jobs)
+
+
+def test_as_many_run_side_by_side_as_allowed(make):
+    jobs = [make(f"job{n}", seconds=0.5) for n in range(3)]
+    run_jobs(jobs, 2, PLENTY)
+    (a,), (b,), (c,) = (times(job) for job in jobs)
+    assert max(a[0], b[0]) < min(a[1], b[1])
+    assert c[0] > min(a[1], b[1])
+
+
+def test_a_finished_job_is_not_run_again_and_a_failed_one_is(make):
+    done, failed = make("done"), make("failed", fails="no")
+    run_jobs([done, failed], 1, PLENTY)
+    again = [make("done"), make("failed")]
+    run_jobs(again, 1, PLENTY)
+    assert len(times(done)) == 1
+    assert again[1].done
+    assert again[1].error is None
+
+
+def test_a_failing_job_keeps_its_reason_and_stops_nobody(make):
+    jobs = [make("bad", fails="no clicks."), make("killed", dies=True), make("good")]
+    run_jobs(jobs, 1, PLENTY)
+    assert jobs[0].error == "no clicks."
+    assert jobs[1].error.startswith("ended by signal 9; its last words are in")
+    assert jobs[2].done
+
+
+def test_jobs_that_do_not_fit_side_by_side_run_one_after_the_other(make):
+    jobs = [make(f"job{n}", megabytes=120, seconds=0.6) for n in range(2)]
+    run_jobs(jobs, 2, 200 * MIB)
+    assert all(job.done for job in jobs)
+    first, second = (times(job)[-1] for job in jobs)
+    assert second[0] > first[1]
+
+
+def test_a_job_that_needs_too_much_alone_fails_with_advice(make):
+    jobs = [make("large", megabytes=400, seconds=5), make("small")]
+    started = time.monotonic()
+    run_jobs(jobs, 1, 100 * MIB)
+    assert time.monotonic() - started < 5
+    assert jobs[0].error == "needed more than the 0.1 GiB it may use; raise --memory"
+    assert jobs[1].done
+
+
+def test_processes_share_the_cores(make, monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(scheduler, "cores", lambda: 8)
+    job = make("job")
+    run_jobs([job], 2, PLENTY)
+    assert (job.folder / "threads").read_text() == "4"
+
+
+def test_an_interrupted_benchmark_leaves_no_process_behind(make, monkeypatch):
+    started = []
+    popen = scheduler.subprocess.Popen
+
+    def remember(*arguments, **options):
+        started.append(popen(*arguments, **options))
+        return started[-1]
+
+    monkeypatch.setattr(scheduler.subprocess, "Popen", remember)
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scheduler, "sleep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run_jobs([make("slow", seconds=60)], 1, PLENTY)
+    assert started[0].poll() is not None
+
+
+def test_progress_names_the_running_systems_and_what_they_are_at(make):
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=100)
+    run_jobs([make("job [red]", seconds=0.5)], 1, PLENTY, console)
+    assert "job [red]" in out.getvalue()
+    assert "at work" in out.getvalue()
+    assert "1 of 1" in out.getvalue()
+
+
+def test_a_stage_that_counts_fills_the_bar_and_others_make_it_pulse(make):
+    stages = {
+        "reading": (0, None),
+        "training, 3 of 30 epochs": (3, 30),
+        "fitting, step 7 of 7": (approx(7, abs=0.1), 7),
+        "saving": (0, None),
+        "tuning 1 of 2": (1, 2),
+    }
+    with Progress(TextColumn(""), console=Console(file=io.StringIO())) as progress:
+        bar = progress.add_task("job", total=None)
+        running = scheduler._Running(make("job", seconds=0), None, bar)
+        for stage, expected in stages.items():
+            scheduler._show(running, stage, progress)
+            assert (progress.tasks[0].completed, progress.tasks[0].total) == expected
+            assert not progress.finished
+
+
+def test_memory_decides_how_many_run_by_default(monkeypatch):
+    monkeypatch.setattr(scheduler, "cores", lambda: 4)
+    gib = 1 << 30
+    assert default_jobs(64 * gib) == 4
+    assert default_jobs(5 * gib) == 2  # half a GiB is kept back, and each counts two
+    assert default_jobs(1 * gib) == 1
+    assert 0 < available_memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_the_job_is_told_what_to_do(make):
+    job = make("job", seconds=0)
+    run_jobs([job], 1, PLENTY)
+    assert json.loads((job.folder / "job.json").read_text()) == {"name": "job", "seconds": 0}

@@ -1,0 +1,144 @@
+import pytest
+import yaml
+
+from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.benchmark.systems import choose_systems, folder_name, shipped_configs
+from dssm_tf.common.errors import UserError
+from dssm_tf.systems import BASELINES
+
+CONFIG = {"tower": {"name": "dssm", "widths": [4]}, "training": {"epochs": 2}}
+
+
+class Random(BM25):
+    """A baseline with a seed."""
+
+    name = "random"
+
+    def __init__(self, topics: int = 10, seed: int = 0) -> None:
+        super().__init__()
+        if topics < 1:
+            raise ValueError(f"topics is {topics}; expected 1 or more.")
+
+
+class HandsOn(Random):
+    """A baseline that hands its parameters on."""
+
+    name = "hands_on"
+
+    def __init__(self, weight: float = 0.5, **options) -> None:
+        super().__init__(**options)
+
+
+@pytest.fixture(autouse=True)
+def random_baseline(monkeypatch):
+    monkeypatch.setitem(BASELINES, "random", Random)
+    monkeypatch.setitem(BASELINES, "hands_on", HandsOn)
+
+
+@pytest.fixture
+def config(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump(CONFIG), "utf-8")
+    return str(path)
+
+
+def names(*arguments, **options):
+    return [system.name for system in choose_systems(*arguments, **options)]
+
+
+def test_groups_hold_every_baseline_and_every_shipped_configuration():
+    assert names(["baselines"]) == list(BASELINES)
+    assert names(["towers"]) == shipped_configs()
+    assert names(["all"]) == [*BASELINES, *shipped_configs()]
+    assert {"dssm", "lstm"} <= set(shipped_configs())
+
+
+def test_rows_keep_the_order_they_are_named_in_and_come_once():
+    assert names(["lstm", "bm25", "lstm"]) == ["lstm", "bm25"]
+
+
+def test_only_random_systems_have_seeds(config):
+    systems = choose_systems(["bm25", "random", "hands_on"], [f"mine={config}"])
+    assert {system.name: system.seeded for system in systems} == {
+        "bm25": False,
+        "random": True,
+        "hands_on": True,
+        "mine": True,
+    }
+    places = {folder_name("random", systems[1].specification(seed, "map")) for seed in (0, 1)}
+    assert len(places) == 2
+
+
+def test_a_configuration_can_be_a_row_of_its_own_or_stand_in_for_a_shipped_one(config):
+    assert names(["bm25"], [f"mine={config}"]) == ["bm25", "mine"]
+    (system,) = choose_systems(["lstm"], [f"lstm={config}"])
+    assert yaml.safe_load(system.base)["tower"]["name"] == "dssm"
+    assert names([config]) == ["mine"]
+
+
+def test_the_papers_configurations_are_rows_and_can_be_swept_under_a_short_name():
+    rows = choose_systems(["paper/lstm-32"], ["p16=paper/lstm-96"], ["p16.negatives.recorded=2,8"])
+    assert [(row.name, row.data) for row in rows] == [
+        ("paper/lstm-32", "data-4"),
+        ("p16", "data-4"),
+        ("p16.negatives.recorded=2", "data-4"),
+        ("p16.negatives.recorded=8", "data-8"),
+    ]
+    assert "/" not in folder_name("paper/lstm-32", rows[0].specification(0, "map"))
+
+
+def test_settings_reach_every_configuration_and_change_its_place(config):
+    (plain,) = choose_systems([], [f"mine={config}"])
+    (short,) = choose_systems([], [f"mine={config}"], overrides=["training.epochs=1"])
+    assert yaml.safe_load(short.base)["training"]["epochs"] == 1
+    places = [folder_name("mine", one.specification(0, "map")) for one in (plain, short)]
+    assert places[0] != places[1]
+
+
+def test_a_sweep_adds_a_row_a_value(config):
+    rows = choose_systems(
+        ["bm25"],
+        [f"mine={config}"],
+        ["mine.tower.widths=[4],[8,4]", "random.topics=5,50"],
+    )
+    assert [row.name for row in rows] == [
+        "bm25",
+        "mine",
+        "mine.tower.widths=[4]",
+        "mine.tower.widths=[8,4]",
+        "random.topics=5",
+        "random.topics=50",
+    ]
+    assert yaml.safe_load(rows[3].base)["tower"]["widths"] == [8, 4]
+    assert rows[5].parameters == {"topics": 50}
+    assert rows[5].sweep == ("topics", 50)
+
+
+def test_a_configuration_says_how_many_recorded_negatives_it_needs(config):
+    few, many = choose_systems([], [f"mine={config}"], ["mine.negatives.recorded=50"])
+    assert (few.data, many.data) == ("data-4", "data-50")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((["bm52"],), r"no system 'bm52'; the baselines are bm25.*that come with|bm52 is neither"),
+        ((["bm25"], ["nowhere.yaml"]), "NAME=FILE"),
+        ((["bm25"], ["mine=nowhere"]), "--configs mine=nowhere: nowhere is neither a file nor"),
+        ((["bm25"], [], ["bm25.c=1"]), "bm25 has no parameter 'c'; it has k1, b"),
+        (
+            (["dse"], [], ["dse.c=1"]),
+            "pretraining_steps, weighting, learning_rate, size, dimension, ",
+        ),
+        ((["bm25"], [], ["hands_on.cells=2"]), "hands_on has no parameter 'cells'"),
+        ((["bm25"], [], ["random.topics=0,1"]), "topics=0: topics is 0; expected 1 or more"),
+        ((["bm25"], [], ["bm25.k1"]), "SYSTEM.KEY=V1,V2"),
+        ((["bm25"], [], ["bm25=1"]), "SYSTEM.KEY=V1,V2"),
+        ((["bm25"], [], ["nobody.k1=1"]), "there is no system 'nobody'"),
+        ((["bm25"], [], ["lstm.tower.sells=1"]), "tower.sells is not a key"),
+        ((["lstm"], [], [], ["gamma"]), "KEY=VALUE"),
+    ],
+)
+def test_what_cannot_be_built_is_refused_before_anything_runs(arguments, message):
+    with pytest.raises(UserError, match=message):
+        choose_systems(*arguments)

@@ -1,0 +1,268 @@
+"""The `dssm` command as a person at a terminal meets it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from dssm_tf import __version__, cli
+from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import find_config, load_config
+from tests.clicks import click_log, write_data
+
+COMMANDS = (
+    "train",
+    "tune",
+    "evaluate",
+    "benchmark",
+    "export",
+    "embed",
+    "search",
+    "demo",
+    "skip-thought",
+    "data",
+    "experiment",
+    "curves",
+)
+CONFIG = {
+    "tower": {"name": "dssm", "widths": [6]},
+    "training": {"epochs": 9, "batch_size": 16, "xla": False},
+}
+
+
+def dssm(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own, with TensorFlow's logging as a person has it."""
+    checkout = Path(__file__).resolve().parents[2]
+    chatty = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
+    return subprocess.run(
+        [sys.executable, "-m", "dssm_tf.cli", *map(str, arguments)],
+        capture_output=True, text=True, cwd=cwd, timeout=180,
+        env=chatty | {"PYTHONPATH": str(checkout)},
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A folder with a configuration and a directory of records."""
+    folder = tmp_path_factory.mktemp("cli")
+    (folder / "mine.yaml").write_text(yaml.safe_dump(CONFIG), "utf-8")
+    write_data(folder / "data", click_log(30))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(folder) -> subprocess.CompletedProcess[str]:
+    return dssm(
+        "train", "--config", "mine.yaml", "--data", "data", "--out", "run",
+        "--set", "training.epochs=2", "--set", "training.seed=5", cwd=folder,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def exported(trained, folder) -> subprocess.CompletedProcess[str]:
+    return dssm("export", "--model", "run", "--out", "models", "--name", "shop", cwd=folder)
+
+
+# ------------------------------------------------------------------------------ real processes
+
+
+def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder):
+    assert trained.returncode == 0
+    lines = trained.stdout.splitlines()
+    assert [line.split(" · ")[0] for line in lines[:2]] == ["epoch   1/2", "epoch   2/2"]
+    assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[2])
+    assert lines[-1] == "next: dssm export --model run --out EXPORT"
+    kept = load_config(folder / "run" / "config.yaml")
+    assert (kept.training.epochs, kept.training.seed, kept.training.batch_size) == (2, 5, 16)
+
+
+def test_nothing_but_our_own_words_reaches_the_terminal(trained, exported):
+    """No TensorFlow chatter, no warnings, no bar where there is no terminal."""
+    assert trained.stderr == ""
+    assert exported.stderr == ""
+    assert "\x1b" not in trained.stdout + exported.stdout
+    assert not re.search(r"tensorflow/|\.cc:|Warning|oneDNN", trained.stdout + exported.stdout)
+
+
+def test_export_says_where_the_model_is_and_how_to_serve_it(exported, folder):
+    assert exported.returncode == 0
+    first, second = exported.stdout.splitlines()
+    assert first == "models/shop/1: verified against the trained model"
+    assert second.startswith("serve it: tensorflow_model_server ")
+    assert f"--model_base_path={(folder / 'models' / 'shop').resolve()}" in second
+    assert (folder / "models" / "shop" / "1" / "saved_model.pb").exists()
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported():
+    code = f"""
+import sys, json
+from dssm_tf.cli import main
+for command in [[], *[[name] for name in {COMMANDS!r}]]:
+    try:
+        main([*command, "--help"])
+    except SystemExit as stop:
+        assert stop.code == 0
+heavy = ("tensorflow", "keras", "numpy", "apache_beam", "rich", "pydantic", "matplotlib")
+sys.stdout.write("\\n" + json.dumps([name for name in heavy if name in sys.modules]))
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True,
+                           cwd=Path(__file__).resolve().parents[2])  # fmt: skip
+    assert json.loads(found.stdout.splitlines()[-1]) == []
+    assert found.stderr == ""
+
+
+# ----------------------------------------------------------------------------- in this process
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_each_command_explains_itself(command, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main([command, "--help"])
+    assert stop.value.code == 0
+    shown = capsys.readouterr()
+    assert shown.out.startswith(f"usage: dssm {command}")
+    assert shown.err == ""
+
+
+def test_every_command_is_listed_with_its_purpose(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    out = capsys.readouterr().out
+    for command in COMMANDS:
+        assert re.search(rf"^    {command}\s+\w+ \w+", out, re.MULTILINE), command
+
+
+def test_the_version_is_the_packages(capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(["--version"])
+    assert stop.value.code == 0
+    assert capsys.readouterr().out.strip() == f"dssm-tf {__version__}"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["fly"], ["train"], ["train", "--config", "lstm", "--data", "d"], ["search", "--k", "x"],
+     ["export", "--model", "m", "--out", "o", "--bogus"]],
+)  # fmt: skip
+def test_wrong_usage_ends_with_2(arguments, capsys):
+    with pytest.raises(SystemExit) as stop:
+        main(arguments)
+    assert stop.value.code == 2
+    assert "usage: dssm" in capsys.readouterr().err
+
+
+def failure(capsys, *arguments: object) -> str:
+    """The one line on standard error of a command that fails with 1."""
+    assert main(list(map(str, arguments))) == 1
+    shown = capsys.readouterr()
+    (line,) = shown.err.splitlines()
+    assert shown.out == ""
+    assert line.startswith(f"dssm {arguments[0]}: ")
+    return line
+
+
+def train_with(folder, *arguments: object) -> list[object]:
+    return ["train", "--data", folder / "data", "--out", folder / "new", *arguments]
+
+
+def test_an_unknown_configuration_lists_the_shipped_ones(folder, capsys):
+    line = failure(capsys, *train_with(folder, "--config", "lstn"))
+    assert "lstn is neither a file nor" in line
+    assert "dssm" in line
+    assert "lstm" in line
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.epoch=5", "training.epoch is not a key; allowed here: epochs, "),
+        ("training.epochs=none", "training.epochs: "),
+        ("tower.name=bert", "tower.name must be one of dssm, clsm, rnn, lstm"),
+        ("gamma", "expected KEY=VALUE"),
+    ],
+)
+def test_a_wrong_setting_names_its_key(folder, capsys, override, message):
+    line = failure(capsys, *train_with(folder, "--config", "lstm", "--set", override))
+    assert message in line
+    assert not (folder / "new").exists()
+
+
+def test_missing_data_is_one_line(folder, capsys):
+    line = failure(capsys, "train", "--config", "dssm", "--data", folder / "nowhere", "--out",
+                   folder / "new")  # fmt: skip
+    assert "feature_spec.json does not exist; give the directory that preprocess wrote" in line
+
+
+def test_a_run_that_is_missing_is_one_line(folder, capsys):
+    assert "holds no config.yaml" in failure(
+        capsys, "export", "--model", folder / "nowhere", "--out", folder / "models"
+    )
+
+
+def test_a_place_that_cannot_be_written_is_one_line(folder, capsys):
+    out = folder / "mine.yaml" / "run"  # below a file
+    line = failure(capsys, "train", "--config", folder / "mine.yaml", "--data", folder / "data",
+                   "--out", out)  # fmt: skip
+    assert "mine.yaml" in line
+
+
+def test_an_interrupted_command_ends_with_1_and_one_line(monkeypatch, capsys):
+    def interrupt(arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dssm_tf.demo.demo.demo", interrupt)
+    assert main(["demo"]) == 1
+    assert capsys.readouterr().err == "dssm demo: interrupted\n"
+
+
+def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
+    def mistake(arguments):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr("dssm_tf.demo.demo.demo", mistake)
+    with pytest.raises(ZeroDivisionError):
+        main(["demo"])
+
+
+@pytest.mark.parametrize("name", ["dssm", "lstm"])
+def test_the_shipped_configurations_are_found_by_name_from_anywhere(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    config = load_config(find_config(name))
+    assert config.tower.name == name
+
+
+def test_arguments_reach_the_commands_as_given(monkeypatch):
+    seen = {}
+    monkeypatch.setattr(
+        "dssm_tf.commands.train.train_command",
+        lambda *arguments: seen.update(train=arguments),
+    )
+    monkeypatch.setattr(
+        "dssm_tf.commands.evaluate.evaluate_command",
+        lambda *arguments, **options: seen.update(evaluate=(arguments, options)),
+    )
+    assert main(["train", "--config", "lstm", "--data", "D", "--out", "R", "--set", "a=1"]) == 0
+    assert seen["train"] == ("lstm", Path("D"), Path("R"), ["a=1"])
+    assert main(["evaluate", "--model", "A", "--model", "b=B", "--judgments", "J", "--out", "E",
+                 "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
+    arguments, options = seen["evaluate"]
+    assert arguments == (["A", "b=B"], Path("J"), None, Path("E"), [])
+    assert options == {"data": Path("P"), "runs": [], "repeats": "mean"}
+
+
+def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):
+    def refuse(*_):
+        raise UserError("no.")
+
+    monkeypatch.setattr("dssm_tf.demo.demo.demo", refuse)
+    assert main(["demo", "--out", "x"]) == 1
+    assert capsys.readouterr().err == "dssm demo: no.\n"
+    assert cli.__doc__

@@ -1,0 +1,127 @@
+import io
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from dssm_tf.commands.evaluate import evaluate_command
+from dssm_tf.common.errors import UserError
+from tests.clicks import Click, write_data
+
+JUDGMENTS = (
+    "query_id\tquery\tdoc_id\ttitle\tgrade\n"
+    "q1\tred hat\td1\tRed Hat\t2\nq1\tred hat\td2\tBlue Box\t0\n"
+    "q2\tblue box\td2\tBlue Box\t1\nq2\tblue box\td1\tRed Hat\t0\n"
+)
+CORPUS = "doc_id\ttitle\nd1\tRed Hat\nd2\tBlue Box\nd3\tGreen Tie\n"
+
+
+class Model:
+    """Stands for a trained model: prefers the title with the most letters of its name."""
+
+    def __init__(self, path):
+        self.name = path.name
+
+    def score_matrix(self, queries, titles):
+        row = [sum(letter in self.name for letter in title) for title in titles]
+        return np.tile(np.array(row, dtype=float), (len(queries), 1))
+
+
+@pytest.fixture
+def paths(tmp_path, monkeypatch):
+    module = types.ModuleType("dssm_tf.model.semantic_ranker")
+    module.SemanticRanker = types.SimpleNamespace(load=Model)
+    monkeypatch.setitem(sys.modules, "dssm_tf.model.semantic_ranker", module)
+    (tmp_path / "j.tsv").write_text(JUDGMENTS)
+    (tmp_path / "c.tsv").write_text(CORPUS)
+    for run in ("lstm", "dssm", "other/lstm"):
+        (tmp_path / run).mkdir(parents=True)
+    return tmp_path
+
+
+def test_models_baselines_and_runs_stand_in_one_table(paths):
+    (paths / "theirs.trec").write_text("q1 Q0 d1 1 2.0 t\nq2 Q0 d3 1 1.0 t\n")
+    out = io.StringIO()
+    evaluation = evaluate_command(
+        [str(paths / "lstm"), f"mine={paths / 'other' / 'lstm'}"],
+        paths / "j.tsv",
+        paths / "c.tsv",
+        paths / "out",
+        runs=[str(paths / "theirs.trec")],
+        console=Console(file=out, width=120),
+    )
+    assert evaluation.systems == ("bm25", "lstm", "mine", "theirs")
+    assert evaluation.mean("bm25", "ndcg@1") == 1.0
+    assert evaluation.mean("theirs", "ndcg@1") == 0.5
+    assert (paths / "out" / "runs" / "mine.trec").is_file()
+    assert "NDCG@1" in out.getvalue()
+    assert "report.html" in out.getvalue()
+
+
+def test_without_a_corpus_and_without_models_the_baseline_stands_alone(paths):
+    evaluation = evaluate_command([], paths / "j.tsv", None, paths / "out", console=quiet())
+    assert evaluation.systems == ("bm25",)
+    assert not evaluation.task.whole_corpus
+
+
+def test_baselines_learn_from_the_clicks_of_a_data_directory(paths):
+    # Nothing but clicks says that a chapeau is a hat.
+    log = [Click("chapeau", "Red Hat", 3), Click("boite", "Blue Box", 2)]
+    write_data(paths / "data", log, validation=())
+    judged = JUDGMENTS.replace("red hat", "chapeau").replace("blue box", "boite")
+    (paths / "j.tsv").write_text(judged)
+
+    evaluation = evaluate_command(
+        [], paths / "j.tsv", None, paths / "out", ["wtm"], data=paths / "data", console=quiet()
+    )
+    assert evaluation.mean("wtm", "ndcg@1") == 1
+    with pytest.raises(UserError, match=r"learns translations from clicks\. Give --data"):
+        evaluate_command([], paths / "j.tsv", None, paths / "new", ["wtm"], console=quiet())
+
+
+def test_clicks_that_no_baseline_would_learn_from_are_refused(paths):
+    with pytest.raises(UserError, match="none is fitted"):
+        evaluate_command(
+            [], paths / "j.tsv", None, paths / "out", ["bm25=saved"], data=paths, console=quiet()
+        )
+    assert not (paths / "out").exists()
+
+
+def quiet():
+    return Console(file=io.StringIO())
+
+
+@pytest.mark.parametrize(
+    ("models", "baselines", "message"),
+    [
+        (["{0}/lstm", "{0}/other/lstm"], ["bm25"], "both be called 'lstm'; name them"),
+        (["bm25={0}/lstm"], ["bm25"], "two systems are called 'bm25'"),
+        (["={0}/lstm"], ["bm25"], "NAME=PATH"),
+        ([], ["bm52"], "no baseline 'bm52'; choose from bm25"),
+    ],
+)
+def test_names_that_clash_or_do_not_exist_are_refused(paths, models, baselines, message):
+    models = [model.format(paths) for model in models]
+    with pytest.raises(UserError, match=message):
+        evaluate_command(models, paths / "j.tsv", None, paths / "out", baselines, console=quiet())
+
+
+def test_an_existing_output_is_refused_before_any_work(paths):
+    (paths / "out").mkdir()
+    (paths / "out" / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="exists already"):
+        evaluate_command([], paths / "absent.tsv", None, paths / "out", console=quiet())
+    assert (paths / "out" / "notes.txt").read_text() == "mine"
+
+
+def test_the_modules_the_command_line_imports_are_light():
+    code = (
+        "import sys, dssm_tf.commands.evaluate, dssm_tf.evaluation.metrics;"
+        "import dssm_tf.evaluation.ranker;"
+        "heavy = {'tensorflow', 'keras', 'scipy', 'bm25s', 'matplotlib'} & set(sys.modules);"
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

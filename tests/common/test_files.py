@@ -1,0 +1,167 @@
+"""Nothing half-written, whatever happens in between."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_directory, atomic_write, refuse_existing
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_file_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "deep" / "model.txt"
+    with atomic_write(path) as file:
+        file.write("héllo\n")
+        assert not path.exists()
+    assert path.read_bytes() == "héllo\n".encode()
+    assert names(path.parent) == {"model.txt"}
+
+
+def test_bytes_are_written_as_they_are(tmp_path):
+    with atomic_write(tmp_path / "raw", "wb") as file:
+        file.write(b"\xff\r\n")
+    assert (tmp_path / "raw").read_bytes() == b"\xff\r\n"
+
+
+def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path):
+    path = tmp_path / "model.txt"
+    path.write_text("old")
+    with pytest.raises(TypeError), atomic_write(path) as file:
+        file.writelines(["new", 3])
+    assert path.read_text() == "old"
+    assert names(tmp_path) == {"model.txt"}
+
+
+def test_a_failed_first_write_leaves_nothing(tmp_path):
+    with pytest.raises(KeyboardInterrupt), atomic_write(tmp_path / "model.txt"):
+        raise KeyboardInterrupt
+    assert names(tmp_path) == set()
+
+
+def test_a_directory_appears_when_it_is_complete(tmp_path):
+    path = tmp_path / "deep" / "run"
+    with atomic_directory(path) as aside:
+        (aside / "weights").write_text("w")
+        assert not path.exists()
+        assert aside.parent == path.parent  # the same file system, so that the move is one step
+    assert names(path) == {"weights"}
+    assert names(path.parent) == {"run"}
+
+
+def test_a_failed_directory_leaves_nothing(tmp_path):
+    with pytest.raises(TypeError), atomic_directory(tmp_path / "run") as aside:
+        [(aside / name).write_text(name) for name in ("weights", 3)]
+    assert names(tmp_path) == set()
+
+
+def test_a_directory_that_holds_something_is_refused_before_any_work(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "weights").write_text("old")
+    with pytest.raises(UserError, match=r"run exists already; choose another name, or remove it"):
+        atomic_directory(tmp_path / "run").__enter__()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="file exists already"):
+        refuse_existing(tmp_path / "file")
+    assert names(tmp_path) == {"run", "file"}
+
+
+def test_an_empty_directory_is_filled(tmp_path):
+    (tmp_path / "run").mkdir()
+    with atomic_directory(tmp_path / "run") as aside:
+        (aside / "weights").write_text("w")
+    assert names(tmp_path / "run") == {"weights"}
+    assert names(tmp_path) == {"run"}
+
+
+def test_a_directory_is_replaced_as_a_whole_when_asked(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "old").write_text("old")
+    with atomic_directory(tmp_path / "run", replace=True) as aside:
+        (aside / "new").write_text("new")
+        assert names(tmp_path / "run") == {"old"}
+    assert names(tmp_path / "run") == {"new"}
+    assert names(tmp_path) == {"run"}
+
+
+def test_a_failed_replacement_leaves_the_old_directory(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "old").write_text("old")
+    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "run", replace=True):
+        raise RuntimeError
+    assert names(tmp_path / "run") == {"old"}
+    assert names(tmp_path) == {"run"}
+
+
+def test_a_replacement_that_cannot_be_moved_leaves_the_old_directory(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "old").write_text("old")
+    # Someone removes the new one just before it is moved.
+    with (
+        pytest.raises(FileNotFoundError),
+        atomic_directory(tmp_path / "run", replace=True) as aside,
+    ):
+        aside.rmdir()
+    assert names(tmp_path / "run") == {"old"}
+    assert names(tmp_path) == {"run"}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_others_may_read_what_the_umask_lets_them(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with atomic_write(tmp_path / "file") as file:
+            file.write("x")
+        with atomic_directory(tmp_path / "folder"):
+            pass
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "file").stat().st_mode) == 0o640
+    assert stat.S_IMODE((tmp_path / "folder").stat().st_mode) == 0o750
+
+
+WRITERS = {
+    "file": "with atomic_write(target) as f:\n    f.write('half'); f.flush()\n    wait()",
+    "directory": (
+        "with atomic_directory(target, replace=True) as d:\n"
+        "    (d / 'half').write_text('half')\n    wait()"
+    ),
+}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs SIGKILL")
+@pytest.mark.parametrize("old", [False, True])
+@pytest.mark.parametrize("kind", WRITERS)
+def test_killed_while_writing_no_half_target_is_left(tmp_path, kind, old):
+    target = tmp_path / "target"
+    if old and kind == "file":
+        target.write_text("old")
+    elif old:
+        target.mkdir()
+        (target / "old").write_text("old")
+    code = (
+        "import sys, time\nfrom pathlib import Path\n"
+        "from dssm_tf.common.files import atomic_directory, atomic_write\n"
+        "target = Path(sys.argv[1])\n"
+        "def wait():\n    sys.stdout.write('ready\\n'); sys.stdout.flush(); time.sleep(60)\n"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", code + WRITERS[kind], str(target)], stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout.readline() == b"ready\n"
+        process.send_signal(signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert target.exists() is old
+    if old:
+        content = target.read_text() if kind == "file" else names(target)
+        assert content == ("old" if kind == "file" else {"old"})

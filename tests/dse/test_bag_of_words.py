@@ -1,0 +1,89 @@
+"""Bags of words: which words are kept, what they weigh, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.dse.bag_of_words import BagOfWords
+
+TEXTS = ["The red hat", "the red red shoe", "the blue shoe", "the"]
+
+
+def test_words_go_by_the_texts_that_hold_them_then_by_the_alphabet():
+    # the 4; red 2 (its repeat counts once), shoe 2; blue 1, hat 1
+    assert BagOfWords(None).fit(TEXTS).words == ("the", "red", "shoe", "blue", "hat")
+    assert BagOfWords(2).fit(TEXTS).words == ("the", "red")
+
+
+def test_a_window_leaves_out_the_common_and_the_rare():
+    assert BagOfWords(None, fewest=2, most=3).fit(TEXTS).words == ("red", "shoe")
+
+
+def test_binary_says_whether_a_word_is_there():
+    bag = BagOfWords(None, weighting="binary", normalization="none").fit(TEXTS)
+    found = bag.transform(["red RED hat tie", ""])
+    assert sparse.issparse(found)
+    assert found.dtype == np.float32
+    assert found.toarray().tolist() == [[0, 1, 0, 0, 1], [0, 0, 0, 0, 0]]
+
+
+def test_tf_idf_is_the_count_times_the_log_of_the_share():
+    found = BagOfWords(None, normalization="none").fit(TEXTS).transform(["the red red hat"])
+    # the: log(4/4); red: 2 log(4/2); hat: log(4/1)
+    expected = [0, 2 * np.log(2), 0, 0, np.log(4)]
+    np.testing.assert_allclose(found.toarray()[0], expected, rtol=1e-6)
+
+
+def test_normalised_vectors_have_length_or_largest_entry_one_and_empty_ones_stay_zero():
+    texts = ["red red hat", "shoe", "nothing known"]
+    by_length = BagOfWords(None).fit(TEXTS).transform(texts).toarray()
+    np.testing.assert_allclose(np.linalg.norm(by_length, axis=1), [1, 1, 0], atol=1e-6)
+    # 2 log 2 and log 4 are equal: both become 1 / sqrt 2, or 1.
+    np.testing.assert_allclose(by_length[0, [1, 4]], np.sqrt(0.5), rtol=1e-6)
+    by_largest = BagOfWords(None, normalization="largest").fit(TEXTS).transform(texts).toarray()
+    assert by_largest.max(axis=1).tolist() == [1, 1, 0]
+
+
+def test_a_word_of_every_text_alone_weighs_nothing_and_divides_nothing():
+    assert not BagOfWords(None).fit(TEXTS).transform(["the the"]).toarray().any()
+
+
+@pytest.mark.parametrize("weighting", ["binary", "tfidf"])
+def test_saved_and_loaded_it_gives_the_same_vectors(tmp_path, weighting):
+    bag = BagOfWords(3, fewest=1, most=3, weighting=weighting).fit(TEXTS)
+    bag.save(tmp_path / "bag.json")
+    loaded = BagOfWords.load(tmp_path / "bag.json")
+    assert loaded.words == bag.words
+    assert (loaded.transform(TEXTS) != bag.transform(TEXTS)).nnz == 0
+    assert loaded.to_json() == bag.to_json()
+
+
+def test_a_file_that_is_no_bag_is_named(tmp_path):
+    (tmp_path / "bag.json").write_text("{}")
+    with pytest.raises(UserError, match=r"bag\.json holds no saved bag of words"):
+        BagOfWords.load(tmp_path / "bag.json")
+
+
+def test_texts_without_a_word_in_the_window_are_refused():
+    with pytest.raises(UserError, match="none of the 0 words of 2 texts"):
+        BagOfWords().fit(["", "?!"])
+    with pytest.raises(UserError, match="held by 5 to any number"):
+        BagOfWords(fewest=5).fit(TEXTS)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"size": 0}, "size=0"),
+        ({"fewest": 0}, "fewest=0"),
+        ({"fewest": 3, "most": 2}, "most=2"),
+        ({"weighting": "bm25"}, "binary, tfidf"),
+        ({"normalization": "sum"}, "length, largest, none"),
+    ],
+)
+def test_impossible_arguments_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        BagOfWords(**options)

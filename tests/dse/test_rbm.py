@@ -1,0 +1,209 @@
+"""The RBM against its definition: all states enumerated, and scikit-learn's."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.dse.rbm import RBM
+from tests.reference.rbm import Machine, states
+
+KINDS = ("binary", "gaussian")
+
+
+def machine(kind="binary", visible=4, hidden=3, seed=0, scale=0.6) -> Machine:
+    random = np.random.default_rng(seed)
+    return Machine(
+        random.normal(0, scale, (visible, hidden)),
+        random.normal(0, 0.5, visible),
+        random.normal(0, 0.5, hidden),
+        kind == "gaussian",
+    )
+
+
+def layer_of(reference: Machine, **options) -> RBM:
+    """The layer in double precision, with the weights of a reference machine."""
+    kind = "gaussian" if reference.gaussian else "binary"
+    layer = RBM(len(reference.c), kind, dtype="float64", **options)
+    layer.build((None, len(reference.b)))
+    layer.kernel.assign(reference.W)
+    layer.hidden_bias.assign(reference.c)
+    layer.visible_bias.assign(reference.b)
+    return layer
+
+
+def as_machine(layer: RBM) -> Machine:
+    weights = (layer.kernel, layer.visible_bias, layer.hidden_bias)
+    arrays = [keras.ops.convert_to_numpy(weight).astype(np.float64) for weight in weights]
+    return Machine(*arrays, layer.hidden_kind == "gaussian")
+
+
+def test_one_visible_and_one_hidden_unit_by_hand():
+    layer = layer_of(Machine(np.array([[2.0]]), np.array([0.5]), np.array([-1.0])))
+    one = np.array([[1.0]])
+    # c + vW = -1 + 2
+    assert float(layer(one)[0, 0]) == pytest.approx(1 / (1 + np.exp(-1)))
+    # b + Wh = 0.5 + 2
+    assert float(layer.visible_mean(one)[0, 0]) == pytest.approx(1 / (1 + np.exp(-2.5)))
+    # h = 0: exp(b); h = 1: exp(b + c + W)
+    assert float(layer.free_energy(one)[0]) == pytest.approx(-np.log(np.exp(0.5) + np.exp(1.5)))
+
+
+def test_one_gaussian_hidden_unit_by_hand():
+    layer = layer_of(Machine(np.array([[2.0]]), np.array([0.5]), np.array([-1.0]), True))
+    one = np.array([[1.0]])
+    assert float(layer(one)[0, 0]) == 1.0
+    # integral of exp(.5 + 2h - (h + 1)^2 / 2) dh = exp(.5 - 2 + 2) sqrt(2 pi)
+    assert float(layer.free_energy(one)[0]) == pytest.approx(-0.5 - np.log(2 * np.pi) / 2)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_free_energy_sums_or_integrates_over_all_hidden_states(kind):
+    reference = machine(kind)
+    every = states(4)
+    expected = [reference.free_energy(v) for v in every]
+    np.testing.assert_allclose(layer_of(reference).free_energy(every), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_statistics_of_the_data_and_all_states_are_the_likelihood_s_gradient(kind):
+    """With the model's own distribution as its samples, eq. 13 is eq. 11, the exact gradient."""
+    reference = machine(kind)
+    data = states(4)[[1, 3, 3, 11, 14]]
+    layer = layer_of(reference)
+    counts = np.round(reference.probabilities() * 200_000).astype(int)
+    samples = np.repeat(states(4), counts, axis=0)
+    found = layer.statistics_difference(tf.constant(data), tf.constant(samples))
+    for ours, exact in zip(found, reference.likelihood_gradient(data), strict=True):
+        np.testing.assert_allclose(ours, exact, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_reference_s_gradient_is_the_slope_of_its_exact_likelihood(kind):
+    reference = machine(kind, visible=3, hidden=2)
+    data = states(3)[[1, 3, 6]]
+    slope = []
+    for step in (1e-5, -1e-5):
+        W = reference.W.copy()
+        W[1, 0] += step
+        moved = Machine(W, reference.b, reference.c, reference.gaussian)
+        slope.append(moved.log_likelihood(data))
+    expected = (slope[0] - slope[1]) / 2e-5
+    assert reference.likelihood_gradient(data)[0][1, 0] == pytest.approx(expected, abs=1e-6)
+
+
+def test_contrastive_divergence_has_the_expectation_of_its_definition():
+    reference = machine(visible=3, hidden=2)
+    data = states(3)[[1, 6]]
+    layer = layer_of(reference, sample_visible=True)
+    many = np.repeat(data, 40_000, axis=0)
+    found = layer.contrastive_divergence(tf.constant(many))
+    for ours, exact in zip(found, reference.cd1_expectation(data), strict=True):
+        # A mean of 80,000 products of values up to 1: standard error below 0.002.
+        np.testing.assert_allclose(ours, exact, atol=0.01)
+
+
+def test_more_steps_of_sampling_come_nearer_to_the_exact_gradient():
+    reference = machine(visible=3, hidden=2, scale=3)
+    data = states(3)[[1, 6]]
+    exact = reference.likelihood_gradient(data)[0]
+    many = tf.constant(np.repeat(data, 20_000, axis=0))
+    error = []
+    for steps in (1, 20):
+        layer = layer_of(reference, sample_visible=True, steps=steps)
+        error.append(np.abs(layer.contrastive_divergence(many)[0] - exact).max())
+    assert error[1] < 0.02 < 0.04 < error[0]
+
+
+def test_pseudo_likelihood_is_that_of_one_unit_given_the_others_times_their_number():
+    reference = machine()
+    row = states(4)[[11]]
+    layer = layer_of(reference)
+    many = tf.constant(np.repeat(row, 50_000, axis=0))
+    expected = reference.pseudo_log_likelihood(row[0])
+    assert float(layer.pseudo_log_likelihood(many)) == pytest.approx(expected, abs=0.03)
+
+
+def test_the_reconstruction_error_is_that_of_one_step_away_and_back():
+    reference = machine()
+    data = states(4)[[1, 14]]
+    expected = np.mean((data - reference.visible_mean(reference.hidden_mean(data))) ** 2)
+    assert float(layer_of(reference).reconstruction_error(data)) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_hidden_samples_have_the_mean_and_the_variance_of_their_kind(kind):
+    reference = machine(kind)
+    layer = layer_of(reference)
+    mean = layer.hidden_mean(np.repeat(states(4)[[5]], 50_000, axis=0))
+    drawn = np.array(layer.sample_hidden(mean))
+    expected = reference.hidden_mean(states(4)[5])
+    np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.02)
+    variance = np.ones(3) if kind == "gaussian" else expected * (1 - expected)
+    np.testing.assert_allclose(drawn.var(axis=0), variance, atol=0.03)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_planted_distribution_is_learned(kind):
+    """Two patterns and little else: the exact likelihood of the data rises towards its entropy."""
+    random = np.random.default_rng(0)
+    patterns = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], float)
+    data = patterns[random.integers(2, size=400)]
+    flip = random.random(data.shape) < 0.05
+    data = np.where(flip, 1 - data, data)
+    layer = RBM(3, kind, sample_visible=True, seed=1)
+    layer.build((None, 6))
+    optimizer = keras.optimizers.SGD(0.05, momentum=0.9)
+    parameters = [layer.kernel, layer.hidden_bias, layer.visible_bias]
+    optimizer.build(parameters)
+    before = as_machine(layer).log_likelihood(data)
+
+    @tf.function
+    def step(visible):
+        optimizer.apply([-part for part in layer.contrastive_divergence(visible)], parameters)
+
+    for _ in range(400):
+        step(tf.constant(data[random.integers(400, size=50)], tf.float32))
+    after = as_machine(layer).log_likelihood(data)
+    # Untrained, six fair coins: 6 log 2. The truth: one of two patterns, then six flips of 5 %.
+    assert before == pytest.approx(-6 * np.log(2), abs=0.01)
+    truth = -np.log(2) + 6 * (0.05 * np.log(0.05) + 0.95 * np.log(0.95))
+    assert after > truth - 0.35
+
+
+def test_it_agrees_with_scikit_learn():
+    neural_network = pytest.importorskip("sklearn.neural_network")
+    reference = machine(visible=5, hidden=4)
+    theirs = neural_network.BernoulliRBM(4)
+    theirs.components_ = reference.W.T
+    theirs.intercept_hidden_, theirs.intercept_visible_ = reference.c, reference.b
+    theirs.n_features_in_ = 5
+    layer = layer_of(reference)
+    every = states(5)
+    np.testing.assert_allclose(layer.free_energy(every), theirs._free_energy(every))
+    np.testing.assert_allclose(layer.hidden_mean(every), theirs.transform(every))
+    # Its random numbers differ from ours: the means over many draws agree.
+    theirs.random_state_ = np.random.RandomState(0)
+    many = np.repeat(every[[19]], 20_000, axis=0)
+    drawn = theirs._sample_visibles(layer.hidden_mean(many).numpy(), theirs.random_state_)
+    expected = layer.visible_mean(layer.hidden_mean(every[[19]]))[0]
+    np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.02)
+
+
+def test_its_configuration_makes_an_equal_layer():
+    layer = RBM(5, "gaussian", 3, True, seed=7)
+    again = RBM.from_config(layer.get_config())
+    assert again.get_config() == layer.get_config()
+    assert (again.units, again.hidden_kind, again.steps, again.seed) == (5, "gaussian", 3, 7)
+    assert again.sample_visible_units
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [((0,), "units=0"), ((3, "binary", 0), "steps=0"), ((3, "poisson"), "binary, gaussian")],
+)
+def test_impossible_arguments_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        RBM(*arguments)

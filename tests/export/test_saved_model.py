@@ -1,0 +1,321 @@
+"""The exported model: what TensorFlow Serving sees of it, and that it is the trained one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pytest import approx
+from tensorflow.core.protobuf import saved_model_pb2
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.export import saved_model as exporting
+from dssm_tf.export.saved_model import ADVERSARIAL, TOLERANCE, export, python_text_batch, verify
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.towers import TOWERS
+from tests.clicks import Click, Data, write_data
+from tests.runs import finished_run
+
+LSTM = {"tower": {"name": "lstm", "cells": 4}}
+DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}, "shared_towers": True}
+FURTHER = [
+    {"name": "clsm", "window": 5, "features": 4, "widths": [4, 3]},
+    {"name": "rnn", "hidden": 3},
+    {"name": "lstm_plain", "cells": 3},
+    {"name": "bilstm", "cells": 2},
+]
+LOG = [
+    Click("fox", "Red Fox", 5),
+    Click("owl", "green owl", 2),
+    Click("bear", "black bear", 1),
+    Click("tiger", "tíger & \U0001f405 / 虎", 1),
+]
+WEIGHT = 0.25
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("export")
+
+
+@pytest.fixture(scope="module")
+def data(folder) -> Data:
+    # Few words and letters, and hash buckets: texts are cut and unseen trigrams matter.
+    limits = TextLimits(max_words=6, max_letters=9, hash_buckets=7)
+    return write_data(folder / "data", LOG, validation=(), negatives=1, limits=limits)
+
+
+@pytest.fixture(scope="module")
+def run(folder, data) -> Path:
+    return finished_run(folder / "run", data, LSTM, WEIGHT)
+
+
+@pytest.fixture(scope="module")
+def ranker(run) -> SemanticRanker:
+    return SemanticRanker.load(run)
+
+
+@pytest.fixture(scope="module")
+def exported(run, folder) -> Path:
+    return export(run, folder / "models")
+
+
+@pytest.fixture(scope="module")
+def signatures(exported):
+    return tf.saved_model.load(str(exported)).signatures
+
+
+def strings(texts) -> tf.Tensor:
+    return tf.constant([text.encode("utf-8", "surrogatepass") for text in texts], tf.string)
+
+
+def scores(signatures, queries, titles) -> np.ndarray:
+    return signatures["score"](queries=strings(queries), titles=strings(titles))["scores"].numpy()
+
+
+# ------------------------------------------------------------------------------- the interface
+
+
+def test_the_signatures_take_raw_strings(signatures):
+    assert set(signatures) == {"encode_query", "encode_title", "score", "serving_default"}
+    text = tf.TensorSpec([None], tf.string)
+
+    def interface(name):
+        inputs = signatures[name].structured_input_signature[1]
+        outputs = signatures[name].structured_outputs
+        return (
+            {key: (one.shape.as_list(), one.dtype) for key, one in inputs.items()},
+            {key: (one.shape.as_list(), one.dtype) for key, one in outputs.items()},
+        )
+
+    of_text = (text.shape.as_list(), text.dtype)
+    vectors = {"embeddings": ([None, 4], tf.float32)}
+    both = ({"queries": of_text, "titles": of_text}, {"scores": ([None], tf.float32)})
+    assert interface("encode_query") == ({"queries": of_text}, vectors)
+    assert interface("encode_title") == ({"titles": of_text}, vectors)
+    assert interface("score") == both
+    assert interface("serving_default") == both
+
+
+def test_only_core_operations_are_used(exported):
+    """No table to initialise, no Python, no extension: a stock TensorFlow Serving loads it."""
+    saved = saved_model_pb2.SavedModel.FromString((exported / "saved_model.pb").read_bytes())
+    graph = saved.meta_graphs[0].graph_def
+    used = {node.op for node in graph.node}
+    used |= {node.op for function in graph.library.function for node in function.node_def}
+    foreign = re.compile(
+        "Py|Table|Xla|TPU|Cudnn|Sentence|Wordpiece|Normalize|Remote|Mutable|Dataset"
+    )
+    assert {op for op in used if foreign.search(op)} == set()
+    core = set(tf.raw_ops.__dict__)
+    assert used - core <= {"_Arg", "_Retval"}
+
+
+def test_a_program_without_this_package_or_keras_gets_the_same_scores(exported, signatures):
+    code = """
+import json, sys
+sys.modules["dssm_tf"] = sys.modules["keras"] = None  # importing them is an error now
+import tensorflow as tf
+score = tf.saved_model.load(sys.argv[1]).signatures["score"]
+answer = score(queries=tf.constant(["fox"]), titles=tf.constant(json.loads(sys.argv[2])))
+print(json.dumps([float(one) for one in answer["scores"].numpy()]))
+"""
+    titles = ["red fox", "green owl", "never seen"]
+    found = subprocess.run(
+        [sys.executable, "-c", code, str(exported), json.dumps(titles)],
+        capture_output=True, text=True, check=True, cwd="/", timeout=120,
+        env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
+    )  # fmt: skip
+    assert json.loads(found.stdout) == approx(
+        scores(signatures, ["fox"], titles).tolist(), abs=1e-6
+    )
+
+
+# ------------------------------------------------------------------------------- the answers
+
+
+def agree(ranker, signatures, texts) -> None:
+    """The SavedModel, and the trained model on texts hashed in Python, give equal vectors."""
+    batch = python_text_batch(ranker.vocabulary, texts)
+    for side, key in (("query", "queries"), ("title", "titles")):
+        wanted = np.asarray(getattr(ranker.model, f"encode_{side}")(batch))
+        found = signatures[f"encode_{side}"](**{key: strings(texts)})["embeddings"].numpy()
+        assert found == approx(wanted, abs=TOLERANCE)
+    wanted = WEIGHT * ranker.prior(texts)
+    # The same text on both sides: only the prior remains of a score less its cosine.
+    queries, titles = ranker.encode_queries(texts), ranker.encode_titles(texts)
+    found = scores(signatures, texts, texts) - np.sum(queries * titles, axis=1)
+    assert found == approx(wanted, abs=TOLERANCE)
+
+
+def test_all_three_ways_agree_on_what_once_broke_somebodys_model(ranker, signatures):
+    agree(ranker, signatures, ADVERSARIAL)
+
+
+@settings(max_examples=60)
+@given(texts=st.lists(st.text(max_size=25), min_size=1, max_size=8))
+@example(texts=[""])
+@example(texts=["İ", "ß", "ς", "e\u0301", "\x00", "\ud800", "\u00a0", "x" * 200])
+def test_all_three_ways_agree_on_any_text(ranker, signatures, texts):
+    agree(ranker, signatures, texts)
+
+
+def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker, signatures):
+    # 9 clicks and one more for each of the 4 titles and for all unseen ones: 14.
+    # Red Fox was clicked 5 times: ln(6 / 14). A title never seen: ln(1 / 14).
+    cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(["red fox", "pony"]).T
+    wanted = cosines[0] + WEIGHT * np.log([6 / 14, 1 / 14])
+    assert scores(signatures, ["fox", "fox"], ["RED fox!", "pony"]) == approx(wanted, abs=1e-6)
+    assert TitlePrior([])(["anything"]).tolist() == [0.0]
+
+
+def test_one_query_scores_many_titles(ranker, signatures):
+    titles = ["red fox", "green owl", "", "pony"]
+    wanted = ranker.score("a bear", titles)
+    assert scores(signatures, ["a bear"], titles) == approx(wanted, abs=1e-5)
+    assert scores(signatures, ["a bear"] * 4, titles) == approx(wanted, abs=1e-5)
+
+
+def test_nothing_asked_is_nothing_answered(signatures):
+    assert signatures["encode_query"](queries=strings([]))["embeddings"].shape == (0, 4)
+    assert scores(signatures, [], []).shape == (0,)
+    assert scores(signatures, ["fox"], []).shape == (0,)
+
+
+@pytest.mark.parametrize("tower", FURTHER, ids=lambda tower: tower["name"])
+def test_every_tower_exports_to_raw_strings(folder, data, tower):
+    run = finished_run(folder / tower["name"], data, {"tower": tower}, WEIGHT)
+    signatures = tf.saved_model.load(str(export(run, folder / "models"))).signatures
+    agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
+
+
+@pytest.mark.parametrize(
+    "config", [LSTM, DSSM, {"tower": FURTHER[0]}], ids=["lstm", "dssm", "clsm"]
+)
+def test_a_model_of_mixed_precision_exports_vectors_of_float32(folder, data, config):
+    mixed = {**config, "training": {"precision": "mixed_bfloat16"}}
+    name = f"{config['tower']['name']}-bfloat16"
+    run = finished_run(folder / name, data, mixed, WEIGHT)
+    signatures = tf.saved_model.load(str(export(run, folder / "models", name))).signatures
+    assert signatures["encode_query"].structured_outputs["embeddings"].dtype == tf.float32
+    agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
+
+
+def test_the_towers_exported_here_are_all_there_are():
+    towers = [LSTM["tower"], DSSM["tower"], *FURTHER]
+    assert {tower["name"] for tower in towers} == set(TOWERS)
+
+
+def test_shared_towers_and_no_prior_export_too(folder, data):
+    run = finished_run(folder / "shared", data, DSSM, prior_weight=0.0)
+    directory = export(run, folder / "models", "twin")
+    signatures = tf.saved_model.load(str(directory)).signatures
+    one, other = (
+        signatures[f"encode_{side}"](**{key: strings(["red fox"])})["embeddings"].numpy()
+        for side, key in (("query", "queries"), ("title", "titles"))
+    )
+    assert np.array_equal(one, other)
+    assert scores(signatures, ["red fox"], ["red fox"]) == approx([1], abs=1e-5)
+
+
+# ------------------------------------------------------------------------------- the directory
+
+
+def test_versions_are_numbered_from_one_and_never_overwritten(run, folder, exported):
+    assert exported == folder / "models" / "lstm" / "1"
+    (folder / "models" / "lstm" / "7").mkdir()
+    (folder / "models" / "lstm" / "notes").mkdir()
+    assert export(run, folder / "models") == folder / "models" / "lstm" / "8"
+
+
+def test_warm_up_requests_are_prediction_logs_of_every_signature(exported, signatures):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = exported / "assets.extra" / "tf_serving_warmup_requests"
+    seen = set()
+    for raw in tf.data.TFRecordDataset(str(path)):
+        request = prediction_log_pb2.PredictionLog.FromString(raw.numpy()).predict_log.request
+        assert request.model_spec.name == "lstm"
+        inputs = {name: tf.constant(tf.make_ndarray(one)) for name, one in request.inputs.items()}
+        answer = signatures[request.model_spec.signature_name](**inputs)
+        assert all(np.all(np.isfinite(one)) for one in answer.values())
+        seen.add(request.model_spec.signature_name)
+    assert seen == set(signatures)
+
+
+def test_the_model_carries_its_card_and_settings(exported, run):
+    for name in ("MODEL_CARD.md", "config.yaml", "vocabulary.txt", "feature_spec.json"):
+        assert (exported / "assets.extra" / name).read_bytes() == (run / name).read_bytes()
+
+
+# ------------------------------------------------------------------------- nothing half-exported
+
+
+def versions(models: Path) -> list[str]:
+    return [path.name for path in models.glob("lstm/*")]
+
+
+def test_a_tampered_weight_is_found_and_nothing_is_exported(run, tmp_path, monkeypatch):
+    save = tf.saved_model.save
+
+    def tampering(served, *arguments, **options):
+        weight = served.weights[0]
+        before = weight.numpy()
+        weight.assign(before + 0.05)
+        save(served, *arguments, **options)
+        weight.assign(before)
+
+    monkeypatch.setattr(tf.saved_model, "save", tampering)
+    with pytest.raises(UserError, match=r"exported `.*` disagrees with the trained model on"):
+        export(run, tmp_path)
+    assert versions(tmp_path) == []
+
+
+def test_a_wrong_prior_and_a_weight_that_is_no_number_are_found(run, exported):
+    other = SemanticRanker.load(run)
+    other.prior_weight = WEIGHT + 0.01
+    with pytest.raises(UserError, match="`score` disagrees"):
+        verify(exported, other)
+    other.prior_weight = WEIGHT
+    other.model.weights[0].assign(other.model.weights[0] * float("nan"))
+    with pytest.raises(UserError, match="`encode_query` disagrees"):
+        verify(exported, other)
+
+
+def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch):
+    def full_disk(*_):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(exporting, "write_warmup", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        export(run, tmp_path)
+    assert versions(tmp_path) == []
+
+
+def test_an_unfinished_run_is_not_exported(run, tmp_path):
+    unfinished = tmp_path / "run"
+    unfinished.mkdir()
+    (unfinished / "config.yaml").write_bytes((run / "config.yaml").read_bytes())
+    with pytest.raises(UserError, match=r"is not finished: ranking.json is missing"):
+        export(unfinished, tmp_path / "models")
+    with pytest.raises(UserError, match=r"holds no config.yaml"):
+        export(tmp_path / "elsewhere", tmp_path / "models")
+    assert not (tmp_path / "models").exists()
+
+
+def test_damaged_weights_are_named(run, data, tmp_path):
+    damaged = finished_run(tmp_path / "run", data, LSTM)
+    (damaged / "model.weights.h5").write_bytes(b"not HDF5")
+    with pytest.raises(UserError, match=r"model.weights.h5 cannot be loaded"):
+        export(damaged, tmp_path / "models")

@@ -1,0 +1,54 @@
+"""A trained model as a ranker: ties, order, empty texts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dssm_tf.config import parse_config
+from dssm_tf.data.schema import Title
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.vocabulary import Vocabulary
+
+WORDS = ("fox", "owl", "bear", "horse", "whale", "tiger", "red", "green")
+
+
+@pytest.fixture(scope="module")
+def ranker() -> SemanticRanker:
+    config = parse_config({"tower": {"name": "dssm", "widths": [24]}})
+    vocabulary = Vocabulary(sorted({ngram for word in WORDS for ngram in letter_ngrams(word)}))
+    prior = TitlePrior([Title("red fox", 8), Title("green owl", 1)])
+    return SemanticRanker(
+        "dssm", config, build_model(config, vocabulary.size), vocabulary, prior, 0.1
+    )
+
+
+def test_titles_no_model_can_tell_apart_tie_in_any_list(ranker):
+    rng = np.random.default_rng(0)
+    titles = [" ".join(rng.choice(WORDS, 3)) for _ in range(200)]
+    doubled = [*titles, *(f"{title.upper()}!" for title in titles)]
+    scores = ranker.score_matrix(list(WORDS), doubled)
+    assert (scores[:, :200] == scores[:, 200:]).all()
+
+
+def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker):
+    titles = ["red fox", "never seen"]
+    cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(titles).T
+    # 9 clicks of 2 titles, one extra click each and one for the unseen: (8 + 1) / 12 and 1 / 12.
+    expected = cosines[0] + 0.1 * np.log([9 / 12, 1 / 12])
+    assert ranker.score("fox", titles) == pytest.approx(expected, abs=1e-6)
+
+
+def test_an_empty_query_is_ranked_by_the_prior_alone(ranker):
+    scores = ranker.score("?!", ["red fox", "green owl"])
+    assert scores == pytest.approx(0.1 * np.log([9 / 12, 2 / 12]), abs=1e-6)
+
+
+def test_the_order_of_the_titles_does_not_matter(ranker):
+    titles = [f"{a} {b}" for a in WORDS for b in WORDS]
+    order = np.random.default_rng(1).permutation(len(titles))
+    straight = ranker.score("red fox", titles)
+    shuffled = ranker.score("red fox", [titles[i] for i in order])
+    assert shuffled == pytest.approx(straight[order], abs=1e-6)

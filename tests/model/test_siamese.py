@@ -1,0 +1,224 @@
+"""Two towers and a cosine: values, sharing, gradients, round trip and training."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.losses import ClickSoftmax
+from dssm_tf.model.siamese import Siamese, normalize_vectors
+from dssm_tf.towers import DSSM, LSTMRNN
+from tests.reference import click_softmax as reference
+from tests.reference.letter_trigrams import text_batch, trigrams
+
+QUERIES = [["cat"], ["dog", "food"], []]
+TITLES = [["cats", "and", "dogs"], ["dog", "food"], ["bird", "cage"], []]
+CANDIDATES = np.array([[0, 2, 3], [1, 0, 2], [2, 2, 1]], np.int32)
+KNOWN = list(dict.fromkeys(t for s in QUERIES + TITLES for word in s for t in trigrams(word)))
+INPUTS = {
+    "query": text_batch(QUERIES, KNOWN),
+    "titles": text_batch(TITLES, KNOWN),
+    "candidates": CANDIDATES,
+}
+
+
+def siamese(shared: bool = False, **options) -> Siamese:
+    keras.utils.set_random_seed(0)
+    towers = [DSSM(len(KNOWN), (8, 5), **options) for _ in range(1 if shared else 2)]
+    model = Siamese(*towers)
+    model.build()
+    return model
+
+
+def test_cosines_are_those_of_the_towers_vectors():
+    model = siamese()
+    queries = np.array(model.query_tower(INPUTS["query"]), np.float64)
+    titles = np.array(model.title_tower(INPUTS["titles"]), np.float64)
+    found = np.array(model(INPUTS))
+    for row, columns in enumerate(CANDIDATES):
+        for column, title in enumerate(columns):
+            if QUERIES[row] and TITLES[title]:
+                expected = reference.cosine(queries[row], titles[title])
+                assert found[row, column] == pytest.approx(expected, abs=1e-6)
+            else:  # an empty text has cosine 0 with everything
+                assert found[row, column] == 0
+
+
+def test_encoded_vectors_have_length_one_and_their_products_are_the_cosines():
+    model = siamese()
+    queries = np.array(model.encode_query(INPUTS["query"]))
+    titles = np.array(model.encode_title(INPUTS["titles"]))
+    np.testing.assert_allclose(np.linalg.norm(queries, axis=1), [1, 1, 0], atol=1e-6)
+    np.testing.assert_allclose(np.linalg.norm(titles, axis=1), [1, 1, 1, 0], atol=1e-6)
+    expected = np.take_along_axis(queries @ titles.T, CANDIDATES, axis=1)
+    np.testing.assert_allclose(np.array(model(INPUTS)), expected, atol=1e-6)
+
+
+def test_a_vector_by_hand():
+    assert np.array(normalize_vectors(np.array([[3.0, 4.0], [0.0, 0.0]]))) == pytest.approx(
+        np.array([[0.6, 0.8], [0.0, 0.0]])
+    )
+
+
+def test_a_candidate_picks_its_title_wherever_it_stands():
+    model = siamese()
+    plain = np.array(model(INPUTS))
+    order = [2, 0, 3, 1]
+    moved = dict(INPUTS["titles"], tokens=INPUTS["titles"]["tokens"][order])
+    candidates = np.argsort(order)[CANDIDATES].astype(np.int32)
+    found = np.array(model(INPUTS | {"titles": moved, "candidates": candidates}))
+    np.testing.assert_allclose(found, plain, atol=1e-6)
+
+
+def test_towers_are_separate_by_default():
+    model = siamese()
+    first, second = model.query_tower, model.title_tower
+    assert not {id(v) for v in first.variables} & {id(v) for v in second.variables}
+    assert len(model.trainable_variables) == 2 * len(first.trainable_variables)
+    vectors = [np.array(tower(INPUTS["titles"])) for tower in (first, second)]
+    assert not np.allclose(*vectors, atol=1e-3)
+
+
+def test_a_shared_tower_is_one_tower():
+    model = siamese(shared=True)
+    assert model.title_tower is model.query_tower
+    assert len(model.trainable_variables) == len(model.query_tower.trainable_variables)
+    np.testing.assert_array_equal(
+        np.array(model.encode_query(INPUTS["titles"])),
+        np.array(model.encode_title(INPUTS["titles"])),
+    )
+    model.query_tower.bias.assign_add(np.ones(8))
+    np.testing.assert_array_equal(
+        np.array(model.encode_query(INPUTS["titles"])),
+        np.array(model.encode_title(INPUTS["titles"])),
+    )
+
+
+def test_a_shared_tower_learns_from_both_sides():
+    model = siamese(shared=True)
+    kernel = model.query_tower.hashing.kernel
+    only_query = KNOWN.index("at#") + 1  # in "cat", in no title
+    only_title = KNOWN.index("#bi") + 1  # in "bird", in no query
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(model(INPUTS)[:, 0])
+        total += tf.reduce_sum(model(INPUTS)[0, 1])
+    gradient = np.array(tape.gradient(total, kernel.value))
+    assert gradient[only_query].any()
+    assert gradient[only_title].any()
+
+
+def test_a_shared_tower_reads_queries_and_titles_as_one_text_batch():
+    model = siamese(shared=True)
+    joint = {"texts": text_batch(QUERIES + TITLES, KNOWN), "candidates": CANDIDATES}
+    np.testing.assert_allclose(np.array(model(joint)), np.array(model(INPUTS)), atol=1e-6)
+    with pytest.raises(ValueError, match="two towers"):
+        siamese()(joint)
+
+
+def test_the_variables_of_each_tower_are_named_for_it():
+    # The optimiser clips by these names.
+    paths = [variable.path for variable in siamese().trainable_variables]
+    assert sum("query_tower" in path for path in paths) == len(paths) / 2
+    assert sum("title_tower" in path for path in paths) == len(paths) / 2
+
+
+def test_the_gradient_of_the_cosine_is_the_paper_s():
+    """P16 eq. 12 and 15, and eq. 11 through the last tanh."""
+    generator = np.random.default_rng(0)
+    for _ in range(5):
+        s_q, s_d = generator.normal(size=(2, 6))
+        y_q, y_d = np.tanh(s_q), np.tanh(s_d)
+        sides = [tf.Variable(s[None], dtype=tf.float32) for s in (s_q, s_d)]
+        with tf.GradientTape() as tape:
+            vectors = [tf.tanh(side) for side in sides]
+            tape.watch(vectors)
+            cosine = tf.reduce_sum(normalize_vectors(vectors[0]) * normalize_vectors(vectors[1]))
+        found = tape.gradient(cosine, [*vectors, *sides])
+        assert float(cosine) == pytest.approx(reference.cosine(y_q, y_d), abs=1e-6)
+        expected = [
+            *reference.cosine_gradients(y_q, y_d),
+            *reference.tanh_cosine_gradients(y_q, y_d),
+        ]
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.array(one)[0], other, atol=1e-6)
+
+
+def test_the_gradient_of_a_zero_vector_is_finite():
+    zero = tf.Variable([[0.0, 0.0]])
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(normalize_vectors(zero))
+    assert np.isfinite(np.array(tape.gradient(total, zero))).all()
+
+
+@pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
+def test_cosines_are_float32_in_mixed_precision(policy):
+    found = siamese(dtype=policy)(INPUTS)
+    assert found.dtype == tf.float32
+    np.testing.assert_allclose(np.array(found), np.array(siamese()(INPUTS)), atol=0.05)
+
+
+def test_towers_of_different_lengths_are_refused():
+    with pytest.raises(ValueError, match="lengths 5 and 4; a cosine needs equal lengths"):
+        Siamese(DSSM(len(KNOWN), (8, 5)), LSTMRNN(len(KNOWN), 4))
+
+
+def test_something_else_than_a_tower_is_refused():
+    with pytest.raises(ValueError, match="received a Dense as a tower"):
+        Siamese(DSSM(len(KNOWN), (8, 5)), keras.layers.Dense(5))
+
+
+def test_towers_may_be_of_different_kinds():
+    model = Siamese(DSSM(len(KNOWN), (8, 4)), LSTMRNN(len(KNOWN), 4))
+    assert model(INPUTS).shape == (3, 3)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_saved_model_reads_back_identical(tmp_path, shared):
+    model = siamese(shared)
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.shared is shared
+    assert (again.title_tower is again.query_tower) is shared
+    np.testing.assert_array_equal(np.array(again(INPUTS)), np.array(model(INPUTS)))
+
+
+def training_data():
+    """Each query clicks the title that shares its word; the others are its rivals."""
+    things = ["cat", "dog", "bird", "fish", "horse", "mouse", "cow", "sheep"]
+    known = list(dict.fromkeys(t for word in [*things, "food"] for t in trigrams(word)))
+    count = len(things)
+    candidates = np.array([[i, *(j for j in range(count) if j != i)] for i in range(count)])
+    inputs = {
+        "query": text_batch([[word] for word in things], known),
+        "titles": text_batch([[word, "food"] for word in things], known),
+        "candidates": candidates.astype(np.int32),
+    }
+    offsets = np.zeros(candidates.shape, np.float32)
+    data = tf.data.Dataset.from_tensors((inputs, offsets, np.ones(count, np.float32)))
+    return len(known), data.repeat(), inputs
+
+
+@pytest.mark.parametrize(
+    ("make", "policy", "jit"),
+    [
+        (lambda size, **o: DSSM(size, (16, 8), **o), "float32", False),
+        (lambda size, **o: LSTMRNN(size, 8, **o), "float32", True),
+        (lambda size, **o: LSTMRNN(size, 8, **o), "mixed_bfloat16", False),
+        (lambda size, **o: DSSM(size, (16, 8), **o), "mixed_float16", False),
+    ],
+)
+def test_compile_and_fit_learn_to_rank_the_clicked_title_first(make, policy, jit):
+    keras.utils.set_random_seed(0)
+    size, data, inputs = training_data()
+    model = Siamese(make(size, dtype=policy), make(size, dtype=policy))
+    model.compile(keras.optimizers.Adam(0.02), ClickSoftmax(gamma=10.0), jit_compile=jit)
+    model(inputs)
+    fitted = model.fit(data, epochs=4, steps_per_epoch=15, shuffle=False, verbose=0)
+    history = fitted.history["loss"]
+    assert np.isfinite(history).all()
+    # log 8 = 2.08 nats is what guessing among eight titles costs.
+    assert history[0] < 2.5
+    assert history[-1] < 0.5
+    assert (np.array(model(inputs)).argmax(axis=1) == 0).all()

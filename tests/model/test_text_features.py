@@ -1,0 +1,184 @@
+"""Text handling in TensorFlow ops equals the one in pure Python, whatever the text."""
+
+from __future__ import annotations
+
+import random
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.normalize import decode, normalize, words
+from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from tests.reference.letter_trigrams import text_batch
+from tests.reference.unicode_strategies import AXES, raw_bytes, texts
+
+KNOWN = list(
+    dict.fromkeys(
+        ngram
+        for text in (
+            "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939",
+        )
+        for word in words(text)
+        for ngram in letter_ngrams(word)
+    )
+)
+LIMITS = {
+    "defaults": TextLimits(),
+    "buckets": TextLimits(hash_buckets=11),
+    "tight": TextLimits(max_words=2, max_letters=3, hash_buckets=5),
+    "one letter, one word": TextLimits(max_words=1, max_letters=1),
+}
+VOCABULARIES = {name: Vocabulary(KNOWN, limits) for name, limits in LIMITS.items()} | {
+    "empty": Vocabulary([]),
+    "only buckets": Vocabulary([], TextLimits(hash_buckets=3)),
+}
+# Traced once each, so that the graph is what is tested and examples run fast.
+FEATURES = {name: TextFeatures(vocabulary) for name, vocabulary in VOCABULARIES.items()}
+SIGNATURE = [tf.TensorSpec([None], tf.string)]
+GRAPHS = {
+    name: tf.function(features.__call__, input_signature=SIGNATURE)
+    for name, features in FEATURES.items()
+}
+NORMALIZE = tf.function(FEATURES["defaults"].normalize, input_signature=SIGNATURE)
+
+
+def encoded(some_texts) -> list[bytes]:
+    """As bytes; a lone surrogate, which UTF-8 does not have, as the bytes it would have."""
+    return [t if isinstance(t, bytes) else t.encode("utf-8", "surrogatepass") for t in some_texts]
+
+
+def decoded(text: str | bytes) -> str:
+    return decode(text) if isinstance(text, bytes) else text
+
+
+def id_sequences(batch) -> list[list[tuple[int, ...]]]:
+    """The trigram ids of each word of each text, read out of a text batch."""
+    word_ngrams, tokens = batch["word_ngrams"].numpy(), batch["tokens"].numpy()
+    found = []
+    for row in tokens:
+        used = row[row != 0]
+        assert not row[len(used) :].any()  # padding stands at the end
+        found.append([tuple(int(i) for i in word_ngrams[word] if i) for word in used])
+    return found
+
+
+def assert_same(name: str, some_texts) -> None:
+    vocabulary = VOCABULARIES[name]
+    batch = GRAPHS[name](tf.constant(encoded(some_texts), tf.string))
+    expected_words = [vocabulary.words(decoded(text)) for text in some_texts]
+    assert id_sequences(batch) == [
+        [vocabulary.ngram_ids(word) for word in words_] for words_ in expected_words
+    ]
+    distinct = {word for words_ in expected_words for word in words_}
+    assert batch["word_ngrams"].shape[0] == 1 + len(distinct)
+    assert not batch["word_ngrams"].numpy()[0].any()
+    assert batch["word_ngrams"].shape[1] == max(map(len, distinct), default=1)
+    assert batch["tokens"].shape == (len(some_texts), max(map(len, expected_words)) or 1)
+
+
+@pytest.mark.parametrize("axis", AXES)
+def test_each_axis_of_trouble_gives_the_same_trigrams_in_both_worlds(axis):
+    @settings(max_examples=25)
+    @given(st.lists(AXES[axis], min_size=1, max_size=5), st.sampled_from(list(VOCABULARIES)))
+    def check(some_texts, name):
+        assert_same(name, some_texts)
+
+    check()
+
+
+@given(st.lists(texts, min_size=1, max_size=8), st.sampled_from(list(VOCABULARIES)))
+def test_any_batch_of_texts_gives_the_same_trigrams_in_both_worlds(some_texts, name):
+    assert_same(name, some_texts)
+
+
+@given(st.lists(raw_bytes, min_size=1, max_size=5), st.sampled_from(list(VOCABULARIES)))
+def test_bytes_that_are_not_utf8_give_the_same_trigrams_in_both_worlds(some_bytes, name):
+    assert_same(name, some_bytes)
+
+
+@given(st.lists(texts | raw_bytes, min_size=1, max_size=8))
+def test_normalised_texts_are_the_same_in_both_worlds(some_texts):
+    found = NORMALIZE(tf.constant(encoded(some_texts), tf.string)).numpy().tolist()
+    assert found == [normalize(decoded(text)).encode() for text in some_texts]
+
+
+def compare_code_points(codes) -> None:
+    some_texts = [f"a{chr(code)}B {chr(code)}" for code in codes]
+    raw = tf.constant(encoded(some_texts))
+    assert NORMALIZE(raw).numpy().tolist() == [normalize(text).encode() for text in some_texts]
+    assert_same("buckets", some_texts)
+
+
+def test_a_sample_of_all_code_points_is_the_same_in_both_worlds():
+    sample = random.Random(0).sample(range(sys.maxunicode + 1), 4_000)
+    compare_code_points([*range(0x600), *sample])
+
+
+@pytest.mark.slow
+def test_every_code_point_is_the_same_in_both_worlds():
+    for start in range(0, sys.maxunicode + 1, 0x10000):
+        compare_code_points(range(start, start + 0x10000))
+
+
+def test_a_batch_by_hand():
+    features = TextFeatures(Vocabulary(["#ca", "cat", "at#", "#a#"]))
+    batch = features(tf.constant(["A cat!", "", "cat dog cat"]))
+    # Distinct words in order of appearance: a = 1, cat = 2, dog = 3 with no known trigram.
+    assert batch["word_ngrams"].numpy().tolist() == [[0, 0, 0], [4, 0, 0], [1, 2, 3], [0, 0, 0]]
+    assert batch["tokens"].numpy().tolist() == [[1, 2, 0], [0, 0, 0], [2, 3, 2]]
+    assert batch["word_ngrams"].dtype == batch["tokens"].dtype == tf.int32
+
+
+def test_the_batch_is_the_reference_batch():
+    sentences = [["the", "cat"], [], ["cat", "aaaa", "the", "cat"]]
+    expected = text_batch(sentences, KNOWN)
+    batch = GRAPHS["defaults"](tf.constant([" ".join(words_) for words_ in sentences]))
+    np.testing.assert_array_equal(batch["tokens"], expected["tokens"])
+    np.testing.assert_array_equal(batch["word_ngrams"], expected["word_ngrams"])
+
+
+def test_a_word_stands_once_however_often_and_wherever_it_comes():
+    batch = GRAPHS["defaults"](tf.constant(["cat " * 40, "Cat, cat", "the cat"]))
+    assert batch["word_ngrams"].shape[0] == 1 + 2
+    tokens = batch["tokens"].numpy()
+    assert set(tokens[0, :40]) == {1}
+    assert tokens[1, :2].tolist() == [1, 1]
+    assert tokens[2, :2].tolist() == [2, 1]
+
+
+def test_words_that_differ_beyond_the_limit_only_are_one_word():
+    batch = GRAPHS["tight"](tf.constant(["catherine", "cathedral"]))
+    assert batch["word_ngrams"].shape[0] == 1 + 1
+
+
+@given(st.lists(texts, min_size=2, max_size=5), st.randoms(use_true_random=False))
+def test_a_text_reads_the_same_in_any_batch_and_place(some_texts, shuffle):
+    raw = encoded(some_texts)
+    order = list(range(len(raw)))
+    shuffle.shuffle(order)
+    together = id_sequences(GRAPHS["defaults"](tf.constant(raw)))
+    shuffled = id_sequences(GRAPHS["defaults"](tf.constant([raw[i] for i in order])))
+    assert shuffled == [together[i] for i in order]
+    assert id_sequences(GRAPHS["defaults"](tf.constant(raw[:1]))) == together[:1]
+
+
+@pytest.mark.parametrize("name", VOCABULARIES)
+def test_a_batch_without_texts_is_defined(name):
+    batch = GRAPHS[name](tf.constant([], tf.string))
+    assert batch["tokens"].shape == (0, 1)
+    assert batch["word_ngrams"].numpy().tolist() == [[0]]
+    assert NORMALIZE(tf.constant([], tf.string)).shape == (0,)
+
+
+def test_the_graph_needs_no_table_and_no_python():
+    graph = GRAPHS["buckets"].get_concrete_function().graph.as_graph_def()
+    kinds = {node.op for node in graph.node}
+    kinds |= {node.op for function in graph.library.function for node in function.node_def}
+    assert "UnicodeDecode" in kinds
+    assert not {kind for kind in kinds if "Table" in kind or "PyFunc" in kind or "Var" in kind}

@@ -1,0 +1,233 @@
+"""Nesterov as the paper writes it, its schedule, its clipping; other optimisers by name."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.layers import WordHashing
+from dssm_tf.losses import ClickSoftmax
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.towers import DSSM
+from dssm_tf.training.optimizers import ScheduledNesterov, clip_by_tower, make_optimizer
+from tests.reference import nesterov as reference
+
+CURVATURE = np.array([[2.0, 0.3], [0.3, 0.7]])
+START = np.array([1.0, -2.0])
+
+
+def slope(point: np.ndarray) -> np.ndarray:
+    """Gradient of the quadratic x' A x / 2."""
+    return CURVATURE @ point
+
+
+def run(optimizer: ScheduledNesterov, updates: int) -> list[np.ndarray]:
+    """`L_0, L_1, ...` on the quadratic; the gradient is taken where the variable stands."""
+    variable = keras.Variable(START, dtype="float64", name="x")
+    optimizer.build([variable])
+    points = [START]
+    for k in range(1, updates + 1):
+        optimizer.apply([tf.constant(slope(variable.numpy()))], [variable])
+        # The variable is the look-ahead point L_k + mu_k D_k; D_k is the optimiser's own.
+        ahead = reference.momentum(k, optimizer.total_updates) * optimizer._steps[0].numpy()
+        points.append(variable.numpy() - ahead)
+    optimizer.finalize_variable_values([variable])
+    np.testing.assert_allclose(variable.numpy(), points[-1], atol=1e-6)
+    return points
+
+
+@pytest.mark.parametrize("total", [50, 100, 150])
+def test_every_update_is_the_paper_s_through_both_momentum_changes(total):
+    found = run(ScheduledNesterov(0.05, total), total)
+    expected = reference.descend(START, slope, 0.05, total, total)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_first_two_updates_by_hand():
+    # D_1 = -.1 g(L_0); L_1 = L_0 + D_1. With 1000 updates mu is .9 at the start:
+    # D_2 = .9 D_1 - .1 g(L_1 + .9 D_1).
+    d1 = -0.1 * slope(START)
+    l1 = START + d1
+    d2 = 0.9 * d1 - 0.1 * slope(l1 + 0.9 * d1)
+    found = run(ScheduledNesterov(0.1, 1000), 2)
+    np.testing.assert_allclose(found[1], l1, atol=1e-6)
+    np.testing.assert_allclose(found[2], l1 + d2, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [(0, 0.9), (3, 0.9), (4, 0.995), (100, 0.995), (195, 0.995), (196, 0.9), (199, 0.9)],
+)
+def test_momentum_changes_at_2_and_98_per_cent_of_all_updates(update, expected):
+    assert float(ScheduledNesterov(total_updates=200).momentum_at(update)) == pytest.approx(
+        expected
+    )
+
+
+def test_a_training_of_one_update_is_all_edge():
+    assert float(ScheduledNesterov(total_updates=1).momentum_at(0)) == pytest.approx(0.9)
+
+
+def named(name: str, values) -> keras.Variable:
+    return keras.Variable(np.asarray(values, np.float32), name=name)
+
+
+class Paths:
+    """Stands for a variable: the clipping reads its path only."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+
+def test_each_tower_is_clipped_by_its_own_joint_norm():
+    variables = [Paths(p) for p in ("s/query_tower/a", "s/query_tower/b", "s/title_tower/a")]
+    gradients = [tf.constant([3.0]), tf.constant([[0.0, 4.0]]), tf.constant([0.6, 0.8])]
+    clipped = clip_by_tower(gradients, variables, threshold=1.0)
+    # The query tower's norm is sqrt(9 + 16) = 5, cut to 1; the title tower's is 1 already.
+    assert np.array(clipped[0]) == pytest.approx(np.array([0.6]))
+    assert np.array(clipped[1]) == pytest.approx(np.array([[0.0, 0.8]]))
+    assert np.array(clipped[2]) == pytest.approx(np.array([0.6, 0.8]))
+
+
+def test_a_zero_gradient_is_clipped_to_zero():
+    (clipped,) = clip_by_tower([tf.zeros([2])], [Paths("m/query_tower/a")], 0.5)
+    assert not np.array(clipped).any()
+
+
+def test_a_trigram_read_twice_is_clipped_by_its_summed_gradient():
+    layer = WordHashing(1, 1)
+    layer.build()
+    with tf.GradientTape() as tape:
+        total = tf.reduce_sum(layer(np.array([[1, 1, 1]])))  # gradient 3
+    gradients = tape.gradient(total, layer.trainable_variables)
+    (clipped,) = clip_by_tower(gradients, layer.trainable_variables, 1.0)
+    assert np.linalg.norm(np.array(clipped)) == pytest.approx(1.0)
+
+
+def test_clipped_updates_are_the_paper_s():
+    found = run(ScheduledNesterov(0.1, 40, clip_norm=0.5), 40)
+    expected = reference.descend(START, slope, 0.1, 40, 40, threshold=0.5)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def tiny_model() -> tuple[Siamese, tf.data.Dataset]:
+    keras.utils.set_random_seed(0)
+    model = Siamese(DSSM(4, (3,)), DSSM(4, (3,)))
+    texts = {
+        "word_ngrams": np.array([[0, 0], [1, 2], [3, 0], [4, 1]], np.int32),
+        "tokens": np.array([[1, 0], [2, 3], [3, 0]], np.int32),
+    }
+    inputs = {
+        "query": texts,
+        "titles": texts,
+        "candidates": np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]], np.int32),
+    }
+    model(inputs)
+    return model, tf.data.Dataset.from_tensors((inputs, np.zeros((3, 3), np.float32)))
+
+
+@pytest.mark.parametrize("clip_norm", [None, 0.05])
+def test_after_fit_the_weights_are_the_paper_s_parameters_not_the_look_ahead(clip_norm):
+    """The whole of algorithm 1 through `fit`, against its equations on the same gradients."""
+    updates, rate = 60, 0.03
+    model, data = tiny_model()
+    inputs, offsets = next(iter(data))
+    kept = [variable.numpy() for variable in model.trainable_variables]
+
+    @tf.function
+    def tensors():
+        with tf.GradientTape() as tape:
+            value = ClickSoftmax(5.0)(offsets, model(inputs))
+        return tape.gradient(value, model.trainable_variables)
+
+    def gradients(values) -> list[np.ndarray]:
+        for variable, value in zip(model.trainable_variables, values, strict=True):
+            variable.assign(value)
+        return [np.array(gradient, np.float64) for gradient in tensors()]
+
+    here = [value.astype(np.float64) for value in kept]
+    change = [np.zeros_like(value) for value in here]
+    half = len(here) // 2  # the query tower's variables stand first
+    for k in range(updates):
+        mu = reference.momentum(k, updates)
+        slopes = gradients([x + mu * d for x, d in zip(here, change, strict=True)])
+        for side in (slice(0, half), slice(half, None)):
+            norm = np.sqrt(sum((g**2).sum() for g in slopes[side]))
+            if clip_norm is not None and norm > clip_norm:
+                slopes[side] = [g * clip_norm / norm for g in slopes[side]]
+        change = [mu * d - rate * g for d, g in zip(change, slopes, strict=True)]
+        here = [x + d for x, d in zip(here, change, strict=True)]
+
+    for variable, value in zip(model.trainable_variables, kept, strict=True):
+        variable.assign(value)
+    optimizer = ScheduledNesterov(rate, updates, clip_norm=clip_norm)
+    model.compile(optimizer, ClickSoftmax(5.0))
+    steps = updates // 2
+    model.fit(data.repeat(), epochs=2, steps_per_epoch=steps, shuffle=False, verbose=0)
+    for variable, expected in zip(model.trainable_variables, here, strict=True):
+        np.testing.assert_allclose(variable.numpy(), expected, atol=2e-4)
+    assert any(np.abs(d).max() > 1e-3 for d in change)  # the look-ahead would have been elsewhere
+
+
+def test_averaged_weights_are_what_is_left_when_averaging_is_asked_for():
+    variable = named("x", START)
+    optimizer = ScheduledNesterov(0.1, 100, use_ema=True, ema_momentum=0.5)
+    optimizer.build([variable])
+    for _ in range(5):
+        optimizer.apply([tf.constant(slope(variable.numpy()), tf.float32)], [variable])
+    average = optimizer._model_variables_moving_average[0].numpy()
+    optimizer.finalize_variable_values([variable])
+    np.testing.assert_allclose(variable.numpy(), average, atol=1e-6)
+
+
+def test_its_configuration_makes_an_equal_optimiser():
+    made = ScheduledNesterov(0.02, 77, 0.99, 0.8, 0.1, clip_norm=3.0)
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    assert again.get_config() == made.get_config()
+    assert (again.total_updates, again.momentum, again.edge_momentum) == (77, 0.99, 0.8)
+    assert (again.edge, again.clip_norm) == (0.1, 3.0)
+
+
+def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
+    model, data = tiny_model()
+    model.compile(ScheduledNesterov(0.05, 40), ClickSoftmax(5.0))
+    model.train_on_batch(*next(iter(data)))
+    model.train_on_batch(*next(iter(data)))
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    for one in (model, again):
+        one.train_on_batch(*next(iter(data)))
+    for first, second in zip(model.trainable_variables, again.trainable_variables, strict=True):
+        np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+def test_no_updates_are_refused():
+    with pytest.raises(ValueError, match="total_updates=0; expected at least 1"):
+        ScheduledNesterov(total_updates=0)
+
+
+def test_optimisers_are_made_by_name():
+    paper = make_optimizer("nesterov", 0.1, 50, 2.0, {"momentum": 0.9})
+    assert isinstance(paper, ScheduledNesterov)
+    assert (paper.total_updates, paper.clip_norm, paper.momentum) == (50, 2.0, 0.9)
+    adam = make_optimizer("adam", 0.1, 50, 2.0, {"beta_1": 0.8})
+    assert isinstance(adam, keras.optimizers.Adam)
+    assert (adam.global_clipnorm, adam.beta_1) == (2.0, 0.8)
+    assert float(adam.learning_rate) == pytest.approx(0.1)
+    assert make_optimizer("sgd", 0.1, 50).global_clipnorm is None
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("adamm", {}), ("adam", {"beta": 1}), ("nesterov", {"nestorov": True})]
+)
+def test_an_unknown_optimiser_or_option_is_refused_by_name(name, options):
+    with pytest.raises(UserError) as caught:
+        make_optimizer(name, 0.1, 10, None, options)
+    message = str(caught.value)
+    assert name in message
+    assert str(options) in message or "allowed are nesterov, " in message
+    assert message.startswith("optimizer.")
+    assert "\n" not in message

@@ -1,0 +1,106 @@
+"""What training stops and tunes by: the queries, titles and grades of the validation part."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.training.validation import PRIOR_WEIGHTS, ValidationTask, cosines
+from tests.clicks import Click, write_data
+
+LOG = [
+    Click("fox", "red fox", 8),
+    Click("fox", "blue fox", 4),
+    Click("fox", "black fox", 3),
+    Click("bear", "black bear", 1),
+    Click("owl", "green owl", 9),
+    Click("owls", "green owl", 2),
+    Click("fish", "white fish", 1),
+]
+HELD_OUT = {"fox", "bear"}
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("validation") / "data", LOG, validation=HELD_OUT).path
+
+
+@pytest.fixture(scope="module")
+def task(directory) -> ValidationTask:
+    return ValidationTask.load(directory, 100, 100)
+
+
+def grade(task, query, title):
+    return task.grades[task.queries.index(query), task.titles.index(title)]
+
+
+def test_the_grades_follow_the_clicks(task):
+    assert task.queries == ("fox", "bear")
+    assert grade(task, "fox", "red fox") == 3  # the most clicked
+    assert grade(task, "fox", "blue fox") == 2  # at least half of its clicks
+    assert grade(task, "fox", "black fox") == 1
+    assert grade(task, "bear", "black bear") == 3
+    assert grade(task, "bear", "red fox") == 0
+    assert np.count_nonzero(task.grades) == 4
+
+
+def test_every_title_of_the_log_is_ranked_once(task):
+    assert sorted(task.titles) == sorted({click.title for click in LOG})
+
+
+def test_titles_beyond_the_limit_are_the_least_clicked_of_the_others(directory):
+    # The four clicked titles stay; green owl with 11 clicks is the next.
+    task = ValidationTask.load(directory, 100, 5)
+    assert set(task.titles) == {"red fox", "blue fox", "black fox", "black bear", "green owl"}
+    assert set(ValidationTask.load(directory, 100, 1).titles) == set(task.titles) - {"green owl"}
+
+
+def test_queries_beyond_the_limit_are_left_out_with_their_clicks(directory):
+    task = ValidationTask.load(directory, 1, 100)
+    assert task.queries == ("fox",)
+    assert task.grades.shape == (1, 6)
+    assert np.count_nonzero(task.grades) == 3
+
+
+def test_titles_that_differ_only_in_case_are_one_title(tmp_path):
+    log = [Click("fox", "Red Fox", 2), Click("foxes", "red fox!", 1), Click("owl", "owl")]
+    directory = write_data(tmp_path / "data", log, validation={"fox", "foxes"}, negatives=1).path
+    task = ValidationTask.load(directory, 100, 100)
+    assert len(task.titles) == 2
+    assert (task.grades == 3).sum(axis=1).tolist() == [1, 1]
+
+
+def test_a_perfect_ranking_has_ndcg_one_and_its_reverse_is_worse(task):
+    assert task.ndcg(task.grades) == {"ndcg@1": 1, "ndcg@3": 1, "ndcg@10": 1}
+    worst = task.ndcg(-task.grades)
+    assert worst["ndcg@1"] == 0
+    assert worst["ndcg@10"] < 1
+
+
+def test_ndcg_of_one_query_is_the_hand_computed_one():
+    task = ValidationTask(("q",), ("a", "b", "c"), np.array([[3, 0, 1]], np.float32))
+    # Ranked b, a, c. Gain 2^grade - 1: 0, 7, 1; discount log2(rank + 1).
+    found = task.ndcg(np.array([[0.5, 0.9, 0.1]], np.float32))
+    ideal = 7 / np.log2(2) + 1 / np.log2(3)
+    assert found["ndcg@1"] == 0
+    assert found["ndcg@3"] == approx((7 / np.log2(3) + 1 / np.log2(4)) / ideal)
+
+
+def test_the_prior_weight_is_the_best_tried_and_the_smaller_of_equals(task):
+    # Cosines that prefer a wrong title by 0.03, which a difference of 5 in the log-prior turns
+    # around at a weight above 0.006: all weights above rank alike.
+    wrong = np.zeros(task.grades.shape, np.float32)
+    wrong[:, task.titles.index("white fish")] = 0.03
+    popular = np.array([-5.0 if "fish" in title else 0.0 for title in task.titles], np.float32)
+    weight, tried = task.best_prior_weight(wrong, popular)
+    assert weight == PRIOR_WEIGHTS[1]
+    assert tried.keys() == set(PRIOR_WEIGHTS)
+    # Perfect cosines: the prior can only harm.
+    assert task.best_prior_weight(task.grades, popular)[0] == 0.0
+
+
+def test_cosines_are_those_of_every_query_with_every_title(task):
+    vectors = {"query": np.eye(2, 3), "title": np.arange(3.0 * len(task.titles)).reshape(-1, 3)}
+    found = cosines(lambda side, texts: vectors[side], task)
+    assert found.tolist() == [vectors["title"][:, 0].tolist(), vectors["title"][:, 1].tolist()]

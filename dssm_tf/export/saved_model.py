@@ -121,7 +121,7 @@ def _fingerprint(texts: tf.Tensor) -> tf.Tensor:
 def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     """Writes `out/<name>/<version>/`, verified, with warm-up requests.
 
-    What is served computes in float32, as all that ranks does, whatever precision it was trained in.
+    It computes in float32, as all that ranks does, whatever precision it was trained in.
 
     Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d)`),
     `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
@@ -169,24 +169,23 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
 def tolerance(ranker: SemanticRanker) -> float:
     """How far a unit vector may lie from itself when float32 sums are added in another order.
 
-    CPUs, thread counts, batches and graphs all have orders of their own. Behind a vector stand
-    `n = max_words * (max_letters + units)` roundings at most: those of a word's trigrams and of
-    the products with a matrix, at each word. Each is off by up to half an epsilon, upwards or
-    downwards, so together they err by about `sqrt(n)` of them; twice that for two vectors, and
-    four times as much for safety.
+    Every CPU, thread count, batch and graph has an order of its own. Behind a vector stand up to
+    `n = max_words * (max_letters + units)` roundings in a row: of the sum of a word's trigrams
+    and of a matrix product, at each word. Each is off by half an epsilon at most, upwards or
+    downwards, so `n` of them hardly ever err by more than `4 * sqrt(n)` halves, and two vectors
+    by twice that.
 
     Returns:
-        `4 * sqrt(n) * epsilon`, the length of the difference of two unit vectors.
+        The length of the difference of two unit vectors that is still explained so.
 
-    Reference: Higham and Mary 2019, "A new approach to probabilistic rounding error analysis",
-    whose lambda is 4 here.
+    Reference: Higham and Mary 2019, "A new approach to probabilistic rounding error analysis".
     """
     limits, hashing = ranker.vocabulary.limits, ranker.model.query_tower.hashing
     roundings = limits.max_words * (limits.max_letters + hashing.units)
     return float(4 * np.sqrt(roundings) * EPSILON)
 
 
-def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVERSARIAL) -> float:
+def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVERSARIAL) -> None:
     """Checks that a SavedModel answers as the trained model does on texts hashed in Python.
 
     Args:
@@ -194,11 +193,9 @@ def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVER
         ranker: the trained model.
         texts: raw strings.
 
-    Returns:
-        The largest difference found, of vectors its length.
-
     Raises:
-        UserError: it exceeds `tolerance`, of scores twice that; the text is named.
+        UserError: a vector differs by more than `tolerance`, or a score by twice that; the text
+            is named.
     """
     loaded = tf.saved_model.load(str(directory)).signatures
     raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in texts])
@@ -216,7 +213,6 @@ def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVER
         "encode_title": loaded["encode_title"](titles=raw)["embeddings"].numpy(),
         "score": loaded["score"](queries=raw, titles=raw)["scores"].numpy(),
     }
-    worst = 0.0
     for signature, found, wanted, allowed in (
         ("encode_query", served["encode_query"], queries, of_vector),
         ("encode_title", served["encode_title"], titles, of_vector),
@@ -233,8 +229,6 @@ def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVER
                 f"{texts[row][:40]!r} by {gap[row]:.2g} (allowed {allowed:.2g}); nothing was "
                 "exported."
             )
-        worst = max(worst, float(gap.max()))
-    return worst
 
 
 def python_text_batch(vocabulary: Vocabulary, texts: Sequence[str]) -> dict[str, tf.Tensor]:

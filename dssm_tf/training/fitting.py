@@ -176,7 +176,7 @@ def compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) 
         parts: into how many parts devices cut a step.
         xla: whether XLA compiles the steps.
     """
-    model = build_model(config, vocabulary_size)
+    model = build_model(config, vocabulary_size, config.training.precision)
     chosen, averaging = config.optimizer, config.training.averaging
     averages = {"use_ema": True, "ema_momentum": averaging} if averaging else {}
     optimizer = make_optimizer(

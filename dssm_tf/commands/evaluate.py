@@ -55,9 +55,9 @@ def add(commands: Commands) -> None:
         "--judgments",
         required=True,
         type=Path,
-        help="TSV with query_id, query, doc_id, title, grade",
+        help="table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade",
     )
-    parser.add_argument("--corpus", type=Path, help="TSV with doc_id, title: rank all of it")
+    parser.add_argument("--corpus", type=Path, help="table with doc_id, title: rank all of it")
     parser.add_argument(
         "--baselines",
         default="bm25",

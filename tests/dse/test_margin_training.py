@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tensorflow as tf
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.dse.margin_rank import margin_rank
 from dssm_tf.dse.margin_training import (
     LOOKS,
     FineTuning,
@@ -36,6 +38,22 @@ def loss_of(model, bags, relevant) -> float:
     return rank_loss(
         encode(model.query_vectors, bags) @ encode(model.title_vectors, bags).T, relevant
     )
+
+
+def test_the_hinge_is_the_margin_minus_the_lead_of_the_relevant_title():
+    scores = np.array([[2, 1.5, 3], [9, 0, 9], [0, 0, 4.0]])
+    counted = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]])
+    # First query: max(0, 1 - 2 + 1.5) = 0.5 and max(0, 1 - 2 + 3) = 2; the second has no tuple;
+    # third: max(0, 1 - 4 + 0) = 0.
+    assert float(margin_rank(tf.constant(scores), counted)) == pytest.approx((2.5 / 2) / 3)
+
+
+def test_a_violated_margin_pulls_at_both_titles_and_nothing_else_does():
+    scores = tf.Variable([[2.0, 1.5], [9.0, 0.0]])
+    with tf.GradientTape() as tape:
+        value = margin_rank(scores, np.array([[0.0, 1.0], [0.0, 0.0]]))
+    # W14 eq. 19, a mean over two queries: minus for the relevant title, plus for the irrelevant.
+    assert tape.gradient(value, scores).numpy().tolist() == [[-0.5, 0.5], [0, 0]]
 
 
 def test_pretraining_teaches_every_layer_from_the_bottom_up():

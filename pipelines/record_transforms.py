@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
-from apache_beam.transforms.window import GlobalWindow
 from apache_beam.typehints import with_output_types
 from apache_beam.utils.shared import Shared
-from apache_beam.utils.windowed_value import WindowedValue
 
 from dssm_tf.data.record_encoder import RecordEncoder
+from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.blocks import COUNTS, FILES, SEEN, Block, Counts, pack, unpack_all
 from pipelines.negatives import NegativePool
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
-from pipelines.records import PairRecord, TitleRow, WrittenShard, query_records
-from pipelines.spare_process import ShardJob, current
+from pipelines.records import PairRecord, TitleRow, query_records, write_shard
+from pipelines.writing import write_part
 
 
 def shard_places(shards: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -33,12 +31,15 @@ class DrawNegatives(beam.PTransform):
 
     Input:  a dictionary of PCollections: `queries` and `titles`, the main outputs of
             AggregateClicks and SumTitles.
-    Output: PCollection[(place in `shard_places`, block of PairRecord)].
+    Output: main (place in `shard_places`, block of PairRecord); files ("title queries", path), the
+            rows of `title_queries.tsv`, sorted.
     """
 
-    def __init__(self, options: PreprocessOptions, shards: dict[str, int], pool: Any) -> None:
+    def __init__(
+        self, options: PreprocessOptions, shards: dict[str, int], directory: str, pool: Any
+    ) -> None:
         super().__init__()
-        self._fn = _DrawNegativesInBucket(options, shards)
+        self._fn = _DrawNegativesInBucket(options, shards, directory)
         self._pool = pool
 
     def expand(self, pcolls: Any) -> Any:
@@ -46,14 +47,16 @@ class DrawNegatives(beam.PTransform):
         return (
             pcolls
             | "Bring titles to queries" >> beam.CoGroupByKey()
-            | "Draw negatives" >> beam.ParDo(self._fn, pvalue.AsIter(self._pool))
+            | "Draw negatives"
+            >> beam.ParDo(self._fn, pvalue.AsIter(self._pool)).with_outputs(FILES, main="main")
         )
 
 
-@with_output_types(Block)
+@with_output_types(Block, files=tuple[str, str])
 class _DrawNegativesInBucket(beam.DoFn):
-    def __init__(self, options: PreprocessOptions, shards: dict[str, int]) -> None:
+    def __init__(self, options: PreprocessOptions, shards: dict[str, int], directory: str) -> None:
         self._options = options
+        self._directory = directory
         places = shard_places(shards)
         self._shards = {split: (places.index((split, 0)), shards[split]) for split in shards}
         self._shared = Shared()  # one pool a process, not one a bundle
@@ -73,12 +76,19 @@ class _DrawNegativesInBucket(beam.DoFn):
         for block in unpack_all(element[1]["titles"]):
             titles.update(block)
         shares: dict[int, list[PairRecord]] = {}
+        title_queries: list[bytes] = []
         for queries in unpack_all(element[1]["queries"]):
             for query, clicks in queries.items():
                 for record in query_records(query, clicks, titles, pool, options):
                     first, number = self._shards[clicks.split]
                     place = first + record[0] % number
                     shares.setdefault(place, []).append(record)
+                if query in titles:
+                    ids = " ".join(map(str, clicks.clicked_ids()))
+                    title_queries.append(f"{fingerprint64(query)}\t{ids}\n".encode())
+        if title_queries:
+            path = write_part(self._directory, "title-queries", sorted(title_queries))
+            yield pvalue.TaggedOutput(FILES, ("title queries", path))
         for place, share in shares.items():
             yield place, pack(share)
 
@@ -106,8 +116,8 @@ class WriteShards(beam.PTransform):
 
     def expand(self, pcoll: Any) -> Any:
         """Writes every shard, empty ones too."""
-        empty = [(place, pack([])) for place in range(len(shard_places(self._shards)))]
-        every = pcoll.pipeline | "Every shard" >> beam.Create(empty)
+        number = pcoll.pipeline | "Number of shards" >> beam.Create([sum(self._shards.values())])
+        every = number | "Every shard" >> beam.FlatMap(_empty_blocks).with_output_types(Block)
         return (
             (pcoll, every)
             | "Records and shards" >> beam.Flatten()
@@ -117,6 +127,11 @@ class WriteShards(beam.PTransform):
                 SEEN, COUNTS, main=FILES
             )
         )
+
+
+def _empty_blocks(places: int) -> Iterator[Block]:
+    for place in range(places):
+        yield place, pack([])
 
 
 @with_output_types(tuple[int, str], seen=bytes, counts=Counts)
@@ -134,43 +149,22 @@ class _WriteShard(beam.DoFn):
         self._progress = progress
         self._shared = Shared()
 
+    def setup(self) -> None:
+        self._places = shard_places(self._shards)
+
     def process(
         self, element: tuple[int, Iterable[bytes]], ngrams: dict[str, int]
     ) -> Iterator[Any]:
         place, blocks = element
-        split, _ = shard_places(self._shards)[place]
+        split, _ = self._places[place]
         encoder = self._shared.acquire(
             lambda: RecordEncoder(make_vocabulary(ngrams, self._options))
         )
-        job = ShardJob(split, list(blocks), encoder.vocabulary, self._directory, self._progress)
-        spare = current()
-        elsewhere = spare.offer(job) if spare is not None else None
-        if elsewhere is None:
-            yield from _outputs(place, split, job.write(encoder))
-        else:
-            self._elsewhere.append((place, split, elsewhere))
-
-    def start_bundle(self) -> None:
-        self._elsewhere: list[tuple[int, str, Future[WrittenShard]]] = []
-
-    def finish_bundle(self) -> Iterator[Any]:
-        for place, split, written in self._elsewhere:
-            for output in _outputs(place, split, written.result()):
-                if isinstance(output, pvalue.TaggedOutput):
-                    yield pvalue.TaggedOutput(output.tag, _windowed(output.value))
-                else:
-                    yield _windowed(output)
-
-
-def _outputs(place: int, split: str, written: WrittenShard) -> Iterator[Any]:
-    yield place, written.path
-    yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
-    yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
-
-
-def _windowed(value: Any) -> WindowedValue:
-    window = GlobalWindow()
-    return WindowedValue(value, window.max_timestamp(), [window])
+        records = [record for block in unpack_all(blocks) for record in block]
+        written = write_shard(split, records, encoder, self._directory, self._progress)
+        yield place, written.path
+        yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
+        yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
 
 
 def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocabulary:

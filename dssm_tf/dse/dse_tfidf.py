@@ -115,7 +115,5 @@ class DSEWithTfIdf(Baseline):
         found._tfidf = TfIdf.load(directory)
         return found
 
-    def _parts(
-        self, queries: Sequence[str], titles: Sequence[str]
-    ) -> tuple[Floats, Floats]:
+    def _parts(self, queries: Sequence[str], titles: Sequence[str]) -> tuple[Floats, Floats]:
         return self._dse.score_matrix(queries, titles), self._tfidf.score_matrix(queries, titles)

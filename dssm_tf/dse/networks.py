@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ from dssm_tf.dse.rbm import RBM
 
 _ROWS = 1024  # encoded together
 
-Bags = sparse.csr_matrix | NDArray[np.float32]
+Bags: TypeAlias = Any  # a sparse matrix, or a dense one
 """Vectors over words, `(texts, words)`, or over the units of a layer."""
 
 Scores = Callable[[NDArray[np.int64]], NDArray[np.floating[Any]]]
@@ -52,7 +52,6 @@ class BagPair(keras.Model, abc.ABC):
         """Vectors of titles, `(titles, length)`."""
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf")
 class DSETower(keras.layers.Layer):
     """Maps word features to a semantic vector through RBMs used as feed-forward layers.
 
@@ -118,7 +117,6 @@ class DSETower(keras.layers.Layer):
         return bags
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf")
 class DSEPair(BagPair):
     """Scores by `phi(q)' A phi(d)`, with one tower or two, A the identity unless asked for.
 
@@ -173,7 +171,6 @@ class DSEPair(BagPair):
         return self.title_tower(titles)
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf")
 class SSIPair(BagPair):
     """Scores by `q'(U'U + I)d`: a linear embedding beside the words themselves.
 
@@ -221,7 +218,6 @@ class SSIPair(BagPair):
         return ops.concatenate([ops.matmul(titles, self.embedding), titles], axis=-1)
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf")
 class PSIPair(SSIPair):
     """Scores by SSI's terms plus `sum_i (Pq)_i (Vd)_i (Yd)_i`: pairs of a title's words count.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.networks import DSETower, dense_rows, encode
+from dssm_tf.dse.networks import Bags, DSETower, dense_rows, encode
 from dssm_tf.dse.rbm import RBM
 
 LARGEST_WEIGHT = 1e3
@@ -91,7 +92,7 @@ def pretrain(
 
 def _teach(
     machine: RBM,
-    visible: sparse.csr_matrix | NDArray[np.float32],
+    visible: Bags,
     settings: Pretraining,
     seed: int,
     name: str,
@@ -105,7 +106,11 @@ def _teach(
     parameters = [machine.kernel, machine.hidden_bias, machine.visible_bias]
     optimizer.build(parameters)
     random = np.random.default_rng(seed)
-    sample = dense_rows(visible, random.permutation(number)[:_SAMPLE])
+
+    def texts(rows: NDArray[np.int64]) -> NDArray[Any]:
+        return dense_rows(visible, rows).astype(machine.compute_dtype, copy=False)
+
+    sample = texts(random.permutation(number)[:_SAMPLE])
     # A visible unit starts as often on as it is in the data, so that W need not say so.
     often = np.clip(sample.mean(axis=0), 0.01, 0.99)
     machine.visible_bias.assign(np.log(often / (1 - often)))
@@ -123,7 +128,7 @@ def _teach(
         if len(order) < min(settings.batch_size, number):
             order = np.concatenate([order, random.permutation(number)])
         chosen, order = order[: settings.batch_size], order[settings.batch_size :]
-        largest = float(step(dense_rows(visible, chosen)))
+        largest = float(step(texts(chosen)))
         if not largest <= LARGEST_WEIGHT:
             reached = f"{largest:.3g}" if math.isfinite(largest) else "no finite number"
             raise UserError(

@@ -323,7 +323,9 @@ class DSE(BagRanker):
         return DSEPair(words, dimension, self.shared, self.bilinear, seed=self.seed)
 
     def _pretraining_steps(self, model: BagPair) -> int:
-        return self.pretraining_steps * sum(len(tower.machines) for tower in self._towers(model).values())
+        return self.pretraining_steps * sum(
+            len(tower.machines) for tower in self._towers(model).values()
+        )
 
     def _pretrain(
         self,

@@ -11,6 +11,7 @@ from dssm_tf.baselines.lsa import LSA
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
+from tests.reference import lsa as reference
 
 
 def lines(count, vocabulary, seed=0):
@@ -31,6 +32,33 @@ def test_scores_equal_those_of_scikit_learn(titles):
     assert ours.singular_values == approx(cut.singular_values_, rel=1e-9)
     expected = unit(cut.transform(library.transform(queries))) @ unit(cut.transform(matrix)).T
     assert ours.score_matrix(queries, titles) == approx(expected, abs=1e-7)
+
+
+def test_a_text_is_projected_as_each_paper_writes_it():
+    titles, queries = lines(60, 40), lines(9, 40, seed=1)
+    tfidf = TfIdf().fit([], titles)._weighting
+    corpus, asked = (tfidf.vectors(texts).toarray().T for texts in (titles, queries))
+    fitted = LSA(topics=10, power=-1).fit([], titles)
+    assert fitted.score_matrix(queries, titles) == approx(
+        reference.shen(corpus, 10, asked, corpus), abs=1e-9
+    )
+    unscaled = fitted.with_parameters(power=0, topics=7)
+    assert unscaled.score_matrix(titles, titles) == approx(
+        reference.deerwester(corpus, 7), abs=1e-9
+    )
+
+
+def test_with_inverse_singular_values_what_fewer_titles_hold_weighs_more(tmp_path):
+    # Words that never meet are directions of their own: three titles "a" have the singular
+    # value sqrt(3), one title "b" has 1. "a b" has the coordinates w_a / sqrt(3) and w_b / 1.
+    model = LSA(topics=2, power=-1).fit([], ["a", "a", "a", "b"])
+    of_a, of_b = model._weighting.vectors(["a b"]).toarray()[0]
+    near_a, near_b = model.score("a b", ["a", "b"])
+    assert near_a / near_b == approx(of_a / np.sqrt(3) / of_b)
+    model.save(tmp_path)
+    assert LSA.load(tmp_path).score("a b", ["a", "b"]) == approx([near_a, near_b])
+    near_a, near_b = model.with_parameters(power=0).score("a b", ["a", "b"])
+    assert near_a / near_b == approx(of_a / of_b)
 
 
 def test_singular_values_equal_those_of_gensim():
@@ -82,5 +110,7 @@ def test_impossible_parameters_and_an_empty_corpus_are_refused():
         LSA(topics=0)
     with pytest.raises(ValueError, match="topics is 0"):
         LSA().fit([], ["a"]).with_parameters(topics=0)
+    with pytest.raises(ValueError, match="power is nan"):
+        LSA(power=float("nan"))
     with pytest.raises(UserError, match="needs a corpus"):
         LSA().fit([], ["", "?!"])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from zlib import crc32
 
-from dssm_tf.text.fingerprint import unit_interval
+from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import TextLimits
 from pipelines.cleaning import FEW_CLICKS, PairCount
@@ -44,6 +44,10 @@ class QueryClicks(NamedTuple):
     clicks: dict[str, int]
     clicked: list[str]
     shown: list[str]
+
+    def clicked_ids(self) -> tuple[int, ...]:
+        """Fingerprints of every title that was clicked for the query, in their order."""
+        return tuple(sorted(fingerprint64(title) for title in {*self.clicks, *self.clicked}))
 
 
 @dataclass
@@ -175,13 +179,16 @@ def _add_query(
     counts[f"query words {len(words)}"] += 1
     counts[f"clicks a query {_power_of_two(query_clicks)}"] += 1
     for title, clicks in kept.items():
+        title_words = title.split(" ")[: options.limits.max_words]
         counts["rows used"] += sums.titles[title][1]
+        counts[f"pair clicks {split} {clicks}"] += 1
+        counts[f"clicked words {split} {len(title_words)}"] += 1
         totals = _title(found, title, title_texts)
         totals.all_clicks += clicks
         if split == TRAIN:
             totals.clicks += clicks
             totals.queries += 1
-            found.words.update(title.split(" ")[: options.limits.max_words])
+            found.words.update(title_words)
     for title in shown:
         counts["rows used"] += sums.titles[title][1]
         _title(found, title, title_texts)

@@ -36,6 +36,7 @@ class Manifest:
         counts: by name.
         ngrams: the vocabulary, most frequent first.
         titles: paths of title tables, each most clicked first.
+        title_queries: paths of parts of `title_queries.tsv`, each sorted.
         shards: [place in `shard_places`, path].
         rejects: [piece, path].
         samples: of training records: query, clicks and titles.
@@ -45,6 +46,7 @@ class Manifest:
     counts: dict[str, int]
     ngrams: list[str]
     titles: list[str]
+    title_queries: list[str]
     shards: list[tuple[int, str]]
     rejects: list[tuple[int, str]]
     samples: list[dict[str, Any]] = field(default_factory=list)
@@ -130,9 +132,11 @@ def build(
         blocks.SmallestRanks(options.negative_pool)
     )
     records = {"queries": queries["main"], "titles": titles["main"]} | "Make records" >> (
-        DrawNegatives(options, shards, pool)
+        DrawNegatives(options, shards, directory, pool)
     )
-    written = records | "Write records" >> WriteShards(options, shards, directory, ngrams, progress)
+    written = records["main"] | "Write records" >> WriteShards(
+        options, shards, directory, ngrams, progress
+    )
     rejects = read[blocks.REJECTS] | "Keep rejects" >> transforms.WriteRejects(directory)
     counts = (
         (
@@ -154,6 +158,7 @@ def build(
             counts=pvalue.AsSingleton(counts),
             ngrams=pvalue.AsSingleton(ngrams),
             titles=pvalue.AsIter(titles[blocks.FILES]),
+            title_queries=pvalue.AsIter(records[blocks.FILES]),
             shards=pvalue.AsIter(written[blocks.FILES]),
             rejects=pvalue.AsIter(rejects),
             seen=pvalue.AsIter(written[blocks.SEEN]),
@@ -166,6 +171,7 @@ def _write_manifest(
     counts: dict[str, int],
     ngrams: dict[str, int],
     titles: Iterable[tuple[str, str]],
+    title_queries: Iterable[tuple[str, str]],
     shards: Iterable[tuple[int, str]],
     rejects: Iterable[tuple[int, str]],
     seen: Iterable[bytes],
@@ -182,6 +188,7 @@ def _write_manifest(
         counts=dict(sorted(counts.items())),
         ngrams=list(make_vocabulary(ngrams, options).ngrams),
         titles=sorted(path for _, path in titles),
+        title_queries=sorted(path for _, path in title_queries),
         shards=sorted(shards),
         rejects=sorted(rejects),
         samples=[

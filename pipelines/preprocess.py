@@ -9,7 +9,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.counts import TITLE_QUERIES, RecordCounts, save_record_counts
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
@@ -235,7 +236,10 @@ def _finish(
         output.take(part, shard_name(split, shard, shards[split]))
     with (output.local / TITLES).open("wb") as file:
         file.write(b"title\tclicks\tqueries\n")
-        file.writelines(_merged_titles(manifest.titles))
+        file.writelines(_merged(manifest.titles, _title_order))
+    with (output.local / TITLE_QUERIES).open("wb") as file:
+        file.write(b"title_id\tclicked_ids\n")
+        file.writelines(_merged(manifest.title_queries))
     with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
@@ -254,17 +258,34 @@ def _finish(
         pairs=counts.get(f"pairs {TRAIN}", 0),
         limits=options.limits,
     ).save(output.local)
+    save_record_counts(_record_counts(manifest, records, output), output.local)
     return result
 
 
-def _merged_titles(parts: Sequence[str]) -> Iterator[bytes]:
-    """The rows of the workers' title tables, most clicked first, ties by title."""
+def _record_counts(
+    manifest: Manifest, splits: Iterable[str], output: Output
+) -> dict[str, RecordCounts]:
+    """What can be known of the records without reading them, by split."""
+    sizes = output.record_files()
+    return {
+        split: RecordCounts(
+            {name: size for name, size in sizes.items() if name.startswith(f"{split}-")},
+            report.histogram(manifest.counts, f"pair clicks {split} "),
+            report.histogram(manifest.counts, f"clicked words {split} "),
+        )
+        for split in splits
+    }
+
+
+def _merged(parts: Sequence[str], order: Callable[[bytes], Any] | None = None) -> Iterator[bytes]:
+    """The rows of workers' tables, each of which is in this order, in one."""
     with ExitStack() as stack:
         files = [stack.enter_context(open_bytes(part)) for part in parts]
-        yield from heapq.merge(*files, key=_title_order)
+        yield from heapq.merge(*files, key=order)
 
 
 def _title_order(line: bytes) -> tuple[int, str]:
+    """Most clicked first, ties by title."""
     title, clicks, _ = line.decode().split("\t")
     return -int(clicks), title
 

@@ -14,6 +14,7 @@ from apache_beam.utils.shared import Shared
 from apache_beam.utils.windowed_value import WindowedValue
 
 from dssm_tf.data.record_encoder import RecordEncoder
+from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.blocks import COUNTS, FILES, SEEN, Block, Counts, pack, unpack_all
 from pipelines.negatives import NegativePool
@@ -21,6 +22,7 @@ from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
 from pipelines.records import PairRecord, TitleRow, WrittenShard, query_records
 from pipelines.spare_process import ShardJob, current
+from pipelines.writing import write_part
 
 
 def shard_places(shards: Mapping[str, int]) -> list[tuple[str, int]]:
@@ -33,12 +35,15 @@ class DrawNegatives(beam.PTransform):
 
     Input:  a dictionary of PCollections: `queries` and `titles`, the main outputs of
             AggregateClicks and SumTitles.
-    Output: PCollection[(place in `shard_places`, block of PairRecord)].
+    Output: main (place in `shard_places`, block of PairRecord); files ("title queries", path), the
+            rows of `title_queries.tsv`, sorted.
     """
 
-    def __init__(self, options: PreprocessOptions, shards: dict[str, int], pool: Any) -> None:
+    def __init__(
+        self, options: PreprocessOptions, shards: dict[str, int], directory: str, pool: Any
+    ) -> None:
         super().__init__()
-        self._fn = _DrawNegativesInBucket(options, shards)
+        self._fn = _DrawNegativesInBucket(options, shards, directory)
         self._pool = pool
 
     def expand(self, pcolls: Any) -> Any:
@@ -46,14 +51,16 @@ class DrawNegatives(beam.PTransform):
         return (
             pcolls
             | "Bring titles to queries" >> beam.CoGroupByKey()
-            | "Draw negatives" >> beam.ParDo(self._fn, pvalue.AsIter(self._pool))
+            | "Draw negatives"
+            >> beam.ParDo(self._fn, pvalue.AsIter(self._pool)).with_outputs(FILES, main="main")
         )
 
 
-@with_output_types(Block)
+@with_output_types(Block, files=tuple[str, str])
 class _DrawNegativesInBucket(beam.DoFn):
-    def __init__(self, options: PreprocessOptions, shards: dict[str, int]) -> None:
+    def __init__(self, options: PreprocessOptions, shards: dict[str, int], directory: str) -> None:
         self._options = options
+        self._directory = directory
         places = shard_places(shards)
         self._shards = {split: (places.index((split, 0)), shards[split]) for split in shards}
         self._shared = Shared()  # one pool a process, not one a bundle
@@ -73,12 +80,19 @@ class _DrawNegativesInBucket(beam.DoFn):
         for block in unpack_all(element[1]["titles"]):
             titles.update(block)
         shares: dict[int, list[PairRecord]] = {}
+        title_queries: list[bytes] = []
         for queries in unpack_all(element[1]["queries"]):
             for query, clicks in queries.items():
                 for record in query_records(query, clicks, titles, pool, options):
                     first, number = self._shards[clicks.split]
                     place = first + record[0] % number
                     shares.setdefault(place, []).append(record)
+                if query in titles:
+                    ids = " ".join(map(str, clicks.clicked_ids()))
+                    title_queries.append(f"{fingerprint64(query)}\t{ids}\n".encode())
+        if title_queries:
+            path = write_part(self._directory, "title-queries", sorted(title_queries))
+            yield pvalue.TaggedOutput(FILES, ("title queries", path))
         for place, share in shares.items():
             yield place, pack(share)
 

@@ -54,7 +54,7 @@ def query_records(
         options: how many negatives, and from where.
     """
     clicked = {*clicks.clicks, *clicks.clicked}
-    clicked_ids = tuple(sorted(fingerprint64(title) for title in clicked))
+    clicked_ids = clicks.clicked_ids()
     for title, number in clicks.clicks.items():
         stream = pair_stream(options.seed, query, title)
         key = next(stream)

@@ -50,9 +50,9 @@ def make(
         "titles": counts.get("titles", 0),
         "titles_train": counts.get("titles train", 0),
         "titles_corpus": counts.get("titles corpus", 0),
-        "query_words": _histogram(counts, "query words "),
-        "title_words": _histogram(counts, "title words "),
-        "clicks_a_query": _histogram(counts, "clicks a query "),
+        "query_words": histogram(counts, "query words "),
+        "title_words": histogram(counts, "title words "),
+        "clicks_a_query": histogram(counts, "clicks a query "),
         "vocabulary": {
             "trigrams": len(manifest.ngrams),
             "fingerprint": vocabulary_fingerprint,
@@ -103,6 +103,6 @@ def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
     }
 
 
-def _histogram(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
-    found = _named(counts, prefix)
-    return {key: found[key] for key in sorted(found, key=int)}
+def histogram(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
+    """The counts whose names are the prefix and a number, in the order of the numbers."""
+    return dict(sorted((int(key), number) for key, number in _named(counts, prefix).items()))

@@ -281,7 +281,8 @@ class SumTitles(beam.PTransform):
     Input:  PCollection[(bucket of titles, block of (bucket of queries, {title: TitleCounts}))],
             and what `ReadCorpus` gives.
     Output: a dictionary of PCollections:
-        main   (bucket of queries, block of {title: TitleRow}), what that bucket needs;
+        main   (bucket of queries, block of {title: TitleRow}), the titles that the bucket needs
+               and those that would lie in it as queries;
         pool   list[PoolEntry], the bucket's candidates;
         ngrams dict[str, int], letter trigrams of the corpus's titles without a training click;
         files  ("titles", path), most clicked first;
@@ -310,8 +311,10 @@ class _SumTitleBucket(beam.DoFn):
 
     def process(self, element: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
         options = self._options
-        totals, wanted, corpus = sum_titles(unpack_all(element[1]))
-        for query_bucket, titles in wanted.items():
+        bucket, blocks = element
+        totals, wanted, corpus = sum_titles(unpack_all(blocks))
+        # A query of a title's text lies in the bucket of queries of the same number.
+        for query_bucket, titles in {**wanted, bucket: totals}.items():
             yield query_bucket, pack({title: totals[title][0] for title in titles})
         entries = pool_entries(totals.items(), options.negative_alpha, options.seed)
         yield pvalue.TaggedOutput(POOL, pack(smallest(entries, options.negative_pool)))

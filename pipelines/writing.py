@@ -110,6 +110,12 @@ class Output:
         """Gives a worker's part its name in the result."""
         FileSystems.rename([part], [FileSystems.join(self.workers, name)])
 
+    def record_files(self) -> dict[str, int]:
+        """The bytes of the record shards taken, by name."""
+        found = FileSystems.match([FileSystems.join(self.workers, "*.tfrecord.gz")])[0]
+        sizes = {FileSystems.split(one.path)[1]: one.size_in_bytes for one in found.metadata_list}
+        return dict(sorted(sizes.items()))
+
 
 @contextmanager
 def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:

@@ -1,0 +1,89 @@
+"""What preprocess counted of its records, so that a training need not pass over them first.
+
+Two files beside the feature spec; directories that earlier versions wrote lack them.
+
+`record_counts.json` holds a `RecordCounts` for each split. `title_queries.tsv` holds a row for
+each title whose text is a query of the log, too: `title_id`, and `clicked_ids`, those of every
+title clicked for that query, separated by spaces. Both ids are `text_id`s.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+
+RECORD_COUNTS = "record_counts.json"
+TITLE_QUERIES = "title_queries.tsv"
+
+
+@dataclass(frozen=True)
+class RecordCounts:
+    """Counts over the records of one split.
+
+    Args:
+        file_bytes: size of each shard, by file name.
+        clicks: records by the clicks of their pair.
+        title_words: records by the words of their clicked title, of which `max_words` are read.
+    """
+
+    file_bytes: Mapping[str, int]
+    clicks: Mapping[int, int]
+    title_words: Mapping[int, int]
+
+
+def save_record_counts(counts: Mapping[str, RecordCounts], directory: Path) -> None:
+    """Writes `record_counts.json`.
+
+    Args:
+        counts: by split.
+        directory: where to.
+    """
+    with atomic_write(Path(directory) / RECORD_COUNTS) as file:
+        json.dump({split: asdict(one) for split, one in counts.items()}, file, indent=2)
+        file.write("\n")
+
+
+def load_record_counts(directory: Path) -> dict[str, RecordCounts] | None:
+    """The counts by split; None for a directory without them.
+
+    Raises:
+        UserError: the file is damaged.
+    """
+    path = Path(directory) / RECORD_COUNTS
+    try:
+        return {
+            split: RecordCounts(
+                dict(one["file_bytes"]),
+                {int(clicks): records for clicks, records in one["clicks"].items()},
+                {int(words): records for words, records in one["title_words"].items()},
+            )
+            for split, one in json.loads(path.read_text("utf-8")).items()
+        }
+    except FileNotFoundError:
+        return None
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
+
+
+def load_title_queries(directory: Path) -> dict[int, list[int]] | None:
+    """The ids clicked for each title that is a query, too; None for a directory without them.
+
+    Raises:
+        UserError: a row is damaged.
+    """
+    path = Path(directory) / TITLE_QUERIES
+    try:
+        rows = path.read_text("ascii").splitlines()[1:]
+        return {
+            int(title): [int(one) for one in clicked.split(" ")]
+            for title, clicked in (row.split("\t") for row in rows)
+        }
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None

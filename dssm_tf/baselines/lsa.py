@@ -43,9 +43,9 @@ class LSA(Baseline):
     """
 
     name = "lsa"
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100), "power": (0.0, -1.0)}
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
 
-    def __init__(self, topics: int = 100, power: float = 0.0, seed: int = 0) -> None:
+    def __init__(self, topics: int = 100, power: float = -1.0, seed: int = 0) -> None:
         _check(topics, power)
         self.topics = topics
         self.power = power

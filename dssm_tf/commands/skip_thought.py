@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dssm_tf.commands.parser import Commands
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,6 +144,7 @@ def train_command(
     # Only now: the command line must answer --help without these.
     from rich.console import Console
 
+    load_tensorflow()
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.skip_thought.passages import passages_of_cells, passages_of_lines
     from dssm_tf.skip_thought.published_weights import write_vectors
@@ -198,9 +200,10 @@ def encode_command(
 
     import numpy as np
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+    load_tensorflow()
     from dssm_tf.common.files import atomic_write
+    from dssm_tf.common.progress import progress_of
     from dssm_tf.skip_thought.published_weights import load_vectors
     from dssm_tf.tables.texts import open_texts
 
@@ -210,16 +213,8 @@ def encode_command(
     encode = load_vectors(weights, kind)
     with open_texts(texts, column=column) as source:
         rows = [row.text for row in source.rows]
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        vectors = encode(rows, progress)
+    with progress_of("texts", len(rows), console, "texts") as task:
+        vectors = encode(rows, task.update)
     buffer = io.BytesIO()
     np.save(buffer, vectors)
     with atomic_write(out, "wb") as file:

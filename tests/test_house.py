@@ -97,7 +97,7 @@ def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
     expected = {"dssm_tf/datasets/webquestions/pairs.tsv"}
     expected |= {"dssm_tf/datasets/webquestions/ATTRIBUTION.md"}
     for package in ("dssm_tf", "pipelines", "serving"):
-        for pattern in ("*.py", "*.html"):
+        for pattern in ("*.py", "*.html", "*.css", "*.js"):
             found = (checkout / package).rglob(pattern)
             expected |= {path.relative_to(checkout).as_posix() for path in found}
     served = (path for path in (checkout / "serving").rglob("tfserving/**/*") if path.is_file())

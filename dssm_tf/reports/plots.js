@@ -290,6 +290,12 @@ function option(value, text) {
 }
 
 function start() {
+  if (names.length < 2) {
+    for (const id of ["tests", "pair"]) {
+      byId(id).hidden = true;
+      document.querySelector(`nav a[href="#${id}"]`).hidden = true;
+    }
+  }
   for (const select of document.querySelectorAll("select.metric")) {
     select.append(...data.metrics.map(({ label }, place) => option(place, label)));
   }

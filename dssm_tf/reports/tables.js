@@ -118,10 +118,6 @@ function matrixCell(a, b) {
 function showMatrix() {
   const order = ranked();
   const label = data.metrics[chosen.metric].label;
-  if (order.length < 2) {
-    byId("matrix").replaceChildren(make("p", {}, "One system alone has nothing to be tested against."));
-    return;
-  }
   const heads = order.map((place, rank) =>
     make("th", { scope: "col", title: names[place] }, make("abbr", { title: names[place] }, `${rank + 1}`)),
   );

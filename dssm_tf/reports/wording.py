@@ -73,8 +73,8 @@ def metric_label(metric: str) -> str:
 
 
 def mark(evaluation: Evaluation, system: str) -> str:
-    """The raised letter of a system in `against`, empty for others."""
-    if system not in evaluation.against:
+    """The raised letter of a system in `against`, where anything is tested; empty for others."""
+    if system not in evaluation.against or not evaluation.comparisons:
         return ""
     place = evaluation.against.index(system)
     return _LETTERS[place] if place < len(_LETTERS) else f"⁽{place + 1}⁾".translate(_DIGITS)

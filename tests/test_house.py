@@ -71,6 +71,24 @@ def empty_environment(folder: Path) -> Path:
     return folder / "bin"
 
 
+def test_the_import_contract_covers_every_room(checkout):
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    contracts = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))
+    (layers,) = (
+        contract["layers"]
+        for contract in contracts["tool"]["importlinter"]["contracts"]
+        if "dssm_tf.cli" in contract.get("layers", ())
+    )
+    covered = {name.strip() for layer in layers for name in layer.split("|")}
+    rooms = {
+        f"dssm_tf.{path.stem}"
+        for path in (checkout / "dssm_tf").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert rooms - covered == {"dssm_tf.__init__", "dssm_tf.datasets"}  # which import nothing
+    assert covered - rooms == {"pipelines"}
+
+
 @pytest.mark.parametrize("path", TOP_LEVEL)
 def test_the_top_level_is_complete(checkout, path):
     assert (checkout / path).exists()
@@ -97,7 +115,7 @@ def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
     expected = {"dssm_tf/datasets/webquestions/pairs.tsv"}
     expected |= {"dssm_tf/datasets/webquestions/ATTRIBUTION.md"}
     for package in ("dssm_tf", "pipelines", "serving"):
-        for pattern in ("*.py", "*.html"):
+        for pattern in ("*.py", "*.html", "*.css", "*.js"):
             found = (checkout / package).rglob(pattern)
             expected |= {path.relative_to(checkout).as_posix() for path in found}
     served = (path for path in (checkout / "serving").rglob("tfserving/**/*") if path.is_file())

@@ -22,6 +22,8 @@ from dssm_tf.training.train import train
 from tests.reference import nesterov as reference
 from tests.training.configuration import BATCH, config
 
+pytestmark = pytest.mark.keras
+
 CURVATURE = np.array([[2.0, 0.3], [0.3, 0.7]])
 START = np.array([1.0, -2.0])
 

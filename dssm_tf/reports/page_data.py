@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.benchmark.result import BenchmarkResult, Row, spread
-from dssm_tf.evaluation.evaluation import metric_label
+from dssm_tf.evaluation.evaluation import Evaluation, Row, spread
 from dssm_tf.evaluation.significance import holm, paired_t_test
+from dssm_tf.reports.wording import metric_label
 
 TITLES = 5  # titles shown of each ranking
 RANKED_QUERIES = 300  # queries whose titles are shown
@@ -22,91 +22,77 @@ _EACH = 8  # best and worst queries a system that are sure of a place
 _LONGEST = 160  # characters of a text
 
 
-def report_data(result: BenchmarkResult) -> dict[str, Any]:
+def page_data(evaluation: Evaluation) -> dict[str, Any]:
     """What the page's script draws from; JSON without NaN.
 
     Systems, metrics, queries and titles are named by their places in lists.
     """
-    shown = shown_queries(result)
-    ranked = ranked_queries(result)
+    shown = shown_queries(evaluation)
+    ranked = ranked_queries(evaluation)
     place = {int(query): number for number, query in enumerate(shown)}
     titles: dict[int, int] = {}  # column of the task: place in the page
     rankings = {
-        str(place[query]): _rankings_of(result, query, titles) for query in ranked if query in place
+        str(place[query]): _rankings_of(evaluation, query, titles)
+        for query in ranked
+        if query in place
     }
-    task = result.evaluation.task
-    rows = result.measured_rows
+    task, about, rows = evaluation.task, evaluation.description, evaluation.measured_rows
     return {
-        "systems": [_system(result, row) for row in rows],
-        "metrics": [{"name": name, "label": metric_label(name)} for name in result.metrics],
-        "metric": result.metrics.index(deciding_metric(result)),
-        "against": [result.evaluation.systems.index(name) for name in result.against],
-        "measured": result.evaluation.measured_queries,
-        "tests": all_tests(result),
+        "systems": [_system(evaluation, row) for row in rows],
+        "metrics": [{"name": name, "label": metric_label(name)} for name in evaluation.metrics],
+        "metric": evaluation.metrics.index(evaluation.deciding_metric),
+        "against": [evaluation.systems.index(name) for name in evaluation.against],
+        "measured": evaluation.measured_queries,
+        "tests": all_tests(evaluation),
         "queries": [shorten(task.queries[query]) for query in shown],
-        "new": [number for number, query in enumerate(shown) if not result.seen[query]],
+        "new": np.flatnonzero(evaluation.new_queries[shown]).tolist(),
         "unit": UNIT,
         "values": [
-            [_packed(row.values(metric)[shown]) for metric in result.metrics] for row in rows
+            [_packed(row.values(metric)[shown]) for metric in evaluation.metrics] for row in rows
         ],
         "rankings": rankings,
         "titles": [shorten(task.titles[column]) for column in titles],
-        "grades": list(result.description.labels),
-        "first": [
-            [result.description.top_1[row.name][label] for label in result.description.labels]
-            for row in rows
-        ],
+        "grades": list(about.labels),
+        "first": [[about.top_1[row.name][label] for label in about.labels] for row in rows],
         "lengths": {
-            "queries": _lengths(result.description.query_lengths),
-            "titles": _lengths(result.description.title_lengths),
+            "queries": _lengths(about.query_lengths),
+            "titles": _lengths(about.title_lengths),
         },
-        "sweeps": _sweeps(rows, result.metrics),
+        "sweeps": _sweeps(rows, evaluation.metrics),
     }
 
 
-def deciding_metric(result: BenchmarkResult) -> str:
-    """The metric that the page opens with: NDCG@10 where it was measured."""
-    return "ndcg@10" if "ndcg@10" in result.metrics else result.metrics[0]
-
-
-def counted_queries(result: BenchmarkResult) -> NDArray[np.int64]:
-    """Rows of the queries that the means count."""
-    counted = np.ones(len(result.evaluation.task.queries), dtype=bool)
-    counted[result.evaluation.task.left_out()] = False
-    return np.flatnonzero(counted)
-
-
-def shown_queries(result: BenchmarkResult) -> NDArray[np.int64]:
+def shown_queries(evaluation: Evaluation) -> NDArray[np.int64]:
     """Rows of the queries whose values the page carries, increasing: all if they are few enough.
 
     Of more, those with rankings, and others at even distances.
     """
-    counted = counted_queries(result)
-    room = max(RANKED_QUERIES, VALUES // (len(result.measured_rows) * len(result.metrics)))
+    counted = np.flatnonzero(evaluation.counted)
+    room = max(RANKED_QUERIES, VALUES // (len(evaluation.measured_rows) * len(evaluation.metrics)))
     if len(counted) <= room:
         return counted
-    ranked = np.array(ranked_queries(result), dtype=np.int64)
+    ranked = np.array(ranked_queries(evaluation), dtype=np.int64)
     others = np.setdiff1d(counted, ranked)
     wanted = room - len(ranked)
     even = others[(np.arange(wanted) * (len(others) / max(1, wanted))).astype(np.int64)]
     return np.sort(np.concatenate([ranked, even]))
 
 
-def ranked_queries(result: BenchmarkResult) -> list[int]:
+def ranked_queries(evaluation: Evaluation) -> list[int]:
     """Rows of the queries whose titles the page carries: every one if they are few.
 
     Of more, the best and worst of each system and of their mean first, and what the
     page opens with; then for all pairs of systems in turn the next greatest gain and loss.
     """
-    counted = counted_queries(result)
+    counted = np.flatnonzero(evaluation.counted)
     if len(counted) <= RANKED_QUERIES:
         return [int(query) for query in counted]
-    metric = deciding_metric(result)
-    values = np.stack([row.values(metric)[counted] for row in result.measured_rows])
+    metric = evaluation.deciding_metric
+    values = np.stack([row.values(metric)[counted] for row in evaluation.measured_rows])
     wishes: list[tuple[float, float, int]] = []  # turn, minus the difference, query
     best = int(np.argmax(values.mean(axis=1)))
-    names = result.evaluation.systems
-    other = next((names.index(name) for name in result.against if name != names[best]), best)
+    names = evaluation.systems
+    other = next((names.index(name) for name in evaluation.against if name != names[best]), best)
     opening = values[best] - values[other]
     for own in (*values, values.mean(axis=0), opening):
         order = np.argsort(own, kind="stable")
@@ -126,7 +112,7 @@ def ranked_queries(result: BenchmarkResult) -> list[int]:
     return sorted(int(counted[query]) for query in list(chosen_places)[:RANKED_QUERIES])
 
 
-def all_tests(result: BenchmarkResult) -> list[dict[str, Any]]:
+def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
     """Paired t-tests of all pairs, a metric an entry, adjusted by Holm over its pairs.
 
     Returns:
@@ -135,10 +121,10 @@ def all_tests(result: BenchmarkResult) -> list[dict[str, Any]]:
         counted queries), `p` (adjusted), and how many queries `gained` and
         `lost`, that is, are better in a and in b.
     """
-    counted = counted_queries(result)
+    counted = np.flatnonzero(evaluation.counted)
     tests = []
-    for metric in result.metrics:
-        values = np.stack([row.values(metric)[counted] for row in result.measured_rows], axis=1)
+    for metric in evaluation.metrics:
+        values = np.stack([row.values(metric)[counted] for row in evaluation.measured_rows], axis=1)
         found: dict[str, list[float]] = defaultdict(list)
         for a in range(values.shape[1] - 1):
             differences = values[:, a, None] - values[:, a + 1 :]
@@ -160,27 +146,27 @@ def shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"
 
 
-def _system(result: BenchmarkResult, row: Row) -> dict[str, Any]:
-    means = {metric: row.means(metric) for metric in result.metrics}
+def _system(evaluation: Evaluation, row: Row) -> dict[str, Any]:
+    means = {metric: row.means(metric) for metric in evaluation.metrics}
     return {
         "name": row.name,
         "kind": row.kind,
-        "means": [round(float(np.mean(means[metric])), 6) for metric in result.metrics],
-        "spreads": [spread(means[metric]) for metric in result.metrics],
+        "means": [round(float(np.mean(means[metric])), 6) for metric in evaluation.metrics],
+        "spreads": [spread(means[metric]) for metric in evaluation.metrics],
         "seconds": row.cost("training_seconds"),
     }
 
 
-def _rankings_of(result: BenchmarkResult, query: int, titles: dict[int, int]) -> dict[str, Any]:
+def _rankings_of(evaluation: Evaluation, query: int, titles: dict[int, int]) -> dict[str, Any]:
     """First titles of every system, grades of those judged, and the best relevant titles."""
-    task = result.evaluation.task
+    task = evaluation.task
 
     def place(column: int) -> int:
         return titles.setdefault(int(column), len(titles))
 
     columns = [
-        [int(column) for column in result.evaluation.rankings[system][query].columns[:TITLES]]
-        for system in result.evaluation.systems
+        [int(column) for column in evaluation.rankings[system][query].columns[:TITLES]]
+        for system in evaluation.systems
     ]
     judged = sorted(
         zip(task.judged_grades[query], task.judged_columns[query], strict=True),

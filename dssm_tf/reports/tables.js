@@ -1,4 +1,3 @@
-<script>
 "use strict";
 // Texts of the data reach the page as text nodes and attributes only, never as HTML.
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -79,16 +78,17 @@ function sortTable(table, column, direction) {
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
-    const button = head.querySelector("button");
-    button.addEventListener("click", () => {
+    const onclick = () => {
       const now = head.getAttribute("aria-sort");
       const turned = now === "ascending" ? "descending" : "ascending";
-      const direction = now ? turned : button.dataset.first;
+      const direction = now ? turned : head.dataset.first;
       heads.forEach((other) => other.removeAttribute("aria-sort"));
       head.setAttribute("aria-sort", direction);
       sortTable(table, column, direction);
-    });
+    };
+    head.replaceChildren(make("button", { type: "button", onclick }, head.textContent));
   });
+  table.caption.firstChild.append(" Press a head to sort.");
 }
 
 function level(p) {
@@ -118,10 +118,6 @@ function matrixCell(a, b) {
 function showMatrix() {
   const order = ranked();
   const label = data.metrics[chosen.metric].label;
-  if (order.length < 2) {
-    byId("matrix").replaceChildren(make("p", {}, "One system alone has nothing to be tested against."));
-    return;
-  }
   const heads = order.map((place, rank) =>
     make("th", { scope: "col", title: names[place] }, make("abbr", { title: names[place] }, `${rank + 1}`)),
   );
@@ -151,4 +147,3 @@ function showMatrix() {
     ),
   );
 }
-</script>

@@ -1,4 +1,3 @@
-<script>
 "use strict";
 const COLOURS = ["--accent", "--loss", "--gain", "--soft", "--ink"].map((name) => `var(${name})`);
 const DASHES = ["", "6 3", "2 3", "8 3 2 3", "1 4"];
@@ -70,10 +69,8 @@ function showCost() {
   const timed = ranked().filter((place) => data.systems[place].seconds > 0);
   const untimed = ranked().filter((place) => !timed.includes(place));
   const note = untimed.length ? ` Without a training time: ${untimed.map((place) => names[place]).join(", ")}.` : "";
-  if (!timed.length) {
-    figure.replaceChildren(make("p", { class: "soft" }, note.trim()));
-    return;
-  }
+  byId("timed").hidden = !timed.length;
+  if (!timed.length) return;
   const times = timed.map((place) => Math.log10(data.systems[place].seconds));
   const first = Math.floor(Math.min(...times));
   const last = Math.max(first + 1, Math.ceil(Math.max(...times)));
@@ -293,6 +290,12 @@ function option(value, text) {
 }
 
 function start() {
+  if (names.length < 2) {
+    for (const id of ["tests", "pair"]) {
+      byId(id).hidden = true;
+      document.querySelector(`nav a[href="#${id}"]`).hidden = true;
+    }
+  }
   for (const select of document.querySelectorAll("select.metric")) {
     select.append(...data.metrics.map(({ label }, place) => option(place, label)));
   }
@@ -322,4 +325,3 @@ function start() {
 }
 
 start();
-</script>

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from dssm_tf.evaluation.evaluation import Ranking
+from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.text.normalize import words
 

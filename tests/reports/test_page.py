@@ -10,23 +10,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from dssm_tf.benchmark import report_data as carried
-from dssm_tf.benchmark.description import Description
-from dssm_tf.benchmark.report import render
-from dssm_tf.benchmark.report_data import (
-    all_tests,
-    counted_queries,
-    ranked_queries,
-    report_data,
-    shown_queries,
-)
-from dssm_tf.benchmark.result import BenchmarkResult, Row, SeedResult
-from dssm_tf.evaluation.evaluate import compare
-from dssm_tf.evaluation.evaluation import Evaluation, Ranking
+from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import relevant_ranks
-from dssm_tf.evaluation.significance import holm, paired_t_test
+from dssm_tf.evaluation.ranking import Ranking, relevant_ranks
+from dssm_tf.evaluation.significance import compare, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports import page_data as carried
+from dssm_tf.reports.files import results_json
+from dssm_tf.reports.page import render
+from dssm_tf.reports.page_data import all_tests, page_data, ranked_queries, shown_queries
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 
 METRICS = ("ndcg@1", "ndcg@10")
@@ -55,7 +48,17 @@ class Checker(HTMLParser):
         self.texts.append((self.open[-1] if self.open else "", text))
 
 
-def benchmark(queries: int, systems=SYSTEMS) -> BenchmarkResult:
+class RandomRanker:
+    name = "any"
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def score_matrix(self, queries, titles):
+        return np.random.default_rng(self.seed).normal(size=(len(queries), len(titles)))
+
+
+def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
     """A result of random systems: the second has two seeds, one more row failed."""
     judgments = [
         Judgment(f"q{i}", f"query {i} {HOSTILE}", f"d{i % 50:02d}", f"title {i % 50} {HOSTILE}", 2)
@@ -86,23 +89,24 @@ def benchmark(queries: int, systems=SYSTEMS) -> BenchmarkResult:
             about = {"training_seconds": 0.5 + number, "parameters": 10, "bytes": None}
             row.seeds.append(measured(10 * number + seed, about))
         rows.append(row)
-    values = {row.name: {metric: row.values(metric) for metric in METRICS} for row in rows}
-    rankings = {row.name: row.seeds[0].rankings for row in rows}
     against = (systems[0],)
+    values = values_of(rows, METRICS)
     tests = compare(values, METRICS, against=against, family="table", samples=10)
-    return BenchmarkResult(
-        evaluation=Evaluation(task, METRICS, values, rankings, tests),
+    return Evaluation(
+        task,
+        METRICS,
         rows=[*rows, Row("broken", "tower", error=f"it broke {HOSTILE}")],
+        comparisons=tests,
         against=against,
+        family="table",
         seen=np.arange(len(task.queries)) % 3 > 0,
         half=np.arange(len(task.queries)) % 2,
-        description=Description.of(task, rankings),
         settings={"tune": "ndcg@10", "jobs": 1},
     )
 
 
 @pytest.fixture(scope="module")
-def result() -> BenchmarkResult:
+def result() -> Evaluation:
     return benchmark(40)
 
 
@@ -128,7 +132,7 @@ def data(html) -> dict:
 def cell_values(html: str) -> dict[str, list[str]]:
     """The sort keys of the first table, by row head."""
     rows = re.findall(
-        r'<tr><th scope="row" data-value="(.*?)">(.*?)</tr>', html.split("</table>")[0]
+        r'<tr><th scope="row" class="text" data-value="(.*?)">(.*?)</tr>', html.split("</table>")[0]
     )
     return {name: re.findall(r'<td data-value="(.*?)">', cells) for name, cells in rows}
 
@@ -163,7 +167,7 @@ def test_texts_of_the_data_cannot_become_html(html, checker):
 
 
 def test_the_table_s_tests_stand_in_the_page_with_interval_and_check(result, html):
-    tests = result.evaluation.comparisons
+    tests = result.comparisons
     assert f"The {len(tests)} tests of the table" in html
     for test in tests:
         assert f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]" in html
@@ -178,7 +182,7 @@ def test_hostile_texts_arrive_unchanged(data):
 
 def test_the_table_holds_the_means_of_the_results(result, html):
     found = cell_values(html)
-    written = result.to_json()["systems"]
+    written = results_json(result)["systems"]
     for name in SYSTEMS[:3]:
         means = [written[name]["metrics"][metric]["mean"] for metric in METRICS]
         assert [float(value) for value in found[name][:2]] == pytest.approx(means, rel=1e-6)
@@ -198,13 +202,13 @@ def test_tables_are_captioned_and_the_heads_of_systems_are_buttons(checker):
 
 
 def test_the_matrix_is_tested_pair_by_pair_and_adjusted_within_the_metric(result, data):
-    names = list(result.evaluation.systems)
+    names = list(result.systems)
     for metric, found in zip(METRICS, data["tests"], strict=True):
         pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
         assert len(found["p"]) == len(pairs) == 6
         p, counted = [], slice(0, 40)
         for place, (a, b) in enumerate(pairs):
-            values = [result.evaluation.values[names[one]][metric][counted] for one in (a, b)]
+            values = [result.values[names[one]][metric][counted] for one in (a, b)]
             difference = values[0] - values[1]
             p.append(float(paired_t_test(difference[:, None])[0]))
             assert found["difference"][place] == pytest.approx(difference.mean(), abs=1e-6)
@@ -214,7 +218,7 @@ def test_the_matrix_is_tested_pair_by_pair_and_adjusted_within_the_metric(result
 
 
 def test_values_and_titles_are_those_of_the_result(result, data):
-    evaluation = result.evaluation
+    evaluation = result
     assert len(data["queries"]) == 40  # the one without a relevant title is not there
     for place, name in enumerate(evaluation.systems):
         packed = np.frombuffer(base64.b64decode(data["values"][place][1]), "<u2")
@@ -237,7 +241,7 @@ def test_sweeps_lengths_and_first_titles_are_carried(result, data):
     assert data["lengths"]["queries"] == [
         [words, count] for words, count in result.description.query_lengths.items()
     ]
-    for place, name in enumerate(result.evaluation.systems):
+    for place, name in enumerate(result.systems):
         assert (
             dict(zip(data["grades"], data["first"][place], strict=True))
             == (result.description.top_1[name])
@@ -252,14 +256,14 @@ def test_many_queries_are_sampled_and_the_page_says_so(monkeypatch):
     result = benchmark(150, ("one", "two"))
     ranked = ranked_queries(result)
     assert len(ranked) == len(set(ranked)) == 20
-    differences = np.subtract(*(result.evaluation.values[n]["ndcg@10"] for n in ("one", "two")))
+    differences = np.subtract(*(result.values[n]["ndcg@10"] for n in ("one", "two")))
     assert {int(np.nanargmax(differences)), int(np.nanargmin(differences))} <= set(ranked)
     shown = shown_queries(result)
     assert len(shown) == len(set(shown.tolist())) == 100
-    assert set(ranked) <= set(shown.tolist()) <= set(counted_queries(result).tolist())
+    assert set(ranked) <= set(shown.tolist()) <= set(np.flatnonzero(result.counted).tolist())
     # none of the parts of the log is left out: 100 of 150 leave no gap of ten
     assert np.diff(shown).max() < 10
-    data = report_data(result)
+    data = page_data(result)
     assert set(map(int, data["rankings"])) == {shown.tolist().index(query) for query in ranked}
     assert data["tests"] == all_tests(result)  # of all 150
     html = render(result)
@@ -268,6 +272,24 @@ def test_many_queries_are_sampled_and_the_page_says_so(monkeypatch):
 
 
 def test_one_system_alone_has_a_page():
-    data = report_data(benchmark(5, ("only",)))
+    data = page_data(benchmark(5, ("only",)))
     assert data["tests"] == [{"p": []}, {"p": []}]
     assert "1 system was measured, 1 failed" in render(benchmark(5, ("only",)))
+
+
+def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
+    judgments = [Judgment(f"q{i}", f"query {i}", f"d{i}", f"title {i}", 1) for i in range(20)]
+    corpus = [CorpusTitle(f"d{i}", f"title {i}") for i in range(20)]
+    random = {name: RandomRanker(seed) for seed, name in enumerate(("base", "new"))}
+    html = render(evaluate(random, judgments, corpus, samples=10))
+    checker = Checker()
+    checker.feed(html)
+    assert checker.open == []
+    assert "<h1>Evaluation</h1>" in html
+    assert "over the pairs of systems, metric by metric" in html
+    assert "Training</th>" not in html
+    assert "Queries new to the log" not in html
+    found = json.loads(re.search(r'id="data">(.*?)</script>', html, re.S)[1])
+    assert found["new"] == []
+    assert [system["seconds"] for system in found["systems"]] == [None, None]
+    assert found["against"] == [0, 1]

@@ -1,4 +1,3 @@
-<script>
 "use strict";
 const AT_FIRST = 10; // queries listed before one asks for more
 const FURTHER = 20;
@@ -200,4 +199,3 @@ function showExtremes() {
   showList("best", fallingOrder(numbers).filter((query) => numbers[query] > 0), item);
   showList("worst", risingOrder(numbers).filter((query) => numbers[query] < 1), item);
 }
-</script>

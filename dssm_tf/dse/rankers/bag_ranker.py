@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +11,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Settings
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.bag_of_words import BagOfWords
+from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.text.normalize import normalize
 
 if TYPE_CHECKING:
@@ -103,7 +102,9 @@ class BagRanker(Baseline):
                 f"{self.name} received dimension={dimension} with size={size} words; expected "
                 "1 <= dimension <= size (C < D in the paper)."
             )
+        self.size = size
         self.dimension = dimension
+        self.weighting = weighting
         self.steps = steps
         self.batch_size = batch_size
         self.optimizer = optimizer
@@ -157,11 +158,6 @@ class BagRanker(Baseline):
     def _title_vectors(self, bags: sparse.csr_matrix, arrays: Arrays) -> Vectors:
         """Vectors of titles, `(titles, length)`."""
 
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by one product of their vectors."""
         bags, vectors = self._titles.get(titles, self._encode_titles)
@@ -174,36 +170,13 @@ class BagRanker(Baseline):
     _words_count = True
     """Whether the words themselves score beside their embeddings, the I of SSI."""
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `NAME.npz`: words, settings and weights."""
-        settings = {"bag": self._bag.to_json(), "arguments": self._arguments()}
-        write_model(directory, self.name, settings, self._arrays)
+    def _learned(self) -> tuple[Settings, Arrays]:
+        return {"bag": self._bag.to_json()}, self._arrays
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            found = cls(**settings["arguments"])
-            found._bag = BagOfWords.from_json(settings["bag"])
-            found._arrays = dict(arrays)
-            return found._ready()
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
-
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "size": self._bag.size,
-            "dimension": self.dimension,
-            "weighting": self._bag.weighting,
-            "steps": self.steps,
-            "batch_size": self.batch_size,
-            "optimizer": self.optimizer,
-            "learning_rate": self.learning_rate,
-            "title_queries": self.title_queries,
-            "held_out": self.held_out,
-            "seed": self.seed,
-        }
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        self._bag = BagOfWords.from_json(settings["bag"])
+        self._arrays = dict(arrays)
+        self._ready()
 
     def _ready(self) -> Self:
         self._titles: TitleCache[tuple[sparse.csr_matrix, Vectors]] = TitleCache()

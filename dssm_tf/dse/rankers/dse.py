@@ -55,13 +55,6 @@ class DSE(BagRanker):
         self.bilinear = bilinear
         self.pretraining_steps = pretraining_steps
 
-    def _arguments(self) -> dict[str, Any]:
-        return super()._arguments() | {
-            "shared": self.shared,
-            "bilinear": self.bilinear,
-            "pretraining_steps": self.pretraining_steps,
-        }
-
     def _make(self, words: int, dimension: int) -> BagPair:
         from dssm_tf.dse.networks.dse import DSEPair
 

@@ -16,25 +16,29 @@ from dssm_tf.config import Config, load_config
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
 
-CONFIG = "config.yaml"
-WEIGHTS = "model.weights.h5"
-RANKING = "ranking.json"
-
 Vectors = NDArray[np.float32]
 
 
-def build_model(config: Config, vocabulary_size: int) -> Siamese:
-    """The untrained model of a configuration, weights made."""
-    policy = config.training.precision
+def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
+    """The untrained model of a configuration, weights made.
+
+    Args:
+        config: the towers.
+        vocabulary_size: number of trigram ids, padding not counted.
+        precision: a Keras dtype policy. Training has one of its own, `training.precision`; what
+            ranks computes in float32, in which all weights are. In bfloat16 a vector would
+            depend on the CPU, and there on the batch the text is encoded in.
+    """
     options = config.tower.model_dump(exclude={"name"})
 
     def tower(side: str) -> Any:
-        return TOWERS[config.tower.name](vocabulary_size, name=side, dtype=policy, **options)
+        return TOWERS[config.tower.name](vocabulary_size, name=side, dtype=precision, **options)
 
     if config.shared_towers:
         model = Siamese(tower("query_tower"), name="siamese")
@@ -86,7 +90,8 @@ class Encoder:
 class SemanticRanker:
     """A trained model behind the `Ranker` protocol.
 
-    The score is the cosine plus `prior_weight` times the title's log-prior.
+    The score is the cosine plus `prior_weight` times the title's log-prior, in float32 whatever
+    precision the model was trained in.
 
     Args:
         name: what tables call it.

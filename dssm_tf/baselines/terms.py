@@ -61,7 +61,8 @@ class Terms:
         terms = cls.of(titles)
         if not terms:
             raise UserError(
-                f"{name} got {len(titles)} titles and no word in them; it needs a corpus to learn from."
+                f"{name} got {len(titles)} titles and no word in them; "
+                "it needs a corpus to learn from."
             )
         return terms
 

@@ -19,7 +19,8 @@ EXPECTED = json.loads((SAVED / "expected.json").read_text("utf-8"))
 def test_it_scores_as_it_did_when_it_was_saved(name):
     model = BASELINES[name].load(SAVED / name)
     expected = EXPECTED[name]
-    assert json.loads(json.dumps(model._parameters())) == expected["parameters"]
+    parameters = json.loads(json.dumps(model._parameters()))
+    assert {key: parameters[key] for key in expected["parameters"]} == expected["parameters"]
     scores = model.score_matrix(["halo 3", "super mario"], TITLES)
     assert scores == pytest.approx(np.array(expected["scores"]), rel=1e-4, abs=1e-6)
 

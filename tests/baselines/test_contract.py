@@ -111,9 +111,9 @@ def test_saved_and_loaded_it_scores_the_same(name, fitted, tmp_path):
     assert (loaded.score_matrix(QUERIES, titles) == fitted.score_matrix(QUERIES, titles)).all()
 
 
-def test_a_file_cut_off_is_named_in_one_line(name, fitted, tmp_path):
+def test_arrays_cut_off_are_an_error_of_one_line(name, fitted, tmp_path):
     fitted.save(tmp_path)
-    for file in tmp_path.iterdir():
+    for file in tmp_path.glob("*.np[yz]"):
         whole = file.read_bytes()
         file.write_bytes(whole[: len(whole) // 2])
         with pytest.raises(UserError) as error:

@@ -86,19 +86,18 @@ def plan(files: Sequence[FileMetadata]) -> list[Piece]:
 
 
 class PieceReader:
-    """Iterates over the rows and rejects of one piece; `lines` counts its lines when done.
+    """Iterates over the numbered rows and rejects of a piece; `lines` counts its lines when done.
 
-    Rejects carry line numbers within the piece, from 1.
+    Numbers are those of lines within the piece, from 1.
     """
 
     def __init__(self, piece: Piece) -> None:
         self.piece = piece
         self.lines = 0
 
-    def __iter__(self) -> Iterator[LogRow | Reject]:
+    def __iter__(self) -> Iterator[tuple[int, LogRow | Reject]]:
         with _open(self.piece.path, self.piece) as table:
-            for _, row in log_rows(table):
-                yield row
+            yield from log_rows(table)
             self.lines = table.lines
 
 

@@ -113,7 +113,7 @@ class _ReadPiece(beam.DoFn):
         dropped: Counter[str] = Counter()
         rows = 0
         use_impressions = self._use_impressions
-        for row in reader:
+        for _, row in reader:
             rows += 1
             if isinstance(row, Reject):
                 rejects.append(row)

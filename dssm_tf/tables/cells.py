@@ -75,12 +75,13 @@ def count(value: object, name: str, default: int) -> int:
     Raises:
         BadRow: anything else.
     """
+    if value is None:
+        return default
     if isinstance(value, str):
         if value.isascii() and value.isdigit() and len(value) <= 12:
             return int(value)
-        value = value.strip() or None
-    if value is None:
-        return default
+        if not value.strip():
+            return default
     try:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise ValueError

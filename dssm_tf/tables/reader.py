@@ -51,17 +51,18 @@ class _TabSeparated(Table):
 
     def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
         width, cells_of = len(self.names), self._cells
-        # A column that the file lacks is one place behind the last. That place comes once more,
-        # as itemgetter gives no sequence of a single one.
+        # A column that the file lacks is one place behind the last.
         places = [self.names.index(name) if name in self.names else width for name in columns]
-        select: Callable[[list[Any]], Cells] = itemgetter(*places, width)
+        select: Callable[[list[Any]], Cells] = itemgetter(*places)
+        if len(places) == 1:  # of which itemgetter makes no sequence
+            select = itemgetter(slice(places[0], places[0] + 1))
 
         def pick(row: Any) -> Cells:
             cells = cells_of(row)
             if len(cells) != width:
                 raise BadRow("wrong column count", f"{len(cells)} columns; the header has {width}")
             cells.append(None)
-            return select(cells)[:-1]
+            return select(cells)
 
         return pick
 
@@ -75,7 +76,8 @@ class _Quoted(_TabSeparated):
     def _cells(self, row: Any) -> Any:
         if isinstance(row, csv.Error):
             raise BadRow("bad CSV", f"not CSV: {row}")
-        return _utf8(row)
+        _check_utf8("".join(row))
+        return row
 
     def _shown(self, row: Any) -> bytes | str:
         return "" if isinstance(row, csv.Error) else ",".join(row)
@@ -102,8 +104,10 @@ class _Quoted(_TabSeparated):
     def _fed(self) -> Iterator[str]:
         for _, line in self._numbered:
             text = line.decode(self._encoding, "surrogateescape") + "\n"
-            # Some spreadsheets end lines with \r alone.
-            yield from StringIO(text, newline="") if "\r" in text[:-2] else (text,)
+            if line.find(b"\r", 0, -1) < 0:
+                yield text
+            else:  # some spreadsheets end lines with \r alone
+                yield from StringIO(text, newline="")
 
 
 class _Objects(Table):
@@ -151,7 +155,8 @@ class _Parquet(Table):
         return 1, self._parquet.schema_arrow.names
 
     def _cells(self, row: Any) -> Any:
-        return _utf8(row)
+        _check_utf8("".join([cell for cell in row if isinstance(cell, str)]))
+        return row
 
     def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
         self._columns = columns
@@ -281,15 +286,13 @@ def parse_json(text: str) -> Any:
         raise BadRow("not JSON", f"not JSON: {error}") from None
 
 
-def _utf8(cells: Any) -> Any:
-    """The cells, unless one holds what stands for bytes that are not UTF-8."""
-    for cell in cells:
-        if isinstance(cell, str) and not cell.isascii():
-            try:
-                cell.encode()
-            except UnicodeEncodeError:
-                raise BadRow("bad UTF-8", "not UTF-8; convert the file to UTF-8") from None
-    return cells
+def _check_utf8(text: str) -> None:
+    """Raises `BadRow` where something stands for bytes that are not UTF-8."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise BadRow("bad UTF-8", "not UTF-8; convert the file to UTF-8") from None
 
 
 def _values(column: Any) -> list[Any]:

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import IO, Any, NamedTuple, cast
 
 from dssm_tf.common.errors import UserError
@@ -220,6 +220,7 @@ class Table:
                 block = file.read(BLOCK_BYTES)
 
 
+@lru_cache
 def fold(name: str) -> str:
     """The name of a column as it is compared: without case and outer white space."""
     return name.strip().lower()

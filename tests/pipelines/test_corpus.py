@@ -127,6 +127,19 @@ def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
 
 
 @pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("c.csv", 'id,title\n1,"Zephyr\nquux"\n2,\n3,Zeppelin\n'),
+        ("c.jsonl", '{"title": "Zephyr quux"}\n{"title": null}\n{}\n{"title": "Zeppelin"}\n'),
+    ],
+)
+def test_a_corpus_may_be_of_every_format(run, topics, tmp_path, name, text):
+    (tmp_path / name).write_text(text, "utf-8")
+    data = run(topics, "--corpus", str(tmp_path / name), *ALL)
+    assert [row[0] for row in data.rows("titles.tsv")][-2:] == ["Zephyr quux", "Zeppelin"]
+
+
+@pytest.mark.parametrize(
     ("name", "text", "message"),
     [
         (
@@ -146,6 +159,7 @@ def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
             "c.tsv:2: the line is longer than 1,048,576 bytes",
         ),
         ("c.tsv.gz", "doc_id\ttitle\n", "c.tsv.gz is not a whole gzip file"),
+        ("c.jsonl", '{"title": "a"}\n{"title": 3}\n', "c.jsonl:2: 'title' is 3; expected text"),
         ("none.tsv", None, "none.tsv matches no file"),
     ],
 )

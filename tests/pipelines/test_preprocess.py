@@ -217,6 +217,17 @@ def test_line_numbers_are_those_of_the_file_when_it_is_read_in_pieces(run, tmp_p
     assert [int(row[1]) for row in data.rows("rejects.tsv")] == [9, 29, 49, 69, 89]
 
 
+def test_row_numbers_are_those_of_a_parquet_file_of_several_row_groups(run, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    titles = [None if n in (3, 17) else f"t{n}" for n in range(1, 31)]
+    table = pyarrow.table({"query": [f"q{n}" for n in range(1, 31)], "title": titles})
+    parquet.write_table(table, tmp_path / "log.parquet", row_group_size=7)
+    data = run(None, "--input", str(tmp_path / "log.parquet"), "--validation_fraction", "0")
+    assert [row[1:3] for row in data.rows("rejects.tsv")] == [["3", "no title"], ["17", "no title"]]
+
+
 def test_too_many_malformed_rows_fail_the_job_and_are_kept_beside_it(run, tmp_path, capsys):
     data = run("query\ttitle\na\tb\nc\nd\n", code=1)
     message = capsys.readouterr().err

@@ -16,7 +16,7 @@ from pipelines.sources import PieceReader, find_files, plan
 
 def read(*patterns):
     pieces = plan(find_files([str(pattern) for pattern in patterns]))
-    return pieces, [row for piece in pieces for row in PieceReader(piece)]
+    return pieces, [row for piece in pieces for _, row in PieceReader(piece)]
 
 
 def tsv(number, start=0):
@@ -25,14 +25,23 @@ def tsv(number, start=0):
 
 
 @settings(max_examples=60)
-@given(st.lists(st.integers(0, 30), min_size=1, max_size=30), st.integers(1, 60), st.booleans())
-def test_rows_are_read_once_wherever_a_file_is_cut(tmp_path_factory, lengths, size, last_end):
+@given(
+    st.lists(st.integers(0, 30), min_size=1, max_size=30),
+    st.integers(1, 60),
+    st.integers(1, 60),
+    st.booleans(),
+)
+def test_rows_are_read_once_wherever_a_file_is_cut(
+    tmp_path_factory, lengths, size, block, last_end
+):
     lines = [f"{'q' * (1 + n)}{at}\tt{at}" for at, n in enumerate(lengths)]
     path = tmp_path_factory.mktemp("cut") / "log.tsv"
     path.write_text("query\ttitle\n" + "\n".join(lines) + ("\n" if last_end else ""), "utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "MIN_PIECE_BYTES", size)
         patch.setattr(sources, "PIECES", 1000)
+        patch.setattr(sources, "BLOCK_BYTES", block)
+        patch.setattr(sources, "LINE_BYTES", block)
         pieces, rows = read(path)
     assert [f"{row.query}\t{row.title}" for row in rows] == lines
     assert len(pieces) == -(-path.stat().st_size // size)
@@ -47,6 +56,15 @@ def test_lines_of_the_pieces_add_up_to_the_lines_of_the_file(tmp_path, monkeypat
     for reader in readers:
         list(reader)
     assert sum(reader.lines for reader in readers) == 51
+
+
+def test_a_file_whose_cells_may_hold_line_ends_is_not_cut(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 10)
+    path = tmp_path / "log.csv"
+    path.write_text('query,title\n"a","one\ntwo\nthree"\n"b","four"\n', "utf-8")
+    pieces, rows = read(path)
+    assert len(pieces) == 1
+    assert rows == [LogRow("a", "one two three"), LogRow("b", "four")]
 
 
 def test_globs_directories_and_compressed_files_are_read(tmp_path):
@@ -77,14 +95,14 @@ def test_parquet_rows_are_read_by_row_group_with_their_numbers(tmp_path):
     parquet.write_table(table, path, row_group_size=2)
     readers = [PieceReader(piece) for piece in plan(find_files([str(path)]))]
     found = [list(reader) for reader in readers]
-    rows = [row for rows in found for row in rows]
+    rows = [row for rows in found for _, row in rows]
     assert [reader.lines for reader in readers] == [2, 2, 1]
     assert [row for row in rows if isinstance(row, LogRow)] == [
         LogRow("qa", "a", 1), LogRow("qd", "d", 1),
     ]  # fmt: skip
     # Numbers are those within the piece; the lines of the pieces before come on top.
     rejects = [
-        [(row.line, row.reason) for row in rows if isinstance(row, Reject)] for rows in found
+        [(row.line, row.reason) for _, row in rows if isinstance(row, Reject)] for rows in found
     ]
     assert rejects == [[(2, "no title")], [(1, "clicks is negative")], [(1, "bad UTF-8")]]
 

@@ -250,13 +250,14 @@ def test_lines_are_the_same_however_the_file_is_cut_in_blocks(lines, size, last_
     assert table.lines == len(expected)
 
 
-def test_an_endless_line_is_never_held_whole(monkeypatch):
+@pytest.mark.parametrize(("longest", "held"), [(100, 101), (10, 55)])
+def test_an_endless_line_is_never_held_whole(monkeypatch, longest, held):
     monkeypatch.setattr("dssm_tf.tables.table.BLOCK_BYTES", 60)
-    data = io.BytesIO(b"x" * 3000 + b"\nnext\n")
-    layout = Layout(longest=100)
-    with open_table("t", "txt", layout, data) as table:
-        held = [(number, len(line)) for number, line in table._rows()]
-    assert held == [(1, 101), (2, 4)]
+    data = io.BytesIO(b"one\n\n" + b"x" * 3000 + b"\nnext\n")
+    with open_table("t", "txt", Layout(longest=longest), data) as table:
+        lengths = [len(line) for _, line in table._rows()]
+    # The longest and one byte more, or what the first block of it held.
+    assert lengths == [3, 0, held, 4]
 
 
 def test_how_much_of_a_file_was_read_is_known_but_not_of_a_pipe(write_rows):

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from dssm_tf.config import parse_config
-from dssm_tf.data.example_proto import Example
-from dssm_tf.data.schema import ClickExample, Title, text_id
+from dssm_tf.data.example_pb2 import Example
+from dssm_tf.data.schema import Title, text_id
 from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training import phases as training_phases
 from dssm_tf.training import train as training
-from tests.clicks import click_log, write_data
+from tests.clicks import ClickExample, click_log, write_data
 
 TITLES = [Title("iPod", 9, 3), Title("Apple iPod 8GB", 5, 2), Title("Zune", 1, 1), Title("Case", 0)]
 VOCABULARY = Vocabulary.from_counts(dict.fromkeys(letter_ngrams("ipod"), 1), 99)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TIMEOUT = 300.0  # seconds; a run of the tests takes a few, but the machine may be busy
+TIMEOUT = 1800.0  # seconds; a run of the tests takes a few, but the machine may be busy
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Outcome:
 
     Args:
         signal: that killed it, or 0.
-        result: fields of `dssm_tf.training.train.Result`, when it finished.
+        result: fields of `dssm_tf.training.result.Result`, when it finished.
         error: its `UserError`.
         output: everything it printed.
     """

@@ -12,7 +12,7 @@ from typing import IO, Any, NamedTuple, cast
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.tables import click_log
 from dssm_tf.tables.click_log import FORMATS, BadRow, Columns, LogRow, Reject
 
@@ -187,11 +187,11 @@ def _match(pattern: str, flag: str = "--input") -> list[FileMetadata]:
             inside = FileSystems.match([FileSystems.join(pattern, "*")])[0].metadata_list
             found = [metadata for metadata in inside if _known(metadata.path)] or found
     except (BeamIOError, ValueError) as error:
-        raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
+        raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
     # As in a shell, a glob passes over hidden files; Beam's own does not.
     found = [one for one in found if one.path == pattern or not _hidden(one.path)]
     if not found:
-        raise UserError(f"{flag} {pattern} matches no file.")
+        raise OptionError(flag, f"{pattern} matches no file.")
     return found
 
 
@@ -215,7 +215,7 @@ def _format(path: str) -> tuple[str, bool]:
 
 
 def _no_rows(patterns: Sequence[str]) -> list[FileMetadata]:
-    raise UserError(f"--input {' '.join(patterns)} holds no rows; is it the right log?")
+    raise OptionError("--input", f"{' '.join(patterns)} holds no rows; is it the right log?")
 
 
 def find_corpus(patterns: Sequence[str]) -> list[FileMetadata]:

@@ -15,7 +15,7 @@ from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.model_file import broken, read_model, write_model
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.title_cache import TitleCache
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks, UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.bag_of_words import BagOfWords
 from dssm_tf.text.normalize import normalize
@@ -286,7 +286,7 @@ class ClickData:
                 columns.append(known.setdefault(normalize(title), len(known)))
                 counts.append(count)
         if not rows:
-            raise UserError(
+            raise NoClicks(
                 f"{name} got no click with words in query and title; it learns from clicks."
             )
         table = sparse.csr_matrix((counts, (rows, columns)), (len(asked), len(known)))

@@ -160,15 +160,15 @@ def test_a_source_distribution_installs_and_runs_in_an_empty_environment(
     ids=["import dssm_tf", "dssm --help"],
 )
 def test_starting_is_silent_and_cheap(checkout, tmp_path, code):
-    """No TensorFlow and less than 1.5 CPU seconds; wall time would measure the neighbours."""
+    """Nothing heavy and few modules; seconds would measure the machine and its neighbours."""
     report = tmp_path / "report.json"
     at_exit = (
-        "import atexit, json, pathlib, sys, time\n"
+        "import atexit, json, pathlib, sys\n"
         f"atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(json.dumps("
-        "[time.process_time(), sorted(sys.modules)])))\n"
+        "sorted(sys.modules))))\n"
     )
     done = run(sys.executable, "-c", at_exit + code, cwd=checkout)
-    seconds, modules = json.loads(report.read_text("utf-8"))
+    modules = json.loads(report.read_text("utf-8"))
     assert done.stderr == ""
-    assert not HEAVY & set(modules)
-    assert seconds < 1.5
+    assert not {*HEAVY, "numpy", "rich"} & set(modules)
+    assert len(modules) < 300  # Python alone has about 70, NumPy alone 100 more

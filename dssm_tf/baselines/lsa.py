@@ -26,25 +26,29 @@ _DENSE = 200  # up to this many titles or words the whole decomposition is quick
 class LSA(Baseline):
     """Scores a title by the cosine of its semantic vector and the query's.
 
-    The TF-IDF matrix of the titles is cut to its largest singular values,
-    `X ~ U S V'`. A text with the TF-IDF vector `x` has the semantic vector `V' x`
-    (of a title of the corpus that is its row of `U S`), so titles outside the
-    corpus and queries need no fitting.
+    The matrix of the titles' TF-IDF vectors, words by titles, is cut to its largest
+    singular values, `C ~ U S V'`. A text with the TF-IDF vector `x` has the semantic
+    vector `S^power U' x`, so titles outside the corpus and queries need no fitting.
 
     Args:
         topics: singular values kept, as far as the corpus has them. A fitted
             model may use fewer than it was fitted with, not more.
+        power: of the singular values. With -1 the projection is Shen et al.'s
+            `A = U S^-1`, in which rare directions weigh as much as frequent ones; with
+            0 it is `U`, and the cosine that of the columns of the cut matrix, by which
+            Deerwester et al. compare titles.
         seed: of the vector that the decomposition starts from.
 
-    Reference: Deerwester et al. 1990.
+    Reference: Deerwester et al. 1990; Shen et al. 2014, sec. 2.2.
     """
 
     name = "lsa"
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100)}
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
 
-    def __init__(self, topics: int = 100, seed: int = 0) -> None:
-        _check(topics)
+    def __init__(self, topics: int = 100, power: float = -1.0, seed: int = 0) -> None:
+        _check(topics, power)
         self.topics = topics
+        self.power = power
         self.seed = seed
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
@@ -55,9 +59,9 @@ class LSA(Baseline):
         return self._set(weighting, values, directions)
 
     def with_parameters(self, **values: Any) -> Self:
-        """The same decomposition cut to another number of singular values."""
+        """The same decomposition with another cut or another power."""
         other = super().with_parameters(**values)
-        _check(other.topics)
+        _check(other.topics, other.power)
         return other._set(self._weighting, self.singular_values, self._directions)
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
@@ -74,17 +78,18 @@ class LSA(Baseline):
         """Semantic vectors, of length 1 or 0: `(texts, topics)`."""
         directions = np.ascontiguousarray(self._directions[:, : self.topics])
         vectors = self._weighting.vectors(texts) @ directions
-        lengths = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
         # A text at right angles to every direction kept has only rounding left.
-        unit: NDArray[np.float64] = np.divide(
-            vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12
-        )
+        vectors[np.linalg.norm(vectors, axis=1) <= 1e-12] = 0.0
+        vectors *= self.singular_values[: self.topics] ** self.power
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1.0)
         return unit
 
     def save(self, directory: Path | str) -> None:
         """Writes `lsa.npz`: the words, their rarity and the decomposition."""
         settings = {
             "topics": self.topics,
+            "power": self.power,
             "seed": self.seed,
             "words": self._weighting.terms.to_json(),
         }
@@ -101,7 +106,7 @@ class LSA(Baseline):
         settings, arrays = read_model(directory, cls.name)
         try:
             weighting = Weighting(Terms.from_json(settings["words"]), arrays["rarity"])
-            model = cls(settings["topics"], settings["seed"])
+            model = cls(settings["topics"], settings["power"], settings["seed"])
             return model._set(weighting, arrays["singular_values"], arrays["directions"])
         except (ValueError, KeyError, TypeError) as error:
             raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
@@ -119,9 +124,11 @@ class LSA(Baseline):
         return self
 
 
-def _check(topics: int) -> None:
+def _check(topics: int, power: float) -> None:
     if topics < 1:
         raise ValueError(f"topics is {topics}; expected at least 1.")
+    if not np.isfinite(power):
+        raise ValueError(f"power is {power}; expected a number such as 0 or -1.")
 
 
 def _strongest(

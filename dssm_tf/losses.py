@@ -1,4 +1,4 @@
-"""The losses: of the click models, and of the DSE family, which ranks pairs by a margin."""
+"""The loss of the click models."""
 
 from __future__ import annotations
 
@@ -44,41 +44,3 @@ class ClickSoftmax(keras.losses.Loss):
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
         return super().get_config() | {"gamma": self.gamma}
-
-
-@keras.saving.register_keras_serializable(package="dssm_tf")
-class MarginRank(keras.losses.Loss):
-    """Hinge of each irrelevant title that does not score a margin below the relevant one.
-
-    `max(0, margin - s(q, d+) + s(q, d-))`, the mean over a query's irrelevant titles. The paper
-    sums, which only rescales the learning rate.
-
-    Args:
-        margin: 1 in the paper; dot products can grow, so another value only changes their scale.
-
-    Call arguments:
-        counted: `(batch, columns)`, 1 for a tuple that counts, 0 for one that does not, such as
-            a title that is relevant too. Stands where Keras has `y_true`.
-        scores: `(batch, 1 + columns)`, the relevant title in column 0.
-
-    Returns:
-        `(batch,)` before reduction; 0 for a query without a counted title.
-
-    Reference: Wu et al. 2014, eq. 14.
-    """
-
-    def __init__(self, margin=1.0, name="margin_rank", **kwargs):
-        super().__init__(name=name, **kwargs)
-        if not margin > 0:
-            raise ValueError(f"MarginRank received margin={margin}; expected margin > 0.")
-        self.margin = margin
-
-    def call(self, counted, scores):
-        """Loss of each query."""
-        counted = ops.cast(counted, scores.dtype)
-        hinges = ops.relu(self.margin - scores[:, :1] + scores[:, 1:])
-        return ops.sum(counted * hinges, axis=-1) / ops.maximum(ops.sum(counted, axis=-1), 1)
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"margin": self.margin}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dssm_tf.data.offsets import MASKED
-from dssm_tf.losses import ClickSoftmax, MarginRank
+from dssm_tf.losses import ClickSoftmax
 from tests.reference import click_softmax as reference
 
 cosines = arrays(np.float32, st.tuples(st.just(1), st.integers(2, 6)),
@@ -151,27 +151,3 @@ def test_its_configuration_makes_an_equal_loss():
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
     assert again.get_config() == made.get_config()
     assert (again.gamma, again.reduction) == (7.5, "sum")
-
-
-def margin_rank(counted, scores) -> float:
-    return float(MarginRank()(np.asarray(counted, np.float32), np.asarray(scores, np.float32)))
-
-
-def test_the_hinge_is_the_margin_minus_the_lead_of_the_relevant_title():
-    # max(0, 1 - 2 + 1.5) = 0.5; max(0, 1 - 2 + 0.5) = 0; max(0, 1 - 2 + 3) = 2
-    assert margin_rank([[1, 1, 1]], [[2, 1.5, 0.5, 3]]) == pytest.approx(2.5 / 3)
-
-
-def test_a_tuple_that_does_not_count_has_no_loss_and_no_gradient():
-    assert margin_rank([[1, 0]], [[2, 1.5, 9]]) == pytest.approx(0.5)
-    assert margin_rank([[0, 0]], [[2, 1.5, 9]]) == 0
-    scores = tf.Variable([[2.0, 1.5, 9.0]])
-    with tf.GradientTape() as tape:
-        value = MarginRank()(tf.constant([[1.0, 0.0]]), scores)
-    # W14 eq. 19: minus one for the relevant title, one for the irrelevant one.
-    assert tape.gradient(value, scores).numpy().tolist() == [[-1, 1, 0]]
-
-
-def test_a_margin_that_is_not_positive_is_refused():
-    with pytest.raises(ValueError, match="expected margin > 0"):
-        MarginRank(0)

@@ -12,28 +12,37 @@ from numpy.typing import NDArray
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.model_file import broken, read_model, write_model
 from dssm_tf.baselines.tfidf import TfIdf
-from dssm_tf.dse.rankers.bag_ranker import ClickData
-from dssm_tf.dse.rankers.dse import DSE
+from dssm_tf.dse.rankers import DSE
+from dssm_tf.dse.relevance import ClickData, can_be_ranked
 from dssm_tf.evaluation.rank_loss import rank_loss
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+Floats = NDArray[np.floating[Any]]
+
 WEIGHTS = tuple(np.round(np.linspace(0, 1, 21), 2).tolist())
 """Shares of TF-IDF that validation chooses from."""
 
 
-class DSEWithTfIdf(Baseline):
-    """Scores by `(1 - weight) * dse / spread + weight * tfidf`.
+def mixed(semantic: Floats, lexical: Floats, spread: float, weight: float) -> Floats:
+    """`(1 - weight) * semantic / spread + weight * lexical`.
 
-    TF-IDF knows every word of the corpus, not only the D most frequent that DSE reads. `spread`
-    is the standard deviation of DSE's scores, since a dot product has no scale of its own. The
+    `spread` is the standard deviation of semantic scores: a dot product has no scale of its own.
+    """
+    return (1 - weight) * semantic / spread + weight * lexical
+
+
+class DSEWithTfIdf(Baseline):
+    """Scores by DSE and TF-IDF, `mixed`.
+
+    TF-IDF knows every word of the corpus, not only the D most frequent that DSE reads. The
     weight is the one with the least rank loss on the queries DSE held out; where a log is too
     small to hold any out, it is the one given.
 
     Args:
         weight: share of TF-IDF, from 0 to 1; None has it tuned in `fit`.
-        options: see `dssm_tf.dse.rankers.dse.DSE`.
+        options: see `dssm_tf.dse.rankers.DSE`.
 
     Reference: Wu et al. 2014, sec. 4.3.
     """
@@ -66,21 +75,24 @@ class DSEWithTfIdf(Baseline):
         spread = float(np.std(self._dse.score_matrix(sample, data.titles)))
         self.spread = spread if spread > 0 else 1.0
         seen = data.clicks[chosen]
-        if self.tuned and seen.nnz and seen.shape[1] > 1:
+        if self.tuned and can_be_ranked(seen):
             queries = [data.queries[row] for row in chosen]
             parts = self._parts(queries, data.titles)
-            losses = [rank_loss(_mixed(*parts, weight=weight), seen) for weight in WEIGHTS]
-            self.weight = WEIGHTS[int(np.argmin(losses))]
+
+            def loss(weight: float) -> float:
+                return rank_loss(mixed(*parts, self.spread, weight), seen)
+
+            self.weight = min(WEIGHTS, key=loss)
         return self
 
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
+    def score(self, query: str, titles: Sequence[str]) -> Floats:
         """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
+        row: Floats = self.score_matrix([query], titles)[0]
         return row
 
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Floats:
         """Scores every title for every query."""
-        return _mixed(*self._parts(queries, titles), weight=self.weight)
+        return mixed(*self._parts(queries, titles), self.spread, self.weight)
 
     def save(self, directory: Path | str) -> None:
         """Writes both models and `dse+tfidf.npz`, the weight."""
@@ -103,14 +115,5 @@ class DSEWithTfIdf(Baseline):
         found._tfidf = TfIdf.load(directory)
         return found
 
-    def _parts(
-        self, queries: Sequence[str], titles: Sequence[str]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        semantic = self._dse.score_matrix(queries, titles) / self.spread
-        return semantic, self._tfidf.score_matrix(queries, titles)
-
-
-def _mixed(
-    semantic: NDArray[np.float64], lexical: NDArray[np.float64], *, weight: float
-) -> NDArray[np.float64]:
-    return (1 - weight) * semantic + weight * lexical
+    def _parts(self, queries: Sequence[str], titles: Sequence[str]) -> tuple[Floats, Floats]:
+        return self._dse.score_matrix(queries, titles), self._tfidf.score_matrix(queries, titles)

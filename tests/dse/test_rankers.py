@@ -7,17 +7,13 @@ import json
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.margin_training import encode
-from dssm_tf.dse.networks.psi import PSI as PSIPair
-from dssm_tf.dse.rankers.bag_ranker import ClickData
-from dssm_tf.dse.rankers.dse import DSE
-from dssm_tf.dse.rankers.dse_tfidf import DSEWithTfIdf
-from dssm_tf.dse.rankers.psi import PSI
-from dssm_tf.dse.rankers.ssi import SSI
+from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
+from dssm_tf.dse.networks import PSIPair, encode
+from dssm_tf.dse.rankers import DSE, PSI, SSI
+from dssm_tf.dse.relevance import ClickData
 from dssm_tf.evaluation.rank_loss import rank_loss
 from dssm_tf.systems import BASELINES
 
@@ -67,27 +63,6 @@ def test_dse_with_two_towers_and_a_learned_a_is_saved_whole(tmp_path):
     assert (loaded.score_matrix(["lupus red"], TITLES) == scores).all()
 
 
-def test_clicks_of_one_text_are_added_and_empty_ones_dropped():
-    data = ClickData.of(
-        [("Red Wolf", "x y", 1.0), ("red wolf!", "X y", 2.0), ("?", "x y", 9.0), ("red", "", 9.0)],
-        ["x y", "z"], "dse",
-    )  # fmt: skip
-    assert (data.queries, data.titles) == (["red wolf"], ["x y", "z"])
-    assert data.clicks.toarray().tolist() == [[3.0, 0.0]]
-
-
-def test_titles_get_their_share_of_the_draws_and_held_out_clicks_none():
-    clicks = [("a", "x", 3.0), ("b", "y", 1.0), ("c", "z", 1.0)]
-    data = ClickData.of(clicks, ["x", "y", "z"], "dse")
-    links, known, weights = data.training(np.array([0, 1]), 0.25)
-    # Rows a, b, c and then the titles x, y, z as queries; c is held out.
-    assert links.toarray().astype(int).tolist() == [
-        [1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1],
-    ]  # fmt: skip
-    np.testing.assert_allclose(weights, [0.75 * 3 / 4, 0.75 / 4, *[0.25 / 3] * 3])
-    assert known[2].toarray().astype(int).tolist() == [[0, 0, 1]]
-
-
 def test_the_weight_of_tf_idf_is_the_one_validation_likes_best():
     ours = DSEWithTfIdf(steps=20, pretraining_steps=5, dimension=4, held_out=0.4)
     ours.fit([(title, title, 1.0) for title in TITLES], TITLES)
@@ -115,7 +90,7 @@ def test_no_clicks_are_refused():
 def test_more_dimensions_than_words_are_refused():
     with pytest.raises(ValueError, match="dimension=300 with size=200"):
         DSE(size=200, dimension=300)
-    with pytest.raises(UserError, match="50 dimensions what has 11 words"):
+    with pytest.raises(UserError, match="dimension 50 was asked for texts over 11 words"):
         SSI(dimension=50).fit(CLICKS, TITLES)
 
 
@@ -142,14 +117,6 @@ def test_a_broken_file_names_itself(tmp_path):
     np.savez(tmp_path / "ssi.npz", **arrays)
     with pytest.raises(UserError, match=r"ssi\.npz holds no saved ssi model"):
         SSI.load(tmp_path)
-
-
-def test_held_out_queries_are_a_fixed_share():
-    data = ClickData(list("abcdefghij"), ["x"], sparse.csr_matrix((10, 1)))
-    chosen, others = data.held_out(0.3, 1)
-    assert len(chosen) == 3
-    assert sorted([*chosen, *others]) == list(range(10))
-    assert (data.held_out(0.3, 1)[0] == chosen).all()
 
 
 @pytest.mark.parametrize("name", ["ssi", "dse+tfidf"])

@@ -1,4 +1,4 @@
-"""TFRecords to batches a `Siamese` model trains on: distinct words, candidates, offsets, weights.
+"""TFRecords to batches a `Siamese` model trains on: distinct words, candidates, labels, weights.
 
 Everything that depends on the data alone is settled here, in tf.data, so that the model stays a
 cosine and the loss a softmax: which titles are candidates, which are masked because the query's
@@ -19,7 +19,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.batching import parse, to_batch
+from dssm_tf.data.batching import Labels, parse, to_batch
 from dssm_tf.data.fresh_negatives import FreshNegatives
 from dssm_tf.data.records import read_records, record_files
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
@@ -109,12 +109,12 @@ class ClickBatches:
 
     @property
     def most_bytes(self) -> int:
-        """An upper bound of the bytes of a pass' candidates and offsets, its largest tensors."""
+        """An upper bound of the bytes of a pass' candidates and labels, its largest tensors."""
         options = self.options
         columns = 1 + options.negatives + options.fresh
         if options.in_batch:
             columns += options.batch_size * columns
-        return self.steps * options.batch_size * columns * 8
+        return self.steps * options.batch_size * columns * 13
 
     def epoch(
         self, seed: int | None = None, worker: int = 0, workers: int = 1, replicas: int = 1
@@ -128,9 +128,9 @@ class ClickBatches:
             replicas: devices of this process; each step yields one element a replica.
 
         Returns:
-            `steps * replicas` elements `(inputs, offsets, weights)`: a dict with the text
+            `steps * replicas` elements `(inputs, labels, weights)`: a dict with the text
             batches `query` and `titles`, or `texts` for both, and `candidates` int32
-            `(batch, columns)`; offsets float32 `(batch, columns)`; weights float32
+            `(batch, columns)`; labels, see `RankingLoss`; weights float32
             `(batch,)`, with mean 1 over the pass.
             Rows that fill up the last batch have weight 0 and are nobody's candidates.
 
@@ -214,9 +214,9 @@ class ClickBatches:
             return tf.data.Dataset.from_tensor_slices(mine)
 
         @_plain
-        def batch(*rows: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
-            inputs, offsets, weights = make(*rows, pool)
-            return inputs, offsets, weights / mean_weight
+        def batch(*rows: tf.Tensor) -> tuple[Any, Labels, tf.Tensor]:
+            inputs, labels, weights = make(*rows, pool)
+            return inputs, labels, weights / mean_weight
 
         return (
             steps.flat_map(cut)
@@ -290,22 +290,22 @@ class ClickBatches:
         return FreshNegatives(titles, vocabulary, self.spec.negative_alpha, self.options.fresh)
 
     @cached_property
-    def _make(self) -> Callable[..., tuple[Any, tf.Tensor, tf.Tensor]]:
+    def _make(self) -> Callable[..., tuple[Any, Labels, tf.Tensor]]:
         """Of serialised records, which of them are real, draws and `_pool`: a batch."""
-        make: Callable[..., tuple[Any, tf.Tensor, tf.Tensor]] = tf.function(
+        make: Callable[..., tuple[Any, Labels, tf.Tensor]] = tf.function(
             self._batch, autograph=False
         )
         return make
 
     def _batch(
         self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor, pool: tf.Tensor
-    ) -> tuple[Any, tf.Tensor, tf.Tensor]:
-        """Inputs, offsets and weights, the latter as clicks alone have it."""
+    ) -> tuple[Any, Labels, tf.Tensor]:
+        """Inputs, labels and weights, the latter as clicks alone have it."""
         options = self.options
         examples = parse(serialized, options.negatives)
         if self._fresh is not None:
             examples = self._fresh.extend(examples, drawn)
-        inputs, offsets = to_batch(
+        inputs, labels = to_batch(
             examples,
             real,
             options.in_batch,
@@ -314,7 +314,7 @@ class ClickBatches:
             self.shapes,
             options.joint,
         )
-        return inputs, offsets, tf.where(real, self._weight(examples["clicks"]), 0.0)
+        return inputs, labels, tf.where(real, self._weight(examples["clicks"]), 0.0)
 
     @property
     def _pool(self) -> NDArray[np.float32]:

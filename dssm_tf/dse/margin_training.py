@@ -18,7 +18,7 @@ from dssm_tf.dse.networks.bag_pair import BagPair
 from dssm_tf.dse.networks.dse import DSE
 from dssm_tf.dse.rbm import RBM
 from dssm_tf.dse.relevance import TupleBatch
-from dssm_tf.losses import MarginRank
+from dssm_tf.losses.margin_rank import MarginRank
 
 LARGEST_WEIGHT = 1e3
 LOOKS = 10
@@ -257,11 +257,10 @@ def fine_tune(
     margin = MarginRank()
 
     @tf.function(reduce_retracing=True)
-    def step(asked, answers, rows, columns, counted):
+    def step(asked, answers, rows, columns, labels):
         with tf.GradientTape() as tape:
             scores = ops.take(ops.take(model(asked, answers), rows, axis=0), columns, axis=1)
-            table = ops.concatenate([ops.expand_dims(ops.diagonal(scores), -1), scores], axis=-1)
-            loss = margin(counted, table)
+            loss = margin(labels, scores)
         optimizer.apply(tape.gradient(loss, variables), variables)
         return loss
 
@@ -272,7 +271,12 @@ def fine_tune(
         # A text that is several times in the batch is encoded once.
         asked, rows = np.unique(batch.queries, return_inverse=True)
         answers, columns = np.unique(batch.titles, return_inverse=True)
-        loss = float(step(query_rows(asked), title_rows(answers), rows, columns, batch.counted))
+        labels = {
+            "mask": batch.counted,
+            "correction": np.zeros_like(batch.counted),
+            "targets": np.eye(len(batch.counted), dtype=np.float32),
+        }
+        loss = float(step(query_rows(asked), title_rows(answers), rows, columns, labels))
         if not math.isfinite(loss):
             raise UserError(
                 f"fine-tuning diverged at step {done}: the loss is {loss}. The learning rate "

@@ -31,10 +31,10 @@ Vectors = NDArray[np.float32]
 def build_model(config: Config, vocabulary_size: int) -> Siamese:
     """The untrained model of a configuration, weights made."""
     policy = config.training.precision
-    options = config.tower.model_dump(exclude={"name"})
+    chosen = config.tower
 
     def tower(side: str) -> Any:
-        return TOWERS[config.tower.name](vocabulary_size, name=side, dtype=policy, **options)
+        return TOWERS[chosen.name](vocabulary_size, name=side, dtype=policy, **chosen.arguments)
 
     if config.shared_towers:
         model = Siamese(tower("query_tower"), name="siamese")

@@ -16,7 +16,7 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.schema import FeatureSpec, load_titles, text_id
 from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses import LOSSES
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.vocabulary import Vocabulary
@@ -161,7 +161,7 @@ class Phases:
             model.stop_training = False
             return model
         model = self._model(updates)
-        _warm_up(model)
+        _build_nothing_more(model)
         if not isinstance(model.optimizer, ScheduledNesterov):  # which holds `updates`
             values = [keras.ops.convert_to_numpy(variable) for variable in _state(model)]
             self.untrained.append((model, values))
@@ -182,7 +182,7 @@ class Phases:
             optimizer.sum_over_replicas = all_reduce_sum
         model.compile(
             optimizer=optimizer,
-            loss=ClickSoftmax(config.gamma),
+            loss=LOSSES[config.loss.name](**config.loss.arguments),
             jit_compile=use_xla(config, self._pairs(config.training.epochs), self.parts),
         )
         optimizer.build(model.trainable_variables)
@@ -245,15 +245,10 @@ def _averaging(config: Config) -> dict[str, Any]:
     return {"use_ema": True, "ema_momentum": momentum} if momentum else {}
 
 
-def _warm_up(model: Siamese) -> None:
-    """Builds loss and metrics, for whose variables the values do not matter.
+def _build_nothing_more(model: Siamese) -> None:
+    """Tells Keras that model, loss and metrics are built.
 
-    Keras would build them on the average of the replicas' batches, which turns ids to floats and
-    fails where the replicas have different numbers of titles; so it is told not to.
+    To see what there is to build Keras would take the average of the replicas' batches, which turns
+    ids to floats and fails where the replicas have different numbers of titles.
     """
-    empty = {name: np.zeros((1, 1), np.int32) for name in ("word_ngrams", "tokens")}
-    candidates = np.zeros((1, 2), np.int32)
-    inputs = {"query": empty, "titles": empty, "candidates": candidates}
-    offsets = np.zeros((1, 2), np.float32)
-    model.compute_loss(inputs, offsets, model(inputs), np.ones(1, np.float32), training=False)
     model._maybe_symbolic_build = lambda **_: None

@@ -50,7 +50,8 @@ class TrainingConfig(Section):
     validated and kept; `title_queries` adds each title as a query for itself; `refit` trains on
     training and validation part together in the end: `continue` goes on from the best epoch's
     weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
-    and trains for as many.
+    and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
+    float32.
     """
 
     epochs: Positive = 30

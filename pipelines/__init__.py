@@ -1,6 +1,7 @@
-"""Beam pipelines: click logs to training records, and texts to vectors, on any runner.
+"""Click logs to training records with Apache Beam, on one machine or on any runner.
 
-Nothing here imports TensorFlow or Keras: workers start in a second and stay small.
+May import text, tables and common, and of data what needs no TensorFlow, so that workers start in a
+second and stay small; `tfds_builder` alone, which no worker runs, loads TensorFlow.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from pipelines.writing import PARTS, create, open_bytes
 
 MANIFEST = "manifest.json"
 BUCKET_BYTES = 16 << 20
-MIN_BUCKETS, MAX_BUCKETS = 8, 512
+MIN_BUCKETS = 8
 SHARD_BYTES = 8 << 20
 MIN_SHARDS = 4
 
@@ -61,7 +61,7 @@ class Manifest:
 
 def bucket_count(input_bytes: int, options: PreprocessOptions) -> int:
     """How many pieces the log is grouped in: one is held in memory at a time."""
-    return options.buckets or min(MAX_BUCKETS, max(MIN_BUCKETS, input_bytes // BUCKET_BYTES))
+    return options.buckets or max(MIN_BUCKETS, input_bytes // BUCKET_BYTES)
 
 
 def shard_counts(input_bytes: int, options: PreprocessOptions) -> dict[str, int]:

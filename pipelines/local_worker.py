@@ -26,7 +26,4 @@ def main(verbose: bool) -> None:
         logging.disable(logging.ERROR)
     from apache_beam.runners.worker import sdk_worker_main
 
-    from pipelines.runners import relaxed_garbage_collection
-
-    with relaxed_garbage_collection():
-        sdk_worker_main.main([])
+    sdk_worker_main.main([])

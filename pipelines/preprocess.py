@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import logging
 import re
 import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,20 +27,15 @@ from pipelines import report
 from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shard_counts
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
-from pipelines.progress import Progress, ProgressDisplay, quiet_console
+from pipelines.progress import Progress, quiet_console, showing
 from pipelines.record_transforms import shard_places
-from pipelines.runners import (
-    LOCAL_RUNNERS,
-    BadFlag,
-    choose_runner,
-    relaxed_garbage_collection,
-)
+from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
-from pipelines.spare_process import WORTH_BYTES, spare_process
 from pipelines.writing import (
     Output,
     create,
     is_local,
+    merged,
     open_bytes,
     output_directory,
     refuse,
@@ -149,9 +143,7 @@ def _run_pipeline(
             reports = tempfile.mkdtemp(prefix="preprocess-progress-")
             stack.callback(shutil.rmtree, reports, ignore_errors=True)
             progress = Progress(reports)
-            stack.enter_context(ProgressDisplay(reports, quiet_console()))
-            stack.enter_context(relaxed_garbage_collection())
-            stack.enter_context(spare_process(input_bytes >= WORTH_BYTES))
+            stack.enter_context(showing(reports, quiet_console()))
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
@@ -230,16 +222,14 @@ def _finish(
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
     shards = shard_counts(input_bytes, options)
-    places = shard_places(shards)
-    for place, part in manifest.shards:
-        split, shard = places[place]
-        output.take(part, shard_name(split, shard, shards[split]))
+    names = [shard_name(*place, shards[place[0]]) for place in shard_places(shards)]
+    output.take({part: names[place] for place, part in manifest.shards})
     with (output.local / TITLES).open("wb") as file:
         file.write(b"title\tclicks\tqueries\n")
-        file.writelines(_merged(manifest.titles, _title_order))
+        file.writelines(merged(manifest.titles, _title_order))
     with (output.local / TITLE_QUERIES).open("wb") as file:
         file.write(b"title_id\tclicked_ids\n")
-        file.writelines(_merged(manifest.title_queries))
+        file.writelines(merged(manifest.title_queries))
     with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
@@ -275,13 +265,6 @@ def _record_counts(
         )
         for split in splits
     }
-
-
-def _merged(parts: Sequence[str], order: Callable[[bytes], Any] | None = None) -> Iterator[bytes]:
-    """The rows of workers' tables, each of which is in this order, in one."""
-    with ExitStack() as stack:
-        files = [stack.enter_context(open_bytes(part)) for part in parts]
-        yield from heapq.merge(*files, key=order)
 
 
 def _title_order(line: bytes) -> tuple[int, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-import time
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
+
+from dssm_tf.common.progress import Task, progress_of
 
 if TYPE_CHECKING:  # the launcher's; workers do without it
     from rich.console import Console
@@ -53,54 +53,18 @@ class Progress:
         return totals
 
 
-class ProgressDisplay:
-    """A status line on the terminal while a local run works, from its third second on.
+def showing(directory: str, console: Console) -> AbstractContextManager[Task]:
+    """Shows what the workers report in a directory, while a block runs."""
 
-    Args:
-        directory: where the workers report.
-        console: where to show it.
-    """
-
-    def __init__(self, directory: str, console: Console) -> None:
-        self._directory = directory
-        self._console = console
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._show, daemon=True)
-
-    def __enter__(self) -> ProgressDisplay:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
-
-    def _show(self) -> None:
-        start = time.monotonic()
-        if self._stop.wait(2.0):
-            return
-        if not self._console.is_terminal:
-            while not self._stop.wait(10.0):
-                self._console.print(self._line(start), highlight=False)
-            return
-        with self._console.status(self._line(start)) as status:
-            while not self._stop.wait(0.25):
-                status.update(self._line(start))
-
-    def _line(self, start: float) -> str:
-        seconds = time.monotonic() - start
-        totals = Progress.total(self._directory)
-        parts = [
+    def state() -> str:
+        totals = Progress.total(directory)
+        return ", ".join(
             f"{totals[name]:,} {name}"
             for name in ("rows read", "records written")
             if name in totals
-        ]
-        return f"preprocess: {seconds:.0f} s, {', '.join(parts) or 'starting'}"
+        )
+
+    return progress_of("preprocess", None, console, unit="", state=state)
 
 
 def quiet_console() -> Console:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from typing import Any
 
 import apache_beam as beam
 from apache_beam import pvalue
-from apache_beam.transforms.window import GlobalWindow
 from apache_beam.typehints import with_output_types
 from apache_beam.utils.shared import Shared
-from apache_beam.utils.windowed_value import WindowedValue
 
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.text.fingerprint import fingerprint64
@@ -20,8 +17,7 @@ from pipelines.blocks import COUNTS, FILES, SEEN, Block, Counts, pack, unpack_al
 from pipelines.negatives import NegativePool
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
-from pipelines.records import PairRecord, TitleRow, WrittenShard, query_records
-from pipelines.spare_process import ShardJob, current
+from pipelines.records import PairRecord, TitleRow, query_records, write_shard
 from pipelines.writing import write_part
 
 
@@ -120,8 +116,8 @@ class WriteShards(beam.PTransform):
 
     def expand(self, pcoll: Any) -> Any:
         """Writes every shard, empty ones too."""
-        empty = [(place, pack([])) for place in range(len(shard_places(self._shards)))]
-        every = pcoll.pipeline | "Every shard" >> beam.Create(empty)
+        number = pcoll.pipeline | "Number of shards" >> beam.Create([sum(self._shards.values())])
+        every = number | "Every shard" >> beam.FlatMap(_empty_blocks).with_output_types(Block)
         return (
             (pcoll, every)
             | "Records and shards" >> beam.Flatten()
@@ -131,6 +127,11 @@ class WriteShards(beam.PTransform):
                 SEEN, COUNTS, main=FILES
             )
         )
+
+
+def _empty_blocks(places: int) -> Iterator[Block]:
+    for place in range(places):
+        yield place, pack([])
 
 
 @with_output_types(tuple[int, str], seen=bytes, counts=Counts)
@@ -148,43 +149,22 @@ class _WriteShard(beam.DoFn):
         self._progress = progress
         self._shared = Shared()
 
+    def setup(self) -> None:
+        self._places = shard_places(self._shards)
+
     def process(
         self, element: tuple[int, Iterable[bytes]], ngrams: dict[str, int]
     ) -> Iterator[Any]:
         place, blocks = element
-        split, _ = shard_places(self._shards)[place]
+        split, _ = self._places[place]
         encoder = self._shared.acquire(
             lambda: RecordEncoder(make_vocabulary(ngrams, self._options))
         )
-        job = ShardJob(split, list(blocks), encoder.vocabulary, self._directory, self._progress)
-        spare = current()
-        elsewhere = spare.offer(job) if spare is not None else None
-        if elsewhere is None:
-            yield from _outputs(place, split, job.write(encoder))
-        else:
-            self._elsewhere.append((place, split, elsewhere))
-
-    def start_bundle(self) -> None:
-        self._elsewhere: list[tuple[int, str, Future[WrittenShard]]] = []
-
-    def finish_bundle(self) -> Iterator[Any]:
-        for place, split, written in self._elsewhere:
-            for output in _outputs(place, split, written.result()):
-                if isinstance(output, pvalue.TaggedOutput):
-                    yield pvalue.TaggedOutput(output.tag, _windowed(output.value))
-                else:
-                    yield _windowed(output)
-
-
-def _outputs(place: int, split: str, written: WrittenShard) -> Iterator[Any]:
-    yield place, written.path
-    yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
-    yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
-
-
-def _windowed(value: Any) -> WindowedValue:
-    window = GlobalWindow()
-    return WindowedValue(value, window.max_timestamp(), [window])
+        records = [record for block in unpack_all(blocks) for record in block]
+        written = write_shard(split, records, encoder, self._directory, self._progress)
+        yield place, written.path
+        yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
+        yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
 
 
 def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocabulary:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import gc
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, SetupOptions
@@ -44,20 +42,6 @@ def choose_runner(
     options = PipelineOptions(flags=[*flags, *([] if local else [f"--runner={name}"])])
     options.view_as(SetupOptions).save_main_session = False
     return (_local_runner(options, verbose) if local else name), options
-
-
-@contextmanager
-def relaxed_garbage_collection() -> Iterator[None]:
-    """Looks for reference cycles more rarely: workers hold millions of objects and make none.
-
-    Saves a fifth of the time of a local run.
-    """
-    before = gc.get_threshold()
-    gc.set_threshold(100_000, 50, 50)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 class _Flags(argparse.ArgumentParser):

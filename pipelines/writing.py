@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import heapq
 import shutil
 import struct
 import tempfile
 import uuid
 import zlib
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
@@ -26,6 +27,7 @@ PARTS = "parts"
 GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save
 
 BLOCK_BYTES = 1 << 18
+MERGED_AT_ONCE = 100
 
 
 def is_local(path: str) -> bool:
@@ -94,6 +96,20 @@ def write_part(directory: str, kind: str, chunks: Iterable[bytes]) -> str:
     return path
 
 
+def merged(parts: Sequence[str], order: Callable[[bytes], Any] | None = None) -> Iterator[bytes]:
+    """The lines of files that are each in an order, in that order, few files open at a time."""
+    with tempfile.TemporaryDirectory() as aside, ExitStack() as stack:
+        while len(parts) > MERGED_AT_ONCE:
+            starts = range(0, len(parts), MERGED_AT_ONCE)
+            longer = [f"{aside}/{len(parts)}-{start}" for start in starts]
+            for start, path in zip(starts, longer, strict=True):
+                with Path(path).open("wb") as file:
+                    file.writelines(merged(parts[start : start + MERGED_AT_ONCE], order))
+            parts = longer
+        files = [stack.enter_context(open_bytes(part)) for part in parts]
+        yield from heapq.merge(*files, key=order)
+
+
 class Output:
     """A directory in the making.
 
@@ -106,9 +122,10 @@ class Output:
         self.workers = workers
         self.local = local
 
-    def take(self, part: str, name: str) -> None:
-        """Gives a worker's part its name in the result."""
-        FileSystems.rename([part], [FileSystems.join(self.workers, name)])
+    def take(self, parts: Mapping[str, str]) -> None:
+        """Gives workers' parts their names in the result."""
+        names = [FileSystems.join(self.workers, name) for name in parts.values()]
+        FileSystems.rename(list(parts), names)
 
     def record_files(self) -> dict[str, int]:
         """The bytes of the record shards taken, by name."""
@@ -173,11 +190,9 @@ def _remote_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
 
 def _move_files(source: str, target: str) -> None:
     names = [file[len(source) :].strip("/") for file in _remote_files(source)]
-    names = [name for name in names if name != PARTS]
-    names.sort(key=lambda name: (name == FEATURE_SPEC, name))
     FileSystems.mkdirs(target)
-    for name in names:
-        FileSystems.rename([FileSystems.join(source, name)], [FileSystems.join(target, name)])
+    for chosen in ([name for name in names if name not in (PARTS, FEATURE_SPEC)], [FEATURE_SPEC]):
+        FileSystems.rename(*([FileSystems.join(at, n) for n in chosen] for at in (source, target)))
 
 
 def _remote_files(path: str) -> list[str]:

@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import Task, progress_of
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress
 
 _SHOWN = 12
 _PARQUET_ROWS = 16_384
-_STEP = 1 << 20  # bytes between two movements of the bar
+_MB = 1_000_000
 
 
 class Source:
@@ -215,8 +215,12 @@ class Source:
             UserError: it cannot be read, or is damaged.
         """
         try:
-            with path.open("rb") as raw, _bar(self._console, path) as progress:
-                watched = _Watched(raw, progress)
+            size = path.stat().st_size / _MB
+            with (
+                path.open("rb") as raw,
+                progress_of(path.name, size, self._console, "MB") as task,
+            ):
+                watched = _Watched(raw, task)
                 if path.suffix == ".gz":
                     with gzip.open(watched) as unpacked:
                         yield unpacked  # type: ignore[misc]
@@ -229,12 +233,11 @@ class Source:
 
 
 class _Watched(io.RawIOBase):
-    """A file that moves a bar as it is read."""
+    """A file that tells a task how much of it is read."""
 
-    def __init__(self, file: IO[bytes], progress: Progress | None) -> None:
+    def __init__(self, file: IO[bytes], task: Task) -> None:
         self._file = file
-        self._progress = progress
-        self._shown = 0
+        self._task = task
 
     def readable(self) -> bool:
         return True
@@ -250,30 +253,8 @@ class _Watched(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         read: int = self._file.readinto(buffer)  # type: ignore[attr-defined]
-        position = self._file.tell()
-        if self._progress is not None and abs(position - self._shown) >= _STEP:
-            self._shown = position
-            self._progress.update(self._progress.task_ids[0], completed=position)
+        self._task.update(self._file.tell() / _MB)
         return read
-
-
-@contextmanager
-def _bar(console: Console | None, path: Path) -> Iterator[Progress | None]:
-    if console is None or not console.is_terminal:
-        yield None
-        return
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as progress:
-        progress.add_task(path.name, total=path.stat().st_size)
-        yield progress
 
 
 def _json(text: str, where: str) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.baselines.fitting_bar import Told
+from dssm_tf.common.progress import Told
 
 if TYPE_CHECKING:
     from typing_extensions import Self

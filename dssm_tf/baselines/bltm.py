@@ -13,11 +13,11 @@ from scipy import sparse
 from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.collection import Collection, distinct_titles
 from dssm_tf.baselines.coupled_posterior import Side, couple
-from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.plsa import check_priors, log_prior, normalized, settled
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import TopicModel, first_texts, topics_of
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 from dssm_tf.text.normalize import normalize
 
 if TYPE_CHECKING:
@@ -99,14 +99,14 @@ class BLTM(TopicModel):
         texts = distinct_titles(list(titles), [title for _, title, _ in clicks])
         terms = Terms.of([*texts, *pairs.queries])
         state = BilingualEM.start(pairs, terms, self.topics, np.random.default_rng(self.seed))
-        with fitting_bar("bltm", self._iterations, self.progress) as advance:
+        with progress_of("bltm", self._iterations, self.progress) as task:
             for step in range(self._iterations):
                 objective, gap = state.em_step(
                     self._mixture_prior, self._word_prior, self._gap, self._rounds
                 )
                 self.objective.append(objective)
                 self.gaps.append(gap)
-                advance(step + 1, f"{objective:.4g} nats")
+                task.update(step + 1, f"{objective:.4g} nats")
                 if settled(self.objective, self._tolerance):
                     break
         prior = np.full(self.topics, self._mixture_prior)

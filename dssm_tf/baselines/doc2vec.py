@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.ibm1 import ClickedPairs
 from dssm_tf.baselines.model_file import broken, read_model, write_model
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.text.normalize import normalize
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ class Doc2Vec(Baseline):
                 f"{self.name} got {len(self._texts)} texts with words and no word that they hold "
                 f"{self.min_count} times; it needs texts to learn from."
             )
-        with fitting_bar(self.name, self.epochs, self.progress) as advance:
+        with progress_of(self.name, self.epochs, self.progress, "epochs") as task:
             self._model.train(
                 documents,
                 total_examples=len(documents),
                 epochs=self.epochs,
-                callbacks=[_epoch_callback(advance)],
+                callbacks=[_epoch_callback(task)],
             )
         return self
 
@@ -257,15 +257,12 @@ def _gensim() -> Any:
     return doc2vec
 
 
-def _epoch_callback(advance: Callable[[int, str], None]) -> Any:
-    """Tells `advance` of each finished epoch, the way gensim wants to be asked."""
+def _epoch_callback(task: Task) -> Any:
+    """Tells `task` of each finished epoch, the way gensim wants to be asked."""
     from gensim.models.callbacks import CallbackAny2Vec
 
     class Epochs(CallbackAny2Vec):
-        done = 0
-
         def on_epoch_end(self, model: Any) -> None:
-            self.done += 1
-            advance(self.done, "epochs")
+            task.advance()
 
     return Epochs()

@@ -12,9 +12,9 @@ import numpy as np
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.collection import Collection
-from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.topic_model import TopicModel, training_titles
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 from dssm_tf.text.normalize import words
 
 if TYPE_CHECKING:
@@ -81,11 +81,11 @@ class LDA(TopicModel):
         for text in texts:
             if tokens := words(text):
                 model.add_doc(tokens)
-        with fitting_bar("lda", self._iterations, self.progress) as advance:
+        with progress_of("lda", self._iterations, self.progress) as task:
             for done in range(0, self._iterations, _SWEEPS):
                 sweeps = min(_SWEEPS, self._iterations - done)
                 model.train(sweeps, workers=1)
-                advance(done + sweeps, f"{model.ll_per_word:.3f} nats a word")
+                task.update(done + sweeps, f"{model.ll_per_word:.3f} nats a word")
         topics = np.array([model.get_topic_word_dist(topic) for topic in range(self.topics)])
         # tomotopy numbers the words in its own order, and in single precision.
         places = [terms.ids[word] for word in model.used_vocabs]

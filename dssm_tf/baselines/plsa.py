@@ -11,13 +11,13 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.collection import Collection
-from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.topic_model import (
     TINY,
     TopicModel,
     first_topics,
     training_titles,
 )
+from dssm_tf.common.progress import progress_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -80,13 +80,13 @@ class PLSA(TopicModel):
         words = first_topics(counts, self.topics, np.random.default_rng(self.seed))
         shares = np.full((len(texts), self.topics), 1 / self.topics)
         self.objective: list[float] = []
-        with fitting_bar("plsa", self._iterations, self.progress) as advance:
+        with progress_of("plsa", self._iterations, self.progress) as task:
             for step in range(self._iterations):
                 shares, words, objective = em_step(
                     counts, shares, words, self._mixture_prior, self._word_prior
                 )
                 self.objective.append(objective)
-                advance(step + 1, f"{objective:.4g} nats")
+                task.update(step + 1, f"{objective:.4g} nats")
                 if settled(self.objective, self._tolerance):
                     break
         prior = np.full(self.topics, self._mixture_prior)

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.bi_phrases import BiPhrases, extract, phrase_keys
-from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.ibm1 import ClickedPairs
 from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, place_in
 from dssm_tf.baselines.wtm import WTM, table_arrays, table_of
+from dssm_tf.common.progress import progress_of
 
 
 class PTM(WTM):
@@ -106,7 +106,7 @@ class PTM(WTM):
         to_query = self._translate(titles, queries, clicks, f"{self.name}: title to query")[:-1]
         to_title = self._translate(queries, titles, clicks, f"{self.name}: query to title")[:-1]
         self._translations = to_query
-        with fitting_bar(f"{self.name}: phrases", len(clicks), self.progress) as advance:
+        with progress_of(f"{self.name}: phrases", len(clicks), self.progress, "pairs") as task:
             self._phrases = extract(
                 queries,
                 titles,
@@ -114,7 +114,7 @@ class PTM(WTM):
                 to_query,
                 to_title,
                 self.longest,
-                lambda done: advance(done, "pairs"),
+                task.update,
             )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:

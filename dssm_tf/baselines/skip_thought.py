@@ -90,14 +90,10 @@ class SkipThought(Baseline):
         if self.weights is not None:
             self._encode = load_vectors(self.weights, self.kind)
             return self
-        console = told = None
-        if callable(self.progress):
-            told = self.progress
-        elif self.progress:
-            from rich.console import Console
+        from rich.console import Console
 
-            console = Console(stderr=True)
-        self._encode, _ = train(_passages(clicks, titles), self.options, console, told)
+        progress = Console(stderr=True) if self.progress is True else self.progress or None
+        self._encode, _ = train(_passages(clicks, titles), self.options, progress)
         return self
 
     def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float32]:

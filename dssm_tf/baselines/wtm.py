@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.ibm1 import ClickedPairs, translate
 from dssm_tf.baselines.model_file import broken, read_model, write_model
 from dssm_tf.baselines.terms import Terms
@@ -19,6 +18,7 @@ from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.baselines.tokens import Ids, Tokens
 from dssm_tf.baselines.ulm import check_mu
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -121,14 +121,14 @@ class WTM(Baseline):
         self, source: Tokens, target: Tokens, clicks: NDArray[np.float64], description: str
     ) -> sparse.csr_matrix:
         """The translation table, the row of the empty word last."""
-        with fitting_bar(description, self.iterations, self.progress) as advance:
+        with progress_of(description, self.iterations, self.progress) as task:
             learned = translate(
                 source,
                 target,
                 clicks,
                 iterations=self.iterations,
                 empty_word=self.empty_word,
-                step_done=lambda step, likelihood: advance(step, f"{likelihood:.4f} nats"),
+                step_done=lambda step, likelihood: task.update(step, f"{likelihood:.4f} nats"),
             )
         return learned.table
 

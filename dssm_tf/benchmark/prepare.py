@@ -17,6 +17,7 @@ from dssm_tf.benchmark.inputs import CLICKS, CORPUS, JUDGMENTS, Inputs, write_cl
 from dssm_tf.benchmark.log_rows import held_out, read_rows, split_by_time, write_rows
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.click_log import FORMATS, LogRow
 from dssm_tf.tables.judgments import (
@@ -143,7 +144,8 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         return Inputs(folder)
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - {WORK}):
         raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
-    judgments, corpus, rows = _judged(sources)
+    with progress_of("reading the click log", None, console, unit=""):
+        judgments, corpus, rows = _judged(sources)
     RankingTask(judgments, corpus)  # what is wrong with them shows before the slow part
     with atomic_directory(folder) as aside:
         write_judgments(aside / JUDGMENTS, judgments)

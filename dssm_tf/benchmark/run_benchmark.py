@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dssm_tf.benchmark import foreign
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
@@ -36,6 +35,7 @@ from dssm_tf.benchmark.table import latex, markdown
 from dssm_tf.benchmark.worker import POOL, RANKED, RESULT
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluate import DEPTH, Measured, compare, measure
 from dssm_tf.evaluation.evaluation import Evaluation, Ranking
 from dssm_tf.evaluation.metrics import parse_metric
@@ -207,13 +207,14 @@ class _Benchmark:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
         against = self._against(measured)
         values = {row.name: {m: row.values(m) for m in self._options.metrics} for row in measured}
-        comparisons = compare(
-            values,
-            self._options.metrics,
-            against=against,
-            family="table",
-            samples=self._options.samples,
-        )
+        with progress_of("testing differences", None, self._console, unit=""):
+            comparisons = compare(
+                values,
+                self._options.metrics,
+                against=against,
+                family="table",
+                samples=self._options.samples,
+            )
         rankings = {row.name: row.seeds[0].rankings for row in measured}
         metrics = tuple(self._options.metrics)
         in_log = {normalize(query) for query, _, _ in self._inputs.clicks()}
@@ -292,24 +293,17 @@ class _Benchmark:
 
     def _hybrid_rows(self, done: Sequence[Row]) -> list[Row]:
         rows: list[Row] = []
-        with Progress(
-            TextColumn("{task.description}", markup=False),
-            BarColumn(),
-            TimeRemainingColumn(),
-            console=self._console,
-            disable=self._console is None,
-            transient=True,
-        ) as progress:
-            for hybrid in self._hybrids:
-                row = Row(hybrid.name, "hybrid")
-                rows.append(row)
-                own = [name for name in hybrid.members if name != PRIOR]
-                failed = [name for name in own if not self._rankings.get(name)]
-                if failed:
-                    row.error = f"its member {failed[0]} has no result"
-                    continue
-                seeds = max(len(self._rankings[name]) for name in own)
-                bar = progress.add_task(hybrid.name, total=seeds * len(self._task.queries))
+        for hybrid in self._hybrids:
+            row = Row(hybrid.name, "hybrid")
+            rows.append(row)
+            own = [name for name in hybrid.members if name != PRIOR]
+            failed = [name for name in own if not self._rankings.get(name)]
+            if failed:
+                row.error = f"its member {failed[0]} has no result"
+                continue
+            seeds = max(len(self._rankings[name]) for name in own)
+            queries = seeds * len(self._task.queries)
+            with progress_of(hybrid.name, queries, self._console, "queries") as progress:
                 for seed in range(seeds):
                     # A member that is not random stands beside every seed of the others.
                     members = {
@@ -324,7 +318,7 @@ class _Benchmark:
                         self._task,
                         self._options.tune,
                         POOL,
-                        partial(progress.advance, bar),
+                        progress.advance,
                     )
                     about |= self._costs_of([row for row in done if row.name in own], seed)
                     load = partial(_same, by_half)

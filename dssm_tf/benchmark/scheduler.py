@@ -14,10 +14,10 @@ from time import sleep
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from dssm_tf.benchmark.worker import ERROR, JOB, RESULT, STAGE
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.progress import Progress, Task
 
 _GIB = 1 << 30
 _EACH = 2 * _GIB  # memory counted for a job by default: TensorFlow with a small model
@@ -60,7 +60,7 @@ class Job:
 class _Running:
     job: Job
     process: subprocess.Popen[bytes]
-    bar: TaskID
+    task: Task
 
 
 def available_memory() -> int:
@@ -113,20 +113,9 @@ def run_jobs(
     alone: list[Job] = []  # those that did not fit beside others
     running: list[_Running] = []
     environment = _environment(max(1, cores() // at_a_time))
-    with Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[stage]}", markup=False),
-        TimeElapsedColumn(),
-        console=console,
-        disable=console is None,
-        transient=True,
-    ) as progress:
-        finished = len(jobs) - len(waiting)
-        total = progress.add_task(
-            "systems", total=len(jobs), completed=finished, stage=f"{finished} of {len(jobs)}"
-        )
+    with Progress(console) as progress:
+        done = len(jobs) - len(waiting)
+        total = progress.add(Task("benchmark", len(jobs), "systems", done=done))
         try:
             while waiting or alone or running:
                 while waiting and len(running) < at_a_time:
@@ -135,22 +124,20 @@ def run_jobs(
                     running.append(_start(alone.pop(0), environment, progress))
                 sleep(_POLL)
                 for one in list(running):
-                    _show(one, _read(one.job.folder / STAGE), progress)
+                    _show(one.task, _read(one.job.folder / STAGE))
                     code = one.process.poll()
                     if code is not None:
                         running.remove(one)
-                        progress.remove_task(one.bar)
+                        progress.remove(one.task)
                         _finish(one.job, code)
-                        finished = len(jobs) - len(waiting) - len(alone) - len(running)
-                        progress.update(
-                            total, completed=finished, stage=f"{finished} of {len(jobs)}"
-                        )
+                        total.advance()
                 if sum(_resident(one.process.pid) for one in running) > memory:
                     youngest = running.pop()
                     _stop(youngest, progress)
                     if running:
                         alone.append(youngest.job)
                     else:
+                        total.advance()
                         youngest.job.error = (
                             f"needed more than the {memory / _GIB:.1f} GiB it may use; "
                             "raise --memory"
@@ -160,17 +147,11 @@ def run_jobs(
                 _stop(one, progress)
 
 
-def _show(one: _Running, stage: str, progress: Progress) -> None:
+def _show(task: Task, stage: str) -> None:
     """Shows what a job is at; "3 of 7" there fills the bar as far, other stages make it pulse."""
     counted = _COUNTED.search(stage)
-    if counted is None:
-        task = next(task for task in progress.tasks if task.id == one.bar)
-        task.total = None  # `update` takes None for no change
-        progress.update(one.bar, stage=stage, completed=0)
-        return
-    done, total = map(int, counted.groups())
-    # A full bar would stop the clock, and the job is not at its end.
-    progress.update(one.bar, stage=stage, completed=min(done, total - 0.01), total=total)
+    task.total = int(counted[2]) if counted else None
+    task.update(int(counted[1]) if counted else 0, stage)
 
 
 def _start(job: Job, environment: dict[str, str], progress: Progress) -> _Running:
@@ -187,7 +168,7 @@ def _start(job: Job, environment: dict[str, str], progress: Progress) -> _Runnin
             stderr=log,
             env=environment,
         )
-    return _Running(job, process, progress.add_task(job.label, total=None, stage=""))
+    return _Running(job, process, progress.add(Task(job.label, unit="")))
 
 
 def _finish(job: Job, code: int) -> None:
@@ -201,7 +182,7 @@ def _finish(job: Job, code: int) -> None:
 
 
 def _stop(one: _Running, progress: Progress) -> None:
-    progress.remove_task(one.bar)
+    progress.remove(one.task)
     one.process.terminate()
     try:
         one.process.wait(timeout=5)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -102,17 +102,20 @@ def embed_command(
 
         ranker = SemanticRanker.load(model)
         encoder = Encoder(ranker.model, ranker.vocabulary, batch_size)
-        count = 0
+        count, started = 0, monotonic()
         with (
             open_writer(out, encoder.dimension, texts.has_ids) as writer,
-            _progress(console, texts.done) as advance,
+            progress_of("embed", None, console, unit="") as task,
         ):
             for chunk in _chunks(texts.rows, _BATCHES * batch_size):
                 lines = [text.text for text in chunk]
                 ids = [str(text.id) for text in chunk] if texts.has_ids else None
                 writer.write(ids, lines, encoder(side, lines))
                 count += len(chunk)
-                advance(count)
+                share = texts.done()
+                task.total = None if share is None else 1.0
+                speed = count / max(monotonic() - started, 1e-9)
+                task.update(share or 0.0, f"{count:,} texts, {speed:,.0f}/s")
             if not count:
                 raise UserError(f"{input} holds no text; nothing was written.")
     beside = f" and {ids_path(out).name}" if texts.has_ids and out.suffix == ".npy" else ""
@@ -129,35 +132,3 @@ def _chunks(texts: Iterable[Text], size: int) -> Iterator[list[Text]]:
     rows = iter(texts)
     while chunk := list(islice(rows, size)):
         yield chunk
-
-
-@contextmanager
-def _progress(
-    console: Console, done: Callable[[], float | None]
-) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; yields a function to be called with the number of texts so far."""
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    started = monotonic()
-    with Progress(
-        TextColumn("embed"),
-        BarColumn(),
-        TextColumn("{task.description}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task = progress.add_task("starting", total=None)
-
-        def advance(count: int) -> None:
-            speed = count / max(monotonic() - started, 1e-9)
-            share = done()
-            progress.update(
-                task,
-                description=f"{count:,} texts, {speed:,.0f}/s",
-                total=None if share is None else 1.0,
-                completed=share or 0.0,
-            )
-
-        yield advance

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -217,7 +216,7 @@ def _fitted(
 
 
 def _fit(baseline: Baseline, clicks: list[tuple[str, str, float]], titles: list[str]) -> Baseline:
-    baseline.progress = sys.stderr.isatty()
+    baseline.progress = True
     return baseline.fit(clicks, titles)
 
 

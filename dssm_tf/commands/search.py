@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,10 +101,17 @@ def search_command(
     from dssm_tf.retrieval.searcher import Searcher
     from dssm_tf.tables.texts import readable
 
-    with _progress() as report:
-        report("loading the model", 0.0)
+    with progress_of("search", 1.0, Console(stderr=True), unit="") as task:
+        task.update(0.0, "loading the model")
         ranker = SemanticRanker.load(model)
-        searcher = Searcher(ranker, titles, vectors, index=index, fusion=fusion, report=report)
+        searcher = Searcher(
+            ranker,
+            titles,
+            vectors,
+            index=index,
+            fusion=fusion,
+            report=lambda step, share: task.update(share, step),
+        )
     if queries is None:
         prompt = sys.stdin.isatty() if interactive is None else interactive
         queries_read = _typed(console, len(titles)) if prompt else _piped()
@@ -135,22 +143,3 @@ def _piped() -> Iterator[str]:
     """Queries from standard input, one a line."""
     for line in sys.stdin.buffer:
         yield line.decode("utf-8", errors="replace").rstrip("\r\n")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, float], None]]:
-    """A bar on the error stream's terminal while the corpus is indexed."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        task: Any = progress.add_task("", total=1.0)
-        yield lambda step, share: progress.update(task, description=step, completed=share)

@@ -198,9 +198,9 @@ def encode_command(
 
     import numpy as np
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     from dssm_tf.common.files import atomic_write
+    from dssm_tf.common.progress import progress_of
     from dssm_tf.skip_thought.published_weights import load_vectors
     from dssm_tf.tables.texts import open_texts
 
@@ -210,16 +210,8 @@ def encode_command(
     encode = load_vectors(weights, kind)
     with open_texts(texts, column=column) as source:
         rows = [row.text for row in source.rows]
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f}"),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as progress:
-        vectors = encode(rows, progress)
+    with progress_of("texts", len(rows), console, "texts") as task:
+        vectors = encode(rows, task.update)
     buffer = io.BytesIO()
     np.save(buffer, vectors)
     with atomic_write(out, "wb") as file:

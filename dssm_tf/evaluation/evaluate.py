@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from itertools import combinations
 from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation import significance
 from dssm_tf.evaluation.evaluation import Comparison, Evaluation, Ranking
 from dssm_tf.evaluation.metrics import METRICS
@@ -81,23 +80,13 @@ def evaluate(
         raise UserError(f"cannot compare with {unknown}; the systems are {names}.")
     task = RankingTask(judgments, corpus)
     measured = {}
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} of {task.total:,.0f} queries"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=console is None,
-        transient=True,
-    ) as progress:
-        for name, ranker in systems.items():
-            bar = progress.add_task(name, total=len(task.queries))
-            advance = partial(progress.advance, bar)
-            measured[name] = measure(name, RankerScores(ranker, task), task, depth, advance)
-        for name, run in runs.items():
-            bar = progress.add_task(name, total=len(task.queries))
-            advance = partial(progress.advance, bar)
-            measured[name] = measure(name, RunScores(name, run, task), task, depth, advance)
+    sources: dict[str, ScoreSource] = {
+        **{name: RankerScores(ranker, task) for name, ranker in systems.items()},
+        **{name: RunScores(name, run, task) for name, run in runs.items()},
+    }
+    for name, source in sources.items():
+        with progress_of(name, len(task.queries), console, "queries") as one:
+            measured[name] = measure(name, source, task, depth, one.advance)
     # TensorFlow takes seconds to import: not before the input has been found good.
     from dssm_tf.evaluation import tf_ranking
 

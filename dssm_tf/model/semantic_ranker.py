@@ -28,13 +28,20 @@ RANKING = "ranking.json"
 Vectors = NDArray[np.float32]
 
 
-def build_model(config: Config, vocabulary_size: int) -> Siamese:
-    """The untrained model of a configuration, weights made."""
-    policy = config.training.precision
-    chosen = config.tower
+def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
+    """The untrained model of a configuration, weights made.
+
+    Args:
+        config: the towers.
+        vocabulary_size: number of trigram ids, padding not counted.
+        precision: a Keras dtype policy. Training has one of its own, `training.precision`; what
+            ranks computes in float32, in which all weights are. In bfloat16 a vector would
+            depend on the CPU, and there on the batch the text is encoded in.
+    """
+    make, arguments = TOWERS[config.tower.name], config.tower.arguments
 
     def tower(side: str) -> Any:
-        return TOWERS[chosen.name](vocabulary_size, name=side, dtype=policy, **chosen.arguments)
+        return make(vocabulary_size, name=side, dtype=precision, **arguments)
 
     if config.shared_towers:
         model = Siamese(tower("query_tower"), name="siamese")
@@ -86,7 +93,8 @@ class Encoder:
 class SemanticRanker:
     """A trained model behind the `Ranker` protocol.
 
-    The score is the cosine plus `prior_weight` times the title's log-prior.
+    The score is the cosine plus `prior_weight` times the title's log-prior, in float32 whatever
+    precision the model was trained in.
 
     Args:
         name: what tables call it.

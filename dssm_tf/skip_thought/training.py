@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import Task, Told, progress_of
 from dssm_tf.skip_thought.passages import UNKNOWN_ID, Passages
 from dssm_tf.skip_thought.published_weights import KINDS, RESETS
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
@@ -94,6 +94,7 @@ class Epoch:
     Args:
         encoder: `uni` or `bi`.
         number: of the pass, from 1 on.
+        steps: of the pass.
         first: nats a word over the first tenth of the pass's steps.
         last: the same over the last tenth.
         seconds: the pass took.
@@ -101,16 +102,22 @@ class Epoch:
 
     encoder: str
     number: int
+    steps: int
     first: float
     last: float
     seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.encoder}-skip pass {self.number}: {self.steps:,} steps, from {self.first:.3f} "
+            f"to {self.last:.3f} nats a word · {self.seconds:.0f} s"
+        )
 
 
 def train(
     passages: Iterable[Sequence[str]],
     options: TrainingOptions,
-    console: Console | None = None,
-    told: Callable[[int, int], object] | None = None,
+    progress: Console | Told | None = None,
 ) -> tuple[ThoughtVectors, list[Epoch]]:
     """Trains encoders.
 
@@ -120,8 +127,8 @@ def train(
     Args:
         passages: sentences that follow each other.
         options: sizes and steps.
-        console: where to show progress; None shows none.
-        told: called with the steps of an encoder that are done, and their number.
+        progress: a console to show it on, or a function that is told the steps of an encoder that
+            are done and their number; None shows none.
 
     Returns:
         What encodes texts, and the passes of all encoders.
@@ -132,7 +139,7 @@ def train(
     text = Passages.of(passages, options.vocabulary, options.max_words, options.repeat)
     encoders, history = [], []
     for name in ("uni", "bi") if options.kind == "combine" else (options.kind,):
-        model, epochs = _train_one(text, name, options, _Bar(console, told))
+        model, epochs = _train_one(text, name, options, progress)
         history += epochs
         # Row 0 is the padding's; without it row i is the word on line i of the dictionary.
         table = np.asarray(model.table, np.float32)[1:]
@@ -142,7 +149,7 @@ def train(
 
 
 def _train_one(
-    text: Passages, name: str, options: TrainingOptions, bar: _Bar
+    text: Passages, name: str, options: TrainingOptions, progress: Console | Told | None
 ) -> tuple[SkipThought, list[Epoch]]:
     # Only now: Keras takes seconds to import, and the text is found good before.
     import keras
@@ -168,10 +175,13 @@ def _train_one(
         run_eagerly=total < _COMPILED_STEPS,
     )
     epochs = []
-    with bar.of(f"{name}-skip", total):
+    with progress_of(f"{name}-skip", total, progress) as task:
         for number in range(1, -(-total // per_epoch) + 1):
             steps = min(per_epoch, total - per_epoch * (number - 1))
-            epochs.append(_epoch(model, text, name, number, steps, options, bar))
+            epoch = _epoch(model, text, name, number, steps, options, task)
+            if progress is not None and not callable(progress):
+                progress.print(str(epoch), highlight=False, markup=False, soft_wrap=True)
+            epochs.append(epoch)
     return model, epochs
 
 
@@ -182,7 +192,7 @@ def _epoch(
     number: int,
     steps: int,
     options: TrainingOptions,
-    bar: _Bar,
+    task: Task,
 ) -> Epoch:
     started = monotonic()
     sums = np.zeros((steps + 1, 2))  # nats and words up to each step
@@ -198,16 +208,11 @@ def _epoch(
                 f"training of {name}-skip diverged at step {step} of pass {number} (the loss is "
                 f"{mean}); use a smaller learning rate than {options.learning_rate:g}."
             )
-        bar.advance(mean)
+        task.advance(state=f"{mean:.3f} nats a word")
     tenth = max(1, steps // 10)
     first, last = sums[tenth] - sums[0], sums[-1] - sums[-1 - tenth]
     seconds = monotonic() - started
-    epoch = Epoch(name, number, float(first[0] / first[1]), float(last[0] / last[1]), seconds)
-    bar.line(
-        f"{name}-skip pass {number}: {steps:,} steps, from {epoch.first:.3f} to {epoch.last:.3f} "
-        f"nats a word · {epoch.seconds:.0f} s"
-    )
-    return epoch
+    return Epoch(name, number, steps, float(first[0] / first[1]), float(last[0] / last[1]), seconds)
 
 
 def _batches(
@@ -242,43 +247,3 @@ def _batches(
             text.matrix(before[rows], max(1, int(beside[0][rows].max())), end=True),
             text.matrix(after[rows], max(1, int(beside[1][rows].max())), end=True),
         )
-
-
-class _Bar:
-    """A progress bar with the loss, or nothing without a console; tells a function, too."""
-
-    def __init__(self, console: Console | None, told: Callable[[int, int], object] | None) -> None:
-        self._console = console
-        self._told = told
-
-    @contextmanager
-    def of(self, description: str, total: int) -> Iterator[None]:
-        """Shows the bar of this many steps until the block ends."""
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        self._done, self._total = 0, total
-        self._progress = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:,.0f} of {task.total:,.0f} steps"),
-            TextColumn("{task.fields[loss]} nats a word"),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            disable=self._console is None or not self._console.is_terminal,
-        )
-        self._task = self._progress.add_task(description, total=total, loss="-")
-        with self._progress:
-            yield
-
-    def advance(self, loss: float) -> None:
-        """One step further."""
-        self._done += 1
-        self._progress.update(self._task, completed=self._done, loss=f"{loss:.3f}")
-        if self._told is not None:
-            self._told(self._done, self._total)
-
-    def line(self, text: str) -> None:
-        """A line that stays."""
-        if self._console is not None:
-            self._console.print(text, highlight=False, markup=False, soft_wrap=True)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.text.normalize import words
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 Vectors = NDArray[np.float32]
 
@@ -57,7 +54,9 @@ class ThoughtVectors:
         self.encoders = tuple(encoders)
         self.dimension = sum(encoder.layer.dimension for encoder in encoders)
 
-    def __call__(self, texts: Sequence[str], progress: Progress | None = None) -> Vectors:
+    def __call__(
+        self, texts: Sequence[str], told: Callable[[int], object] = lambda done: None
+    ) -> Vectors:
         """Unit vectors float32 `(len(texts), dimension)`.
 
         Each encoder's part has the same length, as published; a text's vector does not depend on
@@ -65,7 +64,7 @@ class ThoughtVectors:
 
         Args:
             texts: raw; the first 256 words of each are read.
-            progress: where a bar moves.
+            told: told how many are done.
         """
         unknown = self.rows.get(UNKNOWN, -1)
         groups: dict[int, dict[tuple[int, ...], list[int]]] = {}
@@ -76,16 +75,15 @@ class ThoughtVectors:
                 length = next(length for length in _LENGTHS if len(ids) <= length)
                 groups.setdefault(length, {}).setdefault(ids, []).append(place)
         vectors = np.zeros((len(texts), self.dimension), np.float32)
-        total = sum(len(group) for group in groups.values())
-        bar = None if progress is None else progress.add_task("texts", total=total)
+        done = 0
         for length, group in sorted(groups.items()):
             distinct = list(group)
             for start in range(0, len(distinct), _BLOCK):
                 chunk = distinct[start : start + _BLOCK]
                 for ids, vector in zip(chunk, self._block(chunk, length), strict=True):
                     vectors[group[ids]] = vector
-                if progress is not None and bar is not None:
-                    progress.advance(bar, len(chunk))
+                done += sum(len(group[ids]) for ids in chunk)
+                told(done)
         return vectors
 
     def _block(self, texts: Sequence[tuple[int, ...]], length: int) -> Vectors:

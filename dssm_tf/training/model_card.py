@@ -63,6 +63,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 | loss | {config.loss.name}, {arguments} |
 | optimiser | {config.optimizer.name}, step size {config.optimizer.learning_rate:g} |
 | epochs | {kept} |
+| precision | {config.training.precision} in training; it ranks and is served in float32 |
 
 The exact settings are in `config.yaml`, the curves in `history.json` and `logs/`.
 

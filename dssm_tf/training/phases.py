@@ -169,7 +169,7 @@ class Phases:
 
     def _model(self, updates: int) -> Siamese:
         config = self.config
-        model = build_model(config, self.vocabulary.size)
+        model = build_model(config, self.vocabulary.size, config.training.precision)
         optimizer = make_optimizer(
             config.optimizer.name,
             config.optimizer.learning_rate,

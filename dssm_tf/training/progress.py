@@ -7,11 +7,12 @@ from typing import Any
 
 import keras
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+
+from dssm_tf.common.progress import Progress, Task
 
 
 class TrainingProgress(keras.callbacks.Callback):
-    """A bar for the running epoch and one line for each finished one.
+    """How far the running epoch is, and one line for each finished one.
 
     Args:
         steps: batches an epoch.
@@ -25,31 +26,20 @@ class TrainingProgress(keras.callbacks.Callback):
         self._epochs = epochs
         self._console = Console(quiet=quiet)
         self._progress: Progress | None = None
-        self._task: TaskID | None = None
+        self._task: Task | None = None
         self._started = 0.0
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Starts the epoch's bar."""
         self._started = monotonic()
-        self._progress = Progress(
-            TextColumn("[progress.description]{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed}/{task.total}"),
-            TextColumn("loss {task.fields[loss]}"),
-            TimeRemainingColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
-        self._progress.start()
-        description = f"epoch {epoch + 1}/{self._epochs}"
-        self._task = self._progress.add_task(description, total=self._steps, loss="-")
+        self._progress = Progress(self._console).start()
+        self._task = self._progress.add(Task(f"epoch {epoch + 1}/{self._epochs}", self._steps))
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Moves the bar."""
-        if self._progress is not None and self._task is not None:
-            loss = f"{float((logs or {}).get('loss', float('nan'))):.4f}"
-            self._progress.update(self._task, advance=1, loss=loss)
+        """Counts the step."""
+        if self._task is not None:
+            loss = float((logs or {}).get("loss", float("nan")))
+            self._task.advance(state=f"loss {loss:.4f}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Replaces the bar by a line that stays."""

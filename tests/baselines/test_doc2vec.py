@@ -120,7 +120,8 @@ def test_loaded_it_infers_and_compares_words_alike(tmp_path):
     assert loaded._parameters() == model._parameters()
 
 
-def test_progress_goes_to_stderr(capsys):
+def test_progress_goes_to_stderr(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     fitted(progress=True)
     shown = capsys.readouterr()
     assert "doc2vec" in shown.err

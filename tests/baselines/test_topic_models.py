@@ -106,7 +106,8 @@ def test_saved_parameters_come_back(model, tmp_path):
     assert (loaded.mixtures([*TITLES, *OTHERS]) == model.mixtures([*TITLES, *OTHERS])).all()
 
 
-def test_a_bar_shows_on_the_error_stream_and_only_on_request(model, capsys):
+def test_a_bar_shows_on_the_error_stream_and_only_on_request(model, capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     parameters = {"topics": 2, "iterations": 3}
     type(model)(**parameters).fit(CLICKS, TITLES)
     assert capsys.readouterr() == ("", "")

@@ -93,7 +93,8 @@ def test_parameters_are_saved(tmp_path):
     assert (loaded.iterations, loaded.empty_word) == (2, True)
 
 
-def test_progress_goes_to_stderr(capsys):
+def test_progress_goes_to_stderr(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
     WTM(progress=True).fit(CLICKS, TITLES)
     shown = capsys.readouterr()
     assert "wtm" in shown.err

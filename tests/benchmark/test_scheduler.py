@@ -1,16 +1,16 @@
 import io
 import json
 import os
+import re
 import sys
 import time
 
 import pytest
-from pytest import approx
 from rich.console import Console
-from rich.progress import Progress, TextColumn
 
 from dssm_tf.benchmark import scheduler
 from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
+from dssm_tf.common.progress import Progress, Task
 
 # What a worker does, in little: says when it started and ended, and does as it is told.
 WORKER = """
@@ -138,21 +138,31 @@ def test_progress_names_the_running_systems_and_what_they_are_at(make):
     assert "1 of 1" in out.getvalue()
 
 
-def test_a_stage_that_counts_fills_the_bar_and_others_make_it_pulse(make):
+def test_a_log_file_is_told_what_runs_and_when(make, monkeypatch):
+    monkeypatch.setattr(Progress, "PATIENCE", 0.1)
+    monkeypatch.setattr(Progress, "_last_line", 0.0)
+    out = io.StringIO()
+    jobs = [make("bm25"), make("dssm [0]", seconds=2)]
+    run_jobs(jobs, 1, PLENTY, Console(file=out, width=40))
+    (line,) = out.getvalue().splitlines()
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d benchmark: [01] of 2 systems, 0:0\d(, 0:0\d left)?; .*", line
+    )
+
+
+def test_a_stage_that_counts_fills_the_bar_and_others_make_it_pulse():
     stages = {
         "reading": (0, None),
         "training, 3 of 30 epochs": (3, 30),
-        "fitting, step 7 of 7": (approx(7, abs=0.1), 7),
+        "fitting, step 7 of 7": (7, 7),
         "saving": (0, None),
         "tuning 1 of 2": (1, 2),
     }
-    with Progress(TextColumn(""), console=Console(file=io.StringIO())) as progress:
-        bar = progress.add_task("job", total=None)
-        running = scheduler._Running(make("job", seconds=0), None, bar)
-        for stage, expected in stages.items():
-            scheduler._show(running, stage, progress)
-            assert (progress.tasks[0].completed, progress.tasks[0].total) == expected
-            assert not progress.finished
+    task = Task("job")
+    for stage, expected in stages.items():
+        scheduler._show(task, stage)
+        assert (task.done, task.total) == expected
+        assert stage in task.text()
 
 
 def test_memory_decides_how_many_run_by_default(monkeypatch):

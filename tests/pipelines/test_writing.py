@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import subprocess
+import sys
+import tempfile
 import zlib
 from pathlib import Path
 
@@ -14,7 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from pipelines.writing import gzipped, output_directory, refuse, tfrecord, write_part
+from pipelines import writing
+from pipelines.writing import gzipped, merged, output_directory, refuse, tfrecord, write_part
 
 
 def test_tensorflow_reads_the_records_and_their_checksums(tmp_path):
@@ -50,11 +54,41 @@ def test_a_part_is_never_written_twice_under_one_name(tmp_path):
     assert len(names) == 3
 
 
+@given(st.lists(st.lists(st.integers(0, 99)), max_size=30), st.integers(2, 5))
+def test_merging_in_several_passes_is_sorting_all_lines(parts, at_once):
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as directory:
+        patch.setattr(writing, "MERGED_AT_ONCE", at_once)
+        paths = []
+        for number, part in enumerate(parts):
+            paths.append(f"{directory}/{number}")
+            lines = [f"{n:02d}\n".encode() for n in sorted(part, reverse=True)]
+            Path(paths[-1]).write_bytes(b"".join(lines))
+        found = [int(line) for line in merged(paths, lambda line: -int(line))]
+    assert found == sorted((n for part in parts for n in part), reverse=True)
+
+
+def test_more_parts_are_merged_than_a_process_may_open(tmp_path):
+    parts = [tmp_path / str(number) for number in range(400)]
+    for number, part in enumerate(parts):
+        part.write_bytes(b"%03d\n" % number)
+    code = """
+import resource, sys
+from pathlib import Path
+import apache_beam
+from pipelines.writing import merged
+resource.setrlimit(resource.RLIMIT_NOFILE, (150, 150))
+sys.stdout.buffer.writelines(merged(sys.argv[1:]))
+"""
+    command = [sys.executable, "-c", code, *map(str, reversed(parts))]
+    found = subprocess.run(command, capture_output=True, check=True)
+    assert found.stdout == b"".join(part.read_bytes() for part in parts)
+
+
 def test_a_directory_appears_when_all_is_written(tmp_path):
     target = tmp_path / "data"
     with output_directory(str(target), overwrite=False) as output:
         part = write_part(output.workers, "train", [b"record"])
-        output.take(part, "train-0")
+        output.take({part: "train-0"})
         (output.local / "feature_spec.json").write_text("{}")
         assert not target.exists()
     assert sorted(file.name for file in target.iterdir()) == ["feature_spec.json", "train-0"]

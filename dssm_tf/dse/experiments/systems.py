@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.margin_training import FineTuning, Pretraining, encode, fine_tune, pretrain
 from dssm_tf.dse.networks.bag_pair import BagPair
 from dssm_tf.dse.networks.dse import DSE, DSEPair
@@ -207,22 +207,13 @@ def experiment_bar(console: Console, total: int) -> Iterator[Callable[[str], Tol
 
     Gives a function that starts the next system, by its name, and returns what to tell about it.
     """
-    with Progress(
-        TextColumn("{task.completed}/{task.total}"),
-        BarColumn(bar_width=20),
-        TimeElapsedColumn(),
-        TextColumn("{task.description}"),
-        console=console,
-        transient=True,
-        disable=not console.is_terminal,
-    ) as bar:
-        task = bar.add_task("", total=total)
+    with progress_of("fits", total, console, "done") as task:
         started: list[str] = []
 
         def start(name: str) -> Told:
-            bar.update(task, completed=len(started), description=name)
+            task.update(len(started), name)
             started.append(name)
-            return lambda state: bar.update(task, description=f"{name}: {state}")
+            return lambda state: task.update(len(started) - 1, f"{name}: {state}")
 
         yield start
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.fitting_bar import fitting_bar
 from dssm_tf.baselines.model_file import broken, read_model, write_model
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.bag_of_words import BagOfWords
 from dssm_tf.text.normalize import normalize
 
@@ -237,8 +237,8 @@ class BagRanker(Baseline):
             return rank_loss(lambda rows: asked[rows] @ answers.T, seen)
 
         before = self._pretraining_steps(model)
-        with fitting_bar(self.name, before + self.steps, self.progress) as advance:
-            self._pretrain(model, (queries, titles), advance)
+        with progress_of(self.name, before + self.steps, self.progress) as task:
+            self._pretrain(model, (queries, titles), task.update)
             fine_tune(
                 model,
                 sparse.vstack([queries, titles]).tocsr(),
@@ -246,7 +246,7 @@ class BagRanker(Baseline):
                 batches,
                 settings,
                 check=check if seen.nnz and seen.shape[1] > 1 else None,
-                advance=lambda done, state: advance(before + done, state),
+                advance=lambda done, state: task.update(before + done, state),
             )
         return model
 

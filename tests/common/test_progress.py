@@ -1,0 +1,145 @@
+import io
+import re
+import time
+
+import pytest
+from rich.console import Console
+
+from dssm_tf.common import progress as module
+from dssm_tf.common.progress import Progress, Task, progress_of
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Lines come at once, and as often as a hundred times a second."""
+    monkeypatch.setattr(Progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(Progress, "EVERY", 0.01)
+    monkeypatch.setattr(Progress, "_last_line", 0.0)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that a test sets."""
+    now = [100.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    return now
+
+
+def terminal():
+    return Console(file=io.StringIO(), force_terminal=True, width=100)
+
+
+def wait_for(stream, text):
+    """Until the text is there, however slow the machine is."""
+    end = time.monotonic() + 30
+    while text not in stream.getvalue() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert text in stream.getvalue()
+
+
+def test_a_terminal_sees_a_bar_that_is_gone_in_the_end():
+    console = terminal()
+    with progress_of("bm25 [red]", 4, console, "queries") as task:
+        task.advance(3, "0.5 nats")
+    shown = console.file.getvalue()
+    assert "bm25 [red]" in shown
+    assert "3 of 4 queries, 0.5 nats, 0:00" in shown
+    assert "━" in shown
+    assert shown.rstrip("\r\n").endswith("\x1b[2K")  # the line is cleared
+
+
+def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager):
+    out = io.StringIO()
+    with progress_of("bm25", 4, Console(file=out, width=20), "queries") as task:
+        task.update(3, "0.5 nats")
+        wait_for(out, "3 of 4")
+    line = out.getvalue().splitlines()[-1]
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d bm25: 3 of 4 queries, 0\.5 nats, 0:\d\d(, 0:\d\d left)?", line
+    )
+    assert "\x1b" not in out.getvalue()
+
+
+def test_a_log_gets_few_lines_and_none_of_what_is_short(monkeypatch):
+    # A line a 0.4 s at most, and five tasks of 0.2 s: two or three lines by the clock.
+    monkeypatch.setattr(Progress, "PATIENCE", 0.05)
+    monkeypatch.setattr(Progress, "EVERY", 0.4)
+    monkeypatch.setattr(Progress, "_last_line", 0.0)
+    out = io.StringIO()
+    started = time.monotonic()
+    for number in range(5):
+        with progress_of(f"task {number}", None, Console(file=out)):
+            time.sleep(0.2)
+    lines = out.getvalue().splitlines()
+    assert 1 <= len(lines) <= 1 + (time.monotonic() - started) / 0.4
+    monkeypatch.undo()
+    with progress_of("short", None, Console(file=out)):
+        pass
+    assert "short" not in out.getvalue()
+
+
+def test_lines_keep_out_of_the_results_on_standard_output(eager, capsys):
+    with progress_of("bm25", 4, Console()):
+        time.sleep(0.2)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "bm25: 0 of 4 steps" in shown.err
+
+
+def test_several_tasks_stand_in_one_line(eager):
+    out = io.StringIO()
+    with Progress(Console(file=out)) as progress:
+        first, second = progress.add(Task("first", 2)), progress.add(Task("second", unit=""))
+        wait_for(out, " first: 0 of 2 steps, 0:00; second: 0:00\n")
+        progress.remove(first)
+        second.update(0, "reading")
+        wait_for(out, " second: reading, 0:0")
+
+
+@pytest.mark.parametrize("console", [None, False, Console(quiet=True)])
+def test_nothing_is_shown_where_nobody_looks(console, eager, capsys):
+    with progress_of("bm25", 4, console) as task:
+        task.advance()
+        time.sleep(0.05)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_function_is_told_the_steps(capsys):
+    told = []
+    with progress_of("bm25", 4, lambda *steps: told.append(steps)) as task:
+        task.update(1, "0.5 nats")
+        task.advance(2)
+    assert told == [(1, 4), (3, 4)]
+    assert capsys.readouterr() == ("", "")
+
+
+def test_the_time_left_goes_by_what_was_done_since_the_count_began(clock):
+    task = Task("a", 10, "epochs", done=4)
+    assert task.text() == "4 of 10 epochs, 0:00"
+    clock[0] += 30
+    task.advance(2)  # 15 s each, and four are left
+    assert task.text() == "6 of 10 epochs, 0:30, 1:00 left"
+    task.update(10)
+    assert task.text() == "10 of 10 epochs, 0:30"
+    clock[0] += 3600
+    task.update(1)  # another count: nothing is known of its speed
+    assert task.text() == "1 of 10 epochs, 1:00:30"
+    task.total = 1000
+    task.update(2)
+    clock[0] += 1
+    task.update(3)
+    assert task.text() == "3 of 1,000 epochs, 1:00:31, 16:37 left"
+
+
+def test_a_state_may_be_asked_for_when_it_is_shown():
+    read = [7]
+    task = Task("preprocess", unit="", state=lambda: f"{read[0]} rows read")
+    read[0] = 8
+    assert task.text() == "8 rows read, 0:00"
+
+
+def test_an_error_takes_the_bar_away():
+    console = terminal()
+    with pytest.raises(KeyboardInterrupt), progress_of("bm25", 4, console):
+        raise KeyboardInterrupt
+    assert "\x1b[?25h" in console.file.getvalue()  # the cursor is back

@@ -21,7 +21,7 @@ Click = tuple[str, str, float]
 
 
 class Baseline(abc.ABC):
-    """A ranker that is fitted in one go, as against one trained by gradient steps.
+    """A ranker that one call of `fit` makes, as against a click model, which `dssm train` trains.
 
     A baseline is a `dssm_tf.evaluation.ranker.Ranker`: `score` and `score_matrix` agree,
     equal titles tie, a query without a known word scores 0 everywhere, and the

@@ -103,7 +103,9 @@ class Choice:
         try:
             found: type[Any] = getattr(import_module(module), name)
         except (AttributeError, ModuleNotFoundError) as error:
-            raise UserError(f"The table names {self.place}, but {error}.") from None
+            raise UserError(
+                f"a table names {self.place}, which cannot be imported: {error}."
+            ) from None
         return found
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:

@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all test-backends bench check format constraints clean again
+.PHONY: help venv demo test test-all test-backends test-keras bench check format constraints clean again
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,12 @@ test-all: $(STAMP)  ## the slow tests too
 test-backends: $(STAMP)  ## towers and losses on PyTorch too, which this installs (JAX is in `make test`)
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt
 	@$(PY) -m pytest -q tests/towers/test_backends.py $(ARGS)
+
+test-keras: LOWEST = $(shell sed -n 's/.*"keras>=\([0-9.]*\),.*/\1/p' setup.py)
+test-keras: $(STAMP)  ## what rests on Keras's internals, on the lowest Keras that setup.py allows
+	@$(PY) -m pip install -q --disable-pip-version-check --no-deps --upgrade \
+	  --target build/keras-$(LOWEST) 'keras==$(LOWEST).*,<=$(LOWEST).0'
+	@PYTHONPATH=build/keras-$(LOWEST) $(PY) -m pytest -q -m keras tests/training $(ARGS)
 
 bench: $(STAMP)  ## the speed measurements of tests/benchmarks, against PyTorch, which this installs
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt

@@ -57,10 +57,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
-    if argv is None:  # a real process, not a caller in Python
-        from dssm_tf.common.quiet import quiet_native_logs
-
-        quiet_native_logs()
     try:
         arguments.run(arguments)
     except UserError as error:

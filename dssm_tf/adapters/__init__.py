@@ -1,4 +1,7 @@
-"""Published data sets as clicks, corpus and judgments: one source a file."""
+"""Published data sets as clicks, corpus and judgments: one source a file.
+
+May import tables, text and common.
+"""
 
 from __future__ import annotations
 

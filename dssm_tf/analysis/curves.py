@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.model.run_files import HISTORY
 
-HISTORY = "history.json"
 # What falls towards zero is read off a logarithmic axis, as in P16 fig. 7.
 _LOGARITHMIC = ("loss", "val_loss")
 

@@ -157,9 +157,9 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
             console.print("preparing the click log", style="dim")
         data = aside / "data-4"
         _preprocess(_log_of(sources, aside), _offered(aside), data, 4)
-        from dssm_tf.data.recorded_clicks import recorded_clicks
+        from dssm_tf.data.preprocessed import Preprocessed
 
-        write_clicks(aside / CLICKS, recorded_clicks(data))
+        write_clicks(aside / CLICKS, Preprocessed(data).log())
         with atomic_write(aside / _SOURCE) as file:
             json.dump(fingerprint, file, indent=2)
     return Inputs(folder)

@@ -169,8 +169,8 @@ def _fit_tower(
     job: dict[str, Any], inputs: Inputs, task: RankingTask, directory: Path, say: _Stage
 ) -> Fitted:
     from dssm_tf.config import load_config
+    from dssm_tf.model.run_files import RANKING
     from dssm_tf.model.semantic_ranker import SemanticRanker
-    from dssm_tf.training.run_directory import RANKING
     from dssm_tf.training.train import train
 
     path = directory / "config.yaml"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -163,6 +164,7 @@ def benchmark_command(
     # Only now: the command line must answer --help without these.
     from rich.console import Console
 
+    load_tensorflow()
     from dssm_tf.benchmark.foreign import parse_embeddings, parse_runs
     from dssm_tf.benchmark.prepare import Sources
     from dssm_tf.benchmark.run_benchmark import GIB, Options, run_benchmark

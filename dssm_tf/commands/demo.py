@@ -6,12 +6,14 @@ import argparse
 from pathlib import Path
 
 from dssm_tf.commands.parser import Commands, command
+from dssm_tf.common.quiet import load_tensorflow
 
 
 def add(commands: Commands) -> None:
     """Adds the command to the parser."""
 
     def run(arguments: argparse.Namespace) -> None:
+        load_tensorflow()
         from dssm_tf.demo.demo import demo
 
         demo(arguments.out)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -98,6 +99,7 @@ def embed_command(
         raise UserError(f"{out} is the input; choose another name for the vectors.")
     with open_texts(input, side, column, id_column) as texts:
         # After the header is checked: loading a model takes seconds.
+        load_tensorflow()
         from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 
         ranker = SemanticRanker.load(model)

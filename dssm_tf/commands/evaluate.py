@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import refuse_existing
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -127,6 +128,7 @@ def evaluate_command(
     _refuse_clashes(baselines, named_models, named_runs)
     grades = read_judgments(judgments, repeats=repeats)
     titles = None if corpus is None else read_corpus(corpus)
+    load_tensorflow()
     systems: dict[str, Ranker] = {
         **_fitted(baselines, grades, titles, None if data is None else Path(data)),
         **_loaded(named_models),
@@ -195,9 +197,9 @@ def _fitted(
     if data is not None:
         if all("=" in name for name in names):
             raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
-        from dssm_tf.data.recorded_clicks import recorded_clicks
+        from dssm_tf.data.preprocessed import Preprocessed
 
-        clicks = recorded_clicks(data)
+        clicks = Preprocessed(data).log()
     entries = judgments if corpus is None else corpus
     titles = list(dict.fromkeys(entry.title for entry in entries))
     fitted: dict[str, Ranker] = {}

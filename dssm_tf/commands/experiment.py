@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from dssm_tf.commands.parser import Commands
+from dssm_tf.common.quiet import load_tensorflow
 
 
 def add(commands: Commands) -> None:
@@ -63,6 +64,7 @@ def _kind(
 def _run_cora(arguments: argparse.Namespace) -> None:
     from rich.console import Console
 
+    load_tensorflow()
     from dssm_tf.dse.experiments.cora import cora
 
     cora(
@@ -77,6 +79,7 @@ def _run_cora(arguments: argparse.Namespace) -> None:
 def _run_wikispeedia(arguments: argparse.Namespace) -> None:
     from rich.console import Console
 
+    load_tensorflow()
     from dssm_tf.dse.experiments.wikispeedia import wikispeedia
 
     wikispeedia(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands, command
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,6 +45,7 @@ def export_command(
     """
     from rich.console import Console
 
+    load_tensorflow()
     from dssm_tf.export.saved_model import export
 
     target = export(model, out, name)

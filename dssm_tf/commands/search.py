@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -96,6 +97,7 @@ def search_command(
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
     titles = read_corpus(corpus)
+    load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.retrieval.display import show
     from dssm_tf.retrieval.searcher import Searcher

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dssm_tf.commands.parser import Commands
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -143,6 +144,7 @@ def train_command(
     # Only now: the command line must answer --help without these.
     from rich.console import Console
 
+    load_tensorflow()
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.skip_thought.passages import passages_of_cells, passages_of_lines
     from dssm_tf.skip_thought.published_weights import write_vectors
@@ -199,6 +201,7 @@ def encode_command(
     import numpy as np
     from rich.console import Console
 
+    load_tensorflow()
     from dssm_tf.common.files import atomic_write
     from dssm_tf.common.progress import progress_of
     from dssm_tf.skip_thought.published_weights import load_vectors

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands, command
+from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -67,8 +68,9 @@ def train_command(
     from dssm_tf.config import find_config, load_config
 
     settings = load_config(find_config(config), overrides)  # before TensorFlow's slow import
+    load_tensorflow()
 
-    from dssm_tf.training.distribution import Workers
+    from dssm_tf.training.devices import Workers
     from dssm_tf.training.train import train
 
     result = train(settings, data, out)

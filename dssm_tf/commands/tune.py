@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from dssm_tf.commands.parser import Commands
+from dssm_tf.common.quiet import load_tensorflow
 
 _DETAILS = """Trains each setting of a grid, or N random draws, compares them on the validation part
 and writes the chosen configuration, OUT/best.yaml, with OUT/trials.json and OUT/trials.tsv beside.
@@ -80,6 +81,7 @@ def _run(arguments: argparse.Namespace) -> None:
         )
     )
 
+    load_tensorflow()
     from rich.console import Console
 
     from dssm_tf.tuning.tune import tune

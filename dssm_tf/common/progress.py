@@ -44,7 +44,7 @@ class Task:
         self._started = monotonic()
         self._begin(self.done)
 
-    def update(self, done: float, state: str = "") -> None:
+    def update(self, done: float, state: str | Callable[[], str] = "") -> None:
         """Says how much is done, and how it goes."""
         if done < self.done or self.total != self._counted:
             self._begin(done)
@@ -52,7 +52,7 @@ class Task:
         if self.told is not None:
             self.told(int(done), int(self.total or 0))
 
-    def advance(self, more: float = 1, state: str = "") -> None:
+    def advance(self, more: float = 1, state: str | Callable[[], str] = "") -> None:
         """Says that more is done."""
         self.update(self.done + more, state)
 

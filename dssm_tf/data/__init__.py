@@ -1,1 +1,4 @@
-"""Records, judgments and data sets: reading, writing, batching."""
+"""Training records and what else preprocess writes: their format, reading them, batching them.
+
+May import text and common.
+"""

@@ -8,10 +8,9 @@ users clicked them, how often each was likely to be drawn, how much a click weig
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial, reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,8 +20,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import Labels, parse, to_batch
 from dssm_tf.data.fresh_negatives import FreshNegatives
-from dssm_tf.data.records import read_records, record_files
-from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.shapes import Shapes, plan_shapes
 
 CLICK_WEIGHTS = ("none", "log", "linear")
@@ -62,59 +60,33 @@ class BatchOptions:
 
 @dataclass(frozen=True)
 class ClickBatches:
-    """The records of one split as batches.
+    """Records of a preprocessed directory as batches.
 
     A step's batch is the same however many workers and replicas share it: it is formed first,
     then cut into equal parts. (In-batch negatives are those of a part.)
 
     Args:
-        directory: what preprocess wrote.
+        data: what preprocess wrote.
         splits: `train`, `validation`, or both.
         options: how records become batches.
         shapes: sizes to pad to.
         extra: serialised records on top of the directory's.
-        like: batches of other splits with the same options and shapes, whose traced function
-            makes these too; tracing it takes half a second.
+        fresh: draws `options.fresh` further negatives; made from the data if not given.
     """
 
-    directory: Path
+    data: Preprocessed
     splits: tuple[str, ...]
     options: BatchOptions
     shapes: Shapes = field(default_factory=Shapes)
     extra: Sequence[bytes] = field(default=(), repr=False)
-    like: ClickBatches | None = field(default=None, repr=False)
-
-    def __post_init__(self) -> None:
-        """Raises ValueError where `like` would make other batches than these."""
-        mine, theirs = (
-            one and (one.directory, one.options, one.shapes) for one in (self, self.like)
-        )
-        if theirs and mine != theirs:
-            raise ValueError(
-                "ClickBatches received `like` of another directory, options or shapes: "
-                f"{theirs}; expected {mine}."
-            )
-
-    @cached_property
-    def spec(self) -> FeatureSpec:
-        """The directory's feature spec."""
-        return FeatureSpec.load(self.directory)
+    fresh: FreshNegatives | None = field(default=None, repr=False)
 
     @cached_property
     def steps(self) -> int:
         """Batches a pass."""
         size = self.options.batch_size
         counts = self._bucket_counts if self.options.length_buckets else [self._records]
-        return sum(-(-count // size) for count in counts)
-
-    @property
-    def most_bytes(self) -> int:
-        """An upper bound of the bytes of a pass' candidates and labels, its largest tensors."""
-        options = self.options
-        columns = 1 + options.negatives + options.fresh
-        if options.in_batch:
-            columns += options.batch_size * columns
-        return self.steps * options.batch_size * columns * 13
+        return sum(-(-int(count) // size) for count in counts)
 
     def epoch(
         self, seed: int | None = None, worker: int = 0, workers: int = 1, replicas: int = 1
@@ -195,9 +167,8 @@ class ClickBatches:
                 f"training.batch_size: {size} cannot be cut into {parts} equal parts "
                 f"({workers} workers of {replicas} replicas); choose a multiple of {parts}."
             )
-        mean_weight, pool = self._mean_weight, self._pool
-        make = (self.like or self)._make
-        _ = self._fresh  # made here, not where `make` is traced
+        mean_weight = self._mean_weight
+        _ = self._fresh, self._clicks  # made here, not where `batch` is traced
 
         @_plain
         def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
@@ -215,7 +186,7 @@ class ClickBatches:
 
         @_plain
         def batch(*rows: tf.Tensor) -> tuple[Any, Labels, tf.Tensor]:
-            inputs, labels, weights = make(*rows, pool)
+            inputs, labels, weights = self._batch(*rows)
             return inputs, labels, weights / mean_weight
 
         return (
@@ -233,10 +204,10 @@ class ClickBatches:
             batches: elements looked at.
         """
         options = replace(self.options, in_batch=False, logq=0.0)  # which change no text
-        plain = replace(self, options=options, shapes=Shapes(), like=None)
+        plain = replace(self, options=options, shapes=Shapes())
         passed = plain.epoch(seed=0, replicas=parts).take(batches)
         inputs = (one for one, _, _ in passed)
-        return replace(self, shapes=plan_shapes(inputs, fixed), like=None)
+        return replace(self, shapes=plan_shapes(inputs, fixed))
 
     def _grouped(self, records: tf.data.Dataset) -> tf.data.Dataset:
         size = self.options.batch_size
@@ -256,20 +227,26 @@ class ClickBatches:
         return tf.cast(tf.searchsorted(bounds, lengths[:1])[0], tf.int64)
 
     @cached_property
-    def _bucket_counts(self) -> list[int]:
-        records = self._read()
-        counts = np.zeros(len(self.options.length_buckets) + 1, np.int64)
-        for keys in records.map(_plain(self._bucket), num_parallel_calls=_cores()).batch(4096):
-            counts += np.bincount(keys.numpy(), minlength=len(counts))
-        return [int(count) for count in counts]
+    def _bucket_counts(self) -> NDArray[np.int64]:
+        """Records of each bucket."""
+        bounds = sorted(self.options.length_buckets)
+        lengths = [words for words, _ in self._counted("title_words")]
+        weights = [records for _, records in self._counted("title_words")]
+        counts = np.bincount(np.searchsorted(bounds, lengths), weights, len(bounds) + 1)
+        counts += np.bincount([int(self._bucket(one)) for one in self.extra], minlength=len(counts))
+        return counts.astype(np.int64)
+
+    def _counted(self, what: str) -> list[tuple[int, int]]:
+        """Values, and of how many records, as preprocess counted them in these splits."""
+        counts = [getattr(self.data.counts[split], what) for split in self.splits]
+        return [pair for one in counts for pair in one.items()]
 
     @property
     def _records(self) -> int:
-        return sum(self.spec.records.get(one, 0) for one in self.splits) + len(self.extra)
+        return self.data.count(*self.splits) + len(self.extra)
 
     def _read(self) -> tf.data.Dataset:
-        files = [file for split in self.splits for file in record_files(self.directory, split)]
-        records = read_records(files)
+        records = self.data.records(*self.splits)
         if self.extra:
             # First, so that a shuffle buffer smaller than the log still spreads them over it.
             records = tf.data.Dataset.from_tensor_slices(self._extra).concatenate(records)
@@ -283,22 +260,10 @@ class ClickBatches:
     def _fresh(self) -> FreshNegatives | None:
         if not self.options.fresh:
             return None
-        if self.like is not None:
-            return self.like._fresh
-        vocabulary = load_vocabulary(self.directory, self.spec)
-        titles = load_titles(self.directory)
-        return FreshNegatives(titles, vocabulary, self.spec.negative_alpha, self.options.fresh)
-
-    @cached_property
-    def _make(self) -> Callable[..., tuple[Any, Labels, tf.Tensor]]:
-        """Of serialised records, which of them are real, draws and `_pool`: a batch."""
-        make: Callable[..., tuple[Any, Labels, tf.Tensor]] = tf.function(
-            self._batch, autograph=False
-        )
-        return make
+        return self.fresh or FreshNegatives.of(self.data, self.options.fresh)
 
     def _batch(
-        self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor, pool: tf.Tensor
+        self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor
     ) -> tuple[Any, Labels, tf.Tensor]:
         """Inputs, labels and weights, the latter as clicks alone have it."""
         options = self.options
@@ -309,43 +274,35 @@ class ClickBatches:
             examples,
             real,
             options.in_batch,
-            partial(self._log_draws, tf.size(real), pool) if options.logq else None,
+            partial(self._log_draws, tf.size(real)) if options.logq else None,
             options.logq,
             self.shapes,
             options.joint,
         )
         return inputs, labels, tf.where(real, self._weight(examples["clicks"]), 0.0)
 
-    @property
-    def _pool(self) -> NDArray[np.float32]:
-        """What the logQ correction goes by: records, extra ones of a title with clicks, without."""
-        share = self._extra_share if self.options.logq else 0.0
-        return np.array([self._records, bool(self.extra), share], np.float32)
-
-    def _log_draws(
-        self, size: tf.Tensor, pool: tf.Tensor, clicks: tf.Tensor, queries: tf.Tensor
-    ) -> tf.Tensor:
+    def _log_draws(self, size: tf.Tensor, clicks: tf.Tensor, queries: tf.Tensor) -> tf.Tensor:
         """Log of how often a title is expected among a query's candidates, `size` in a batch."""
-        spec, options = self.spec, self.options
+        alpha, options = self.data.spec.negative_alpha, self.options
         expected = tf.zeros_like(clicks, tf.float32)
         if options.in_batch:
-            records, own, unclicked = tf.unstack(pool)
-            rows = tf.cast(queries, tf.float32) + tf.where(clicks > 0, own, unclicked)
-            expected += tf.cast(size, tf.float32) * tf.maximum(rows, 0.5) / records
-        drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** spec.negative_alpha
+            own = tf.where(clicks > 0, float(bool(self.extra)), self._extra_share)
+            rows = tf.cast(queries, tf.float32) + own
+            expected += tf.cast(size, tf.float32) * tf.maximum(rows, 0.5) / self._records
+        drawn = tf.maximum(tf.cast(clicks, tf.float32), 0.5) ** alpha
         # Recorded negatives are drawn from clicked titles, fresh ones from all.
         if options.negatives:
-            clicked = np.maximum(self._clicks[self._clicks > 0], 0.5) ** spec.negative_alpha
+            clicked = np.maximum(self._clicks[self._clicks > 0], 0.5) ** alpha
             expected += options.negatives * drawn / float(np.sum(clicked))
         if options.fresh:
-            every = np.maximum(self._clicks, 0.5) ** spec.negative_alpha
+            every = np.maximum(self._clicks, 0.5) ** alpha
             expected += options.fresh * drawn / float(np.sum(every))
         return tf.math.log(expected)
 
     @cached_property
     def _clicks(self) -> NDArray[np.int64]:
         """Clicks of every title, in the training part."""
-        return np.array([title.clicks for title in load_titles(self.directory)])
+        return np.array([title.clicks for title in self.data.titles])
 
     @cached_property
     def _extra_share(self) -> float:
@@ -365,14 +322,9 @@ class ClickBatches:
     @cached_property
     def _mean_weight(self) -> float:
         """Mean weight of all rows of a pass, the filling rows included."""
-        total = float(self._records)
-        if self.options.click_weight != "none":
-            records = self._read().batch(4096)
-            clicks = {"clicks": tf.io.FixedLenFeature([], tf.float32)}
-            total = sum(
-                float(tf.reduce_sum(self._weight(tf.io.parse_example(batch, clicks)["clicks"])))
-                for batch in records
-            )
+        pairs = [*self._counted("clicks"), (1, len(self.extra))]  # a title is clicked once
+        clicks, records = np.array(pairs, np.float32).T
+        total = float(np.sum(self._weight(clicks) * records))
         return total / (self.steps * self.options.batch_size)
 
 

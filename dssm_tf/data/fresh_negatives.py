@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from dssm_tf.data.batching import Examples, parse
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import ClickExample, Title
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -45,6 +46,11 @@ class FreshNegatives:
         self._pool = {name: tf.concat([one[name][0] for one in parsed], 0) for name in _COLUMNS}
         weights = np.maximum([title.clicks for title in titles], 0.5) ** alpha
         self._upto = np.cumsum(weights / weights.sum())
+
+    @classmethod
+    def of(cls, data: Preprocessed, negatives: int) -> FreshNegatives:
+        """Draws from all titles that a preprocessed directory knows."""
+        return cls(data.titles, data.vocabulary, data.spec.negative_alpha, negatives)
 
     def draw(self, rows: int, seed: tf.Tensor) -> tf.Tensor:
         """Places of titles, int32 `(rows, more than negatives)`.

@@ -2,44 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-import tensorflow as tf
 
-from dssm_tf.data.records import read_records, record_files
 from dssm_tf.data.schema import ClickExample, Title, text_id
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import Vocabulary
 
 MAX_TITLES = 200_000
-
-
-def clicked_titles(
-    directory: Path, splits: Sequence[str], queries: Collection[int]
-) -> dict[int, list[int]]:
-    """The ids of every title clicked for some of the log's queries.
-
-    Args:
-        directory: what preprocess wrote.
-        splits: whose records are read.
-        queries: `text_id` of the queries asked about.
-    """
-    found: dict[int, list[int]] = {}
-    features = {
-        "query_id": tf.io.FixedLenFeature([], tf.int64),
-        "clicked_ids": tf.io.RaggedFeature(tf.int64),
-    }
-    for split in splits:
-        for batch in read_records(record_files(directory, split)).batch(1024):
-            parsed = tf.io.parse_example(batch, features)
-            ids = parsed["clicked_ids"].values.numpy()
-            splits_at = parsed["clicked_ids"].row_splits.numpy()
-            for row, query in enumerate(parsed["query_id"].numpy().tolist()):
-                if query in queries and query not in found:
-                    found[query] = ids[splits_at[row] : splits_at[row + 1]].tolist()
-    return found
 
 
 def choose_titles(
@@ -80,7 +51,7 @@ def title_query_records(
     Args:
         titles: to make records of, see `choose_titles`.
         vocabulary: hashes the texts.
-        clicked: ids of the titles clicked for a query of the log, see `clicked_titles`.
+        clicked: ids of the titles clicked for a query of the log, by its id.
         negatives: titles a record, drawn in proportion to `clicks ** alpha`, where no clicks
             count as half a click.
         alpha: exponent of the draw.

@@ -13,10 +13,10 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.semantic_ranker import CONFIG, SemanticRanker
+from dssm_tf.model.run_files import CONFIG, MODEL_CARD
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.training.model_card import MODEL_CARD
 
 WARMUP = "tf_serving_warmup_requests"
 EPSILON = float(np.finfo(np.float32).eps)

@@ -1,4 +1,7 @@
-"""Keras layers of the papers, in `keras.ops` only: they run on every Keras backend."""
+"""Keras layers of the papers, in `keras.ops` only: they run on every Keras backend.
+
+May import no other room.
+"""
 
 from dssm_tf.layers.peephole_lstm_cell import PeepholeLSTMCell
 from dssm_tf.layers.tanh_cell import TanhCell

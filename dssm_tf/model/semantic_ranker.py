@@ -15,15 +15,12 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
-
-CONFIG = "config.yaml"
-WEIGHTS = "model.weights.h5"
-RANKING = "ranking.json"
 
 Vectors = NDArray[np.float32]
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from dssm_tf.skip_thought import RESETS
 from dssm_tf.skip_thought.passages import UNKNOWN_ID
-from dssm_tf.skip_thought.published_weights import RESETS
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")

@@ -24,11 +24,11 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.skip_thought import RESETS
 from dssm_tf.skip_thought.option_pickle import read_options
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
 
 KINDS = ("uni", "bi", "combine")
-RESETS = ("before", "after")
 DICTIONARY = "dictionary.txt"
 _PREFIXES = ("encoder", "encoder_r")
 _MOST_UNITS = 100_000

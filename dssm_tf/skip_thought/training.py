@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task, Told, progress_of
+from dssm_tf.skip_thought import RESETS
 from dssm_tf.skip_thought.passages import UNKNOWN_ID, Passages
-from dssm_tf.skip_thought.published_weights import KINDS, RESETS
+from dssm_tf.skip_thought.published_weights import KINDS
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
 
 if TYPE_CHECKING:

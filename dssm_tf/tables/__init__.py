@@ -1,1 +1,4 @@
-"""Files that people give: click logs, judgments, corpora, texts; every row checked."""
+"""Files that people give: click logs, judgments, corpora, texts; every row checked.
+
+May import text and common.
+"""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class Checkpoint:
             best: values of `model.weights` at the best epoch.
             progress: JSON-able: epochs done, history, best value and when.
         """
-        arrays = {f"state_{i}": np.asarray(v) for i, v in enumerate(_variables(model))}
+        arrays = {f"state_{i}": np.asarray(v) for i, v in enumerate(state(model))}
         arrays |= {f"best_{i}": value for i, value in enumerate(best)}
         arrays["progress"] = np.frombuffer(json.dumps(progress).encode(), np.uint8)
         with atomic_write(self.path, "wb") as file:
@@ -54,11 +55,10 @@ class Checkpoint:
             return None
         try:
             with self.path.open("rb") as file, np.load(file) as arrays:
-                state = [arrays[f"state_{i}"] for i in range(len(_variables(model)))]
+                values = [arrays[f"state_{i}"] for i in range(len(state(model)))]
                 best = [arrays[f"best_{i}"] for i in range(len(model.weights))]
                 progress = json.loads(arrays["progress"].tobytes())
-            for variable, value in zip(_variables(model), state, strict=True):
-                variable.assign(value)
+            put(state(model), values)
         except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise UserError(
                 f"{self.path} is not a checkpoint of this configuration ({error}); remove the "
@@ -67,6 +67,12 @@ class Checkpoint:
         return best, progress
 
 
-def _variables(model: keras.Model) -> list[Any]:
-    """Weights, random seeds and optimiser variables, in a fixed order."""
+def state(model: keras.Model) -> list[Any]:
+    """All that training changes: weights, random seeds and the optimizer's variables."""
     return [*model.variables, *model.optimizer.variables]
+
+
+def put(variables: Sequence[Any], values: Sequence[Any]) -> None:
+    """Gives each variable its value."""
+    for variable, value in zip(variables, values, strict=True):
+        variable.assign(value)

@@ -13,7 +13,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import TrainingConfig
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.checkpoint import Checkpoint, put
+from dssm_tf.training.keras_internals import moving_averages
 from dssm_tf.training.optimizers import ScheduledNesterov
 from dssm_tf.training.validation import ValidationTask, cosines
 
@@ -66,30 +67,14 @@ class Keeper(keras.callbacks.Callback):
         self.best_epoch = progress["best_epoch"]
         return len(self.history)
 
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Stops on a loss that is not a number, before it reaches a checkpoint."""
-        loss = float((logs or {}).get("loss", 0.0))
-        if not np.isfinite(loss):
-            raise UserError(
-                f"the loss became {loss} at epoch {len(self.history) + 1}, step {batch + 1}; "
-                "lower optimizer.learning_rate, or set optimizer.clip_norm. "
-                "The last finished epoch is kept."
-            )
-
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Measures, keeps, saves; stops where the last update of the epoch broke the weights.
+        """Measures, keeps, saves; stops where an update of the epoch broke loss or weights.
 
         Raises:
-            UserError: a weight is not a finite number.
+            UserError: the epoch's loss or a weight is not a finite number.
         """
         logs = logs if logs is not None else {}
-        for weight in self.model.trainable_variables:
-            if not np.isfinite(keras.ops.convert_to_numpy(weight)).all():
-                raise UserError(
-                    f"{weight.path} is no finite number after epoch {len(self.history) + 1}; "
-                    "lower optimizer.learning_rate, or set optimizer.clip_norm. "
-                    "The last finished epoch is kept."
-                )
+        self._refuse_what_is_no_number(float(logs.get("loss", 0.0)))
         with self._averages():
             self._measure(logs)
         logs["best"] = float(self.best_epoch == len(self.history))
@@ -98,6 +83,22 @@ class Keeper(keras.callbacks.Callback):
             self._checkpoint.save(self.model, self.best, progress)
         if self.finished:
             self.model.stop_training = True
+
+    def _refuse_what_is_no_number(self, loss: float) -> None:
+        weights = self.model.trainable_variables
+        broken = [] if np.isfinite(loss) else [f"the loss became {loss}"]
+        broken += [
+            f"{weight.path} is no finite number"
+            for weight in weights
+            if not np.isfinite(keras.ops.convert_to_numpy(weight)).all()
+        ]
+        if broken:
+            done = len(self.history)
+            kept = f" Epoch {done} is kept." if done else ""
+            raise UserError(
+                f"{broken[0]} in epoch {done + 1}; lower optimizer.learning_rate, or set "
+                f"optimizer.clip_norm.{kept}"
+            )
 
     def _measure(self, logs: dict[str, Any]) -> None:
         if self._task is not None:
@@ -116,18 +117,19 @@ class Keeper(keras.callbacks.Callback):
         """
         optimizer = self.model.optimizer
         if optimizer.use_ema:
-            averages = optimizer._model_variables_moving_average
+            averages = moving_averages(optimizer)
         elif isinstance(optimizer, ScheduledNesterov):
             averages = optimizer.settled(self.model.trainable_variables)
         else:
             yield
             return
-        trained = [keras.ops.convert_to_numpy(weight) for weight in self.model.trainable_variables]
-        for weight, average in zip(self.model.trainable_variables, averages, strict=True):
-            weight.assign(average)
-        yield
-        for weight, value in zip(self.model.trainable_variables, trained, strict=True):
-            weight.assign(value)
+        weights = self.model.trainable_variables
+        trained = [keras.ops.convert_to_numpy(weight) for weight in weights]
+        put(weights, averages)
+        try:
+            yield
+        finally:
+            put(weights, trained)
 
     def _is_best(self) -> bool:
         if not self.best_epoch or self._keep_last:
@@ -138,8 +140,3 @@ class Keeper(keras.callbacks.Callback):
             name, sign = ("val_loss" if self._task is not None else "loss"), -1.0
         now, best = (self.history[i][name] for i in (-1, self.best_epoch - 1))
         return sign * now > sign * best
-
-    def put_best_back(self, model: Siamese) -> None:
-        """Gives the model the weights of the best epoch."""
-        for weight, value in zip(model.weights, self.best, strict=True):
-            weight.assign(value)

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
 from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers.tower import Tower
-
-MODEL_CARD = "MODEL_CARD.md"
+from dssm_tf.training.result import Result
 
 
 def write_model_card(
-    out: Path, model: Siamese, config: Config, result: Any, spec: FeatureSpec
+    out: Path, model: Siamese, config: Config, result: Result, spec: FeatureSpec
 ) -> None:
     """Writes `MODEL_CARD.md` into a run's directory.
 
@@ -23,7 +22,7 @@ def write_model_card(
         out: the run.
         model: the trained towers.
         config: how they were trained.
-        result: a `dssm_tf.training.run_directory.Result`.
+        result: what the training ended with.
         spec: of the data they were trained on.
     """
     metrics = "\n".join(f"| {name} | {value:.4f} |" for name, value in result.ndcg.items())

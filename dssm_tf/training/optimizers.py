@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.training.keras_internals import position
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
@@ -25,7 +26,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
 
     Args:
         learning_rate: fixed step size epsilon.
-        total_updates: number of updates of this training.
+        total_updates: number of updates of this training; `total_updates.assign` changes it.
         momentum: mu in the middle.
         edge_momentum: mu at both ends.
         edge: share of the updates at each end.
@@ -48,7 +49,9 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         if total_updates < 1:
             raise ValueError(f"total_updates={total_updates}; expected at least 1.")
-        self.total_updates = total_updates
+        self.total_updates = self.add_variable(
+            (), keras.initializers.Constant(total_updates), "float32", name="total_updates"
+        )
         self.momentum = momentum
         self.edge_momentum = edge_momentum
         self.edge = edge
@@ -63,6 +66,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         if self.built:
             return
         super().build(variables)
+        self._built_on = list(variables)
         self._steps = self.add_optimizer_variables(variables, "step")
 
     def momentum_at(self, update):
@@ -72,17 +76,19 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         last = update >= (1 - self.edge) * self.total_updates
         return ops.where(ops.logical_or(first, last), self.edge_momentum, self.momentum)
 
-    def _backend_update_step(self, grads, trainable_variables, learning_rate):
+    def apply(self, grads, trainable_variables=None):
+        """Clips the gradients, a tower at a time, and moves the variables."""
+        variables = self._built_on if trainable_variables is None else list(trainable_variables)
         if self.clip_norm is not None:
             if self.sum_over_replicas is not None:
                 grads = self.sum_over_replicas(grads)
-            grads = clip_by_tower(grads, trainable_variables, self.clip_norm)
+            grads = clip_by_tower(grads, variables, self.clip_norm)
             grads = [gradient / self.replicas for gradient in grads]
-        super()._backend_update_step(grads, trainable_variables, learning_rate)
+        super().apply(grads, variables)
 
     def update_step(self, gradient, variable, learning_rate):
         """Moves one variable from look-ahead point to look-ahead point."""
-        previous = self._steps[self._get_variable_index(variable)]
+        previous = self._steps[position(self, variable)]
         dtype = variable.dtype
         now = ops.cast(self.momentum_at(self.iterations), dtype)
         following = ops.cast(self.momentum_at(self.iterations + 1), dtype)
@@ -97,7 +103,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         super().finalize_variable_values(var_list)
         following = self.momentum_at(self.iterations)
         for variable in var_list:
-            previous = self._steps[self._get_variable_index(variable)]
+            previous = self._steps[position(self, variable)]
             if not self.use_ema:
                 variable.assign_sub(ops.cast(following, variable.dtype) * previous)
             previous.assign(ops.zeros_like(previous))
@@ -106,15 +112,14 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         """`L_k` of variables that hold the look-ahead point; the variables stay as they are."""
         following = self.momentum_at(self.iterations)
         return [
-            variable
-            - ops.cast(following, variable.dtype) * self._steps[self._get_variable_index(variable)]
+            variable - ops.cast(following, variable.dtype) * self._steps[position(self, variable)]
             for variable in variables
         ]
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
         return super().get_config() | {
-            "total_updates": self.total_updates,
+            "total_updates": int(self.total_updates),
             "momentum": self.momentum,
             "edge_momentum": self.edge_momentum,
             "edge": self.edge,
@@ -134,15 +139,15 @@ def clip_by_tower(gradients, variables, threshold):
         The gradients, in order.
     """
     groups = {}
-    for position, variable in enumerate(variables):
+    for place, variable in enumerate(variables):
         names = [part for part in variable.path.split("/") if part.endswith("_tower")]
-        groups.setdefault(names[0] if names else "", []).append(position)
+        groups.setdefault(names[0] if names else "", []).append(place)
     clipped = list(gradients)
-    for positions in groups.values():
-        squares = [ops.sum(ops.square(ops.cast(clipped[i], "float32"))) for i in positions]
+    for places in groups.values():
+        squares = [ops.sum(ops.square(ops.cast(clipped[i], "float32"))) for i in places]
         norm = ops.sqrt(sum(squares))
         scale = threshold / ops.maximum(norm, threshold)
-        for i in positions:
+        for i in places:
             clipped[i] = clipped[i] * ops.cast(scale, clipped[i].dtype)
     return clipped
 

@@ -38,8 +38,9 @@ class TrainingProgress(keras.callbacks.Callback):
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Counts the step."""
         if self._task is not None:
-            loss = float((logs or {}).get("loss", float("nan")))
-            self._task.advance(state=f"loss {loss:.4f}")
+            # Read when it is shown: a device need not be waited for after each step.
+            loss = (logs or {}).get("loss", float("nan"))
+            self._task.advance(state=lambda: f"loss {float(loss):.4f}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Replaces the bar by a line that stays."""

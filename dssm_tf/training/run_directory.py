@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import platform
 import shutil
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -13,40 +12,16 @@ from typing import Any
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config, load_config
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.model.semantic_ranker import CONFIG, RANKING, WEIGHTS, build_model
+from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, STATE, VERSIONS, WEIGHTS
+from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
-
-HISTORY = "history.json"
-VERSIONS = "versions.json"
-STATE = "state"
+from dssm_tf.training.result import Result
 
 
-@dataclass
-class Result:
-    """What a training run ended with.
-
-    Args:
-        epochs: epochs trained.
-        best_epoch: the epoch whose weights were kept, from 1.
-        history: one dict of metrics an epoch.
-        prior_weight: weight of the log-prior of titles.
-        ndcg: validation NDCG of the kept weights with that prior.
-        refitted: whether all records were then trained on, further or anew.
-        seconds: wall time of this process's part of the training.
-    """
-
-    epochs: int
-    best_epoch: int
-    history: list[dict[str, float]]
-    prior_weight: float
-    ndcg: dict[str, float] = field(default_factory=dict)
-    refitted: bool = False
-    seconds: float = 0.0
-
-
-def start_run(config: Config, data: Path, out: Path) -> None:
+def start_run(config: Config, data: Preprocessed, out: Path) -> None:
     """Makes the run's directory, or checks that it is this run, unfinished.
 
     Raises:
@@ -62,10 +37,10 @@ def start_run(config: Config, data: Path, out: Path) -> None:
         file.write(config.dump())
     for name in (VOCABULARY, TITLES, FEATURE_SPEC):
         with atomic_write(out / name, "wb") as file:
-            file.write((data / name).read_bytes())
+            file.write((data.directory / name).read_bytes())
 
 
-def _check_same(config: Config, data: Path, out: Path) -> None:
+def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
     if (out / RANKING).exists():
         raise UserError(f"{out} holds a finished run; choose another --out, or remove it.")
     before = load_config(out / CONFIG)
@@ -74,7 +49,7 @@ def _check_same(config: Config, data: Path, out: Path) -> None:
             f"{out} holds an unfinished run of another configuration "
             f"({_first_difference(before, config)}); choose another --out, or remove it."
         )
-    if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != FeatureSpec.load(data):
+    if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != data.spec:
         raise UserError(
             f"{out} holds an unfinished run on other data; choose another --out, or remove it."
         )

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.data.records import read_records, record_files
-from dssm_tf.data.schema import load_titles
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.metrics import mean_ndcg
 from dssm_tf.tables.judgments import judgments_from_clicks
 from dssm_tf.text.normalize import normalize
@@ -37,31 +34,17 @@ class ValidationTask:
     grades: NDArray[np.float32]
 
     @classmethod
-    def load(cls, directory: Path, max_queries: int, max_titles: int) -> ValidationTask:
-        """Reads the validation records and the known titles."""
+    def of(cls, data: Preprocessed, max_queries: int, max_titles: int) -> ValidationTask:
+        """Reads the validation records, and the titles that are known."""
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
-        names = {
-            "query": tf.io.FixedLenFeature([], tf.string),
-            "titles": tf.io.RaggedFeature(tf.string),
-            "clicks": tf.io.FixedLenFeature([], tf.float32),
-        }
-        for batch in read_records(record_files(directory, "validation")).batch(1024):
-            parsed = tf.io.parse_example(batch, names)
-            rows = zip(
-                parsed["query"].numpy(),
-                parsed["titles"][:, :1].flat_values.numpy(),
-                parsed["clicks"].numpy(),
-                strict=True,
-            )
-            for query, title, count in rows:
-                text = query.decode()
-                if text in chosen or len(chosen) < max_queries:
-                    chosen[text] = None
-                    clicks.append((text, title.decode(), float(count)))
+        for query, clicked_title, count in data.clicks("validation"):
+            if query in chosen or len(chosen) < max_queries:
+                chosen[query] = None
+                clicks.append((query, clicked_title, count))
         clicked = {normalize(title): title for _, title, _ in clicks}
         titles = list(clicked)
-        for title in load_titles(directory):
+        for title in data.titles:
             if len(titles) >= max_titles:
                 break
             if (key := normalize(title.text)) not in clicked:

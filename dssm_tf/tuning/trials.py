@@ -25,9 +25,8 @@ from dssm_tf.common.files import atomic_write
 from dssm_tf.config import load_config
 from dssm_tf.data.records import record_files
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
-from dssm_tf.model.semantic_ranker import CONFIG, RANKING
+from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING
 from dssm_tf.training import train as training
-from dssm_tf.training.run_directory import HISTORY
 from dssm_tf.tuning.plan import Trial
 
 TRIALS = "trials"

@@ -8,9 +8,9 @@ from time import monotonic
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import FeatureSpec
-from dssm_tf.training.distribution import Workers
-from dssm_tf.training.train import check_settings
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.training.devices import Workers
+from dssm_tf.training.settings import check_settings
 from dssm_tf.tuning.plan import Plan
 from dssm_tf.tuning.report import Row, Tuning, print_table, say, write_best, write_trials
 from dssm_tf.tuning.trials import TRIALS, TrialRun, data_fingerprint
@@ -50,7 +50,7 @@ def tune(
             "dssm tune runs on one machine, but TF_CONFIG names several; unset it, or give each "
             "machine trials and an --out of its own."
         )
-    _check(plan, data)
+    _check(plan, Preprocessed(data))
     fingerprint = data_fingerprint(data)
     _start(out)
     runs = [TrialRun(trial, data, fingerprint, out / TRIALS) for trial in plan.trials]
@@ -80,17 +80,16 @@ def tune(
     return tuning
 
 
-def _check(plan: Plan, data: Path) -> None:
+def _check(plan: Plan, data: Preprocessed) -> None:
     """Raises UserError on what training would refuse in each trial, or in one of them."""
-    spec = FeatureSpec.load(data)
     for split in ("train", "validation"):
-        if not spec.records.get(split):
+        if not data.count(split):
             raise UserError(
-                f"{data} holds no {split} records, and tuning needs them; preprocess a longer log, "
-                "or with a larger share for validation."
+                f"{data.directory} holds no {split} records, and tuning needs them; preprocess "
+                "a longer log, or with a larger share for validation."
             )
     for trial in plan.trials:
-        check_settings(trial.config, data, spec)
+        check_settings(trial.config, data)
 
 
 def _start(out: Path) -> None:

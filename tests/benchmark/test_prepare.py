@@ -31,7 +31,7 @@ def files(tmp_path, monkeypatch):
 
     monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
     monkeypatch.setattr(
-        "dssm_tf.data.recorded_clicks.recorded_clicks", lambda data: [("hat", "red hat", 1.0)]
+        "dssm_tf.data.preprocessed.Preprocessed.log", lambda self: [("hat", "red hat", 1.0)]
     )
     for name, text in (("log.tsv", LOG), ("corpus.tsv", CORPUS), ("judgments.tsv", JUDGMENTS)):
         (tmp_path / name).write_text(text)

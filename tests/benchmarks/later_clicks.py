@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from dssm_tf.common.quiet import quiet_native_logs
+from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--json", type=Path, help="also writes the figures here")
     options = parser.parse_args(argv)
-    quiet_native_logs()
+    load_tensorflow()
 
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.training.train import train

@@ -24,7 +24,7 @@ from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
-from dssm_tf.training.distribution import reuse_memory
+from dssm_tf.training.devices import reuse_memory
 from tests.benchmarks.batches import NEGATIVES, VOCABULARY, Batch
 from tests.labels import all_count
 

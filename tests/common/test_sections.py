@@ -35,5 +35,5 @@ def test_a_line_whose_class_is_missing_says_which(name, missing):
 
 
 def test_a_name_without_a_line_says_where_the_lines_are():
-    with pytest.raises(ValueError, match="one of counter, nowhere, classless, .* here.TABLE"):
+    with pytest.raises(ValueError, match=r"one of counter, nowhere, classless, .* here.TABLE"):
         TABLE.parse({"name": "abacus"})

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,9 +14,8 @@ import tensorflow as tf
 from pytest import approx
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.batching import parse
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
-from dssm_tf.training import distribution
+from dssm_tf.data.preprocessed import Preprocessed
 from tests.clicks import (
     ALPHA,
     Click,
@@ -44,7 +41,9 @@ def records(data) -> list[dict[str, list]]:
 
 
 def batches(data: Data, split="train", **options) -> ClickBatches:
-    return ClickBatches(data.path, (split,), BatchOptions(**({"batch_size": 8} | options)))
+    return ClickBatches(
+        Preprocessed(data.path), (split,), BatchOptions(**({"batch_size": 8} | options))
+    )
 
 
 def steps(dataset: Iterable) -> list[list[Row]]:
@@ -153,45 +152,6 @@ def test_the_logq_correction_is_the_log_of_the_expected_draws(data, records):
             if identity not in one["clicked_ids"]:
                 wanted[words] += times * expected(by_id[identity], 0) ** -strength
         assert row.rivals == {key: approx(value, rel=1e-4) for key, value in wanted.items()}
-
-
-@pytest.mark.parametrize(
-    ("options", "replicas"),
-    [({}, 1), ({}, 2), ({"fresh": 2, "logq": 0.5}, 1), ({"logq": 0.5, "in_batch": True}, 1)],
-)
-def test_batches_like_others_share_their_traced_function_and_nothing_else(
-    data, monkeypatch, options, replicas
-):
-    parsed = []
-    monkeypatch.setattr(
-        "dssm_tf.data.dataset.parse", lambda *rest: parsed.append(rest) or parse(*rest)
-    )
-    like = batches(data, click_weight="log", **options).planned(parts=replicas)
-    parsed.clear()
-    extra = [one.serialize(data.vocabulary) for one in data.examples["train"][:3]]
-    phases = [
-        replace(like, extra=extra, like=like),
-        replace(like, splits=("validation",), like=like),
-        replace(like, splits=("train", "validation"), extra=extra, like=like),
-    ]
-    found = [list(one.epoch(replicas=replicas)) for one in phases]
-    assert len(parsed) == 1
-    if like.options.fresh:
-        assert like._fresh is phases[0]._fresh
-        assert all(len(one.numpy()) for one in like._fresh._pool.values())
-    for ours, one in zip(found, phases, strict=True):
-        alone = replace(one, like=None).epoch(replicas=replicas)
-        for element, expected in zip(ours, alone, strict=True):
-            tf.nest.map_structure(np.testing.assert_array_equal, element, expected)
-    assert len(parsed) == 4  # those alone
-
-
-@pytest.mark.parametrize(
-    "change", [{"options": BatchOptions(batch_size=4)}, {"directory": Path("other")}]
-)
-def test_batches_like_ones_that_differ_are_an_error(data, change):
-    with pytest.raises(ValueError, match="received `like` of another directory, options"):
-        replace(batches(data), **change, like=batches(data))
 
 
 def test_the_logq_correction_of_a_part_counts_the_candidates_of_the_part(data):
@@ -341,35 +301,6 @@ def test_a_pass_is_the_same_wherever_training_starts(data):
     one = batches(data, fresh=2)
     all_steps = steps(one.epochs(5, 0, 3))
     assert steps(one.epochs(5, 2, 3)) == all_steps[2 * one.steps :]
-
-
-@pytest.mark.parametrize("kept", [True, False])
-def test_a_short_pass_in_order_is_made_once(tmp_path, monkeypatch, kept):
-    data = write_data(tmp_path / "data", click_log(24))
-    held_out = batches(data, "validation")
-    if not kept:
-        monkeypatch.setattr(distribution, "_BYTES_KEPT", held_out.most_bytes - 1)
-    strategy = tf.distribute.get_strategy()
-    found = distribution.distributed(strategy, held_out, distribution.Workers(), 1, 0, 0, 0)
-    reading = iter(found)  # as `fit` does, which stops at the last batch
-    first = [rows_of(*next(reading)) for _ in range(held_out.steps)]
-    time.sleep(0.5)
-    del reading
-    for file in data.path.glob("validation-*"):
-        file.unlink()
-    if kept:
-        assert [rows_of(*batch) for batch in found] == first
-    else:
-        with pytest.raises(tf.errors.NotFoundError):
-            list(found)
-
-
-@pytest.mark.parametrize("in_batch", [True, False])
-def test_no_pass_is_larger_than_its_bound(data, in_batch):
-    one_pass = batches(data, in_batch=in_batch, negatives=2, fresh=3)
-    found = [inputs["candidates"].shape for inputs, _, _ in one_pass.epoch(seed=0)]
-    bytes_ = sum(8 * rows * columns for rows, columns in found)
-    assert bytes_ <= one_pass.most_bytes <= 8 * bytes_
 
 
 def test_a_pass_may_hold_queries_and_titles_in_one_text_batch(data, records):

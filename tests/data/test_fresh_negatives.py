@@ -9,6 +9,7 @@ import pytest
 from pytest import approx
 
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import Title
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import ALPHA, click_log, rows_of, write_data
@@ -21,7 +22,7 @@ def data(tmp_path_factory):
 
 def batches(data, **options):
     defaults = {"batch_size": 8, "negatives": 0, "fresh": 3, "in_batch": False}
-    return ClickBatches(data.path, ("train",), BatchOptions(**(defaults | options)))
+    return ClickBatches(Preprocessed(data.path), ("train",), BatchOptions(**(defaults | options)))
 
 
 def rows(dataset):

@@ -7,12 +7,12 @@ import pytest
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.example_proto import Example
-from dssm_tf.data.schema import ClickExample, Title, text_id
-from dssm_tf.data.title_queries import choose_titles, clicked_titles, title_query_records
+from dssm_tf.data.schema import Title, text_id
+from dssm_tf.data.title_queries import choose_titles, title_query_records
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.training import phases as training_phases
-from dssm_tf.training import train as training
+from dssm_tf.training import fitting
+from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 
 TITLES = [Title("iPod", 9, 3), Title("Apple iPod 8GB", 5, 2), Title("Zune", 1, 1), Title("Case", 0)]
@@ -84,25 +84,14 @@ def test_training_learns_the_titles_of_the_corpus_as_many_as_there_are_pairs(tmp
     lines = [f"never clicked {n}\t0\t0\n" for n in range(200)]
     table.write_text(table.read_text("utf-8") + "".join(lines), "utf-8")
     seen = []
-    make = training_phases.title_query_records
-    monkeypatch.setattr(
-        training_phases, "title_query_records", lambda *a: seen.append(a[0]) or make(*a)
-    )
+    make = fitting.title_query_records
+    monkeypatch.setattr(fitting, "title_query_records", lambda *a: seen.append(a[0]) or make(*a))
     settings = {"epochs": 1, "batch_size": 8, "title_queries": True, "xla": False}
     raw = {"tower": {"name": "dssm", "widths": [4]}, "training": settings}
-    training.train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     (titles,) = seen
     assert sum(title.clicks == 0 for title in titles) == data.spec.records["train"] < 200
     assert sum(title.clicks > 0 for title in titles) > 0
-
-
-def test_clicked_titles_are_those_of_the_records(tmp_path):
-    data = write_data(tmp_path / "data", click_log())
-    examples: list[ClickExample] = [one for split in data.examples.values() for one in split]
-    wanted = {text_id(one.query): sorted(one.clicked_ids) for one in examples[::2]}
-    found = clicked_titles(data.path, tuple(data.examples), set(wanted))
-    assert {query: sorted(ids) for query, ids in found.items()} == wanted
-    assert clicked_titles(data.path, ("train",), set()) == {}
 
 
 def test_popular_titles_are_drawn_more_often_as_alpha_grows():

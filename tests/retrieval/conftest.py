@@ -9,7 +9,8 @@ from rich.console import Console
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.model.semantic_ranker import CONFIG, RANKING, WEIGHTS, build_model
+from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS
+from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
 

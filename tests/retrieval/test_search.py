@@ -11,7 +11,8 @@ from rich.console import Console
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.search import search_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.model.semantic_ranker import RANKING, SemanticRanker
+from dssm_tf.model.run_files import RANKING
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.searcher import Searcher
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.retrieval.conftest import CORPUS, DIMENSION

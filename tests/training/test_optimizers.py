@@ -16,6 +16,8 @@ from dssm_tf.training.optimizers import ScheduledNesterov, clip_by_tower, make_o
 from tests.labels import all_count
 from tests.reference import nesterov as reference
 
+pytestmark = pytest.mark.keras
+
 CURVATURE = np.array([[2.0, 0.3], [0.3, 0.7]])
 START = np.array([1.0, -2.0])
 

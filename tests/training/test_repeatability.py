@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from pytest import approx
 
 from dssm_tf.config import parse_config
-from dssm_tf.training.compilation import use_xla
+from dssm_tf.training.devices import use_xla
 from tests.training.configuration import CONFIG, RECORDED, config, equal, weights
 
 
@@ -123,7 +124,8 @@ def test_a_batch_size_that_the_devices_cannot_share_is_a_message(data, folder, p
 def test_a_step_of_several_devices_is_not_compiled_by_xla(data, folder, processes):
     """XLA cannot compile the exchange between CPUs: `auto` leaves it off, `true` is refused."""
     automatic = parse_config(config(training__xla="auto", training__batch_size=2048))
-    assert use_xla(automatic, pairs=10_000_000, parts=1)
-    assert not use_xla(automatic, pairs=10_000_000, parts=2)
+    one, two = (SimpleNamespace(parts=parts, gpus=False) for parts in (1, 2))
+    assert use_xla(automatic, 10_000_000, one)
+    assert not use_xla(automatic, 10_000_000, two)
     found = processes.train(config(training__xla=True), data.path, folder / "xla", devices=2)
     assert "training.xla: true cannot be used with 2 devices that are no GPUs" in found.error

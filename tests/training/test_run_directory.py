@@ -10,6 +10,7 @@ from pytest import approx
 
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.validation import ValidationTask
@@ -76,7 +77,9 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
     ranker = SemanticRanker.load(out)
     losses = [epoch["val_loss"] for epoch in result.history]
     assert result.best_epoch == 1 + int(np.argmin(losses))
-    batches = ClickBatches(data.path, ("validation",), BatchOptions(batch_size=BATCH, negatives=0))
+    batches = ClickBatches(
+        Preprocessed(data.path), ("validation",), BatchOptions(batch_size=BATCH, negatives=0)
+    )
     # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
     ((inputs, known, row_weights),) = batches.epoch()
     loss = ClickSoftmax(10.0)(known, ranker.model(inputs), sample_weight=row_weights)
@@ -86,7 +89,7 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
 def test_the_ranking_written_down_is_the_one_the_loaded_model_gives(run, data):
     out, result = run
     ranker = SemanticRanker.load(out)
-    task = ValidationTask.load(data.path, 100, 100)
+    task = ValidationTask.of(Preprocessed(data.path), 100, 100)
     kept = json.loads((out / "ranking.json").read_text("utf-8"))
     assert kept["prior_weight"] == ranker.prior_weight == result.prior_weight
     found = task.ndcg(ranker.score_matrix(task.queries, task.titles))

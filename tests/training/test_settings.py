@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import math
-from contextlib import nullcontext
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from pytest import approx
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
-from dssm_tf.data.batching import parse
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.training import phases as training_phases
-from dssm_tf.training import train as training
-from dssm_tf.training.compilation import is_small
-from dssm_tf.training.distribution import Workers
+from dssm_tf.training import fitting
+from dssm_tf.training.devices import Workers
 from dssm_tf.training.train import train
 from tests.clicks import click_log, read_examples, write_data, write_records
-from tests.training.configuration import CONFIG, config, equal, weights
+from tests.training.configuration import CONFIG, config, equal
 
 
 def test_reduced_precision_trains_an_lstm(data, folder):
@@ -70,21 +65,11 @@ def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, say
     assert f"; then {says}" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
-def test_the_phases_of_a_run_trace_one_function_that_makes_batches(data, tmp_path, monkeypatch):
-    parsed = []
-    monkeypatch.setattr(
-        "dssm_tf.data.dataset.parse", lambda *rest: parsed.append(rest) or parse(*rest)
-    )
-    raw = config(training__refit="continue", training__title_queries=True)
-    train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
-    assert len(parsed) == 2  # the one that plans sizes, and the shared one
-
-
 @pytest.mark.parametrize("optimizer", ["adam", "nesterov"])
 def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypatch, optimizer):
     raw = config(training__epochs=3, training__refit="continue", training__monitor="ndcg@1")
     raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}
-    started, best, fit = [], [], training_phases.fit
+    started, best, fit = [], [], fitting.fit
 
     def watched(model, *arguments):
         started.append(list(map(keras.ops.convert_to_numpy, model.weights)))
@@ -92,7 +77,7 @@ def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypat
         fit(model, *arguments)
         best.append(arguments[-1][0].best)
 
-    monkeypatch.setattr(training_phases, "fit", watched)
+    monkeypatch.setattr(fitting, "fit", watched)
     train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     assert all(np.array_equal(*pair) for pair in zip(started[1], best[0], strict=True))
     assert not all(np.array_equal(*pair) for pair in zip(started[1], started[0], strict=True))
@@ -101,7 +86,7 @@ def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypat
 
 def test_going_on_with_averages_starts_from_the_best_ones(data, tmp_path, monkeypatch):
     raw = config(training__refit="continue", training__averaging=0.9, tower__dropout=0.0)
-    kept, fit = [], training_phases.fit
+    kept, fit = [], fitting.fit
 
     def watched(model, *arguments):
         if kept:  # going on, with steps that change nothing
@@ -109,7 +94,7 @@ def test_going_on_with_averages_starts_from_the_best_ones(data, tmp_path, monkey
         fit(model, *arguments)
         kept.append(arguments[-1][0].best)
 
-    monkeypatch.setattr(training_phases, "fit", watched)
+    monkeypatch.setattr(fitting, "fit", watched)
     train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     assert all(np.allclose(*pair, atol=1e-7) for pair in zip(*kept, strict=True))
     assert len(kept) == 2
@@ -127,46 +112,6 @@ def test_going_on_that_is_interrupted_ends_as_if_it_had_not_been(data, tmp_path)
         train(parse_config(raw), data.path, tmp_path / "cut", quiet=True, told=stop)
     train(parse_config(raw), data.path, tmp_path / "cut", quiet=True)
     assert equal(tmp_path / "whole", tmp_path / "cut")
-
-
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("error", [None, UserError("no")])
-def test_graphs_are_rewritten_after_training_as_before_it(data, tmp_path, before, error):
-    optimizer = tf.config.optimizer
-    seen = []
-
-    def told(phase, done, epochs):
-        seen.append(optimizer.get_experimental_options()["disable_meta_optimizer"])
-        if error:
-            raise error
-
-    optimizer.set_experimental_options({"disable_meta_optimizer": before})
-    try:
-        with pytest.raises(UserError) if error else nullcontext():
-            train(parse_config(CONFIG), data.path, tmp_path / "run", quiet=True, told=told)
-        assert set(seen) == {True}  # a small log
-        assert optimizer.get_experimental_options()["disable_meta_optimizer"] is before
-    finally:
-        optimizer.set_experimental_options({"disable_meta_optimizer": False})
-
-
-def test_rewritten_graphs_train_to_the_same_bits(data, folder, monkeypatch):
-    tower = {"name": "lstm", "cells": 4, "dropout": 0.2}
-    rewritten = []
-    for small in (True, False):
-        monkeypatch.setattr(training, "is_small", lambda *_, small=small: small)
-        run = folder / f"rewritten-{small}"
-        result = train(parse_config(config(tower=tower)), data.path, run, quiet=True)
-        rewritten.append((result.history, weights(run)))
-    (one, kept), (other, same) = rewritten
-    assert one == other
-    assert all(np.array_equal(kept[name], same[name]) for name in kept)
-
-
-def test_only_short_trainings_skip_the_rewriting_of_graphs(data):
-    settings = parse_config(CONFIG)
-    assert is_small(settings, data.spec.records["train"])
-    assert not is_small(settings, 1_000_000)
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.training.validation import PRIOR_WEIGHTS, ValidationTask, cosines
 from tests.clicks import Click, write_data
 
@@ -28,7 +29,7 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def task(directory) -> ValidationTask:
-    return ValidationTask.load(directory, 100, 100)
+    return ValidationTask.of(Preprocessed(directory), 100, 100)
 
 
 def grade(task, query, title):
@@ -51,13 +52,15 @@ def test_every_title_of_the_log_is_ranked_once(task):
 
 def test_titles_beyond_the_limit_are_the_least_clicked_of_the_others(directory):
     # The four clicked titles stay; green owl with 11 clicks is the next.
-    task = ValidationTask.load(directory, 100, 5)
+    task = ValidationTask.of(Preprocessed(directory), 100, 5)
     assert set(task.titles) == {"red fox", "blue fox", "black fox", "black bear", "green owl"}
-    assert set(ValidationTask.load(directory, 100, 1).titles) == set(task.titles) - {"green owl"}
+    assert set(ValidationTask.of(Preprocessed(directory), 100, 1).titles) == set(task.titles) - {
+        "green owl"
+    }
 
 
 def test_queries_beyond_the_limit_are_left_out_with_their_clicks(directory):
-    task = ValidationTask.load(directory, 1, 100)
+    task = ValidationTask.of(Preprocessed(directory), 1, 100)
     assert task.queries == ("fox",)
     assert task.grades.shape == (1, 6)
     assert np.count_nonzero(task.grades) == 3
@@ -66,7 +69,7 @@ def test_queries_beyond_the_limit_are_left_out_with_their_clicks(directory):
 def test_titles_that_differ_only_in_case_are_one_title(tmp_path):
     log = [Click("fox", "Red Fox", 2), Click("foxes", "red fox!", 1), Click("owl", "owl")]
     directory = write_data(tmp_path / "data", log, validation={"fox", "foxes"}, negatives=1).path
-    task = ValidationTask.load(directory, 100, 100)
+    task = ValidationTask.of(Preprocessed(directory), 100, 100)
     assert len(task.titles) == 2
     assert (task.grades == 3).sum(axis=1).tolist() == [1, 1]
 

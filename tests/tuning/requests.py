@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import dssm_tf.training.train
+from dssm_tf.training import train as training
 from dssm_tf.tuning.plan import Request
 from dssm_tf.tuning.report import Tuning
 
@@ -30,7 +30,7 @@ class Calls:
 
     def __init__(self, monkeypatch, at: int | None = None, do=None) -> None:
         self.directories: list[Path] = []
-        real = dssm_tf.training.train
+        real = training.train
 
         def train(config, data, out, *, quiet=False):
             self.directories.append(out)
@@ -38,7 +38,7 @@ class Calls:
                 do(config, data, out)
             return real(config, data, out, quiet=quiet)
 
-        monkeypatch.setattr(dssm_tf.training.train, "train", train)
+        monkeypatch.setattr(training, "train", train)
 
 
 def refuse_to_train(monkeypatch) -> Calls:

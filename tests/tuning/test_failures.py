@@ -24,7 +24,7 @@ def test_a_diverging_trial_is_reported_in_its_row_and_the_others_go_on(folder, m
     found = tune(plan, folder / "data", out, console=Console(file=shown, width=100))
     failed, finished = trials_of(out)
     assert (failed["status"], finished["status"]) == ("failed", "finished")
-    assert "the loss became nan at epoch 1" in failed["reason"]
+    assert "the loss became nan in epoch 1" in failed["reason"]
     assert found.best is found.rows[1]
     header = (out / "best.yaml").read_text("utf-8").splitlines()[0]
     assert header == "# Chosen by validation ndcg@10 from 1 trials (1 more failed):"

@@ -1,9 +1,10 @@
-"""Several devices and several machines; the only file that knows `tf.distribute`."""
+"""What a training runs on: devices and machines. Only this file knows `tf.distribute`."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -12,10 +13,9 @@ import keras
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.config import Config
 from dssm_tf.data.dataset import ClickBatches
 from dssm_tf.model.siamese import Siamese
-
-_BYTES_KEPT = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,12 @@ class Workers:
         return self.index == 0
 
 
+# On CPUs XLA doubles the speed of large batches and quarters that of small ones, and compiling
+# costs about ten seconds (tests/benchmarks/towers.py; a batch of 256 took 41 ms without, 182 with).
+_XLA_BATCH_ON_CPU = 1024
+_PAIRS_WORTH_COMPILING = 500_000
+
+
 def reuse_memory() -> None:
     """Makes TensorFlow keep freed memory for the next step; before its first use of a device.
 
@@ -63,56 +69,97 @@ def reuse_memory() -> None:
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 
 
-def choose_strategy(workers: Workers) -> tf.distribute.Strategy:
-    """Several workers, all local GPUs, several logical CPUs, or the plain default.
+@dataclass(frozen=True)
+class Devices:
+    """What trains: the processes that share each step, and the devices of each.
 
-    To be called first: it configures TensorFlow's collectives and memory.
+    Attributes:
+        workers: the processes.
+        strategy: their devices.
     """
-    reuse_memory()
-    if workers.count > 1:
-        return tf.distribute.MultiWorkerMirroredStrategy()
-    devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
-    if len(devices) > 1:
-        return tf.distribute.MirroredStrategy([device.name for device in devices])
-    return tf.distribute.get_strategy()
+
+    workers: Workers
+    strategy: tf.distribute.Strategy
+
+    @classmethod
+    def choose(cls) -> Devices:
+        """Several workers, all local GPUs, several logical CPUs, or the plain default.
+
+        To be called first: it configures TensorFlow's collectives and memory.
+
+        Raises:
+            UserError: `TF_CONFIG` is not usable.
+        """
+        reuse_memory()
+        workers = Workers.from_environment()
+        if workers.count > 1:
+            return cls(workers, tf.distribute.MultiWorkerMirroredStrategy())
+        devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
+        if len(devices) > 1:
+            names = [device.name for device in devices]
+            return cls(workers, tf.distribute.MirroredStrategy(names))
+        return cls(workers, tf.distribute.get_strategy())
+
+    @property
+    def parts(self) -> int:
+        """Into how many parts all devices cut a step."""
+        return int(self.strategy.num_replicas_in_sync)
+
+    @property
+    def chief(self) -> bool:
+        """Whether this process writes the files."""
+        return self.workers.chief
+
+    @property
+    def gpus(self) -> bool:
+        """Whether this process has GPUs."""
+        return bool(tf.config.list_physical_devices("GPU"))
+
+    def scope(self) -> AbstractContextManager[Any]:
+        """Where variables are made."""
+        plain = self.strategy is tf.distribute.get_strategy()
+        return nullcontext() if plain else self.strategy.scope()
+
+    def passes(self, batches: ClickBatches, seed: int, start: int, stop: int) -> Any:
+        """This process's share of passes `start` to `stop`, each shuffled in its own way."""
+        return self._shared(lambda *layout: batches.epochs(seed, start, stop, *layout))
+
+    def one_pass(self, batches: ClickBatches) -> Any:
+        """This process's share of one pass, in order."""
+        return self._shared(lambda *layout: batches.epoch(None, *layout))
+
+    def _shared(self, make: Callable[[int, int, int], tf.data.Dataset]) -> Any:
+        workers = self.workers
+
+        def dataset(_: Any = None) -> tf.data.Dataset:
+            return make(workers.index, workers.count, self.parts // workers.count)
+
+        if self.parts == 1:
+            return dataset()
+        return self.strategy.distribute_datasets_from_function(dataset)
 
 
-def scope(strategy: tf.distribute.Strategy) -> AbstractContextManager[Any]:
-    """Where a strategy's variables are made."""
-    plain = strategy is tf.distribute.get_strategy()
-    return nullcontext() if plain else strategy.scope()
+def use_xla(config: Config, pairs: int, devices: Devices) -> bool:
+    """Whether XLA compiles the steps: as `training.xla` says, or where that pays.
+
+    Args:
+        config: the model and how to train it.
+        pairs: of an epoch.
+        devices: what trains.
+    """
+    training = config.training
+    if training.xla != "auto":
+        return training.xla
+    if devices.parts > 1:
+        return False
+    large = training.batch_size >= _XLA_BATCH_ON_CPU
+    return devices.gpus or (large and pairs * training.epochs >= _PAIRS_WORTH_COMPILING)
 
 
 def all_reduce_sum(gradients: list[Any]) -> list[Any]:
     """Gradients summed over the replicas, inside a replica's step."""
     context = tf.distribute.get_replica_context()
     return context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-
-
-def distributed(
-    strategy: tf.distribute.Strategy,
-    batches: ClickBatches,
-    workers: Workers,
-    replicas: int,
-    seed: int,
-    start: int,
-    stop: int,
-) -> Any:
-    """Epochs `start` to `stop` of shuffled batches; one pass in order when both are 0.
-
-    The pass in order, which is for validation after every epoch, is made once where it is small.
-    """
-
-    def dataset(_: Any = None) -> tf.data.Dataset:
-        if stop:
-            return batches.epochs(seed, start, stop, workers.index, workers.count, replicas)
-        one_pass = batches.epoch(None, workers.index, workers.count, replicas)
-        # Reading ahead meets the end of the pass, at which the cache is complete.
-        return one_pass.cache().prefetch(1) if batches.most_bytes <= _BYTES_KEPT else one_pass
-
-    if strategy.num_replicas_in_sync == 1:
-        return dataset()
-    return strategy.distribute_datasets_from_function(dataset)
 
 
 @dataclass(frozen=True)
@@ -122,36 +169,37 @@ class Epochs:
     Attributes:
         training: distributed batches of all epochs.
         validation: a distributed pass, read anew after each epoch; None without.
-        steps: of an epoch of `train` and, if there is one, of `validation`.
+        steps: batches of an epoch.
+        validation_steps: batches of the validation pass.
         first: epochs already done.
         stop: epochs in the end.
     """
 
     training: Any
     validation: Any
-    steps: dict[str, int]
+    steps: int
+    validation_steps: int
     first: int
     stop: int
 
 
 def fit(
     model: Siamese,
-    strategy: tf.distribute.Strategy,
-    workers: Workers,
+    devices: Devices,
     epochs: Epochs,
     callbacks: list[keras.callbacks.Callback],
 ) -> None:
     """Trains a compiled model, on whatever devices there are."""
-    if workers.count > 1:
-        _fit_several_workers(model, strategy, epochs, callbacks)
+    if devices.workers.count > 1:
+        _fit_several_workers(model, devices.strategy, epochs, callbacks)
         return
     model.fit(
         epochs.training,
         initial_epoch=epochs.first,
         epochs=epochs.stop,
-        steps_per_epoch=epochs.steps["train"],
+        steps_per_epoch=epochs.steps,
         validation_data=epochs.validation,
-        validation_steps=epochs.steps.get("validation"),
+        validation_steps=epochs.validation_steps or None,
         callbacks=callbacks,
         verbose=0,
         shuffle=False,
@@ -170,7 +218,7 @@ def _fit_several_workers(
     of a step along an axis they do not have (keras issue 20585); its `train_step` works.
     """
     listeners = keras.callbacks.CallbackList(
-        callbacks, model=model, epochs=epochs.stop, steps=epochs.steps["train"]
+        callbacks, model=model, epochs=epochs.stop, steps=epochs.steps
     )
 
     @tf.function(reduce_retracing=True)
@@ -187,7 +235,7 @@ def _fit_several_workers(
     for epoch in range(epochs.first, epochs.stop):
         model.reset_metrics()
         listeners.on_epoch_begin(epoch)
-        for step in range(epochs.steps["train"]):
+        for step in range(epochs.steps):
             listeners.on_train_batch_begin(step)
             train_step(iterator)
             # Reading a metric adds it up over the workers, so every one of them reads.
@@ -196,7 +244,7 @@ def _fit_several_workers(
         if epochs.validation is not None:
             model.reset_metrics()
             held_out = iter(epochs.validation)
-            for _ in range(epochs.steps["validation"]):
+            for _ in range(epochs.validation_steps):
                 test_step(held_out)
             found = _numbers(model.get_metrics_result())
             logs |= {f"val_{name}": value for name, value in found.items()}

@@ -1,0 +1,177 @@
+"""A directory that preprocess wrote: spec, vocabulary, titles and records, each read once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import tensorflow as tf
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.data.counts import RecordCounts, load_record_counts, load_title_queries
+from dssm_tf.data.records import DAMAGE, read_records, record_files
+from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary, text_id
+from dssm_tf.text.vocabulary import Vocabulary
+
+_BATCH = 1024
+
+
+@dataclass(frozen=True, eq=False)
+class Preprocessed:
+    """What a training, an evaluation or a benchmark reads of a preprocessed directory.
+
+    Args:
+        directory: what preprocess wrote.
+
+    Raises:
+        UserError: where something is read that is missing or damaged.
+    """
+
+    directory: Path
+
+    @cached_property
+    def spec(self) -> FeatureSpec:
+        """What `feature_spec.json` says."""
+        return FeatureSpec.load(self.directory)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The letter trigrams that the records were hashed with."""
+        return load_vocabulary(self.directory, self.spec)
+
+    @cached_property
+    def titles(self) -> list[Title]:
+        """The titles of the log and the corpus, most clicked first."""
+        return load_titles(self.directory)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The parts that hold records."""
+        return tuple(split for split, count in self.spec.records.items() if count)
+
+    def count(self, *splits: str) -> int:
+        """How many records these parts hold."""
+        return sum(self.spec.records.get(split, 0) for split in splits)
+
+    def records(self, *splits: str) -> tf.data.Dataset:
+        """Serialised examples of these parts, in the order of the files."""
+        return read_records([file for one in splits for file in record_files(self.directory, one)])
+
+    def clicks(self, *splits: str) -> Iterator[tuple[str, str, float]]:
+        """Query, clicked title and number of clicks of each record of these parts, in order."""
+        features = {
+            "query": tf.io.FixedLenFeature([], tf.string),
+            "titles": tf.io.RaggedFeature(tf.string),
+            "clicks": tf.io.FixedLenFeature([], tf.float32),
+        }
+        for batch in self.records(*splits).batch(_BATCH):
+            parsed = tf.io.parse_example(batch, features)
+            for query, title, clicks in zip(
+                parsed["query"].numpy(),
+                parsed["titles"][:, :1].flat_values.numpy(),
+                parsed["clicks"].numpy(),
+                strict=True,
+            ):
+                yield query.decode(), title.decode(), float(clicks)
+
+    def log(self) -> list[tuple[str, str, float]]:
+        """Query, clicked title and number of clicks of all records, in the order of their texts."""
+        self.verify()
+        with self.explained():
+            return sorted(self.clicks(*self.splits))
+
+    @cached_property
+    def counts(self) -> Mapping[str, RecordCounts]:
+        """What preprocess counted, by split."""
+        return self._counted[0]
+
+    @cached_property
+    def clicked_titles(self) -> Mapping[int, Sequence[int]]:
+        """By the id of each title whose text is a query too: ids of all titles clicked for it."""
+        return self._counted[1]
+
+    @cached_property
+    def _counted(self) -> tuple[Mapping[str, RecordCounts], Mapping[int, Sequence[int]]]:
+        counts, clicked = load_record_counts(self.directory), load_title_queries(self.directory)
+        if counts is None or clicked is None:  # an earlier version wrote the directory
+            return self._count_again()
+        return counts, clicked
+
+    def _count_again(self) -> tuple[dict[str, RecordCounts], dict[int, list[int]]]:
+        wanted = {text_id(title.text) for title in self.titles}
+        counts, clicked = {}, {}
+        features = {
+            "query_id": tf.io.FixedLenFeature([], tf.int64),
+            "clicked_ids": tf.io.RaggedFeature(tf.int64),
+            "clicks": tf.io.FixedLenFeature([], tf.float32),
+            "title_lengths": tf.io.RaggedFeature(tf.int64),
+        }
+        for split in self.splits:
+            clicks: Counter[int] = Counter()
+            words: Counter[int] = Counter()
+            for batch in self.records(split).batch(_BATCH):
+                parsed = tf.io.parse_example(batch, features)
+                clicks.update(parsed["clicks"].numpy().astype(int).tolist())
+                words.update(parsed["title_lengths"][:, :1].flat_values.numpy().tolist())
+                ids = parsed["clicked_ids"].values.numpy()
+                ends = parsed["clicked_ids"].row_splits.numpy()
+                for row, query in enumerate(parsed["query_id"].numpy().tolist()):
+                    if query in wanted:
+                        clicked[query] = ids[ends[row] : ends[row + 1]].tolist()
+            counts[split] = RecordCounts(self._sizes(split), clicks, words)
+        return counts, clicked
+
+    def verify(self) -> None:
+        """Raises UserError where records are missing: shards, or the ends of some.
+
+        Each record has a checksum too, which is looked at when it is read.
+        """
+        with self.explained():
+            for split in self.splits:
+                counted, found = self.counts[split], self._sizes(split)
+                for name, size in counted.file_bytes.items():
+                    if found.get(name) != size:
+                        raise UserError(
+                            f"{self.directory / name} has {found.get(name, 0):,} bytes where "
+                            f"preprocess wrote {size:,}; copy the file again, or run preprocess "
+                            "again."
+                        )
+                if (records := sum(counted.clicks.values())) != self.count(split):
+                    raise UserError(
+                        f"{self.directory} holds {records} {split} records where "
+                        f"feature_spec.json says {self.count(split)}; a shard is truncated or "
+                        "from another run. Run preprocess again."
+                    )
+
+    def _sizes(self, split: str) -> dict[str, int]:
+        paths = map(Path, record_files(self.directory, split))
+        return {path.name: path.stat().st_size for path in paths}
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Turns TensorFlow's error about a damaged record into one that names file and record."""
+        try:
+            yield
+        except DAMAGE:
+            for split in self.splits:
+                for file in record_files(self.directory, split):
+                    _find_damage(file)
+            raise
+
+
+def _find_damage(file: str) -> None:
+    """Reads a file's records one by one, to name the first that is damaged."""
+    number = 1
+    try:
+        for record in read_records([file]):
+            tf.io.parse_single_example(record, {"clicks": tf.io.FixedLenFeature([], tf.float32)})
+            number += 1
+    except DAMAGE:
+        raise UserError(
+            f"{file}: record {number} is corrupt or truncated (records before it are "
+            "readable). Copy the file again, or run preprocess again."
+        ) from None

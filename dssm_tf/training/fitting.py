@@ -1,0 +1,192 @@
+"""The trainings of a run: its one model, fitted to some records for some epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import keras
+import numpy as np
+
+from dssm_tf.config import Config
+from dssm_tf.data.dataset import BatchOptions, ClickBatches
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.title_queries import choose_titles, title_query_records
+from dssm_tf.losses import LOSSES
+from dssm_tf.model.run_files import LOGS, STATE
+from dssm_tf.model.semantic_ranker import Encoder, build_model
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.training.checkpoint import Checkpoint, put, state
+from dssm_tf.training.devices import Devices, Epochs, all_reduce_sum, fit, use_xla
+from dssm_tf.training.keeper import Keeper
+from dssm_tf.training.keras_internals import is_built_whole
+from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
+from dssm_tf.training.progress import TrainingProgress
+from dssm_tf.training.validation import ValidationTask
+
+Told = Callable[[str, int, int], object]
+"""Called at the start of an epoch with the phase, the epochs done and their number."""
+
+
+class Fitting:
+    """A model, and the records it is fitted to: once, or again on more of them.
+
+    The model is built and traced once. Each fit starts from its first weights and a fresh
+    optimizer.
+
+    Args:
+        config: the model and how to train it.
+        data: what preprocess wrote.
+        out: the run's directory, which holds the checkpoints.
+        devices: what trains.
+        quiet: no progress on the terminal.
+        told: see `Told`.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        data: Preprocessed,
+        out: Path,
+        devices: Devices,
+        quiet: bool,
+        told: Told | None,
+    ) -> None:
+        self._config = config
+        self._data = data
+        self._out = out
+        self._devices = devices
+        self._quiet = quiet
+        self._told = told
+        keras.utils.set_random_seed(config.training.seed)
+        compiled = use_xla(config, data.count("train"), devices)
+        self._batches = training_batches(config, data, devices.parts, fixed=compiled)
+        with devices.scope():
+            self.model = compiled_model(config, data.vocabulary.size, devices.parts, compiled)
+            self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
+        self.encode = Encoder(self.model, data.vocabulary)
+
+    def fit(
+        self,
+        phase: str,
+        splits: Sequence[str],
+        epochs: int,
+        task: ValidationTask | None = None,
+        weights: Sequence[np.ndarray] = (),
+    ) -> Keeper:
+        """Fits the model, or goes on where that was interrupted; it then has the kept weights.
+
+        Args:
+            phase: names the checkpoint; `refit` keeps the last epoch, not the best.
+            splits: records to train on.
+            epochs: at most.
+            task: validates after each epoch; None without validation.
+            weights: to start from; those of an untrained model if not given.
+
+        Returns:
+            What was kept, and the history.
+        """
+        config, model, devices = self._config, self.model, self._devices
+        batches = replace(self._batches, splits=tuple(splits))
+        held_out = None if task is None else replace(batches, splits=("validation",), extra=())
+        put(state(model), self._untrained)
+        put(model.weights[: len(weights)], weights)
+        if isinstance(model.optimizer, ScheduledNesterov):
+            model.optimizer.total_updates.assign(batches.steps * epochs)
+        checkpoint = Checkpoint(self._out / STATE / f"{phase}.npz")
+        keeper = Keeper(
+            config.training, task, self.encode, checkpoint, devices.chief, phase == "refit"
+        )
+        first = keeper.resume(model)
+        if first < epochs and not keeper.finished:
+            read = Epochs(
+                devices.passes(batches, config.training.seed, first, epochs),
+                None if held_out is None else devices.one_pass(held_out),
+                batches.steps,
+                0 if held_out is None else held_out.steps,
+                first,
+                epochs,
+            )
+            progress = TrainingProgress(read.steps, epochs, self._quiet or not devices.chief)
+            try:
+                fit(model, devices, read, [keeper, progress, *self._listeners(phase, epochs)])
+            finally:
+                progress.stop()
+        put(model.weights, keeper.best)
+        return keeper
+
+    def _listeners(self, phase: str, epochs: int) -> list[keras.callbacks.Callback]:
+        """Who else hears of each epoch: TensorBoard and `told`."""
+        listeners: list[keras.callbacks.Callback] = []
+        if self._devices.chief:
+            logs = self._out / LOGS / phase
+            listeners.append(keras.callbacks.TensorBoard(logs, write_graph=False, profile_batch=0))
+        if told := self._told:
+            listeners.append(
+                keras.callbacks.LambdaCallback(
+                    on_epoch_begin=lambda epoch, logs: told(phase, epoch, epochs)
+                )
+            )
+        return listeners
+
+
+def training_batches(
+    config: Config, data: Preprocessed, parts: int, fixed: bool = False
+) -> ClickBatches:
+    """The training part as batches, titles as queries for themselves among its records.
+
+    Args:
+        config: the model and how to train it.
+        data: what preprocess wrote.
+        parts: into how many parts devices cut a step.
+        fixed: whether tensors have one size, as compiled programs want them.
+    """
+    training, negatives = config.training, config.negatives
+    options = BatchOptions(
+        batch_size=training.batch_size,
+        negatives=negatives.recorded,
+        fresh=negatives.fresh,
+        in_batch=negatives.in_batch,
+        logq=negatives.logq,
+        click_weight=training.click_weight,
+        length_buckets=training.length_buckets,
+        shuffle_buffer=training.shuffle_buffer,
+        joint=config.shared_towers,
+    )
+    extra: Sequence[bytes] = ()
+    if training.title_queries:
+        extra = title_query_records(
+            choose_titles(data.titles, data.count("train"), training.seed),
+            data.vocabulary,
+            data.clicked_titles,
+            negatives.recorded,
+            data.spec.negative_alpha,
+            training.seed,
+        )
+    return ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
+
+
+def compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
+    """The untrained model with its loss and its optimizer, all their variables made.
+
+    Args:
+        config: the model and how to train it.
+        vocabulary_size: letter trigrams of the data.
+        parts: into how many parts devices cut a step.
+        xla: whether XLA compiles the steps.
+    """
+    model = build_model(config, vocabulary_size, config.training.precision)
+    chosen, averaging = config.optimizer, config.training.averaging
+    averages = {"use_ema": True, "ema_momentum": averaging} if averaging else {}
+    optimizer = make_optimizer(
+        chosen.name, chosen.learning_rate, 1, chosen.clip_norm, averages | chosen.options
+    )
+    if isinstance(optimizer, ScheduledNesterov) and parts > 1:
+        optimizer.replicas = parts
+        optimizer.sum_over_replicas = all_reduce_sum
+    loss = LOSSES[config.loss.name](**config.loss.arguments)
+    model.compile(optimizer=optimizer, loss=loss, jit_compile=xla)
+    optimizer.build(model.trainable_variables)
+    is_built_whole(model)
+    return model

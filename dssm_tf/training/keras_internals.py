@@ -1,0 +1,32 @@
+"""What this package needs of Keras and Keras keeps to itself: all of it, in one place.
+
+Keras may change any of this in any version; `make test-keras` runs the tests of this file, and of
+what builds on it, on the lowest and the newest version that setup.py allows.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+
+
+def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[Any]:
+    """The averages that an optimizer with `use_ema` keeps, one a trainable variable, in order."""
+    averages: list[Any] = optimizer._model_variables_moving_average
+    return averages
+
+
+def position(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
+    """Which of the variables an optimizer was built on this one is, or is a replica's part of."""
+    place: int = optimizer._get_variable_index(variable)
+    return place
+
+
+def is_built_whole(model: keras.Model) -> None:
+    """Tells `fit` that a model is built, and that its loss and metrics have no variables to make.
+
+    Under a strategy of several devices `fit` builds them on the average of the replicas' batches,
+    which turns ids to floats and fails where the replicas have different numbers of titles.
+    """
+    model._maybe_symbolic_build = lambda **_: None

@@ -1,0 +1,55 @@
+"""Refuses what could not be trained, before anything is."""
+
+from __future__ import annotations
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import Config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.training.devices import Devices
+from dssm_tf.training.optimizers import make_optimizer
+
+
+def check_settings(config: Config, data: Preprocessed) -> None:
+    """Raises UserError where there are no records, or a setting does not suit them.
+
+    Args:
+        config: the model and how to train it.
+        data: what preprocess wrote.
+    """
+    if not data.count("train"):
+        raise UserError(
+            f"{data.directory} holds no training records; give preprocess a longer log."
+        )
+    negatives, recorded = config.negatives, data.spec.negatives
+    if negatives.recorded > recorded:
+        raise UserError(
+            f"negatives.recorded: {negatives.recorded} asked for, {data.directory} holds "
+            f"{recorded} a pair; run preprocess with --negatives {negatives.recorded}."
+        )
+    if not (negatives.recorded or negatives.fresh or negatives.in_batch):
+        raise UserError(
+            "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
+        )
+    chosen = config.optimizer
+    make_optimizer(chosen.name, chosen.learning_rate, 1, chosen.clip_norm, chosen.options)
+
+
+def check_devices(config: Config, devices: Devices) -> None:
+    """Raises UserError on settings that would fail on these devices once training has started.
+
+    Args:
+        config: the model and how to train it.
+        devices: what trains.
+    """
+    parts, several = devices.parts, devices.workers.count > 1
+    if config.training.xla is True and parts > 1 and (several or not devices.gpus):
+        raise UserError(
+            f"training.xla: true cannot be used with {parts} devices "
+            f"{'of several workers' if several else 'that are no GPUs'}, whose exchange of "
+            "gradients XLA does not compile; use auto or false."
+        )
+    if config.training.batch_size % parts:
+        raise UserError(
+            f"training.batch_size: {config.training.batch_size} cannot be cut into {parts} equal "
+            f"parts, one a device; choose a multiple of {parts}."
+        )

@@ -71,9 +71,8 @@ setup(
     ],
     package_dir={"dssm_tf.configs": "configs"},
     package_data={
-        "dssm_tf": ["datasets/*/*", "**/*.html"],
+        "dssm_tf": ["datasets/*/*", "**/*.html", "**/*.css", "**/*.js"],
         "dssm_tf.configs": ["*.yaml", "**/*.yaml"],
-        "pipelines": ["**/*.html"],
         "serving": ["tfserving/*", "tfserving/**/*"],
     },
     install_requires=[

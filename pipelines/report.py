@@ -11,7 +11,7 @@ from typing import Any
 from dssm_tf.common.files import atomic_write
 from pipelines.graph import Manifest
 from pipelines.options import SPLITS, PreprocessOptions
-from pipelines.report_page import page
+from pipelines.report_page import report_page
 
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
@@ -70,7 +70,7 @@ def write(report: Mapping[str, Any], directory: Path) -> None:
         json.dump(report, file, indent=2, ensure_ascii=False)
         file.write("\n")
     with atomic_write(directory / REPORT_HTML) as file:
-        file.write(page(report))
+        file.write(report_page(report))
 
 
 def summary(report: Mapping[str, Any], output: str) -> str:

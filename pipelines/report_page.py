@@ -1,42 +1,17 @@
-"""`report.html`: one file, no scripts, nothing loaded from elsewhere, readable on a phone."""
+"""`report.html` of preprocess: what became of the log's rows, and what there is to learn from."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1d2733; --soft: #5c6b7a; --line: #d9e0e7;
-  --bar: #2f6fb3; --card: #ffffff; --page: #f4f6f8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e4eaf0; --soft: #9fb0c0;
-  --line: #33404d; --bar: #6aa9e9; --card: #1a222b; --page: #11171d; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 68rem; padding: 1.5rem 1rem 4rem; background: var(--page);
-  color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-h1 { font-size: 1.6rem; margin: 0 0 .25rem; } h2 { font-size: 1.15rem; margin: 0 0 .75rem; }
-p { margin: .25rem 0 .75rem; } .soft { color: var(--soft); font-size: .9rem; }
-section { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
-  padding: 1rem 1.1rem; margin: 1rem 0; overflow-x: auto; }
-.tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: .75rem; }
-@media (max-width: 40rem) { .tiles { grid-template-columns: repeat(2, 1fr); } }
-.tile { background: var(--card); border: 1px solid var(--line); border-radius: .6rem;
-  padding: .7rem .9rem; } .tile b { display: block; font-size: 1.35rem; }
-.pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 24rem), 1fr));
-  gap: 0 1rem; }
-table { border-collapse: collapse; width: 100%; font-size: .93rem; }
-th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; } th { color: var(--soft); font-weight: 600; }
-td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-svg { width: 100%; height: auto; display: block; } svg text { fill: var(--soft); font-size: 11px; }
-svg rect { fill: var(--bar); } svg line { stroke: var(--line); }
-.clicked { font-weight: 600; } ol { margin: 0; padding-left: 1.3rem; } li { margin: .15rem 0; }
-details { border-top: 1px solid var(--line); padding: .4rem 0; } summary { cursor: pointer; }
-"""
+from dssm_tf.common.page import page, table
+
 _MAX_BARS = 20
 
 
-def page(report: Mapping[str, Any]) -> str:
+def report_page(report: Mapping[str, Any]) -> str:
     """The page for what `report.make` returns."""
     body = [
         "<h1>Click log to training records</h1>",
@@ -44,22 +19,16 @@ def page(report: Mapping[str, Any]) -> str:
         _tiles(report),
         _rows(report),
         _splits(report),
-        '<div class="pair">',
+        '<div class="two">',
         _chart("Words in a query", "distinct queries by length", _lengths(report["query_words"])),
         _chart("Words in a title", "distinct titles by length", _lengths(report["title_words"])),
         _chart("Clicks on a query", "distinct queries by clicks", _clicks(report)),
-        _vocabulary(report),
+        f"<div>{_vocabulary(report)}</div>",
         "</div>",
         _samples(report["samples"], report["settings"]["negatives"]),
         _settings(report["settings"]),
     ]
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Click log report</title><style>{_STYLE}</style></head><body>\n"
-        + "\n".join(body)
-        + "\n</body></html>\n"
-    )
+    return page("Click log report", "\n".join(body))
 
 
 def _tiles(report: Mapping[str, Any]) -> str:
@@ -85,37 +54,30 @@ def _rows(report: Mapping[str, Any]) -> str:
     lines += [("rejected", reason, number) for reason, number in _most(rows["rejected"])]
     lines += [("dropped", reason, number) for reason, number in _most(rows["dropped"])]
     lines += [("used", "", rows["used"])]
-    table = _table(
+    shown = table(
         ("rows", "reason", "number", "share"),
         [(kind, reason, f"{number:,}", _percent(number / total)) for kind, reason, number in lines],
-        numbers=2,
+        text=2,
     )
     notes = ["Rejected rows are malformed; rejects.tsv lists each with its file, line and reason."]
     if report["sessions"]:
         notes.append(f"The log names {report['sessions']:,} sessions.")
     if report["pairs_dropped"]:
         notes.append(f"{report['pairs_dropped']:,} pairs had too few clicks.")
-    return (
-        f"<section><h2>What became of the rows</h2>{table}"
-        f'<p class="soft">{" ".join(notes)}</p></section>'
-    )
+    return f'<h2>What became of the rows</h2>{shown}<p class="soft">{" ".join(notes)}</p>'
 
 
 def _splits(report: Mapping[str, Any]) -> str:
     names = ("queries", "pairs", "clicks")
-    table = _table(
-        ("part", *names),
-        [
-            (split, *(f"{counts[name]:,}" for name in names))
-            for split, counts in report["splits"].items()
-        ],
-        numbers=3,
-    )
+    rows = [
+        (split, *(f"{counts[name]:,}" for name in names))
+        for split, counts in report["splits"].items()
+    ]
     return (
-        f"<section><h2>Parts</h2>{table}"
+        f"<h2>Parts</h2>{table(('part', *names), rows)}"
         '<p class="soft">Parts are split by query: no query is in two of them. '
         f"{report['titles_train']:,} of {report['titles']:,} titles are clicked in the training "
-        f"part{_of_corpus(report)}.</p></section>"
+        f"part{_of_corpus(report)}.</p>"
     )
 
 
@@ -127,21 +89,18 @@ def _of_corpus(report: Mapping[str, Any]) -> str:
 def _vocabulary(report: Mapping[str, Any]) -> str:
     one = report["vocabulary"]
     known = one["validation_trigrams_known"]
-    if known is None:
-        text = "There is no validation part to measure its coverage on."
-        rows = []
-    else:
-        text = "Of the validation part, whose queries did not choose the vocabulary, it knows:"
+    text, shown = "There is no validation part to measure its coverage on.", ""
+    if known is not None:
+        text = "Of the validation part, whose queries did not choose the vocabulary:"
+        words = f"all trigrams of a word ({one['validation_words']:,} distinct words)"
         rows = [
             ("trigram occurrences", _percent(known)),
-            (
-                f"all trigrams of a word ({one['validation_words']:,} distinct words)",
-                _percent(one["validation_words_known"]),
-            ),
+            (words, _percent(one["validation_words_known"])),
         ]
+        shown = table(("it knows", "share"), rows)
     return (
-        f"<section><h2>Vocabulary</h2><p>{one['trigrams']:,} letter trigrams, fingerprint "
-        f"{escape(one['fingerprint'])}. {text}</p>{_table(('', ''), rows, numbers=1)}</section>"
+        f"<h2>Vocabulary</h2><p>{one['trigrams']:,} letter trigrams, fingerprint "
+        f"{escape(one['fingerprint'])}. {text}</p>{shown}"
     )
 
 
@@ -149,21 +108,19 @@ def _samples(samples: Sequence[Mapping[str, Any]], negatives: int) -> str:
     shown = []
     for sample in samples:
         titles = "".join(
-            f"<li{' class=clicked' if at == 0 else ''}>{escape(text)} "
-            f'<span class="soft">{_clicks_of(clicks)}</span></li>'
+            f'<li class="{"good" if at == 0 else ""}"><span class="title">{escape(text)}</span>'
+            f'<span class="grade">{_clicks_of(clicks)}</span></li>'
             for at, (text, clicks, _) in enumerate(sample["titles"])
         )
         shown.append(
-            f"<details open><summary>{escape(sample['query'])} "
-            f'<span class="soft">{_clicks_of(sample["clicks"])}</span></summary><ol>{titles}</ol>'
-            "</details>"
+            f'<details open><summary><span class="query">{escape(sample["query"])}</span>'
+            f'<span class="value">{_clicks_of(sample["clicks"])}</span></summary>'
+            f'<div class="inside"><ol class="titles">{titles}</ol></div></details>'
         )
     return (
-        "<section><h2>Training records, drawn at random</h2>"
+        "<h2>Training records, drawn at random</h2>"
         f'<p class="soft">Each query with its clicked title first, then up to {negatives} titles '
-        "not clicked for it; clicks of a title are those of the training part.</p>"
-        + "".join(shown)
-        + "</section>"
+        "not clicked for it; clicks of a title are those of the training part.</p>" + "".join(shown)
     )
 
 
@@ -174,7 +131,7 @@ def _settings(settings: Mapping[str, Any]) -> str:
         for name, value in flat.items()
         if name != "limits"
     ]
-    return f"<section><h2>Settings</h2>{_table(('flag', 'value'), rows)}</section>"
+    return f"<h2>Settings</h2>{table(('flag', 'value'), rows, text=2)}"
 
 
 def _chart(title: str, note: str, bars: Sequence[tuple[str, int]]) -> str:
@@ -188,8 +145,8 @@ def _chart(title: str, note: str, bars: Sequence[tuple[str, int]]) -> str:
         x = at * step
         marks.append(
             f'<rect x="{x + step * 0.1:.1f}" y="{height - bottom - tall:.1f}" '
-            f'width="{step * 0.8:.1f}" height="{tall:.1f}"><title>{escape(label)}: '
-            f"{number:,}</title></rect>"
+            f'width="{step * 0.8:.1f}" height="{tall:.1f}" style="fill:var(--accent)">'
+            f"<title>{escape(label)}: {number:,}</title></rect>"
         )
         if len(bars) <= 12 or at % 2 == 0:
             marks.append(
@@ -198,11 +155,12 @@ def _chart(title: str, note: str, bars: Sequence[tuple[str, int]]) -> str:
             )
     described = ", ".join(f"{label}: {number}" for label, number in bars)
     return (
-        f'<section><h2>{escape(title)}</h2><svg viewBox="0 0 {width} {height}" role="img" '
+        f'<div><h2>{escape(title)}</h2><figure><svg viewBox="0 0 {width} {height}" role="img" '
         f'aria-label="{escape(described)}"><text x="0" y="11">{most:,}</text>'
-        f'<line x1="0" y1="{height - bottom}" x2="{width}" y2="{height - bottom}"/>'
+        f'<line x1="0" y1="{height - bottom}" x2="{width}" y2="{height - bottom}" '
+        'style="stroke:var(--line)"/>'
         + "".join(marks)
-        + f'</svg><p class="soft">{escape(note)}</p></section>'
+        + f"</svg><figcaption>{escape(note)}</figcaption></figure></div>"
     )
 
 
@@ -228,19 +186,6 @@ def _clicks(report: Mapping[str, Any]) -> list[tuple[str, int]]:
 
 def _short(number: int) -> str:
     return str(number) if number < 1024 else f"{number / 1000:.0f}k"
-
-
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], numbers: int = 0) -> str:
-    """A table whose last `numbers` columns hold numbers. Cells must be escaped already."""
-    kinds = ["" if at < len(head) - numbers else ' class="n"' for at in range(len(head))]
-    lines = []
-    if any(head):
-        cells = "".join(f"<th{kind}>{name}</th>" for kind, name in zip(kinds, head, strict=True))
-        lines.append(f"<tr>{cells}</tr>")
-    for row in rows:
-        cells = "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(kinds, row, strict=True))
-        lines.append(f"<tr>{cells}</tr>")
-    return f"<table>{''.join(lines)}</table>" if lines else ""
 
 
 def _most(reasons: Mapping[str, int]) -> list[tuple[str, int]]:

@@ -71,6 +71,24 @@ def empty_environment(folder: Path) -> Path:
     return folder / "bin"
 
 
+def test_the_import_contract_covers_every_room(checkout):
+    tomllib = pytest.importorskip("tomllib")  # of Python 3.11
+    contracts = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))
+    (layers,) = (
+        contract["layers"]
+        for contract in contracts["tool"]["importlinter"]["contracts"]
+        if "dssm_tf.cli" in contract.get("layers", ())
+    )
+    covered = {name.strip() for layer in layers for name in layer.split("|")}
+    rooms = {
+        f"dssm_tf.{path.stem}"
+        for path in (checkout / "dssm_tf").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    assert rooms - covered == {"dssm_tf.__init__", "dssm_tf.datasets"}  # which import nothing
+    assert covered - rooms == {"pipelines"}
+
+
 @pytest.mark.parametrize("path", TOP_LEVEL)
 def test_the_top_level_is_complete(checkout, path):
     assert (checkout / path).exists()
@@ -97,7 +115,7 @@ def test_the_wheel_holds_the_code_and_all_package_data(checkout, distributions):
     expected = {"dssm_tf/datasets/webquestions/pairs.tsv"}
     expected |= {"dssm_tf/datasets/webquestions/ATTRIBUTION.md"}
     for package in ("dssm_tf", "pipelines", "serving"):
-        for pattern in ("*.py", "*.html"):
+        for pattern in ("*.py", "*.html", "*.css", "*.js"):
             found = (checkout / package).rglob(pattern)
             expected |= {path.relative_to(checkout).as_posix() for path in found}
     served = (path for path in (checkout / "serving").rglob("tfserving/**/*") if path.is_file())
@@ -142,15 +160,15 @@ def test_a_source_distribution_installs_and_runs_in_an_empty_environment(
     ids=["import dssm_tf", "dssm --help"],
 )
 def test_starting_is_silent_and_cheap(checkout, tmp_path, code):
-    """No TensorFlow and less than 1.5 CPU seconds; wall time would measure the neighbours."""
+    """Nothing heavy and few modules; seconds would measure the machine and its neighbours."""
     report = tmp_path / "report.json"
     at_exit = (
-        "import atexit, json, pathlib, sys, time\n"
+        "import atexit, json, pathlib, sys\n"
         f"atexit.register(lambda: pathlib.Path({str(report)!r}).write_text(json.dumps("
-        "[time.process_time(), sorted(sys.modules)])))\n"
+        "sorted(sys.modules))))\n"
     )
     done = run(sys.executable, "-c", at_exit + code, cwd=checkout)
-    seconds, modules = json.loads(report.read_text("utf-8"))
+    modules = json.loads(report.read_text("utf-8"))
     assert done.stderr == ""
-    assert not HEAVY & set(modules)
-    assert seconds < 1.5
+    assert not {*HEAVY, "numpy", "rich"} & set(modules)
+    assert len(modules) < 300  # Python alone has about 70, NumPy alone 100 more

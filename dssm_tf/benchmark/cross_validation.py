@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.evaluate import Measured
-from dssm_tf.evaluation.evaluation import Ranking
-from dssm_tf.evaluation.ranking import RelevantRanks
+from dssm_tf.evaluation.ranking import Ranking, RelevantRanks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import normalize

@@ -19,9 +19,8 @@ from dssm_tf.benchmark.cross_validation import ByHalf, choose, chosen_to_json
 from dssm_tf.benchmark.systems import PRIOR
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import Measured
-from dssm_tf.evaluation.evaluation import Ranking
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import RelevantRanks, top_columns
+from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
 from dssm_tf.evaluation.task import RankingTask
 
 RRF_K = (1, 3, 10, 30, 60, 100)

@@ -17,12 +17,9 @@ from rich.console import Console
 
 from dssm_tf.benchmark import foreign
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
-from dssm_tf.benchmark.description import Description
 from dssm_tf.benchmark.fusion import Hybrid, fuse
 from dssm_tf.benchmark.inputs import Inputs
 from dssm_tf.benchmark.prepare import WORK, Sources, ensure_data, prepare
-from dssm_tf.benchmark.report import render
-from dssm_tf.benchmark.result import BenchmarkResult, Row, SeedResult
 from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
 from dssm_tf.benchmark.systems import (
     POPULARITY,
@@ -31,15 +28,17 @@ from dssm_tf.benchmark.systems import (
     choose_systems,
     folder_name,
 )
-from dssm_tf.benchmark.table import latex, markdown
 from dssm_tf.benchmark.worker import POOL, RANKED, RESULT
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
-from dssm_tf.evaluation.evaluate import DEPTH, Measured, compare, measure
-from dssm_tf.evaluation.evaluation import Evaluation, Ranking
+from dssm_tf.evaluation.evaluate import DEPTH, Measured, measure
+from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
 from dssm_tf.evaluation.metrics import parse_metric
+from dssm_tf.evaluation.ranking import Ranking
+from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports.files import write
 from dssm_tf.text.normalize import normalize
 
 PAPER_REFERENCES = ("bm25", "ptm", "dssm")
@@ -71,7 +70,7 @@ class Options:
     samples: int = 10_000
 
 
-def run_benchmark(options: Options, console: Console | None = None) -> BenchmarkResult:
+def run_benchmark(options: Options, console: Console | None = None) -> Evaluation:
     """Runs what is not done yet, and writes tables and results.
 
     Args:
@@ -87,21 +86,16 @@ def run_benchmark(options: Options, console: Console | None = None) -> Benchmark
     options.out.mkdir(parents=True, exist_ok=True)
     with _lock(options.out):
         inputs = prepare(options.sources, options.out, console)
-        benchmark = _Benchmark(options, inputs, inputs.task(), systems, console)
+        task = inputs.task()
+        _write_texts(task, options.out)
+        benchmark = _Benchmark(options, inputs, task, systems, console)
         benchmark.check()
         for system in systems:
             if system.negatives:
                 ensure_data(options.sources, inputs, system.negatives)
-        result = benchmark.run()
-        result.write(options.out)
-        for name, text in (
-            ("table.md", markdown(result, options.cross)),
-            ("table.tex", latex(result)),
-            ("report.html", render(result)),
-        ):
-            with atomic_write(options.out / name) as file:
-                file.write(text)
-    return result
+        evaluation = benchmark.run()
+        write(evaluation, options.out, options.cross)
+    return evaluation
 
 
 def _check(options: Options) -> None:
@@ -167,7 +161,6 @@ class _Benchmark:
             UserError: naming what is wrong.
         """
         options = self._options
-        self._write_texts()
         names = [POPULARITY] * self._popularity + [system.name for system in self._systems]
         names += [*options.runs, *options.embeddings]
         clash = next((name for name in names if names.count(name) > 1), None)
@@ -191,7 +184,7 @@ class _Benchmark:
                         f"{option} {name}: there is no such row; the rows are {', '.join(names)}."
                     )
 
-    def run(self) -> BenchmarkResult:
+    def run(self) -> Evaluation:
         """Fits, measures, fuses and tests.
 
         Raises:
@@ -206,25 +199,25 @@ class _Benchmark:
         if not measured:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
         against = self._against(measured)
-        values = {row.name: {m: row.values(m) for m in self._options.metrics} for row in measured}
+        metrics = tuple(self._options.metrics)
         with progress_of("testing differences", None, self._console, unit=""):
             comparisons = compare(
-                values,
-                self._options.metrics,
+                values_of(measured, metrics),
+                metrics,
                 against=against,
                 family="table",
                 samples=self._options.samples,
             )
-        rankings = {row.name: row.seeds[0].rankings for row in measured}
-        metrics = tuple(self._options.metrics)
         in_log = {normalize(query) for query, _, _ in self._inputs.clicks()}
-        return BenchmarkResult(
-            evaluation=Evaluation(self._task, metrics, values, rankings, comparisons),
-            rows=rows,
-            against=against,
+        return Evaluation(
+            self._task,
+            metrics,
+            rows,
+            comparisons,
+            against,
+            family="table",
             seen=np.array([normalize(query) in in_log for query in self._task.queries], bool),
             half=self._half,
-            description=Description.of(self._task, rankings),
             settings=self._settings(),
         )
 
@@ -357,15 +350,15 @@ class _Benchmark:
             self._log_prior = self._inputs.prior()(self._task.titles).astype(np.float64)
         return self._log_prior
 
-    def _write_texts(self) -> None:
-        """Writes `queries.tsv` and `titles.tsv`: what to embed for `--embeddings`, in order."""
-        task = self._task
-        for name, heads, rows in (
-            ("queries.tsv", ("query_id", "query"), zip(task.query_ids, task.queries, strict=True)),
-            ("titles.tsv", ("doc_id", "title"), zip(task.doc_ids, task.titles, strict=True)),
-        ):
-            with atomic_write(self._options.out / name) as file:
-                file.writelines("\t".join(row) + "\n" for row in [heads, *rows])
+
+def _write_texts(task: RankingTask, out: Path) -> None:
+    """Writes `queries.tsv` and `titles.tsv`: what to embed for `--embeddings`, in order."""
+    for name, heads, rows in (
+        ("queries.tsv", ("query_id", "query"), zip(task.query_ids, task.queries, strict=True)),
+        ("titles.tsv", ("doc_id", "title"), zip(task.doc_ids, task.titles, strict=True)),
+    ):
+        with atomic_write(out / name) as file:
+            file.writelines("\t".join(row) + "\n" for row in [heads, *rows])
 
 
 def _same(by_half: ByHalf) -> ByHalf:

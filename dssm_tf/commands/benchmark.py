@@ -15,7 +15,7 @@ from dssm_tf.common.quiet import load_tensorflow
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dssm_tf.benchmark.result import BenchmarkResult
+    from dssm_tf.evaluation.evaluation import Evaluation
 
 DETAILS = (
     "Fits or trains every system for every seed, ranks, and writes one table with significance "
@@ -149,9 +149,7 @@ def add(commands: Commands) -> None:
     )
 
 
-def benchmark_command(
-    arguments: argparse.Namespace, console: Console | None = None
-) -> BenchmarkResult:
+def benchmark_command(arguments: argparse.Namespace, console: Console | None = None) -> Evaluation:
     """Runs a benchmark and prints its table.
 
     Args:
@@ -168,7 +166,8 @@ def benchmark_command(
     from dssm_tf.benchmark.foreign import parse_embeddings, parse_runs
     from dssm_tf.benchmark.prepare import Sources
     from dssm_tf.benchmark.run_benchmark import GIB, Options, run_benchmark
-    from dssm_tf.benchmark.table import print_tables
+    from dssm_tf.reports.files import WRITTEN
+    from dssm_tf.reports.table import print_tables
 
     console = console or Console()
     cross = _names(arguments.cross or "")
@@ -200,16 +199,11 @@ def benchmark_command(
         jobs=arguments.jobs,
         memory=None if arguments.memory is None else int(arguments.memory * GIB),
     )
-    result = run_benchmark(options, console)
-    print_tables(result, console)
-    console.print(
-        f"Written: {arguments.out / 'report.html'}, table.md, table.tex, metrics.json, "
-        "results.json, per_query.json, qrels.trec, runs/",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
-    return result
+    evaluation = run_benchmark(options, console)
+    print_tables(evaluation, console)
+    written = f"Written: {arguments.out}/{WRITTEN}"
+    console.print(written, highlight=False, markup=False, soft_wrap=True)
+    return evaluation
 
 
 def _names(text: str) -> Sequence[str]:

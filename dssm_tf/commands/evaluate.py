@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import refuse_existing
+from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
@@ -41,8 +41,8 @@ def add(commands: Commands) -> None:
         "evaluate",
         run,
         "rank judged queries and measure NDCG, MRR, recall",
-        "Writes metrics.json, TREC run files, qrels and report.html. Without --corpus each query "
-        "ranks its judged titles; with it, the whole corpus, unjudged titles having grade 0.",
+        "Writes tables, metrics.json, TREC run files, qrels and report.html. Without --corpus each "
+        "query ranks its judged titles; with it, the whole corpus, unjudged titles having grade 0.",
     )
     parser.add_argument(
         "--model",
@@ -119,6 +119,8 @@ def evaluate_command(
     from rich.console import Console
 
     from dssm_tf.evaluation.evaluate import evaluate
+    from dssm_tf.reports.files import WRITTEN, write
+    from dssm_tf.reports.table import print_tables
     from dssm_tf.tables.judgments import read_corpus, read_judgments, read_run
 
     console = console or Console()
@@ -140,14 +142,11 @@ def evaluate_command(
         runs={name: read_run(path) for name, path in named_runs.items()},
         console=console,
     )
-    evaluation.write(out)
-    evaluation.print_table(console)
-    console.print(
-        f"Written: {Path(out) / 'report.html'}, metrics.json, qrels.trec, runs/",
-        highlight=False,
-        markup=False,
-        soft_wrap=True,
-    )
+    with atomic_directory(out) as folder:
+        write(evaluation, folder)
+    print_tables(evaluation, console)
+    written = f"Written: {out}/{WRITTEN}"
+    console.print(written, highlight=False, markup=False, soft_wrap=True)
     return evaluation
 
 

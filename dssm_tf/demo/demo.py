@@ -14,7 +14,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write
+from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.config import find_config, load_config
 from dssm_tf.demo.page import demo_page
 from dssm_tf.evaluation.evaluate import evaluate
@@ -22,6 +22,8 @@ from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.export.saved_model import export
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.reports.files import write
+from dssm_tf.reports.table import print_tables
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from dssm_tf.training.run_directory import Result
@@ -72,9 +74,10 @@ def demo(out: Path | str, console: Console | None = None) -> None:
     bm25 = BASELINES["bm25"]().fit([], [title.title for title in corpus])
     systems: dict[str, Ranker] = {"bm25": bm25, **rankers}
     evaluation = evaluate(systems, judgments, corpus, console=console)
-    evaluation.write(out / "evaluation")
+    with atomic_directory(out / "evaluation") as folder:
+        write(evaluation, folder)
     shutil.copyfile(out / "evaluation" / "metrics.json", out / "metrics.json")
-    evaluation.print_table(console)
+    print_tables(evaluation, console)
 
     _step(console, 6, "export", "SavedModels that take raw strings")
     exported = {}

@@ -10,9 +10,11 @@ import numpy as np
 
 from dssm_tf.common.page import page, table
 from dssm_tf.evaluation.evaluation import Evaluation
-from dssm_tf.evaluation.report import means_table, ranking_html
+from dssm_tf.reports.page import means_table
+from dssm_tf.reports.wording import protocol
 
 _COLORS = ("var(--accent)", "var(--loss)", "var(--gain)")
+_SHOWN = 3  # titles of each ranking
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 420, 240, 44, 34
 
 
@@ -50,7 +52,7 @@ def demo_page(
         f"{len(evaluation.task.titles):,} titles. {seconds:.0f} seconds from log to served "
         "model on this machine.</p>",
         means_table(evaluation),
-        f'<p class="soft">{escape(" ".join(evaluation.protocol()))}</p>',
+        f'<p class="soft">{escape(" ".join(protocol(evaluation)))}</p>',
         "<h2>Training</h2>",
         '<div class="two">'
         + "".join(line_chart(t, lines) for t, lines in curves.items())
@@ -125,8 +127,9 @@ def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:
     for query in chosen:
         kind = "gain" if gains[query] > 0 else "loss"
         sides = "".join(
-            f"<div><h4>{escape(system)}</h4>{ranking_html(evaluation, system, int(query), 3)}</div>"
+            _titles(system, [(o.title, f"grade {o.grade:g}" if o.grade else "") for o in top])
             for system in (first, last)
+            for top in [evaluation.top(system, int(query), _SHOWN)]
         )
         parts.append(
             f'<details open><summary><span class="query">{escape(evaluation.task.queries[query])}'
@@ -139,14 +142,21 @@ def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:
 def _answers(answers: Mapping[str, Mapping[str, Sequence[tuple[str, float]]]]) -> list[str]:
     parts = []
     for query, systems in answers.items():
-        sides = []
-        for name, found in systems.items():
-            lines = "".join(
-                f'<li><span class="rank">{rank}</span><span class="title">{escape(title)}</span>'
-                f'<span class="grade">{score:.2f}</span></li>'
-                for rank, (title, score) in enumerate(found[:3], start=1)
-            )
-            shown = lines or "<li>nothing found</li>"
-            sides.append(f'<div><h4>{escape(name)}</h4><ol class="titles">{shown}</ol></div>')
-        parts.append(f'<h3>{escape(query)}?</h3><div class="pair">{"".join(sides)}</div>')
+        sides = "".join(
+            _titles(name, [(title, f"{score:.2f}") for title, score in found[:_SHOWN]])
+            for name, found in systems.items()
+        )
+        parts.append(f'<h3>{escape(query)}?</h3><div class="pair">{sides}</div>')
     return parts
+
+
+def _titles(system: str, titles: Sequence[tuple[str, str]]) -> str:
+    """A system's first titles, each with what is said of it; `grade ...` marks a relevant one."""
+    lines = "".join(
+        f'<li class="{"good" if about.startswith("grade") else ""}">'
+        f'<span class="rank">{rank}</span><span class="title">{escape(title)}</span>'
+        f'<span class="grade">{about}</span></li>'
+        for rank, (title, about) in enumerate(titles, start=1)
+    )
+    shown = lines or "<li>nothing found</li>"
+    return f'<div><h4>{escape(system)}</h4><ol class="titles">{shown}</ol></div>'

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
-from typing import Literal, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,11 @@ from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
-from dssm_tf.evaluation import significance
-from dssm_tf.evaluation.evaluation import Comparison, Evaluation, Ranking
+from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
 from dssm_tf.evaluation.metrics import METRICS
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.ranking import RelevantRanks, Scores, ranks_of, top_columns
+from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, Scores, ranks_of, top_columns
+from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, Run
 
@@ -38,10 +37,7 @@ def evaluate(
     *,
     runs: Mapping[str, Run] | None = None,
     metrics: Sequence[str] = METRICS,
-    depth: int = DEPTH,
-    against: Sequence[str] | None = None,
     samples: int = 10_000,
-    seed: int = 0,
     console: Console | None = None,
 ) -> Evaluation:
     """Measures systems on the same judgments by the same code.
@@ -58,10 +54,7 @@ def evaluate(
         runs: rankings made elsewhere, by name, to measure as further systems.
             What a run does not list is not ranked.
         metrics: see `metrics.parse_metric`.
-        depth: titles of each ranking to keep, for run files and reports.
-        against: compare with these systems only, not every pair.
         samples: of the bootstrap.
-        seed: of the bootstrap.
         console: where to show progress; None shows none.
 
     Raises:
@@ -75,9 +68,6 @@ def evaluate(
         raise UserError(f"a system and a run are both called {', '.join(clash)}; rename one.")
     if not names:
         raise UserError("there is no system to evaluate.")
-    unknown = sorted(set(against or ()) - set(names))
-    if unknown:
-        raise UserError(f"cannot compare with {unknown}; the systems are {names}.")
     task = RankingTask(judgments, corpus)
     measured = {}
     sources: dict[str, ScoreSource] = {
@@ -86,73 +76,16 @@ def evaluate(
     }
     for name, source in sources.items():
         with progress_of(name, len(task.queries), console, "queries") as one:
-            measured[name] = measure(name, source, task, depth, one.advance)
+            measured[name] = measure(name, source, task, advance=one.advance)
     # TensorFlow takes seconds to import: not before the input has been found good.
     from dssm_tf.evaluation import tf_ranking
 
-    values = {name: tf_ranking.per_query(each.ranks, metrics) for name, each in measured.items()}
-    return Evaluation(
-        task=task,
-        metrics=tuple(metrics),
-        values=values,
-        rankings={name: each.rankings for name, each in measured.items()},
-        comparisons=compare(values, metrics, against=against, samples=samples, seed=seed),
-    )
-
-
-def compare(
-    values: Mapping[str, Mapping[str, NDArray[np.float64]]],
-    metrics: Sequence[str],
-    *,
-    against: Sequence[str] | None = None,
-    family: Literal["metric", "table"] = "metric",
-    samples: int = 10_000,
-    seed: int = 0,
-) -> list[Comparison]:
-    """Tests every pair of systems, the later one against the earlier.
-
-    Args:
-        values: `values[system][metric]` is `(queries,)`, NaN where left out.
-        metrics: which to test.
-        against: pairs with one of these systems only; None tests all.
-        family: which tests Holm's adjustment counts together: the pairs of a metric, or
-            those of all metrics.
-        samples: of the bootstrap and of the randomisation test.
-        seed: of both.
-
-    Returns:
-        Comparisons, metric by metric.
-    """
-    pairs = [
-        (later, earlier)
-        for earlier, later in combinations(values, 2)
-        if against is None or later in against or earlier in against
-    ]
-    if not pairs:
-        return []
-    columns = [values[a][metric] - values[b][metric] for metric in metrics for a, b in pairs]
-    table = np.stack(columns, axis=1)
-    table = table[~np.isnan(table).any(axis=1)]
-    p = significance.paired_t_test(table).reshape(len(metrics), len(pairs))
-    families = p if family == "metric" else p.reshape(1, -1)
-    p_adjusted = np.concatenate([significance.holm(row) for row in families])
-    p_randomisation = significance.sign_flip_test(table, samples=samples, seed=seed)
-    intervals = significance.bootstrap_intervals(table, samples=samples, seed=seed)
-    means = table.mean(axis=0) if len(table) else np.zeros(table.shape[1])
-    tested = [(a, b, metric) for metric in metrics for a, b in pairs]
-    return [
-        Comparison(
-            a,
-            b,
-            metric,
-            p=float(p.flat[place]),
-            p_adjusted=float(p_adjusted[place]),
-            p_randomisation=float(p_randomisation[place]),
-            difference=float(means[place]),
-            ci95=(float(intervals[place, 0]), float(intervals[place, 1])),
-        )
-        for place, (a, b, metric) in enumerate(tested)
-    ]
+    rows = []
+    for name, (ranks, rankings) in measured.items():
+        result = SeedResult(None, tf_ranking.per_query(ranks, metrics), rankings)
+        rows.append(Row(name, "run" if name in runs else "system", [result]))
+    tests = compare(values_of(rows, metrics), metrics, samples=samples)
+    return Evaluation(task, tuple(metrics), rows, tests, against=tuple(names))
 
 
 class ScoreSource(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,13 @@ Scores = NDArray[np.floating[Any]]
 
 # Comparisons held at once while counting ranks: 16 MiB of booleans.
 _CELLS = 1 << 24
+
+
+class Ranking(NamedTuple):
+    """The top of one query's ranking: places in `RankingTask.titles`, and scores."""
+
+    columns: NDArray[np.int32]
+    scores: NDArray[np.float32]
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,35 @@ matrix product.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+SIGNIFICANT = 0.05
 _CELLS = 1 << 22  # of one block of resampled queries: 32 MiB
+
+
+class Comparison(NamedTuple):
+    """Whether system `a` beats system `b` on one metric.
+
+    `difference` is the mean of `a - b` over queries, `ci95` its bootstrap
+    interval, `p` of the paired t-test, `p_adjusted` after Holm's adjustment
+    (see `compare` for what it counts together), `p_randomisation` of the sign
+    flip test, as a check of `p` that assumes no distribution.
+    """
+
+    a: str
+    b: str
+    metric: str
+    p: float
+    p_adjusted: float
+    p_randomisation: float
+    difference: float
+    ci95: tuple[float, float]
 
 
 def paired_t_test(differences: ArrayLike) -> NDArray[np.float64]:
@@ -127,6 +149,59 @@ def holm(p_values: Sequence[float] | NDArray[np.float64]) -> NDArray[np.float64]
     adjusted = np.empty_like(p)
     adjusted[order] = np.maximum.accumulate(stepped)
     return adjusted
+
+
+def compare(
+    values: Mapping[str, Mapping[str, NDArray[np.float64]]],
+    metrics: Sequence[str],
+    *,
+    against: Sequence[str] | None = None,
+    family: Literal["metric", "table"] = "metric",
+    samples: int = 10_000,
+) -> list[Comparison]:
+    """Tests every pair of systems, the later one against the earlier.
+
+    Args:
+        values: `values[system][metric]` is `(queries,)`, NaN where left out.
+        metrics: which to test.
+        against: pairs with one of these systems only; None tests all.
+        family: which tests Holm's adjustment counts together: the pairs of a metric, or
+            those of all metrics.
+        samples: of the bootstrap and of the randomisation test.
+
+    Returns:
+        Comparisons, metric by metric.
+    """
+    pairs = [
+        (later, earlier)
+        for earlier, later in combinations(values, 2)
+        if against is None or later in against or earlier in against
+    ]
+    if not pairs:
+        return []
+    columns = [values[a][metric] - values[b][metric] for metric in metrics for a, b in pairs]
+    table = np.stack(columns, axis=1)
+    table = table[~np.isnan(table).any(axis=1)]
+    p = paired_t_test(table).reshape(len(metrics), len(pairs))
+    families = p if family == "metric" else p.reshape(1, -1)
+    p_adjusted = np.concatenate([holm(row) for row in families])
+    p_randomisation = sign_flip_test(table, samples=samples)
+    intervals = bootstrap_intervals(table, samples=samples)
+    means = table.mean(axis=0) if len(table) else np.zeros(table.shape[1])
+    tested = [(a, b, metric) for metric in metrics for a, b in pairs]
+    return [
+        Comparison(
+            a,
+            b,
+            metric,
+            p=float(p.flat[place]),
+            p_adjusted=float(p_adjusted[place]),
+            p_randomisation=float(p_randomisation[place]),
+            difference=float(means[place]),
+            ci95=(float(intervals[place, 0]), float(intervals[place, 1])),
+        )
+        for place, (a, b, metric) in enumerate(tested)
+    ]
 
 
 def _table(differences: ArrayLike) -> NDArray[np.float64]:

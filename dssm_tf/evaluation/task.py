@@ -107,6 +107,16 @@ class RankingTask:
         found = place < len(columns) and columns[place] == column
         return float(self.judged_grades[query][place]) if found else None
 
+    def qrels(self) -> list[Judgment]:
+        """The judgments as used: doc ids of the corpus, without dropped ones."""
+        return [
+            Judgment(query_id, query, self.doc_ids[column], self.titles[column], float(grade))
+            for query_id, query, columns, grades in zip(
+                self.query_ids, self.queries, self.judged_columns, self.judged_grades, strict=True
+            )
+            for column, grade in zip(columns, grades, strict=True)
+        ]
+
     def blocks(self, cells: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
         """Splits the queries into parts with few enough scores to hold at once.
 

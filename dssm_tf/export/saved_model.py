@@ -113,7 +113,7 @@ class _PriorTable:
 
 
 def _fingerprint(texts: tf.Tensor) -> tf.Tensor:
-    """Non-negative 63-bit fingerprints of strings, int64."""
+    """Fingerprints of strings, int64: 62 bits, so that none reaches the key that ends the table."""
     whole = tf.bitcast(tf.fingerprint(texts), tf.int64)
     return tf.bitwise.bitwise_and(whole, tf.constant(np.iinfo(np.int64).max - 1, tf.int64))
 

@@ -13,9 +13,6 @@ LOSSES = Table(
         "click_softmax": Choice(
             "dssm_tf.losses.click_softmax:ClickSoftmax", Named, gamma=(AboveZero, 10.0)
         ),
-        "margin_rank": Choice(
-            "dssm_tf.losses.margin_rank:MarginRank", Named, margin=(AboveZero, 1.0)
-        ),
     },
     default="click_softmax",
 )

@@ -262,7 +262,7 @@ def test_costs_are_told(written):
 def test_queries_the_log_does_not_hold_are_reported_apart(done, written, folder):
     result = done[0]
     logged = {line.split("\t")[0] for line in (folder / "clicks.tsv").read_text().splitlines()[1:]}
-    counted = [query for query in result.evaluation.task.queries if query != "purple"]
+    counted = [query for query in result.task.queries if query != "purple"]
     assert written["queries"] == {
         "measured": 30,
         "left_out": 1,
@@ -280,7 +280,7 @@ def test_a_query_without_a_word_counts_and_is_mentioned(done):
 def test_values_are_written_query_by_query(done, folder):
     result = done[0]
     found = json.loads((folder / "out" / "per_query.json").read_text())
-    assert found["query_ids"] == list(result.evaluation.task.query_ids)
+    assert found["query_ids"] == list(result.task.query_ids)
     entry = found["systems"][RANDOM]
     first, second = entry["seeds"]
     assert entry["mean"]["map"][-1] is None  # the query without a relevant title
@@ -368,7 +368,7 @@ def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
     )  # fmt: skip
     for row in result.rows:
         assert row.means("ndcg@1") == [1.0]
-    assert {test.p for test in result.evaluation.comparisons} == {1.0}
+    assert {test.p for test in result.comparisons} == {1.0}
     assert "bm25 chose nothing: fewer than two different queries" in shown
     (lda,) = tmp_path.glob("out/work/systems/lda*/model")
     assert BASELINES["lda"].load(lda).topics == BASELINES["lda"]().topics

@@ -44,7 +44,7 @@ def dssm(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
     chatty = {key: value for key, value in os.environ.items() if not key.startswith("TF_CPP")}
     return subprocess.run(
         [sys.executable, "-m", "dssm_tf.cli", *map(str, arguments)],
-        capture_output=True, text=True, cwd=cwd, timeout=180,
+        capture_output=True, text=True, cwd=cwd,
         env=chatty | {"PYTHONPATH": str(checkout)},
     )  # fmt: skip
 

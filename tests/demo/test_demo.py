@@ -6,7 +6,6 @@ import io
 import json
 import re
 from html.parser import HTMLParser
-from time import monotonic
 
 import pytest
 from rich.console import Console
@@ -93,10 +92,8 @@ def test_a_chart_of_one_epoch_or_one_value_is_drawn_too(lines):
 @pytest.mark.slow
 def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path):
     shown = io.StringIO()
-    started = monotonic()
     out = tmp_path / "demo"
     demonstration.demo(out, Console(file=shown, width=120))
-    assert monotonic() - started < 360
     systems = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
     # What prototypes reached, less what a seed may cost.
     for name, cutoff, least in (

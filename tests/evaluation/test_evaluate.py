@@ -1,53 +1,20 @@
 import io
-import json
 
-import ir_measures
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.evaluate import compare, evaluate
+from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks
+from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_qrels, read_run
-
-
-class TableRanker:
-    """Looks scores up, 0 where there is none; counts what it is asked."""
-
-    def __init__(self, table, name="table"):
-        self.name = name
-        self.table = table
-        self.asked = []
-
-    def score(self, query, titles):
-        return np.array([self.table.get((query, title), 0.0) for title in titles])
-
-    def score_matrix(self, queries, titles):
-        self.asked.append((list(queries), titles))
-        return np.stack([self.score(query, titles) for query in queries])
-
-
-JUDGMENTS = [
-    Judgment("q2", "hat", "d2", "red hat", 3.0),
-    Judgment("q1", "shoe", "d1", "red shoe", 2.0),
-    Judgment("q2", "hat", "d3", "blue box", 1.0),
-    Judgment("q1", "shoe", "d3", "blue box", 0.0),
-    Judgment("q3", "tie", "d3", "blue box", 0.0),
-]
-CORPUS = [
-    CorpusTitle("d4", "green tie"),
-    CorpusTitle("d3", "blue box"),
-    CorpusTitle("d2", "red hat"),
-    CorpusTitle("d1", "red shoe"),
-]
-GOOD = TableRanker({("hat", "red hat"): 2.0, ("hat", "blue box"): 1.0, ("shoe", "red shoe"): 1.0})
-BAD = TableRanker({("hat", "green tie"): 2.0, ("hat", "blue box"): 1.0, ("shoe", "blue box"): 1.0})
+from dssm_tf.reports.files import metrics_json
+from dssm_tf.reports.wording import protocol
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many
 
 
 def systems():
@@ -81,8 +48,8 @@ def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
     assert evaluation.measured_queries == 2
     assert [evaluation.task.query_ids[row] for row in evaluation.task.left_out()] == ["q3"]
     assert evaluation.mean("good", "ndcg@1") == 1.0
-    assert "1 further query has no relevant title" in " ".join(evaluation.protocol())
-    assert evaluation.to_json()["systems"]["good"]["queries"] == 2
+    assert "1 further query has no relevant title" in " ".join(protocol(evaluation))
+    assert metrics_json(evaluation)["systems"]["good"]["queries"] == 2
 
 
 def test_queries_keep_the_order_of_the_judgments():
@@ -93,7 +60,7 @@ def test_a_title_is_found_by_its_text_where_the_doc_id_differs():
     judgments = [Judgment("q1", "shoe", "x9", "red shoe", 2.0)]
     evaluation = evaluate({"good": GOOD}, judgments, CORPUS)
     assert evaluation.mean("good", "ndcg@1") == 1.0
-    assert [judgment.doc_id for judgment in evaluation.qrels()] == ["d1"]
+    assert [judgment.doc_id for judgment in evaluation.task.qrels()] == ["d1"]
 
 
 def test_a_title_judged_under_two_ids_keeps_the_higher_grade():
@@ -101,7 +68,7 @@ def test_a_title_judged_under_two_ids_keeps_the_higher_grade():
         Judgment("q1", "shoe", "d1", "red shoe", 2.0),
         Judgment("q1", "shoe", "x9", "red shoe", 1.0),
     ]
-    assert [j.grade for j in evaluate({"good": GOOD}, judgments, CORPUS).qrels()] == [2.0]
+    assert [j.grade for j in evaluate({"good": GOOD}, judgments, CORPUS).task.qrels()] == [2.0]
 
 
 def test_relevant_titles_missing_from_the_corpus_are_an_error_and_others_are_counted():
@@ -112,7 +79,7 @@ def test_relevant_titles_missing_from_the_corpus_are_an_error_and_others_are_cou
     evaluation = evaluate(systems(), harmless, CORPUS)
     assert evaluation.task.dropped == 1
     assert "1 judgments with grade 0 are of titles that the corpus lacks" in " ".join(
-        evaluation.protocol()
+        protocol(evaluation)
     )
 
 
@@ -205,18 +172,6 @@ def test_runs_made_from_something_else_are_refused():
         evaluate({"good": GOOD}, JUDGMENTS, CORPUS, runs={"good": {"q1": {"d1": 1.0}}})
 
 
-def many(seed=0, queries=60):
-    """Two systems on many queries; `better` is right about twice as often as `worse`."""
-    random = np.random.default_rng(seed)
-    judgments, tables = [], {"worse": {}, "better": {}}
-    for q in range(queries):
-        judgments.append(Judgment(f"q{q}", f"query {q}", f"d{q:03d}", f"title {q}", 1.0))
-        for name, chance in (("worse", 0.4), ("better", 0.8)):
-            tables[name][f"query {q}", f"title {q}"] = float(random.random() < chance) - 0.5
-    corpus = [CorpusTitle(f"d{q:03d}", f"title {q}") for q in range(queries)]
-    return {name: TableRanker(table) for name, table in tables.items()}, judgments, corpus
-
-
 def test_every_pair_is_tested_the_later_against_the_earlier():
     evaluation = evaluate(*many())
     test = next(t for t in evaluation.comparisons if t.metric == "ndcg@1")
@@ -254,108 +209,6 @@ def test_the_same_system_twice_differs_in_nothing():
     evaluation = evaluate({"a": GOOD, "b": GOOD}, JUDGMENTS, CORPUS)
     for test in evaluation.comparisons:
         assert (test.difference, test.p, test.p_adjusted, test.ci95) == (0, 1, 1, (0, 0))
-
-
-def test_written_files_hold_what_was_measured(tmp_path):
-    evaluation = evaluate(*many(), depth=20)
-    evaluation.write(tmp_path / "out")
-    found = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
-    assert found == ["metrics.json", "qrels.trec", "report.html", "runs/better.trec",
-                     "runs/worse.trec"]  # fmt: skip
-    written = json.loads((tmp_path / "out" / "metrics.json").read_text())
-    assert set(written) == {"systems", "tests"}
-    assert written["systems"]["better"]["ndcg@3"] == evaluation.mean("better", "ndcg@3")
-    assert written["systems"]["better"]["queries"] == 60
-    assert set(written["tests"][0]) == {
-        "a", "b", "metric", "p", "p_adjusted", "p_randomisation", "difference", "ci95"
-    }  # fmt: skip
-
-
-def test_ir_measures_reads_the_written_files_as_the_same_numbers(tmp_path):
-    # Most scores tie, and trec_eval breaks ties by doc id from the end.
-    evaluation = evaluate(*many(), depth=60)
-    evaluation.write(tmp_path / "out")
-    for system in evaluation.systems:
-        theirs = ir_measures.calc_aggregate(
-            [ir_measures.nDCG @ 10, ir_measures.RR @ 10, ir_measures.R @ 10],
-            ir_measures.read_trec_qrels(str(tmp_path / "out" / "qrels.trec")),
-            ir_measures.read_trec_run(str(tmp_path / "out" / "runs" / f"{system}.trec")),
-        )
-        ours = [evaluation.mean(system, name) for name in ("ndcg@10", "mrr@10", "recall@10")]
-        assert list(theirs.values()) == pytest.approx(ours, abs=1e-6)
-
-
-def test_a_written_run_evaluates_to_the_same_numbers(tmp_path):
-    rankers, judgments, corpus = many()
-    evaluation = evaluate(rankers, judgments, corpus)
-    evaluation.write(tmp_path / "out")
-    run = read_run(tmp_path / "out" / "runs" / "worse.trec")
-    again = evaluate({}, judgments, corpus, runs={"again": run})
-    for metric in evaluation.metrics:
-        assert again.mean("again", metric) == evaluation.mean("worse", metric)
-    qrels = read_qrels(tmp_path / "out" / "qrels.trec")
-    assert qrels["q7"] == {"d007": 1.0}
-
-
-@given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40))
-@settings(max_examples=60)
-def test_scores_in_a_run_fall_strictly_in_single_precision(values):
-    titles = [f"t{i}" for i in range(len(values))]
-    ranker = TableRanker({("q", t): v for t, v in zip(titles, values, strict=True)})
-    corpus = [CorpusTitle(f"d{i:02d}", t) for i, t in enumerate(titles)]
-    evaluation = evaluate({"s": ranker}, [Judgment("q", "q", "d00", "t0", 1.0)], corpus, samples=1)
-    run = list(evaluation.run("s")["q"].items())
-    written = np.array([np.float32(f"{score:.9g}") for _, score in run])
-    assert (np.diff(written) < 0).all()
-    expected = sorted(range(len(values)), key=lambda i: (-values[i], i))
-    assert [doc_id for doc_id, _ in run] == [f"d{i:02d}" for i in expected]
-
-
-def test_it_writes_all_or_nothing(tmp_path, monkeypatch):
-    evaluation = evaluate(systems(), JUDGMENTS)
-
-    def fail(_):
-        raise RuntimeError("disk full")
-
-    monkeypatch.setattr("dssm_tf.evaluation.report.render", fail)
-    with pytest.raises(RuntimeError):
-        evaluation.write(tmp_path / "out")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_an_existing_result_is_not_overwritten_by_accident(tmp_path):
-    evaluation = evaluate(systems(), JUDGMENTS)
-    evaluation.write(tmp_path / "out")
-    with pytest.raises(UserError, match="exists already"):
-        evaluation.write(tmp_path / "out")
-    evaluation.write(tmp_path / "out", replace=True)
-
-
-def test_names_that_cannot_be_file_names_get_one_each(tmp_path):
-    evaluation = evaluate({"a/b c": GOOD, "a_b c": BAD, "A b_c": BAD}, JUDGMENTS)
-    evaluation.write(tmp_path / "out")
-    names = sorted(path.name for path in (tmp_path / "out" / "runs").iterdir())
-    assert names == ["A_b_c-3.trec", "a_b_c-2.trec", "a_b_c.trec"]
-    assert read_run(tmp_path / "out" / "runs" / "a_b_c.trec")
-
-
-def test_the_terminal_table_shows_means_marks_and_protocol():
-    evaluation = evaluate(*many())
-    out = io.StringIO()
-    evaluation.print_table(Console(file=out, width=120))
-    shown = out.getvalue()
-    row = next(line for line in shown.splitlines() if "better" in line)
-    assert f"{evaluation.mean('better', 'ndcg@10'):.3f}ᵃ" in row
-    assert "NDCG@10" in shown
-    assert "Means over 60 queries" in shown
-    assert "gain 2^grade - 1" in shown
-    assert "Ties go to the smaller doc id" in shown
-
-
-def test_brackets_in_a_system_name_are_not_markup():
-    out = io.StringIO()
-    evaluate({"lstm [red]": GOOD}, JUDGMENTS).print_table(Console(file=out, width=120))
-    assert "lstm [red]" in out.getvalue()
 
 
 def test_progress_is_shown_where_a_console_is_given():

@@ -45,7 +45,7 @@ class TinyRanker:
 
     def predict(self, model, version, signature, inputs: dict[str, list[bytes]]):
         self.check(model, version)
-        self.answering.wait(5)
+        self.answering.wait(60)
         if signature not in INPUTS:
             raise Refused("FAILED_PRECONDITION", f'Serving signature key "{signature}" not found.')
         if set(inputs) != INPUTS[signature]:

@@ -223,7 +223,7 @@ def test_an_error_is_one_short_line_whatever_the_server_says():
 
 def test_the_grpc_client_at_a_rest_port_is_told_about_ports(rest_address):
     with (
-        Client(rest_address, "tiny", timeout=5) as client,
+        Client(rest_address, "tiny", timeout=60) as client,
         pytest.raises(ServingError, match="gRPC 8500"),
     ):
         client.score("red", ["red"])
@@ -231,7 +231,7 @@ def test_the_grpc_client_at_a_rest_port_is_told_about_ports(rest_address):
 
 def test_the_rest_client_at_a_grpc_port_is_told_about_ports(grpc_address):
     with (
-        RestClient(grpc_address, "tiny", timeout=5) as client,
+        RestClient(grpc_address, "tiny", timeout=60) as client,
         pytest.raises(ServingError, match="REST 8501"),
     ):
         client.score("red", ["red"])

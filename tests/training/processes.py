@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-TIMEOUT = 300.0  # seconds; a run of the tests takes a few, but the machine may be busy
+TIMEOUT = 1800.0  # seconds; a run of the tests takes a few, but the machine may be busy
 
 
 @dataclass

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.losses import LOSSES
 from dssm_tf.tuning.plan import make_plan
 from dssm_tf.tuning.tune import tune
 from tests.tuning.requests import request
@@ -73,11 +74,6 @@ def test_random_trials_are_as_many_as_asked_for_or_all_there_are(folder):
             {"metric": "loss"},
             "their losses cannot be compared",
         ),
-        (
-            ["loss.name=click_softmax,margin_rank"],
-            {"metric": "loss", "overrides": ["loss={}"]},
-            "the trials differ in loss.name",
-        ),
         ([f"training.seed={','.join(map(str, range(1001)))}"], {}, "1,001 settings are more"),
         ([], {}, "nothing to tune"),
     ],
@@ -88,6 +84,12 @@ def test_what_cannot_be_tried_is_an_error_before_anything_is_trained(
     with pytest.raises(UserError) as error:
         make_plan(request(folder, *grid, **options))
     assert message in str(error.value)
+
+
+def test_different_losses_are_not_compared(folder, monkeypatch):
+    monkeypatch.setitem(LOSSES, "other", LOSSES["click_softmax"])
+    with pytest.raises(UserError, match=r"the trials differ in loss\.name"):
+        make_plan(request(folder, "loss.name=click_softmax,other", metric="loss"))
 
 
 def test_losses_over_the_same_titles_are_compared(folder):

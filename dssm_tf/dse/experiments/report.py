@@ -1,16 +1,20 @@
-"""Tables of the DSE experiments, on the terminal and in files."""
+"""What every experiment shows and writes: a bar, tables, results."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 
-from dssm_tf.common.files import atomic_write
+from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.common.progress import Task, progress_of
+from dssm_tf.dse.pretraining import Told
 
 RESULTS = "results.json"
 TABLES = "tables.md"
@@ -49,6 +53,73 @@ class ResultTable(NamedTuple):
         console.print(table)
 
 
+class Run:
+    """An experiment while it runs.
+
+    Args:
+        directory: where it writes its files.
+        bar: over the models it fits.
+
+    Attributes:
+        results: what `results.json` holds, once `finish` was called.
+    """
+
+    def __init__(self, directory: Path, bar: Task) -> None:
+        self.directory = directory
+        self.results: dict[str, Any] = {}
+        self.tables: Sequence[ResultTable] = ()
+        self.preface = ""
+        self._bar = bar
+        self._started = monotonic()
+
+    def told(self, name: str) -> Told:
+        """What to tell about something that begins now, by its name."""
+        return lambda state: self._bar.update(self._bar.done, f"{name}: {state}")
+
+    def fitted(self) -> None:
+        """Says that one more model is fitted."""
+        self._bar.advance()
+
+    def finish(
+        self, results: Mapping[str, Any], tables: Sequence[ResultTable], preface: str
+    ) -> None:
+        """Writes `results.json` and `tables.md`.
+
+        Args:
+            results: what JSON can hold; the seconds it took are added.
+            tables: the same numbers, as the paper has them.
+            preface: what they are, above the tables.
+        """
+        seconds = round(monotonic() - self._started, 1)
+        self.results = {**results, "seconds": seconds}
+        self.tables = tables
+        quick = ", a tenth of the training (--quick)" if results["quick"] else ""
+        self.preface = f"{preface} {seconds:.0f} s{quick}."
+        with atomic_write(self.directory / RESULTS) as file:
+            json.dump(self.results, file, indent=1)
+        with atomic_write(self.directory / TABLES) as file:
+            file.write(f"{self.preface}\n\n" + "\n".join(table.markdown() for table in tables))
+
+
+@contextmanager
+def experiment(out: Path | str, console: Console | None, fits: int) -> Iterator[Run]:
+    """Makes the directory of an experiment whole or not at all, and prints its tables.
+
+    Args:
+        out: directory to write, new.
+        console: where to print; None is silent.
+        fits: models it fits.
+    """
+    console = console or Console(quiet=True)
+    with atomic_directory(out) as directory, progress_of("fits", fits, console, "done") as bar:
+        run = Run(directory, bar)
+        yield run
+    for table in run.tables:
+        table.print(console)
+    console.print(run.preface, highlight=False)
+    console.print(f"{out}: {TABLES}, {RESULTS}, figures")
+
+
 def per_cent(loss: float | None) -> str:
     """A rank loss as the paper prints it.
 
@@ -65,13 +136,3 @@ def words_table(neighbours: Mapping[str, Sequence[str]]) -> ResultTable:
         ("word", "5 nearest neighbours"),
         tuple((word, " ".join(near)) for word, near in neighbours.items()),
     )
-
-
-def write_report(
-    directory: Path, results: Mapping[str, Any], tables: Sequence[ResultTable], preface: str
-) -> None:
-    """Writes `results.json` and `tables.md`."""
-    with atomic_write(directory / RESULTS) as file:
-        json.dump(results, file, indent=1)
-    with atomic_write(directory / TABLES) as file:
-        file.write(preface + "\n\n" + "\n".join(table.markdown() for table in tables))

@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 from pathlib import Path
-from time import monotonic
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.console import Console
 from scipy import sparse
 
 from dssm_tf.common import figures
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory
 from dssm_tf.dse.bag_of_words import BagOfWords
-from dssm_tf.dse.experiments.report import ResultTable, per_cent, words_table, write_report
-from dssm_tf.dse.experiments.systems import (
-    Effort,
-    LinkTask,
-    Rows,
-    cosine_scores,
-    experiment_bar,
-    fit_system,
-    mixed_scores,
-    model_scores,
-    nearest_words,
-)
-from dssm_tf.dse.margin_training import FineTuning, Pretraining
-from dssm_tf.dse.networks.bag_pair import BagPair
-from dssm_tf.dse.networks.dse import DSEPair
+from dssm_tf.dse.dse_tfidf import WEIGHTS, mixed
+from dssm_tf.dse.experiments.report import ResultTable, Run, experiment, per_cent, words_table
+from dssm_tf.dse.experiments.systems import fit_system, nearest_words, pretrained_tower, tenth
+from dssm_tf.dse.fine_tuning import FineTuning, LinkTask
+from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, Scores, pair_scores
+from dssm_tf.dse.pretraining import Pretraining
 from dssm_tf.dse.relevance import linked, split_links
+from dssm_tf.evaluation.rank_loss import rank_loss
 
 SIZES = (500, 1000, 1500, 5000)
 TUPLES = (100_000, 1_000_000, 10_000_000)
@@ -41,7 +33,8 @@ WIDEST = 1500
 """Words from which on DSE's hidden layers are those of this many words.
 
 The paper's rule would give 31 million weights at 5,000 words, an hour on two cores."""
-SYSTEMS = ("dse", "ssi", "psi", "tfidf", "dse+tfidf")
+TRAINED = ("dse", "ssi", "psi")
+SYSTEMS = (*TRAINED, "tfidf", "dse+tfidf")
 PRETRAINING = Pretraining(steps=300)
 STEPS = 800
 # What each trained system tries with the fewest words; validation chooses. Momentum is the paper's.
@@ -51,6 +44,10 @@ FITTINGS = {
     "Adam 0.01": FineTuning(STEPS, 0.01, "adam"),
     "momentum 1": FineTuning(STEPS, 1.0),
 }
+
+Losses = dict[str, dict[str, float]]
+Fitted = tuple[BagPair, sparse.csr_matrix]
+"""A model and what it reads."""
 
 
 class Articles(NamedTuple):
@@ -132,39 +129,33 @@ def wikispeedia(
     Raises:
         UserError: see `read_articles`; or `out` exists.
     """
-    console = console or Console(quiet=True)
-    started = monotonic()
     articles = read_articles(Path(docs), Path(links))
-    experiment = _Experiment(articles, quick, seed)
     sizes = (500, 1000) if quick else SIZES
     numbers = TUPLES[:2] if quick else TUPLES
-    by_size: dict[str, dict[str, float]] = {system: {} for system in SYSTEMS}
-    by_tuples: dict[str, dict[str, float]] = {
-        system: {} for system in ("dse", "ssi", "dse+tfidf", "tfidf")
-    }
+    compared = ("dse", "ssi", "dse+tfidf", "tfidf")
+    by_size: Losses = {system: {} for system in SYSTEMS}
+    by_tuples: Losses = {system: {} for system in compared}
     weights: dict[str, float] = {}
-    with (
-        atomic_directory(out) as directory,
-        experiment_bar(console, experiment.fits(len(sizes), len(numbers))) as start,
-    ):
+    fits = len(TRAINED) * (len(FEATURES) * len(FITTINGS) + len(sizes) - 1) + 2 * len(numbers)
+    with experiment(out, console, fits) as run:
+        systems = _Systems(articles, quick, seed, run)
         for size in sizes:
-            found, weights[str(size)] = experiment.systems(size, SYSTEMS, start)
+            found, weights[str(size)] = systems.losses(size, SYSTEMS)
             for system, loss in found.items():
                 by_size[system][str(size)] = loss
         everything = BagOfWords(None).fit(articles.texts)
-        all_words = experiment.task(everything.transform(articles.texts))
-        tfidf_all = all_words.loss(cosine_scores(all_words.bags))
+        tfidf_all = systems.loss(cosine_scores(everything.transform(articles.texts)))
         for number in numbers:
-            found, _ = experiment.systems(TUPLES_SIZE, tuple(by_tuples), start, tuples=number)
+            found, _ = systems.losses(TUPLES_SIZE, compared, tuples=number)
             for system, loss in found.items():
                 by_tuples[system][str(number)] = loss
         # All that the batches of table 3 stood for: each link against the others of its batch.
-        possible = experiment.tuples_seen()
+        possible = systems.tuples_seen()
         for system, row in by_tuples.items():
             row[str(possible)] = by_size[system][str(TUPLES_SIZE)]
-        figures.rank_loss_by_number(by_size, directory / "table3_words.png", "words")
+        figures.rank_loss_by_number(by_size, run.directory / "table3_words.png", "words")
         figures.rank_loss_by_number(
-            by_tuples, directory / "figure2_tuples.png", "training tuples", logarithmic=True
+            by_tuples, run.directory / "figure2_tuples.png", "training tuples", logarithmic=True
         )
         results = {
             "articles": len(articles.texts),
@@ -175,35 +166,29 @@ def wikispeedia(
             "rank_loss_by_tuples": by_tuples,
             "tfidf_all_words": {"words": len(everything.words), "rank_loss": tfidf_all},
             "tfidf_weight": weights,
-            "choices": experiment.choices,
-            "chosen": experiment.chosen,
-            "nearest_words": experiment.nearest_words,
-            "seconds": round(monotonic() - started, 1),
+            "choices": systems.choices,
+            "chosen": systems.chosen,
+            "nearest_words": systems.nearest_words,
         }
         tables = [
             _table_of("Table 3: rank loss (%) by the number of most frequent words", by_size),
             _table_of(
                 f"Figure 2: rank loss (%) by training tuples, {TUPLES_SIZE} words", by_tuples
             ),
-            _choices_table(experiment.choices, sizes[0]),
-            words_table(experiment.nearest_words),
+            _choices_table(systems.choices, sizes[0]),
+            words_table(systems.nearest_words),
         ]
         preface = (
             f"{results['articles']:,} articles, {results['links']:,} linked pairs, rank loss in "
-            f"per cent on 30 % of the links, {results['seconds']:.0f} s"
-            + (", a tenth of the training (--quick)." if quick else ".")
-            + f" TF-IDF over all {len(everything.words):,} words: {tfidf_all:.2f} %."
+            "per cent on 30 % of the links; TF-IDF over all "
+            f"{len(everything.words):,} words: {tfidf_all:.2f} %;"
         )
-        write_report(directory, results, tables, preface)
-    for table in tables:
-        table.print(console)
-    console.print(preface, highlight=False)
-    console.print(f"{out}: tables.md, results.json, figures")
-    return results
+        run.finish(results, tables, preface)
+    return run.results
 
 
-class _Experiment:
-    """The links of all runs, split once, and how each system is trained.
+class _Systems:
+    """The links, split once, and the systems that are fitted to them.
 
     Attributes:
         choices: rank loss on the links for choosing, by system, input and optimizer; None for a
@@ -212,115 +197,130 @@ class _Experiment:
         nearest_words: of DSE at `TUPLES_SIZE` words, once it is fitted.
     """
 
-    def __init__(self, articles: Articles, quick: bool, seed: int) -> None:
+    def __init__(self, articles: Articles, quick: bool, seed: int, run: Run) -> None:
         self._articles = articles
         self._quick = quick
         self._seed = seed
+        self._run = run
+        self._towers: dict[tuple[int, str], DSETower] = {}
         self.chosen: dict[str, tuple[str, str]] = {}
         self.choices: dict[str, dict[str, dict[str, float | None]]] = {}
         self.nearest_words: dict[str, list[str]] = {}
         learned, self._test = split_links(articles.relevant, TRAIN, seed)
         self._validation, self._train = split_links(learned, VALIDATION, seed + 1)
-        self._itself = sparse.identity(len(articles.texts), dtype=bool).tocsr()
+        itself = sparse.identity(len(articles.texts), dtype=bool).tocsr()
+        self._known, self._ignored = self._train + itself, articles.relevant + itself
 
-    def fits(self, sizes: int, numbers: int) -> int:
-        """How many models are trained: those to choose from, and one a system and number."""
-        return 3 * (len(FEATURES) * len(FITTINGS) + sizes - 1) + 2 * numbers
+    def loss(self, scores: Scores, links: sparse.csr_matrix | None = None) -> float:
+        """Rank loss in per cent on the links kept for measuring, or on others."""
+        links = self._test if links is None else links
+        return rank_loss(scores, links, self._ignored > links)
 
-    def task(self, bags: sparse.csr_matrix) -> LinkTask:
-        """The links with some vectors of the articles."""
-        return LinkTask(
-            bags,
-            self._train,
-            self._test,
-            self._train + self._itself,
-            self._articles.relevant + self._itself,
-            self._validation,
-        )
-
-    def systems(
-        self, size: int, names: Sequence[str], start: Any, tuples: int | None = None
+    def losses(
+        self, size: int, names: Sequence[str], tuples: int | None = None
     ) -> tuple[dict[str, float], float]:
         """Rank loss of the systems, and the share of TF-IDF in the combination."""
         texts = self._articles.texts
-        cosine = self.task(BagOfWords(size).fit(texts).transform(texts))
-        lexical = cosine_scores(cosine.bags)
-        scores: dict[str, Rows] = {"tfidf": lexical}
-        weight = 0.0
-        for system in ("dse", "ssi", "psi"):
-            if system not in names:
-                continue
-            if system in self.chosen:
-                model, bags = self._fit(system, size, *self.chosen[system], start, tuples)
-            else:
-                model, bags = self._choose(system, size, start)
-            scores[system] = model_scores(model, bags)
-        if "dse+tfidf" in names:
-            scores["dse+tfidf"], weight = mixed_scores(cosine, scores["dse"], lexical)
-        return {name: cosine.loss(scores[name]) for name in names}, weight
+        lexical = cosine_scores(BagOfWords(size).fit(texts).transform(texts))
+        scores: dict[str, Scores] = {"tfidf": lexical}
+        for system in TRAINED:
+            if system in names:
+                model, bags = self._chosen(system, size, tuples)
+                scores[system] = pair_scores(model, bags, bags)
+        semantic = scores["dse"](np.arange(len(texts)))
+        spread = float(np.std(semantic[:500])) or 1.0
+
+        def combination(weight: float) -> Scores:
+            return lambda rows: mixed(semantic[rows], lexical(rows), spread, weight)
+
+        weight = min(WEIGHTS, key=lambda share: self.loss(combination(share), self._validation))
+        scores["dse+tfidf"] = combination(weight)
+        return {name: self.loss(scores[name]) for name in names}, weight
 
     def tuples_seen(self) -> int:
         """Tuples that the batches of DSE stood for where their number was not limited."""
-        effort = self._effort(self.chosen["dse"][1])
-        links = min(effort.batch_size, self._train.nnz)
-        return effort.fitting.steps * links * (links - 1)
+        settings = self._settings(self.chosen["dse"][1])
+        links = min(settings.batch_size, self._train.nnz)
+        return settings.steps * links * (links - 1)
 
-    def _choose(self, system: str, size: int, start: Any) -> tuple[BagPair, sparse.csr_matrix]:
-        """The best model of all inputs and optimizers, which the system keeps from here on."""
-        best: tuple[float, BagPair, sparse.csr_matrix] | None = None
-        tried = self.choices[system] = {}
+    def _chosen(self, system: str, size: int, tuples: int | None) -> Fitted:
+        """A model with the input and the optimizer of its system, chosen at the first call."""
+        if system in self.chosen:
+            return self._fit(system, size, *self.chosen[system], tuples)
+        best: tuple[float, Fitted] | None = None
+        tried = self.choices[system] = {features: {} for features in FEATURES}
         failure: UserError | None = None
-        for features in FEATURES:
-            tried[features] = {}
-            for fitting in FITTINGS:
-                try:
-                    model, bags = self._fit(system, size, features, fitting, start)
-                except UserError as error:
-                    failure = error
-                    tried[features][fitting] = None
-                    continue
-                loss = self.task(bags).loss(model_scores(model, bags), self._validation)
-                tried[features][fitting] = loss
-                if best is None or loss < best[0]:
-                    best = loss, model, bags
-                    self.chosen[system] = features, fitting
+        for features, fitting in product(FEATURES, FITTINGS):
+            try:
+                model, bags = self._fit(system, size, features, fitting, tuples)
+            except UserError as error:
+                failure = error
+                tried[features][fitting] = None
+                continue
+            loss = self.loss(pair_scores(model, bags, bags), self._validation)
+            tried[features][fitting] = loss
+            if best is None or loss < best[0]:
+                best = loss, (model, bags)
+                self.chosen[system] = features, fitting
         if best is None:
             raise UserError(
                 f"{system} failed with every input and optimizer, at last so: {failure}"
             ) from failure
-        return best[1:]
+        return best[1]
 
     def _fit(
-        self,
-        system: str,
-        size: int,
-        features: str,
-        fitting: str,
-        start: Any,
-        tuples: int | None = None,
-    ) -> tuple[BagPair, sparse.csr_matrix]:
-        texts = self._articles.texts
-        bag = _bag(size, features, system).fit(texts)
-        bags = bag.transform(texts)
+        self, system: str, size: int, features: str, fitting: str, tuples: int | None
+    ) -> Fitted:
+        bag = _bag(size, features, system).fit(self._articles.texts)
+        bags = bag.transform(self._articles.texts)
+        dimension = min(DIMENSION, size)
         limited = f", {tuples:,} tuples" if tuples else ""
-        told = start(f"{system}, {size} words{limited}, {features}, {fitting}")
-        model = fit_system(
-            system,
-            self.task(bags),
-            min(DIMENSION, size),
-            self._effort(fitting),
-            widths=_widths(bag),
-            tuples=tuples,
-            seed=self._seed,
-            told=told,
-        )
+        told = self._run.told(f"{system}, {size} words{limited}, {features}, {fitting}")
+        if system == "dse" and (size, features) not in self._towers:
+            words = min(len(bag.words), WIDEST)
+            self._towers[size, features] = pretrained_tower(
+                bags,
+                dimension,
+                tenth(PRETRAINING) if self._quick else PRETRAINING,
+                widths=(max(1, words // 2), max(1, words // 2), words),
+                seed=self._seed,
+                told=told,
+            )
+        try:
+            model = fit_system(
+                system,
+                self._task(bags),
+                dimension,
+                self._settings(fitting),
+                tower=self._towers.get((size, features)),
+                tuples=tuples,
+                seed=self._seed,
+                told=told,
+            )
+        finally:
+            self._run.fitted()
         if isinstance(model, DSEPair) and size == TUPLES_SIZE and tuples is None:
             self.nearest_words = nearest_words(model.query_tower, bag.words)
         return model, bags
 
-    def _effort(self, fitting: str) -> Effort:
-        effort = Effort(FITTINGS[fitting], PRETRAINING)
-        return effort.quick() if self._quick else effort
+    def _task(self, bags: sparse.csr_matrix) -> LinkTask:
+        """The links with some vectors of the articles."""
+        return LinkTask(
+            bags,
+            bags,
+            self._train,
+            self._known,
+            self._ignored,
+            self._validation,
+        )
+
+    def _settings(self, fitting: str) -> FineTuning:
+        return tenth(FITTINGS[fitting]) if self._quick else FITTINGS[fitting]
+
+
+def cosine_scores(bags: sparse.csr_matrix) -> Scores:
+    """Scores of pages by the dot product of their normalised vectors."""
+    return lambda rows: (bags[rows] @ bags.T).toarray()
 
 
 def _bag(size: int, features: str, system: str) -> BagOfWords:
@@ -330,12 +330,7 @@ def _bag(size: int, features: str, system: str) -> BagOfWords:
     return BagOfWords(size, normalization="largest" if system == "dse" else "length")
 
 
-def _widths(bag: BagOfWords) -> tuple[int, int, int]:
-    words = min(len(bag.words), WIDEST)
-    return (max(1, words // 2), max(1, words // 2), words)
-
-
-def _table_of(title: str, losses: dict[str, dict[str, float]]) -> ResultTable:
+def _table_of(title: str, losses: Losses) -> ResultTable:
     numbers = sorted({int(number) for row in losses.values() for number in row})
     return ResultTable(
         title,

@@ -1,0 +1,202 @@
+"""What `report.html` carries for its drawings: tests, values, rankings, made small."""
+
+from __future__ import annotations
+
+import base64
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.evaluation.evaluation import Evaluation, Row, spread
+from dssm_tf.evaluation.significance import holm, paired_t_test
+from dssm_tf.reports.wording import metric_label
+
+TITLES = 5  # titles shown of each ranking
+RANKED_QUERIES = 300  # queries whose titles are shown
+VALUES = 400_000  # queries times systems times metrics; two bytes each
+UNIT = 10_000  # parts of 1 that values are rounded to
+_EACH = 8  # best and worst queries a system that are sure of a place
+_LONGEST = 160  # characters of a text
+
+
+def page_data(evaluation: Evaluation) -> dict[str, Any]:
+    """What the page's script draws from; JSON without NaN.
+
+    Systems, metrics, queries and titles are named by their places in lists.
+    """
+    shown = shown_queries(evaluation)
+    ranked = ranked_queries(evaluation)
+    place = {int(query): number for number, query in enumerate(shown)}
+    titles: dict[int, int] = {}  # column of the task: place in the page
+    rankings = {
+        str(place[query]): _rankings_of(evaluation, query, titles)
+        for query in ranked
+        if query in place
+    }
+    task, about, rows = evaluation.task, evaluation.description, evaluation.measured_rows
+    return {
+        "systems": [_system(evaluation, row) for row in rows],
+        "metrics": [{"name": name, "label": metric_label(name)} for name in evaluation.metrics],
+        "metric": evaluation.metrics.index(evaluation.deciding_metric),
+        "against": [evaluation.systems.index(name) for name in evaluation.against],
+        "measured": evaluation.measured_queries,
+        "tests": all_tests(evaluation),
+        "queries": [shorten(task.queries[query]) for query in shown],
+        "new": np.flatnonzero(evaluation.new_queries[shown]).tolist(),
+        "unit": UNIT,
+        "values": [
+            [_packed(row.values(metric)[shown]) for metric in evaluation.metrics] for row in rows
+        ],
+        "rankings": rankings,
+        "titles": [shorten(task.titles[column]) for column in titles],
+        "grades": list(about.labels),
+        "first": [[about.top_1[row.name][label] for label in about.labels] for row in rows],
+        "lengths": {
+            "queries": _lengths(about.query_lengths),
+            "titles": _lengths(about.title_lengths),
+        },
+        "sweeps": _sweeps(rows, evaluation.metrics),
+    }
+
+
+def shown_queries(evaluation: Evaluation) -> NDArray[np.int64]:
+    """Rows of the queries whose values the page carries, increasing: all if they are few enough.
+
+    Of more, those with rankings, and others at even distances.
+    """
+    counted = np.flatnonzero(evaluation.counted)
+    room = max(RANKED_QUERIES, VALUES // (len(evaluation.measured_rows) * len(evaluation.metrics)))
+    if len(counted) <= room:
+        return counted
+    ranked = np.array(ranked_queries(evaluation), dtype=np.int64)
+    others = np.setdiff1d(counted, ranked)
+    wanted = room - len(ranked)
+    even = others[(np.arange(wanted) * (len(others) / max(1, wanted))).astype(np.int64)]
+    return np.sort(np.concatenate([ranked, even]))
+
+
+def ranked_queries(evaluation: Evaluation) -> list[int]:
+    """Rows of the queries whose titles the page carries: every one if they are few.
+
+    Of more, the best and worst of each system and of their mean first, and what the
+    page opens with; then for all pairs of systems in turn the next greatest gain and loss.
+    """
+    counted = np.flatnonzero(evaluation.counted)
+    if len(counted) <= RANKED_QUERIES:
+        return [int(query) for query in counted]
+    metric = evaluation.deciding_metric
+    values = np.stack([row.values(metric)[counted] for row in evaluation.measured_rows])
+    wishes: list[tuple[float, float, int]] = []  # turn, minus the difference, query
+    best = int(np.argmax(values.mean(axis=1)))
+    names = evaluation.systems
+    other = next((names.index(name) for name in evaluation.against if name != names[best]), best)
+    opening = values[best] - values[other]
+    for own in (*values, values.mean(axis=0), opening):
+        order = np.argsort(own, kind="stable")
+        for chosen in (order[:_EACH], order[::-1][:_EACH]):
+            wishes += [(float(n - _EACH), 0.0, int(query)) for n, query in enumerate(chosen)]
+    for a in values:
+        for b in values:
+            order = np.argsort(b - a, kind="stable")[:RANKED_QUERIES]
+            wishes += [
+                (float(turn), float(b[query] - a[query]), int(query))
+                for turn, query in enumerate(order)
+                if a[query] > b[query]
+            ]
+    # Where systems hardly differ, the first queries fill what is left.
+    rest = range(len(counted))
+    chosen_places = dict.fromkeys([*(query for _, _, query in sorted(wishes)), *rest])
+    return sorted(int(counted[query]) for query in list(chosen_places)[:RANKED_QUERIES])
+
+
+def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
+    """Paired t-tests of all pairs, a metric an entry, adjusted by Holm over its pairs.
+
+    Returns:
+        For each metric, lists over pairs `(a, b)`, a before b, in the order
+        (0, 1), (0, 2), ..., (1, 2), ...: `difference` (mean of a - b over the
+        counted queries), `p` (adjusted), and how many queries `gained` and
+        `lost`, that is, are better in a and in b.
+    """
+    counted = np.flatnonzero(evaluation.counted)
+    tests = []
+    for metric in evaluation.metrics:
+        values = np.stack([row.values(metric)[counted] for row in evaluation.measured_rows], axis=1)
+        found: dict[str, list[float]] = defaultdict(list)
+        for a in range(values.shape[1] - 1):
+            differences = values[:, a, None] - values[:, a + 1 :]
+            found["difference"] += differences.mean(axis=0).round(6).tolist()
+            found["p"] += paired_t_test(differences).tolist()
+            found["gained"] += (differences > 0).sum(axis=0).tolist()
+            found["lost"] += (differences < 0).sum(axis=0).tolist()
+        found["p"] = [float(f"{p:.3g}") for p in holm(found["p"])]
+        tests.append(dict(found))
+    return tests
+
+
+def shorten(text: str) -> str:
+    """A text as the page shows it.
+
+    >>> shorten("a hat"), len(shorten("hat " * 99))
+    ('a hat', 160)
+    """
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"
+
+
+def _system(evaluation: Evaluation, row: Row) -> dict[str, Any]:
+    means = {metric: row.means(metric) for metric in evaluation.metrics}
+    return {
+        "name": row.name,
+        "kind": row.kind,
+        "means": [round(float(np.mean(means[metric])), 6) for metric in evaluation.metrics],
+        "spreads": [spread(means[metric]) for metric in evaluation.metrics],
+        "seconds": row.cost("training_seconds"),
+    }
+
+
+def _rankings_of(evaluation: Evaluation, query: int, titles: dict[int, int]) -> dict[str, Any]:
+    """First titles of every system, grades of those judged, and the best relevant titles."""
+    task = evaluation.task
+
+    def place(column: int) -> int:
+        return titles.setdefault(int(column), len(titles))
+
+    columns = [
+        [int(column) for column in evaluation.rankings[system][query].columns[:TITLES]]
+        for system in evaluation.systems
+    ]
+    judged = sorted(
+        zip(task.judged_grades[query], task.judged_columns[query], strict=True),
+        key=lambda pair: (-pair[0], pair[1]),
+    )
+    relevant = [(float(grade), int(column)) for grade, column in judged if grade > 0]
+    listed = {column for own in columns for column in own}
+    return {
+        "top": [[place(column) for column in own] for own in columns],
+        "relevant": [[place(column), grade] for grade, column in relevant[:TITLES]],
+        "more": max(0, len(relevant) - TITLES),
+        "grades": {
+            str(place(column)): float(grade) for grade, column in judged if column in listed
+        },
+    }
+
+
+def _packed(values: NDArray[np.float64]) -> str:
+    """Values from 0 to 1 as base64 of two bytes each, the low one first."""
+    return base64.b64encode(np.rint(values * UNIT).astype("<u2").tobytes()).decode("ascii")
+
+
+def _lengths(lengths: Any) -> list[list[int]]:
+    return [[int(words), int(count)] for words, count in lengths.items()]
+
+
+def _sweeps(rows: Iterable[Row], metrics: Sequence[str]) -> list[dict[str, Any]]:
+    """The points of each sweep, by the system and key that were swept."""
+    found: dict[str, list[list[Any]]] = defaultdict(list)
+    for number, row in enumerate(rows):
+        if row.sweep:
+            found[row.name.split("=")[0]].append([str(row.sweep[1]), number])
+    return [{"name": name, "points": points} for name, points in found.items()]

@@ -1,0 +1,324 @@
+"""The table of systems in three dresses: terminal, Markdown, LaTeX."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from dssm_tf.evaluation.description import mean_length
+from dssm_tf.evaluation.evaluation import Evaluation, Row
+from dssm_tf.reports.wording import (
+    COSTS,
+    Cell,
+    Queries,
+    cells_of,
+    cost,
+    cost_heads,
+    mark,
+    metric_label,
+    named,
+    protocol,
+    title,
+)
+
+_WIDE = 110  # columns of a terminal that hold quality and cost side by side
+_MOST_WORDS = 20  # longer texts share a row of the histogram
+
+
+def print_tables(evaluation: Evaluation, console: Console) -> None:
+    """Shows the table, what failed, what was chosen, and the protocol.
+
+    On a narrow terminal the costs stand in a table of their own.
+    """
+    together = console.width >= _WIDE
+    console.print(_terminal_table(evaluation, metrics=True, costs=together))
+    if evaluation.costed and not together:
+        console.print(_terminal_table(evaluation, metrics=False, costs=True))
+    if evaluation.splits_by_seen:
+        console.print(_new_queries_line(evaluation), highlight=False, markup=False)
+    for line in [*_failures(evaluation), *_notes(evaluation)]:
+        console.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
+    for line in _choices(evaluation):
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    for line in protocol(evaluation):
+        console.print(line, style="dim", highlight=False, markup=False)
+
+
+def _terminal_table(evaluation: Evaluation, *, metrics: bool, costs: bool) -> Table:
+    table = Table(header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
+    table.add_column("System", overflow="fold")
+    heads = [metric_label(metric) for metric in evaluation.metrics] if metrics else []
+    for head in [*heads, *(cost_heads(evaluation) if costs else ())]:
+        table.add_column(head, justify="right", no_wrap=True)
+    means = cells_of(evaluation)
+    for row in evaluation.rows:
+        cells = [escape(named(evaluation, row.name))]
+        if not row.seeds:
+            table.add_row(*cells, "[red]failed[/]")
+            continue
+        for cell in means[row.name] if metrics else ():
+            shown = f"[bold green]{cell.shown}[/]" if cell.best else cell.shown
+            cells.append(f"{shown}{_marks(evaluation, cell)}[dim]{_deviation(cell)}[/]")
+        table.add_row(*cells, *(_costs(evaluation, row) if costs else ()))
+    return table
+
+
+def markdown(evaluation: Evaluation, cross: tuple[str, str] | None = None) -> str:
+    """`table.md`: the table and the papers' further tables.
+
+    Args:
+        evaluation: what to show.
+        cross: the two systems of the cross table of first titles; by default the best
+            system and the first that superscripts are about.
+    """
+    parts = [f"# {title(evaluation)}", _md_means(evaluation), " ".join(protocol(evaluation))]
+    if remarks := [*_failures(evaluation), *_notes(evaluation)]:
+        parts.append(_md_list(remarks))
+    if evaluation.splits_by_seen:
+        new = evaluation.new_queries
+        parts += ["## Queries that the log does not hold", f"{int(new.sum()):,} queries."]
+        parts.append(_md_means(evaluation, new))
+    if choices := _choices(evaluation):
+        parts += ["## What cross validation chose", _md_list(choices)]
+    parts += _md_sweeps(evaluation)
+    parts += _md_first_titles(evaluation, cross)
+    parts += _md_lengths(evaluation)
+    return "\n\n".join(parts) + "\n"
+
+
+def _md_means(evaluation: Evaluation, queries: Queries | None = None) -> str:
+    """Systems by metrics and costs; of some queries, the means alone."""
+    whole = queries is None
+    means = cells_of(evaluation, queries)
+    rows = []
+    for row in evaluation.rows if whole else evaluation.measured_rows:
+        cells = [_md(named(evaluation, row.name) if whole else row.name)]
+        if not row.seeds:
+            rows.append([*cells, f"failed: {_md(row.error or '')}"])
+            continue
+        for cell in means[row.name]:
+            bold = "**" if cell.best else ""
+            cells.append(f"{bold}{cell.shown}{bold}{_marks(evaluation, cell)}{_deviation(cell)}")
+        rows.append([*cells, *(_costs(evaluation, row) if whole else ())])
+    costs = cost_heads(evaluation) if whole else []
+    return _md_table(["System", *map(metric_label, evaluation.metrics), *costs], rows)
+
+
+def latex(evaluation: Evaluation) -> str:
+    """`table.tex`: a tabular for booktabs, superscripts as in the papers."""
+    heads = ["System", *map(metric_label, evaluation.metrics), *cost_heads(evaluation)]
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
+        "\\toprule",
+        " & ".join(heads) + " \\\\",
+        "\\midrule",
+    ]
+    means = cells_of(evaluation)
+    for row in evaluation.rows:
+        name = _tex(row.name) + _tex_marks(evaluation, [row.name])
+        if not row.seeds:
+            lines.append(f"{name} & \\multicolumn{{{len(heads) - 1}}}{{l}}{{failed}} \\\\")
+            continue
+        cells = [name]
+        for cell in means[row.name]:
+            shown = f"\\textbf{{{cell.shown}}}" if cell.best else cell.shown
+            deviation = _deviation(cell).replace(" ±", " $\\pm$ ")
+            cells.append(shown + _tex_marks(evaluation, cell.beaten) + deviation)
+        cells += map(_tex, _costs(evaluation, row))
+        lines.append(" & ".join(cells) + " \\\\")
+    lines += ["\\bottomrule", "\\end{tabular}"]
+    lines += [f"% {sentence}" for sentence in protocol(evaluation)]
+    return "\n".join(lines) + "\n"
+
+
+def _costs(evaluation: Evaluation, row: Row) -> list[str]:
+    return [cost(name, row.cost(name)) for name in COSTS] if evaluation.costed else []
+
+
+def _marks(evaluation: Evaluation, cell: Cell) -> str:
+    return "".join(mark(evaluation, other) for other in cell.beaten)
+
+
+def _deviation(cell: Cell) -> str:
+    return "" if cell.spread is None else f" ±{cell.spread:.3f}".replace("0.", ".")
+
+
+def _failures(evaluation: Evaluation) -> list[str]:
+    return [
+        f"{row.name} failed{' for some seeds' if row.seeds else ''}: {row.error}"
+        for row in evaluation.rows
+        if row.error
+    ]
+
+
+def _notes(evaluation: Evaluation) -> list[str]:
+    return [f"{row.name} {note}." for row in evaluation.rows for note in row.notes]
+
+
+def _choices(evaluation: Evaluation) -> list[str]:
+    """One line a row for which something was chosen; equal choices of seeds once."""
+    lines = []
+    for row in evaluation.rows:
+        shown: dict[str, list[str]] = {}
+        for one in row.seeds:
+            chosen = one.about.get("chosen")
+            if chosen is not None:
+                shown.setdefault(_choice(chosen), []).append(str(one.seed))
+        parts = [
+            text if len(shown) == 1 else f"{text} (seed {', '.join(seeds)})"
+            for text, seeds in shown.items()
+        ]
+        if parts:
+            lines.append(f"{row.name} chose {'; '.join(parts)}")
+    return lines
+
+
+def _choice(chosen: str | Sequence[dict[str, Any]]) -> str:
+    if isinstance(chosen, str):
+        return chosen
+    texts = [_values(half["values"]) for half in chosen]
+    if len(set(texts)) == 1:
+        return texts[0]
+    return " and ".join(
+        f"{text} for {half['reported_on']}" for text, half in zip(texts, chosen, strict=True)
+    )
+
+
+def _values(values: dict[str, Any]) -> str:
+    parts = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            parts += [f"{value[key]:g} {key}" for key in value]
+        else:
+            parts.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+    return ", ".join(parts)
+
+
+def _new_queries_line(evaluation: Evaluation) -> str:
+    new = evaluation.new_queries
+    means = ", ".join(
+        f"{name} {cells[-1].shown}" for name, cells in cells_of(evaluation, new).items()
+    )
+    label = metric_label(evaluation.metrics[-1])
+    return f"{label} on the {int(new.sum()):,} queries not in the log: {means}"
+
+
+def _md_sweeps(evaluation: Evaluation) -> list[str]:
+    """A table a swept key: NDCG against its values (P16 table IV, S14 tables 5 and 6)."""
+    swept: dict[str, list[Row]] = {}
+    for row in evaluation.measured_rows:
+        if row.sweep:
+            swept.setdefault(row.name.split("=")[0], []).append(row)
+    parts = []
+    means = cells_of(evaluation)
+    for target, rows in swept.items():
+        cells = [
+            [
+                f"{row.sweep[1] if row.sweep else ''}",
+                *(cell.shown for cell in means[row.name]),
+                cost("training_seconds", row.cost("training_seconds")),
+            ]
+            for row in rows
+        ]
+        heads = [target, *map(metric_label, evaluation.metrics), "Training"]
+        parts += [f"## Sweep over {target}", _md_table(heads, cells)]
+    return parts
+
+
+def _md_first_titles(evaluation: Evaluation, cross: tuple[str, str] | None) -> list[str]:
+    labels = evaluation.description.labels
+    total = evaluation.measured_queries
+    rows = [
+        [_md(name), *(f"{100 * counts[label] / total:.1f} %" for label in labels)]
+        for name, counts in evaluation.description.top_1.items()
+    ]
+    parts = ["## Grade of the first title", _md_table(["System", *labels], rows)]
+    pair = cross if set(cross or ()) <= set(evaluation.systems) else None  # one may have failed
+    if pair := pair or _default_cross(evaluation):
+        a, b = pair
+        counts = evaluation.description.cross_table(a, b)
+        body = [
+            [f"{_md(a)}: {label}", *map(str, row)]
+            for label, row in zip(labels, counts, strict=True)
+        ]
+        heads = ["", *(f"{_md(b)}: {label}" for label in labels)]
+        text = f"Queries by the grade of the first title of {_md(a)} (down) and {_md(b)} (across):"
+        parts += [text, _md_table(heads, body)]
+    return parts
+
+
+def _default_cross(evaluation: Evaluation) -> tuple[str, str] | None:
+    """The best system and the first reference that is another one."""
+    metric = evaluation.metrics[0]
+    ranked = sorted(evaluation.systems, key=lambda name: -evaluation.mean(name, metric))
+    other = next((name for name in [*evaluation.against, *ranked] if name != ranked[0]), None)
+    return (ranked[0], other) if other else None
+
+
+def _md_lengths(evaluation: Evaluation) -> list[str]:
+    description = evaluation.description
+    columns = (description.query_lengths, description.title_lengths)
+    most = min(_MOST_WORDS, max(max(column, default=0) for column in columns))
+    rows = []
+    for number in range(most + 1):
+        counts = [
+            sum(c for n, c in column.items() if n == number or (number == most and n > most))
+            for column in columns
+        ]
+        more = " or more" if number == _MOST_WORDS else ""
+        shares = [100 * c / sum(column.values()) for c, column in zip(counts, columns, strict=True)]
+        if any(counts):
+            rows.append([f"{number}{more}", *(f"{share:.1f} %" for share in shares)])
+    means = [mean_length(column) for column in columns]
+    text = f"Mean length: queries {means[0]:.2f} words, titles {means[1]:.2f} words."
+    return [
+        "## Lengths of queries and titles",
+        text,
+        _md_table(["Words", "Queries", "Titles"], rows),
+    ]
+
+
+def _md_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    def line(cells: Sequence[str]) -> str:
+        padded = [*cells, *[""] * (len(heads) - len(cells))]
+        return f"| {' | '.join(padded)} |"
+
+    return "\n".join([line(heads), "|---" * len(heads) + "|", *map(line, rows)])
+
+
+def _md_list(lines: Sequence[str]) -> str:
+    return "\n".join(f"- {_md(line)}" for line in lines)
+
+
+def _md(text: str) -> str:
+    return re.sub(r"([|\\`*_\[\]<>])", r"\\\1", text)
+
+
+def _tex_marks(evaluation: Evaluation, systems: Sequence[str]) -> str:
+    places = [evaluation.against.index(name) for name in systems if name in evaluation.against]
+    letters = "".join(map(_tex_letter, places))
+    return f"$^{{{letters}}}$" if letters else ""
+
+
+def _tex_letter(place: int) -> str:
+    greek = ("\\alpha", "\\beta", "\\gamma", "\\delta", "\\epsilon", "\\zeta", "\\eta", "\\theta")
+    return greek[place] if place < len(greek) else f"({place + 1})"
+
+
+_TEX = {
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(letter, letter) for letter in text)

@@ -1,0 +1,195 @@
+"""What tables and pages have in common: labels, numbers, and what was done, in words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.evaluation.evaluation import Evaluation, spread
+
+COSTS = {
+    "training_seconds": "Training",
+    "parameters": "Parameters",
+    "bytes": "Bytes",
+    "texts_per_second": "Texts/s",
+}
+"""What is known of a row's cost, and how tables head it."""
+
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no raised q
+_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+Queries = NDArray[np.bool_]
+"""`(queries,)`, which of them count."""
+
+
+class Cell(NamedTuple):
+    """A mean as every table shows it.
+
+    Attributes:
+        mean: over seeds, of the means over queries.
+        shown: the same in three digits.
+        spread: standard deviation over seeds, None for fewer than two.
+        best: whether it is the highest of its column, as shown; never in a table of one row.
+        beaten: the systems with a letter that it is significantly better than.
+    """
+
+    mean: float
+    shown: str
+    spread: float | None
+    best: bool
+    beaten: list[str]
+
+
+def cells_of(evaluation: Evaluation, queries: Queries | None = None) -> dict[str, list[Cell]]:
+    """The means of every row that has some, metric by metric.
+
+    Args:
+        evaluation: what was found.
+        queries: which to count, all if None; of some only, nothing was tested.
+    """
+    rows = evaluation.measured_rows
+    cells: dict[str, list[Cell]] = {row.name: [] for row in rows}
+    for metric in evaluation.metrics:
+        means = {row.name: row.means(metric, queries) for row in rows}
+        shown = {name: f"{np.mean(one):.3f}" for name, one in means.items()}
+        for name, one in means.items():
+            best = shown[name] == max(shown.values()) and len(rows) > 1
+            beaten = evaluation.beaten(name, metric) if queries is None else []
+            cells[name].append(Cell(float(np.mean(one)), shown[name], spread(one), best, beaten))
+    return cells
+
+
+def metric_label(metric: str) -> str:
+    """How tables head a metric's column: `ndcg@10` as `NDCG@10`.
+
+    >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map")]
+    ['NDCG@10', 'Recall@10', 'MAP']
+    """
+    kind, at, cutoff = metric.partition("@")
+    return (kind.upper() if kind in ("ndcg", "mrr", "map") else kind.capitalize()) + at + cutoff
+
+
+def mark(evaluation: Evaluation, system: str) -> str:
+    """The raised letter of a system in `against`, where anything is tested; empty for others."""
+    if system not in evaluation.against or not evaluation.comparisons:
+        return ""
+    place = evaluation.against.index(system)
+    return _LETTERS[place] if place < len(_LETTERS) else f"⁽{place + 1}⁾".translate(_DIGITS)
+
+
+def cost(name: str, number: float | None) -> str:
+    """One of `COSTS` in three digits or so.
+
+    >>> cost("bytes", 1234567), cost("parameters", 971100), cost("parameters", 950)
+    ('1.2M', '971K', '950')
+    >>> [cost("training_seconds", number) for number in (0.034, 8.2, 75, 7300, None)]
+    ['0.03 s', '8.2 s', '75 s', '122 min', '-']
+    """
+    if number is None:
+        return "-"
+    if name == "training_seconds":
+        if number >= 600:
+            return f"{number / 60:.0f} min"
+        return f"{number:.0f} s" if number >= 10 else f"{number:.{1 if number >= 1 else 2}f} s"
+    for letter in ("", "K", "M"):
+        if number < 1000:
+            return f"{number:.{1 if letter and number < 100 else 0}f}{letter}"
+        number /= 1000
+    return f"{number:.1f}G"
+
+
+def title(evaluation: Evaluation) -> str:
+    """What it is: a benchmark knows costs."""
+    return "Benchmark" if evaluation.costed else "Evaluation"
+
+
+def cost_heads(evaluation: Evaluation) -> list[str]:
+    """Heads of the columns of costs; none where no cost is known."""
+    return list(COSTS.values()) if evaluation.costed else []
+
+
+def named(evaluation: Evaluation, system: str) -> str:
+    """A system with its letter."""
+    return f"{system} {mark(evaluation, system)}".strip()
+
+
+def plural(number: int, one: str, many: str) -> str:
+    """A number with the right words.
+
+    >>> plural(1, "query has", "queries have"), plural(1000, "query", "queries")
+    ('1 query has', '1,000 queries')
+    """
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def corrected_over(evaluation: Evaluation) -> str:
+    """What Holm's correction counted."""
+    if evaluation.family == "table":
+        return f"all {len(evaluation.comparisons):,} tests of the table"
+    return "the pairs of systems, metric by metric"
+
+
+def protocol(evaluation: Evaluation) -> list[str]:
+    """What was done, in sentences: shown with every table."""
+    task, settings = evaluation.task, evaluation.settings
+    left_out = len(task.left_out())
+    measured = plural(evaluation.measured_queries, "query", "queries")
+    sentences = [
+        f"Each query ranks the whole corpus of {len(task.titles):,} titles; "
+        "titles that are not judged have grade 0."
+        if task.whole_corpus
+        else "Each query ranks its judged titles.",
+        f"Means over {measured}.",
+        f"{plural(left_out, 'further query has', 'further queries have')} no relevant title "
+        "(all grades 0) and no part in the means."
+        if left_out
+        else "Every query has a relevant title (grade above 0).",
+        "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties go to the smaller doc id.",
+    ]
+    if task.dropped:
+        sentences.append(
+            f"{task.dropped:,} judgments with grade 0 are of titles that the corpus lacks."
+        )
+    if task.retitled:
+        sentences.append(
+            f"{task.retitled:,} judgments were found by a doc id that has another title "
+            "in the corpus."
+        )
+    if evaluation.seen is not None:
+        sentences.append(
+            f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
+        )
+    if wordless := evaluation.description.queries_without_words:
+        sentences.append(
+            f"{plural(wordless, 'query has', 'queries have')} no word after normalisation; no "
+            "system can tell titles apart for them but by popularity, and they count."
+        )
+    seeds = max((len(row.seeds) for row in evaluation.rows), default=0)
+    if seeds > 1:
+        sentences.append(
+            f"Random systems: mean ± standard deviation over up to {seeds} seeds; tests use "
+            "each query's mean over seeds; run files, first titles and examples are of the "
+            "first seed, further seeds' runs are beside it."
+        )
+    if any(isinstance(s.about.get("chosen"), list) for row in evaluation.rows for s in row.seeds):
+        sentences.append(
+            f"Free parameters: 2-fold cross validation by {settings['tune']}, chosen on "
+            "one half of the queries and reported on the other, the halves joined."
+        )
+    if evaluation.comparisons:
+        systems = ", ".join(f"{mark(evaluation, name)} {name}" for name in evaluation.against)
+        sentences.append(
+            f"Raised letters: significantly better than {systems} (paired t-test, p < 0.05 after "
+            f"Holm's correction over {corrected_over(evaluation)}; 95 % bootstrap intervals and a "
+            "randomisation test are in report.html and results.json)."
+        )
+    if jobs := settings.get("jobs"):
+        beside = f"up to {jobs} systems side by side" if jobs > 1 else "one system at a time"
+        sentences.append(
+            "Texts/s: queries and titles a second from raw text to scores, in one ranking of the "
+            f"task; measured with {beside}."
+        )
+    return sentences

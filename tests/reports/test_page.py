@@ -1,0 +1,295 @@
+"""`report.html`: whole, safe, self-contained, and equal to the results."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
+from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.ranking import Ranking, relevant_ranks
+from dssm_tf.evaluation.significance import compare, holm, paired_t_test
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports import page_data as carried
+from dssm_tf.reports.files import results_json
+from dssm_tf.reports.page import render
+from dssm_tf.reports.page_data import all_tests, page_data, ranked_queries, shown_queries
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+
+METRICS = ("ndcg@1", "ndcg@10")
+HOSTILE = "</script><!-- data --><img src=x onerror='alert(\"1\")'> & \u2028"
+SYSTEMS = ("bm25", "plsa.topics=4", "plsa.topics=16", f"other {HOSTILE}")
+VOID = {"meta"}
+
+
+class Checker(HTMLParser):
+    """Fails on tags that do not close; keeps tags, attributes, and texts by element."""
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.attributes, self.texts = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.attributes += [(tag, key, value) for key, value in attrs]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, text):
+        self.texts.append((self.open[-1] if self.open else "", text))
+
+
+class RandomRanker:
+    name = "any"
+
+    def __init__(self, seed):
+        self.seed = seed
+
+    def score_matrix(self, queries, titles):
+        return np.random.default_rng(self.seed).normal(size=(len(queries), len(titles)))
+
+
+def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
+    """A result of random systems: the second has two seeds, one more row failed."""
+    judgments = [
+        Judgment(f"q{i}", f"query {i} {HOSTILE}", f"d{i % 50:02d}", f"title {i % 50} {HOSTILE}", 2)
+        for i in range(queries)
+    ]
+    judgments.append(Judgment("left", f"left {HOSTILE}", "d00", f"title 0 {HOSTILE}", 0))
+    corpus = [CorpusTitle(f"d{i:02d}", f"title {i} {HOSTILE}") for i in range(50)]
+
+    task = RankingTask(judgments, corpus)
+    grades = np.zeros((queries + 1, 50))
+    for row, (columns, own) in enumerate(zip(task.judged_columns, task.judged_grades, strict=True)):
+        grades[row, columns] = own
+
+    def measured(seed: int, about: dict) -> SeedResult:
+        scores = np.random.default_rng(seed).normal(size=grades.shape)
+        values = per_query(relevant_ranks(scores, grades), METRICS)
+        order = np.argsort(-scores, axis=1).astype(np.int32)
+        top = np.take_along_axis(scores, order, axis=1).astype(np.float32)
+        rankings = [Ranking(*pair) for pair in zip(order[:, :10], top[:, :10], strict=True)]
+        return SeedResult(seed, values, rankings, about)
+
+    rows = []
+    for number, name in enumerate(systems):
+        row = Row(name, "baseline")
+        if "=" in name and "other" not in name:
+            row.sweep = ("topics", int(name.split("=")[1]))
+        for seed in range(2 if number == 1 else 1):
+            about = {"training_seconds": 0.5 + number, "parameters": 10, "bytes": None}
+            row.seeds.append(measured(10 * number + seed, about))
+        rows.append(row)
+    against = (systems[0],)
+    values = values_of(rows, METRICS)
+    tests = compare(values, METRICS, against=against, family="table", samples=10)
+    return Evaluation(
+        task,
+        METRICS,
+        rows=[*rows, Row("broken", "tower", error=f"it broke {HOSTILE}")],
+        comparisons=tests,
+        against=against,
+        family="table",
+        seen=np.arange(len(task.queries)) % 3 > 0,
+        half=np.arange(len(task.queries)) % 2,
+        settings={"tune": "ndcg@10", "jobs": 1},
+    )
+
+
+@pytest.fixture(scope="module")
+def result() -> Evaluation:
+    return benchmark(40)
+
+
+@pytest.fixture(scope="module")
+def html(result) -> str:
+    return render(result)
+
+
+@pytest.fixture(scope="module")
+def checker(html) -> Checker:
+    checker = Checker()
+    checker.feed(html)
+    return checker
+
+
+@pytest.fixture(scope="module")
+def data(html) -> dict:
+    found = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.S)
+    assert len(found) == 1
+    return json.loads(found[0])
+
+
+def cell_values(html: str) -> dict[str, list[str]]:
+    """The sort keys of the first table, by row head."""
+    rows = re.findall(
+        r'<tr><th scope="row" class="text" data-value="(.*?)">(.*?)</tr>', html.split("</table>")[0]
+    )
+    return {name: re.findall(r'<td data-value="(.*?)">', cells) for name, cells in rows}
+
+
+def test_the_page_is_whole_and_every_place_is_filled(html, checker):
+    assert checker.open == []
+    assert html.count("<html") == 1
+    # what stands between these marks comes from the data, escaped, or is not there
+    assert not re.findall(r"<!-- [a-z ]+ -->", html)
+
+
+def test_the_page_needs_no_network(html, checker):
+    assert not [one for one in checker.attributes if one[1] == "src"]
+    links = [value for _, key, value in checker.attributes if key == "href"]
+    assert links
+    ids = {value for _, key, value in checker.attributes if key == "id"}
+    assert {link.removeprefix("#") for link in links} <= ids
+    assert "default-src 'none'" in html
+    for words in ("url(", "@import", "fetch(", "XMLHttpRequest", "import("):
+        assert words not in html
+    assert set(re.findall(r"https?://[^\s\"']+", html)) == {"http://www.w3.org/2000/svg"}
+
+
+def test_texts_of_the_data_cannot_become_html(html, checker):
+    assert "img" not in checker.tags
+    assert not [key for _, key, _ in checker.attributes if key.startswith("on")]
+    # four parts that draw, and the data
+    assert checker.tags.count("script") == 4
+    assert "\u2028" not in re.search(r'id="data">(.*?)</script>', html, re.S)[1]
+    assert "innerHTML" not in html
+    assert "it broke &lt;/script&gt;&lt;!-- data --&gt;" in html
+
+
+def test_the_table_s_tests_stand_in_the_page_with_interval_and_check(result, html):
+    tests = result.comparisons
+    assert f"The {len(tests)} tests of the table" in html
+    for test in tests:
+        assert f"[{test.ci95[0]:+.3f}, {test.ci95[1]:+.3f}]" in html
+    assert html.count('<th scope="col">p, randomised</th>') == len(METRICS)
+
+
+def test_hostile_texts_arrive_unchanged(data):
+    assert data["queries"][7] == f"query 7 {HOSTILE}"
+    assert data["systems"][3]["name"] == SYSTEMS[3]
+    assert all(title.endswith(HOSTILE) for title in data["titles"])
+
+
+def test_the_table_holds_the_means_of_the_results(result, html):
+    found = cell_values(html)
+    written = results_json(result)["systems"]
+    for name in SYSTEMS[:3]:
+        means = [written[name]["metrics"][metric]["mean"] for metric in METRICS]
+        assert [float(value) for value in found[name][:2]] == pytest.approx(means, rel=1e-6)
+        for mean in means:
+            assert f">{mean:.3f}" in html
+    assert found["bm25"][2:] == ["0.5", "10", "", ""]  # bytes and texts/s are not known
+    spread = written["plsa.topics=4"]["metrics"]["ndcg@1"]["spread"]
+    assert f"±{spread:.3f}" in html
+    assert html.count('class="failed"') == 1
+
+
+def test_tables_are_captioned_and_the_heads_of_systems_are_buttons(checker):
+    # all queries, those that are new to the log, tests by one metric and by the others
+    assert checker.tags.count("table") == checker.tags.count("caption") == 4
+    # system, two metrics, four costs; system, two metrics
+    assert sum(key == "data-first" for _, key, _ in checker.attributes) == 7 + 3
+
+
+def test_the_matrix_is_tested_pair_by_pair_and_adjusted_within_the_metric(result, data):
+    names = list(result.systems)
+    for metric, found in zip(METRICS, data["tests"], strict=True):
+        pairs = [(a, b) for a in range(4) for b in range(a + 1, 4)]
+        assert len(found["p"]) == len(pairs) == 6
+        p, counted = [], slice(0, 40)
+        for place, (a, b) in enumerate(pairs):
+            values = [result.values[names[one]][metric][counted] for one in (a, b)]
+            difference = values[0] - values[1]
+            p.append(float(paired_t_test(difference[:, None])[0]))
+            assert found["difference"][place] == pytest.approx(difference.mean(), abs=1e-6)
+            assert found["gained"][place] == sum(x > y for x, y in zip(*values, strict=True))
+            assert found["lost"][place] == sum(x < y for x, y in zip(*values, strict=True))
+        assert found["p"] == pytest.approx(holm(p).tolist(), rel=5e-3)
+
+
+def test_values_and_titles_are_those_of_the_result(result, data):
+    evaluation = result
+    assert len(data["queries"]) == 40  # the one without a relevant title is not there
+    for place, name in enumerate(evaluation.systems):
+        packed = np.frombuffer(base64.b64decode(data["values"][place][1]), "<u2")
+        expected = evaluation.values[name]["ndcg@10"][:40]
+        assert packed / data["unit"] == pytest.approx(expected, abs=0.5 / data["unit"] + 1e-9)
+        for query in (0, 39):
+            ranking = data["rankings"][str(query)]
+            shown = [data["titles"][title] for title in ranking["top"][place]]
+            top = evaluation.top(name, query, 5)
+            assert shown == [line.title for line in top]
+            for title, line in zip(ranking["top"][place], top, strict=True):
+                assert ranking["grades"].get(str(title)) == line.grade
+            assert [data["titles"][title] for title, _ in ranking["relevant"]] == [
+                f"title {query} {HOSTILE}"
+            ]
+
+
+def test_sweeps_lengths_and_first_titles_are_carried(result, data):
+    assert data["sweeps"] == [{"name": "plsa.topics", "points": [["4", 1], ["16", 2]]}]
+    assert data["lengths"]["queries"] == [
+        [words, count] for words, count in result.description.query_lengths.items()
+    ]
+    for place, name in enumerate(result.systems):
+        assert (
+            dict(zip(data["grades"], data["first"][place], strict=True))
+            == (result.description.top_1[name])
+        )
+        assert sum(data["first"][place]) == data["measured"] == 40
+
+
+def test_many_queries_are_sampled_and_the_page_says_so(monkeypatch):
+    monkeypatch.setattr(carried, "RANKED_QUERIES", 20)
+    # room for 100 queries of 2 systems and 2 metrics
+    monkeypatch.setattr(carried, "VALUES", 400)
+    result = benchmark(150, ("one", "two"))
+    ranked = ranked_queries(result)
+    assert len(ranked) == len(set(ranked)) == 20
+    differences = np.subtract(*(result.values[n]["ndcg@10"] for n in ("one", "two")))
+    assert {int(np.nanargmax(differences)), int(np.nanargmin(differences))} <= set(ranked)
+    shown = shown_queries(result)
+    assert len(shown) == len(set(shown.tolist())) == 100
+    assert set(ranked) <= set(shown.tolist()) <= set(np.flatnonzero(result.counted).tolist())
+    # none of the parts of the log is left out: 100 of 150 leave no gap of ten
+    assert np.diff(shown).max() < 10
+    data = page_data(result)
+    assert set(map(int, data["rankings"])) == {shown.tolist().index(query) for query in ranked}
+    assert data["tests"] == all_tests(result)  # of all 150
+    html = render(result)
+    assert "100 of the 150 queries" in html
+    assert "are kept for 20 queries" in html
+
+
+def test_one_system_alone_has_a_page():
+    data = page_data(benchmark(5, ("only",)))
+    assert data["tests"] == [{"p": []}, {"p": []}]
+    assert "1 system was measured, 1 failed" in render(benchmark(5, ("only",)))
+
+
+def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
+    judgments = [Judgment(f"q{i}", f"query {i}", f"d{i}", f"title {i}", 1) for i in range(20)]
+    corpus = [CorpusTitle(f"d{i}", f"title {i}") for i in range(20)]
+    random = {name: RandomRanker(seed) for seed, name in enumerate(("base", "new"))}
+    html = render(evaluate(random, judgments, corpus, samples=10))
+    checker = Checker()
+    checker.feed(html)
+    assert checker.open == []
+    assert "<h1>Evaluation</h1>" in html
+    assert "over the pairs of systems, metric by metric" in html
+    assert "Training</th>" not in html
+    assert "Queries new to the log" not in html
+    found = json.loads(re.search(r'id="data">(.*?)</script>', html, re.S)[1])
+    assert found["new"] == []
+    assert [system["seconds"] for system in found["systems"]] == [None, None]
+    assert found["against"] == [0, 1]

@@ -177,7 +177,6 @@ class SSIPair(BagPair):
     Args:
         words: D.
         dimension: C, rows of U.
-        scale: standard deviation of U at first.
         seed: of U at first.
 
     Call arguments, returns: see `BagPair`.
@@ -194,7 +193,6 @@ class SSIPair(BagPair):
         self,
         words: int,
         dimension: int = 100,
-        scale: float = 0.1,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -204,7 +202,7 @@ class SSIPair(BagPair):
             matrix = self.add_weight(
                 name=name,
                 shape=(words, dimension),
-                initializer=keras.initializers.RandomNormal(stddev=scale, seed=seed + place),
+                initializer=keras.initializers.RandomNormal(stddev=0.1, seed=seed + place),
             )
             setattr(self, name, matrix)
         self.built = True

@@ -17,7 +17,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.dse.experiments import cora as dse_cora
 from dssm_tf.dse.experiments import systems
 from dssm_tf.dse.experiments import wikispeedia as dse_wikispeedia
-from dssm_tf.dse.experiments.report import ResultTable
+from dssm_tf.dse.experiments.report import markdown_table
 from dssm_tf.dse.experiments.systems import fit_system, nearest_words
 from dssm_tf.dse.fine_tuning import FineTuning, LinkTask
 from dssm_tf.dse.networks import DSEPair, DSETower
@@ -213,8 +213,8 @@ def test_nearest_words_are_those_with_the_most_alike_activities():
 
 
 def test_a_table_is_markdown():
-    table = ResultTable("T", ("system", "1"), (("dse", "0.50"),))
-    assert table.markdown() == "**T**\n\n| system | 1 |\n|---|---|\n| dse | 0.50 |\n"
+    table = markdown_table("T", ("system", "1"), [("dse", "0.50")])
+    assert table == "**T**\n\n| system | 1 |\n|---|---|\n| dse | 0.50 |\n"
 
 
 def failure(capsys, *arguments) -> str:

@@ -19,7 +19,7 @@ from apache_beam import pvalue
 from apache_beam.metrics import Metrics
 from apache_beam.typehints import with_output_types
 
-from dssm_tf.tables.click_log import Reject
+from dssm_tf.tables.table import Reject
 from dssm_tf.text.normalize import normalize
 from pipelines.aggregation import (
     FROM_CORPUS,

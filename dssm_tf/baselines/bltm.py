@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -79,12 +79,12 @@ class BLTM(TopicModel):
     ) -> None:
         super().__init__(topics, mu, weight, seed, progress)
         check_priors(mixture_prior, word_prior)
-        self._mixture_prior = mixture_prior
-        self._word_prior = word_prior
-        self._iterations = iterations
-        self._tolerance = tolerance
-        self._gap = gap
-        self._rounds = rounds
+        self.mixture_prior = mixture_prior
+        self.word_prior = word_prior
+        self.iterations = iterations
+        self.tolerance = tolerance
+        self.gap = gap
+        self.rounds = rounds
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Learns the topics of the clicked pairs.
@@ -99,29 +99,19 @@ class BLTM(TopicModel):
         texts = distinct_titles(list(titles), [title for _, title, _ in clicks])
         terms = Terms.of([*texts, *pairs.queries])
         state = BilingualEM.start(pairs, terms, self.topics, np.random.default_rng(self.seed))
-        with progress_of("bltm", self._iterations, self.progress) as task:
-            for step in range(self._iterations):
+        with progress_of("bltm", self.iterations, self.progress) as task:
+            for step in range(self.iterations):
                 objective, gap = state.em_step(
-                    self._mixture_prior, self._word_prior, self._gap, self._rounds
+                    self.mixture_prior, self.word_prior, self.gap, self.rounds
                 )
                 self.objective.append(objective)
                 self.gaps.append(gap)
                 task.update(step + 1, f"{objective:.4g} nats")
-                if settled(self.objective, self._tolerance):
+                if settled(self.objective, self.tolerance):
                     break
-        prior = np.full(self.topics, self._mixture_prior)
+        prior = np.full(self.topics, self.mixture_prior)
         self._set(Collection.of(terms, texts), state.query_words, state.title_words, prior)
         return self
-
-    def _parameters(self) -> dict[str, Any]:
-        return super()._parameters() | {
-            "mixture_prior": self._mixture_prior,
-            "word_prior": self._word_prior,
-            "iterations": self._iterations,
-            "tolerance": self._tolerance,
-            "gap": self._gap,
-            "rounds": self._rounds,
-        }
 
 
 class _Pairs:

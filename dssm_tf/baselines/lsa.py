@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import Weighting
-from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,7 +45,10 @@ class LSA(Baseline):
     free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
 
     def __init__(self, topics: int = 100, power: float = -1.0, seed: int = 0) -> None:
-        _check(topics, power)
+        if topics < 1:
+            raise ValueError(f"topics is {topics}; expected at least 1.")
+        if not np.isfinite(power):
+            raise ValueError(f"power is {power}; expected a number such as 0 or -1.")
         self.topics = topics
         self.power = power
         self.seed = seed
@@ -61,13 +63,8 @@ class LSA(Baseline):
     def with_parameters(self, **values: Any) -> Self:
         """The same decomposition with another cut or another power."""
         other = super().with_parameters(**values)
-        _check(other.topics, other.power)
-        return other._set(self._weighting, self.singular_values, self._directions)
-
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
+        other._titles = TitleCache()
+        return other
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query."""
@@ -85,31 +82,19 @@ class LSA(Baseline):
         unit: NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1.0)
         return unit
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `lsa.npz`: the words, their rarity and the decomposition."""
-        settings = {
-            "topics": self.topics,
-            "power": self.power,
-            "seed": self.seed,
-            "words": self._weighting.terms.to_json(),
-        }
+    def _learned(self) -> tuple[Settings, Arrays]:
         arrays = {
             "rarity": self._weighting.rarity,
             "singular_values": self.singular_values,
             "directions": self._directions,
         }
-        write_model(directory, self.name, settings, arrays)
+        return {"words": self._weighting.terms.to_json()}, arrays
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            weighting = Weighting(Terms.from_json(settings["words"]), arrays["rarity"])
-            model = cls(settings["topics"], settings["power"], settings["seed"])
-            return model._set(weighting, arrays["singular_values"], arrays["directions"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        weighting = Weighting(Terms.from_json(settings["words"]), arrays["rarity"])
+        self._set(weighting, arrays["singular_values"], arrays["directions"])
+        if "power" not in settings.get("parameters", settings):
+            self.power = 0.0  # as all were before there was a choice
 
     def _set(
         self,
@@ -122,13 +107,6 @@ class LSA(Baseline):
         self._directions = directions
         self._titles: TitleCache[NDArray[np.float64]] = TitleCache()
         return self
-
-
-def _check(topics: int, power: float) -> None:
-    if topics < 1:
-        raise ValueError(f"topics is {topics}; expected at least 1.")
-    if not np.isfinite(power):
-        raise ValueError(f"power is {power}; expected a number such as 0 or -1.")
 
 
 def _strongest(

@@ -55,9 +55,9 @@ def add(commands: Commands) -> None:
         "--judgments",
         required=True,
         type=Path,
-        help="TSV with query_id, query, doc_id, title, grade",
+        help="table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade",
     )
-    parser.add_argument("--corpus", type=Path, help="TSV with doc_id, title: rank all of it")
+    parser.add_argument("--corpus", type=Path, help="table with doc_id, title: rank all of it")
     parser.add_argument(
         "--baselines",
         default="bm25",
@@ -121,7 +121,8 @@ def evaluate_command(
     from dssm_tf.evaluation.evaluate import evaluate
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.table import print_tables
-    from dssm_tf.tables.judgments import read_corpus, read_judgments, read_run
+    from dssm_tf.tables.judgments import read_corpus, read_judgments
+    from dssm_tf.tables.trec import read_run
 
     console = console or Console()
     refuse_existing(Path(out))

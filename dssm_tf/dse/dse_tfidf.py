@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.dse.rankers import DSE
 from dssm_tf.dse.relevance import ClickData, can_be_ranked
@@ -85,35 +85,30 @@ class DSEWithTfIdf(Baseline):
             self.weight = min(WEIGHTS, key=loss)
         return self
 
-    def score(self, query: str, titles: Sequence[str]) -> Floats:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: Floats = self.score_matrix([query], titles)[0]
-        return row
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Floats:
         """Scores every title for every query."""
         return mixed(*self._parts(queries, titles), self.spread, self.weight)
 
     def save(self, directory: Path | str) -> None:
         """Writes both models and `dse+tfidf.npz`, the weight."""
+        super().save(directory)
         self._dse.save(directory)
         self._tfidf.save(directory)
-        settings = {"weight": self.weight, "spread": self.spread, "tuned": self.tuned}
-        write_model(directory, self.name, settings, {})
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
         """Reads what `save` wrote."""
-        settings, _ = read_model(directory, cls.name)
-        try:
-            found = cls(weight=settings["weight"])
-            found.spread = float(settings["spread"])
-            found.tuned = bool(settings["tuned"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+        found = super().load(directory)
         found._dse = DSE.load(directory)
         found._tfidf = TfIdf.load(directory)
         return found
+
+    def _learned(self) -> tuple[Settings, Arrays]:
+        return {"spread": self.spread, "tuned": self.tuned}, {}
+
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        self.spread = float(settings["spread"])
+        self.tuned = bool(settings["tuned"])
 
     def _parts(self, queries: Sequence[str], titles: Sequence[str]) -> tuple[Floats, Floats]:
         return self._dse.score_matrix(queries, titles), self._tfidf.score_matrix(queries, titles)

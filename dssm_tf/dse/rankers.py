@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,12 +12,12 @@ from scipy import sparse
 from scipy.special import expit
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.bag_of_words import BagOfWords
 from dssm_tf.dse.relevance import ClickData, can_be_ranked
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -67,10 +66,6 @@ class BagRanker(Baseline):
     normalization = "length"
     _words_count = True
     """Whether the words themselves score beside their embeddings, the I of SSI."""
-    _arguments: tuple[str, ...] = (
-        "size", "dimension", "weighting", "steps", "batch_size", "optimizer", "learning_rate",
-        "title_queries", "held_out", "seed",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -187,11 +182,6 @@ class BagRanker(Baseline):
     def _title_vectors(self, bags: sparse.csr_matrix) -> Vectors:
         """Vectors of titles, `(titles, length)`."""
 
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by one product of their vectors."""
         bags, vectors = self._titles.get(titles, self._encode_titles)
@@ -205,23 +195,13 @@ class BagRanker(Baseline):
         bags = self._bag.transform(titles).astype(np.float64)
         return bags.T.tocsr(), np.ascontiguousarray(self._title_vectors(bags).T)
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `NAME.npz`: words, settings and weights."""
-        arguments = {name: getattr(self, name) for name in self._arguments}
-        settings = {"bag": self._bag.to_json(), "arguments": arguments}
-        write_model(directory, self.name, settings, self._arrays)
+    def _learned(self) -> tuple[Settings, Arrays]:
+        return {"bag": self._bag.to_json()}, self._arrays
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            found = cls(**settings["arguments"])
-            found._bag = BagOfWords.from_json(settings["bag"])
-            found._arrays = dict(arrays)
-            return found._ready()
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        self._bag = BagOfWords.from_json(settings["bag"])
+        self._arrays = dict(arrays)
+        self._ready()
 
     def _ready(self) -> Self:
         self._titles: TitleCache[tuple[sparse.csr_matrix, Vectors]] = TitleCache()
@@ -296,7 +276,6 @@ class DSE(BagRanker):
     # Vectors of length 1 are so near 0 in each entry that an RBM finds nothing in them to learn.
     normalization = "largest"
     _words_count = False
-    _arguments = (*BagRanker._arguments, "shared", "bilinear", "pretraining_steps")
 
     def __init__(
         self,

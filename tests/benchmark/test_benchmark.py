@@ -22,7 +22,8 @@ from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks
 from dssm_tf.evaluation.significance import holm, paired_t_test
 from dssm_tf.systems import BASELINES
-from dssm_tf.tables.judgments import read_corpus, read_judgments, read_run
+from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.trec import read_run
 
 COLORS, THINGS = ("red", "green", "blue", "black", "white"), ("hat", "tie", "box", "shoe", "coat")
 TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]

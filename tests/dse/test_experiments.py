@@ -235,9 +235,11 @@ def test_wrong_files_and_settings_are_one_line(pages, capsys):
     line = failure(capsys, "wikispeedia", *files, *out)
     assert "names a page that is not among the 40 pages: 'p99'" in line
     (pages / "links.tsv").write_text("from\tto\n")
-    assert "it needs source, target" in failure(capsys, "wikispeedia", *files, *out)
+    assert "expected 'source', 'target' (missing: source, target)" in failure(
+        capsys, "wikispeedia", *files, *out
+    )
     (pages / "docs.tsv").write_text("doc_id\ttext\np1\n")
-    assert "docs.tsv:2 has 1 columns" in failure(capsys, "wikispeedia", *files, *out)
+    assert "docs.tsv:2: 1 columns" in failure(capsys, "wikispeedia", *files, *out)
     (pages / "docs.tsv").unlink()
     assert "docs.tsv cannot be read" in failure(capsys, "wikispeedia", *files, *out)
     assert not (pages / "new").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +22,7 @@ from dssm_tf.dse.fine_tuning import FineTuning, LinkTask
 from dssm_tf.dse.networks import DSETower, encode, pair_scores
 from dssm_tf.dse.pretraining import Pretraining, pretrain
 from dssm_tf.dse.relevance import same_class, split_links
+from dssm_tf.tables.reader import read_rows
 
 SHARES = (0.4, 0.2, 0.1, 0.05)
 DIMENSIONS = (2, 5, 10, 20, 50)
@@ -77,9 +78,9 @@ class Papers(NamedTuple):
 
 def read_papers() -> Papers:
     """The bundled Cora papers."""
-    table = files("dssm_tf.datasets") / "cora" / "docs.tsv"
-    rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
-    return Papers(tuple(row[1] for row in rows), tuple(row[3] for row in rows))
+    with as_file(files("dssm_tf.datasets") / "cora" / "docs.tsv") as table:
+        rows = [row for _, row in read_rows(table, ("label", "words"))]
+    return Papers(*zip(*rows, strict=True))
 
 
 def sample_papers(papers: Papers, per_class: int, seed: int) -> Papers:

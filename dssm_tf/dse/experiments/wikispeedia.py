@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, Scores, pair_scores
 from dssm_tf.dse.pretraining import Pretraining, pretrain
 from dssm_tf.dse.relevance import linked, split_links
 from dssm_tf.evaluation.rank_loss import rank_loss
+from dssm_tf.tables.reader import read_rows
 
 SIZES = (500, 1000, 1500, 5000)
 TUPLES = (100_000, 1_000_000, 10_000_000)
@@ -71,39 +72,15 @@ def read_articles(docs: Path, links: Path) -> Articles:
     Raises:
         UserError: a column or a text is missing, an id comes twice, or a link names an unknown id.
     """
-    rows = list(_table(docs, ("doc_id", "text")))
-    pairs = list(_table(links, ("source", "target")))
+    rows = [row for _, row in read_rows(docs, ("doc_id", "text"))]
+    pairs = [pair for _, pair in read_rows(links, ("source", "target"))]
     if len(rows) < 3:
         raise UserError(f"{docs} has {len(rows)} articles; at least 3 are needed to rank.")
     try:
-        relevant = linked([row[0] for row in rows], [(pair[0], pair[1]) for pair in pairs])
+        relevant = linked([row[0] for row in rows], pairs)
     except UserError as error:
         raise UserError(f"{links} with {docs}: {error}") from error
     return Articles(tuple(row[1] for row in rows), relevant)
-
-
-def _table(path: Path, columns: Sequence[str]) -> Iterator[list[str]]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}.") from error
-    header = lines[0].rstrip("\r").split("\t")
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise UserError(
-            f"{path} has the columns {', '.join(header)}; it needs {', '.join(columns)} "
-            f"(missing: {', '.join(missing)})."
-        )
-    places = [header.index(name) for name in columns]
-    for number, line in enumerate(lines[1:], start=2):
-        fields = line.rstrip("\r").split("\t")
-        if not line.strip():
-            continue
-        if len(fields) != len(header):
-            raise UserError(
-                f"{path}:{number} has {len(fields)} columns; the header has {len(header)}."
-            )
-        yield [fields[place] for place in places]
 
 
 def wikispeedia(

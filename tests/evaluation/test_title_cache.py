@@ -1,4 +1,4 @@
-from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.evaluation.title_cache import TitleCache
 
 
 class Counted:

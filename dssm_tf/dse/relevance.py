@@ -20,13 +20,8 @@ def same_class(labels: Sequence[str]) -> sparse.csr_matrix:
     Returns:
         Bool `(pages, pages)`, symmetric; no page is relevant to itself.
     """
-    _, members = np.unique(np.asarray(labels), return_inverse=True)
-    of_class = sparse.csr_matrix(
-        (np.ones(len(members), dtype=np.int32), (np.arange(len(members)), members))
-    )
-    relevant = (of_class @ of_class.T).astype(bool).tolil()
-    relevant.setdiag(False)
-    return _tidy(relevant)
+    names = np.asarray(labels)
+    return sparse.csr_matrix((names[:, None] == names) & ~np.eye(len(names), dtype=bool))
 
 
 def linked(pages: Sequence[str], links: Iterable[tuple[str, str]]) -> sparse.csr_matrix:

@@ -18,10 +18,11 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.dse.bag_of_words import BagOfWords
 from dssm_tf.dse.experiments.report import experiment, markdown_table, per_cent, words_table
 from dssm_tf.dse.experiments.systems import fit_system, nearest_words, tenth
-from dssm_tf.dse.fine_tuning import FineTuning, LinkTask
+from dssm_tf.dse.fine_tuning import LinkTask
 from dssm_tf.dse.networks import DSETower, encode, pair_scores
-from dssm_tf.dse.pretraining import Pretraining, pretrain
+from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.relevance import same_class, split_links
+from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.tables.reader import read_rows
 
 SHARES = (0.4, 0.2, 0.1, 0.05)

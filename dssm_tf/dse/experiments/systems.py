@@ -9,9 +9,10 @@ from typing import TypeVar
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.dse.fine_tuning import FineTuning, LinkTask, fine_tune
+from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
 from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, PSIPair, SSIPair, encode
-from dssm_tf.dse.pretraining import Pretraining, Told
+from dssm_tf.dse.pretraining import Told
+from dssm_tf.dse.settings import FineTuning, Pretraining
 
 NEIGHBOURS = 5
 SHOWN_WORDS = 40

@@ -23,10 +23,11 @@ from dssm_tf.dse.experiments.report import (
     words_table,
 )
 from dssm_tf.dse.experiments.systems import fit_system, nearest_words, tenth
-from dssm_tf.dse.fine_tuning import FineTuning, LinkTask
+from dssm_tf.dse.fine_tuning import LinkTask
 from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, Scores, pair_scores
-from dssm_tf.dse.pretraining import Pretraining, pretrain
+from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.relevance import linked, split_links
+from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.evaluation.rank_loss import rank_loss
 from dssm_tf.tables.reader import read_rows
 

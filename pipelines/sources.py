@@ -9,7 +9,7 @@ from typing import IO, Any, NamedTuple
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import OptionError
 from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows
 from dssm_tf.tables.reader import format_of, open_table
@@ -52,7 +52,7 @@ def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetad
         format_of(path)
     files = [found[path] for path in sorted(found) if found[path].size_in_bytes]
     if found and not files:
-        raise UserError(f"{flag} {' '.join(patterns)} holds no rows; is it the right file?")
+        raise OptionError(flag, f"{' '.join(patterns)} holds no rows; is it the right file?")
     return files
 
 
@@ -187,11 +187,11 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
             inside = FileSystems.match([FileSystems.join(pattern, "*")])[0].metadata_list
             found = [metadata for metadata in inside if _known(metadata.path)] or found
     except (BeamIOError, ValueError) as error:
-        raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
+        raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
     # As in a shell, a glob passes over hidden files; Beam's own does not.
     found = [one for one in found if one.path == pattern or not _hidden(one.path)]
     if not found:
-        raise UserError(f"{flag} {pattern} matches no file.")
+        raise OptionError(flag, f"{pattern} matches no file.")
     return found
 
 

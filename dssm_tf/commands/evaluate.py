@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dssm_tf.commands.parser import Commands, command
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks, UserError
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -208,12 +208,10 @@ def _fitted(
         baseline = BASELINES[name]
         try:
             fitted[name] = baseline.load(saved) if saved else _fit(baseline(), clicks, titles)
-        except UserError as error:
-            if data is None and not saved and "click" in str(error):
-                raise UserError(
-                    f"{error} Give --data, a directory that preprocess wrote."
-                ) from error
-            raise
+        except NoClicks as error:
+            if data is not None:
+                raise
+            raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
     return fitted
 
 

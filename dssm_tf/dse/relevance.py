@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks, UserError
 from dssm_tf.text.normalize import normalize
 
 
@@ -113,7 +113,7 @@ class ClickData:
         """Collects a log.
 
         Raises:
-            UserError: no click has both a query and a title of words.
+            NoClicks: no click has both a query and a title of words.
         """
         asked: dict[str, int] = {}
         known: dict[str, int] = {}
@@ -127,7 +127,7 @@ class ClickData:
                 columns.append(known.setdefault(normalize(title), len(known)))
                 counts.append(count)
         if not rows:
-            raise UserError(
+            raise NoClicks(
                 f"{name} got no click with words in query and title; it learns from clicks."
             )
         table = sparse.csr_matrix((counts, (rows, columns)), (len(asked), len(known)))

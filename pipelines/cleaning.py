@@ -78,7 +78,7 @@ class RowCounter:
 
     def add(self, row: LogRow) -> None:
         """Counts one row."""
-        query, title, clicks, _, session = row
+        query, title, clicks, _, session, _ = row
         if session:
             self._add_to_session(query, title, clicks, session)
             return

@@ -13,8 +13,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dssm_tf.data.example_proto import Example
-from dssm_tf.data.schema import TITLES, VOCABULARY, ClickExample, FeatureSpec, Title, text_id
+from dssm_tf.data.example_pb2 import Example
+from dssm_tf.data.record_encoder import RecordEncoder
+from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec, Title, text_id
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import normalize, words
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
@@ -30,6 +31,18 @@ class Click(NamedTuple):
     query: str
     title: str
     clicks: int = 1
+
+
+class ClickExample(NamedTuple):
+    """A record before it is hashed: the arguments of `RecordEncoder.encode`."""
+
+    query: str
+    titles: Sequence[Title]
+    clicks: float
+    clicked_ids: Sequence[int]
+
+    def serialize(self, vocabulary: Vocabulary) -> bytes:
+        return RecordEncoder(vocabulary).encode(*self)
 
 
 @dataclass(frozen=True)

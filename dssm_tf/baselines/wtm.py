@@ -15,7 +15,7 @@ from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Ids, Tokens
 from dssm_tf.baselines.ulm import check_mu
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.title_cache import TitleCache
 
@@ -81,7 +81,7 @@ class WTM(Baseline):
         """Learns translations from the clicks and counts the words of the titles."""
         pairs = ClickedPairs.of(clicks)
         if not pairs.queries:
-            raise UserError(
+            raise NoClicks(
                 f"{self.name} got no click with words in both query and title; "
                 "it learns translations from clicks."
             )

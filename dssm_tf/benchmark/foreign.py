@@ -13,7 +13,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import RunScores, ScoreSource
 from dssm_tf.evaluation.ranking import Scores
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, Run, read_qrels, read_run
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.tables.trec import Run, read_qrels, read_run
 
 
 class Foreign(NamedTuple):

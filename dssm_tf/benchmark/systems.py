@@ -14,6 +14,7 @@ from typing import Any, Literal
 import yaml
 
 from dssm_tf import __version__
+from dssm_tf.benchmark.inputs import RECORDED, data_name
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
 
@@ -24,7 +25,6 @@ GROUPS = ("all", "baselines", "towers")
 # baseline on top of it.
 _REVISIONS = {"tower": "5", "baseline": "3"}
 _OWN_REVISIONS = {"skip_thought": ".1"}
-_RECORDED = 4  # negatives preprocess records unless a configuration asks for more
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class System:
     @property
     def data(self) -> str | None:
         """The directory of preprocessed clicks that a tower is trained on."""
-        return f"data-{self.negatives}" if self.kind == "tower" else None
+        return data_name(self.negatives) if self.kind == "tower" else None
 
 
 def folder_name(name: str, specification: Mapping[str, Any]) -> str:
@@ -173,7 +173,7 @@ def _system(
             raise UserError(f"{path}: no baseline {base!r}; choose from {', '.join(BASELINES)}.")
         return _baseline(row, base, {**given, **parameters}, sweep)
     config = load_config(path, [*overrides, *(f"{k}={_plain(v)}" for k, v in parameters.items())])
-    negatives = max(_RECORDED, config.negatives.recorded)
+    negatives = max(RECORDED, config.negatives.recorded)
     return System(row, "tower", config.dump(), negatives=negatives, sweep=sweep)
 
 

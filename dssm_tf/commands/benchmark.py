@@ -37,12 +37,12 @@ def add(commands: Commands) -> None:
         help="click logs: TSV, CSV, JSONL or Parquet files, globs or directories",
     )
     data.add_argument(
-        "--judgments", type=Path, help="TSV with query_id, query, doc_id, title, grade; or qrels"
+        "--judgments", type=Path, help="table with query_id, query, doc_id, title, grade; or qrels"
     )
     data.add_argument(
         "--queries", type=Path, help="texts of the queries (query_id, query) of TREC qrels"
     )
-    data.add_argument("--corpus", type=Path, help="TSV with doc_id, title: rank all of it")
+    data.add_argument("--corpus", type=Path, help="table with doc_id, title: rank all of it")
     data.add_argument(
         "--judge-later",
         type=float,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dssm_tf.commands.parser import Commands, command
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks, UserError
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -55,9 +55,9 @@ def add(commands: Commands) -> None:
         "--judgments",
         required=True,
         type=Path,
-        help="TSV with query_id, query, doc_id, title, grade",
+        help="table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade",
     )
-    parser.add_argument("--corpus", type=Path, help="TSV with doc_id, title: rank all of it")
+    parser.add_argument("--corpus", type=Path, help="table with doc_id, title: rank all of it")
     parser.add_argument(
         "--baselines",
         default="bm25",
@@ -121,7 +121,8 @@ def evaluate_command(
     from dssm_tf.evaluation.evaluate import evaluate
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.table import print_tables
-    from dssm_tf.tables.judgments import read_corpus, read_judgments, read_run
+    from dssm_tf.tables.judgments import read_corpus, read_judgments
+    from dssm_tf.tables.trec import read_run
 
     console = console or Console()
     refuse_existing(Path(out))
@@ -207,12 +208,10 @@ def _fitted(
         baseline = BASELINES[name]
         try:
             fitted[name] = baseline.load(saved) if saved else _fit(baseline(), clicks, titles)
-        except UserError as error:
-            if data is None and not saved and "click" in str(error):
-                raise UserError(
-                    f"{error} Give --data, a directory that preprocess wrote."
-                ) from error
-            raise
+        except NoClicks as error:
+            if data is not None:
+                raise
+            raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
     return fitted
 
 

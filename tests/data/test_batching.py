@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from dssm_tf.data.batching import parse, to_batch
-from dssm_tf.data.example_proto import Example
-from dssm_tf.data.schema import ClickExample, Title, text_id
+from dssm_tf.data.example_pb2 import Example
+from dssm_tf.data.schema import Title, text_id
 from dssm_tf.data.shapes import Part, Shapes, TextShape
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
-from tests.clicks import rows_of, text_of
+from tests.clicks import ClickExample, rows_of, text_of
 
 WORDS = ("red", "green", "fox", "owl", "bear", "fish")
 VOCABULARY = Vocabulary(dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word)))

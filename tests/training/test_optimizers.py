@@ -21,7 +21,7 @@ from dssm_tf.training.optimizers import ScheduledNesterov, clip_by_tower, make_o
 from dssm_tf.training.train import train
 from tests.labels import all_count
 from tests.reference import nesterov as reference
-from tests.training.configuration import BATCH, config
+from tests.training.configuration import config
 
 pytestmark = pytest.mark.keras
 
@@ -242,14 +242,14 @@ def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, m
     )
     raw = config(
         optimizer={"name": "nesterov", "learning_rate": 0.01},
-        training__epochs=3, training__patience=3, training__refit=refit,
+        training__epochs=3, training__patience=3, training__refit=refit, training__batch_size=4,
     )  # fmt: skip
     result = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     pairs = data.spec.records
     best = result.best_epoch
     of_refit = {False: [], True: [best], "continue": [math.ceil(2 * best / 3)]}[refit]
-    expected = [3 * math.ceil(pairs["train"] / BATCH)] + [
-        epochs * math.ceil((pairs["train"] + pairs["validation"]) / BATCH) for epochs in of_refit
+    expected = [3 * math.ceil(pairs["train"] / 4)] + [
+        epochs * math.ceil((pairs["train"] + pairs["validation"]) / 4) for epochs in of_refit
     ]
     assert ended == [(updates, updates) for updates in expected]  # counted, and made
 

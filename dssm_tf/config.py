@@ -219,6 +219,8 @@ def _explain(error: ValidationError) -> str:
     received = received if len(received) <= 60 else received[:57] + "..."
     if first["type"] == "unknown_key":
         text = f"{f'{keys[0]}.' if keys[0] else ''}{first['msg']}."
+    elif first["type"] == "no_line":
+        text = f"{keys[0]}.{first['msg']}; received {received}."
     elif first["type"] == "missing":
         text = f"{keys[0]} is missing; expected, e.g., `tower: {{name: lstm}}`."
     else:

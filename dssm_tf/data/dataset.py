@@ -23,7 +23,6 @@ from dssm_tf.data.fresh_negatives import FreshNegatives
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.shapes import Shapes, plan_shapes
 
-CLICK_WEIGHTS = ("none", "log", "linear")
 _SEED_STRIDE = 1_000_003
 # Traced as it stands; having AutoGraph look for Python loops over tensors to rewrite would take
 # seconds before every training.

@@ -45,11 +45,11 @@ class TupleBatches:
     Args:
         relevant: links to train on, bool `(queries, titles)`.
         known: what must not serve as irrelevant, the same shape; the links by default.
-        batch_size: links a batch.
+        batch_size: links a batch, at least 2.
         weights: how often each link is drawn compared with the others, aligned with the entries
             of `relevant` row by row; all alike by default.
         tuples: size of a fixed training set of tuples, each used again and again, instead of all
-            that the links allow.
+            that the links allow; without weights.
         seed: of the drawing.
 
     Raises:
@@ -68,10 +68,6 @@ class TupleBatches:
         tuples: int | None = None,
         seed: int = 0,
     ) -> None:
-        if batch_size < 2:
-            raise ValueError(f"TupleBatches received batch_size={batch_size}; expected 2 or more.")
-        if weights is not None and tuples is not None:
-            raise ValueError("TupleBatches received weights and tuples; expected one of them.")
         links = relevant.tocoo()
         self._links = np.stack([links.row, links.col], axis=1).astype(np.int64)
         self._known = (relevant if known is None else known).tocsr()

@@ -10,8 +10,9 @@ from scipy import sparse
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse import networks
 from dssm_tf.dse.networks import DSETower
-from dssm_tf.dse.pretraining import LOOKS, Pretraining, pretrain
+from dssm_tf.dse.pretraining import LOOKS, pretrain
 from dssm_tf.dse.rbm import RBM
+from dssm_tf.dse.settings import Pretraining
 from tests.reference import dse as reference
 from tests.reference.rbm import Machine
 

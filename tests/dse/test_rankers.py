@@ -103,7 +103,7 @@ def test_impossible_settings_are_refused(options):
         SSI(**options)
     with pytest.raises(ValueError, match="weight=2"):
         DSEWithTfIdf(weight=2)
-    with pytest.raises(ValueError, match="pretraining_steps=-1"):
+    with pytest.raises(ValueError, match="steps=-1"):
         DSE(pretraining_steps=-1)
 
 

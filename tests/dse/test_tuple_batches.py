@@ -92,7 +92,3 @@ def test_nothing_to_learn_from_is_refused():
         TupleBatches(sparse.csr_matrix((3, 3), dtype=bool))
     with pytest.raises(UserError, match="nothing to rank"):
         TupleBatches(sparse.csr_matrix(np.ones((2, 2), bool)))
-    with pytest.raises(ValueError, match="batch_size=1"):
-        TupleBatches(same_class(LABELS), batch_size=1)
-    with pytest.raises(ValueError, match="expected one of them"):
-        TupleBatches(same_class(LABELS), weights=np.ones(8), tuples=3)

@@ -127,15 +127,6 @@ class WTM(Baseline):
             )
         return learned.table
 
-    def translations(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The likeliest translations of a word of titles into words of queries, best first."""
-        place = self._terms.ids.get(word)
-        if place is None:
-            return []
-        row = self._translations[[place]]
-        order = np.lexsort((row.indices, -row.data))[:count]
-        return [(self._terms.words[row.indices[i]], float(row.data[i])) for i in order]
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by sparse products over the distinct query words."""
         asked, texts = self._terms.count(queries), self._tokens(titles)

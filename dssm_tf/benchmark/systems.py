@@ -14,6 +14,7 @@ from typing import Any, Literal
 import yaml
 
 from dssm_tf import __version__
+from dssm_tf.benchmark.fit_code import digest
 from dssm_tf.benchmark.inputs import RECORDED, data_name
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
@@ -21,10 +22,6 @@ from dssm_tf.config import config_directories, find_config, load_baseline, load_
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 GROUPS = ("all", "baselines", "towers")
-# Rises when a fit with the same parameters gives something else than before; of a kind, and of one
-# baseline on top of it.
-_REVISIONS = {"tower": "5", "baseline": "3"}
-_OWN_REVISIONS = {"skip_thought": ".1"}
 
 
 @dataclass(frozen=True)
@@ -58,9 +55,17 @@ class System:
             "seed": seed if self.seeded else None,
             "data": self.data,
             "tune": tune,
-            "version": f"{__version__}, {_REVISIONS[self.kind]}{_OWN_REVISIONS.get(self.base, '')}",
+            "version": f"{__version__}, {self._code()}",
             "choices": self._choices(),
         }
+
+    def _code(self) -> str:
+        """Which code fits it."""
+        if self.kind == "tower":
+            return digest("dssm_tf.training.train", "dssm_tf.model.semantic_ranker")
+        from dssm_tf.systems import BASELINES
+
+        return digest(*(kind.__module__ for kind in BASELINES[self.base].__mro__))
 
     def _choices(self) -> Any:
         """The values that cross validation tries."""

@@ -12,13 +12,14 @@ import tensorflow as tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import TrainingConfig, parse_config
 from dssm_tf.layers import WordHashing
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers import DSSM
+from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.optimizers import ScheduledNesterov, clip_by_tower, make_optimizer
 from dssm_tf.training.train import train
+from tests.labels import all_count
 from tests.reference import nesterov as reference
 from tests.training.configuration import config
 
@@ -135,7 +136,7 @@ def tiny_model() -> tuple[Siamese, tf.data.Dataset]:
         "candidates": np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]], np.int32),
     }
     model(inputs)
-    return model, tf.data.Dataset.from_tensors((inputs, np.zeros((3, 3), np.float32)))
+    return model, tf.data.Dataset.from_tensors((inputs, all_count(np.zeros((3, 3)))))
 
 
 @pytest.mark.parametrize("clip_norm", [None, 0.05])
@@ -145,13 +146,13 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
     """The whole of algorithm 1 through `fit`, against its equations on the same gradients."""
     updates, rate = 60, 0.03
     model, data = tiny_model()
-    inputs, offsets = next(iter(data))
+    inputs, known = next(iter(data))
     kept = [variable.numpy() for variable in model.trainable_variables]
 
     @tf.function
     def tensors():
         with tf.GradientTape() as tape:
-            value = ClickSoftmax(5.0)(offsets, model(inputs))
+            value = ClickSoftmax(5.0)(known, model(inputs))
         return tape.gradient(value, model.trainable_variables)
 
     def gradients(values) -> list[np.ndarray]:

@@ -1,4 +1,4 @@
-"""Every system that is fitted rather than trained, by the name it has in tables and commands."""
+"""Every baseline, by the name it has in tables and commands."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ from dssm_tf.baselines.skip_thought import SkipThought
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.baselines.ulm import ULM
 from dssm_tf.baselines.wtm import WTM
-from dssm_tf.dse.rankers.dse import DSE
-from dssm_tf.dse.rankers.dse_tfidf import DSEWithTfIdf
-from dssm_tf.dse.rankers.psi import PSI
-from dssm_tf.dse.rankers.ssi import SSI
+from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
+from dssm_tf.dse.rankers import DSE, PSI, SSI
 
 BASELINES: dict[str, type[Baseline]] = {
     "bm25": BM25,

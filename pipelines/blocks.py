@@ -5,11 +5,12 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 
+from dssm_tf.common.errors import UserError
 from pipelines.aggregation import add_counts
 from pipelines.negatives import PoolEntry, smallest
 
@@ -27,6 +28,21 @@ COUNTS, REJECTS, SESSIONS, TITLES, NGRAMS, POOL, FILES, SEEN = (
 Block = tuple[int, bytes]
 """A bucket's, piece's or shard's number, and some of what belongs to it, packed."""
 Counts = dict[str, int]
+FAILED = "failed "
+"""What the names of counts begin with that are errors."""
+
+T = TypeVar("T")
+
+
+def until_error(rows: Iterable[T], counts: Counts) -> Iterator[T]:
+    """Rows up to a `UserError`, which becomes a count: the launcher raises it again.
+
+    Of an exception in a worker, Beam hands on no more than a traceback as text.
+    """
+    try:
+        yield from rows
+    except UserError as error:
+        counts[f"{FAILED}{error}"] = 1
 
 
 def pack(value: object) -> bytes:

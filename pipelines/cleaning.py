@@ -17,8 +17,6 @@ MANY_QUERIES = "session with many queries"
 MANY_CLICKS = "session with many clicks"
 REPEATED = "repeated in session"
 FEW_CLICKS = "few clicks"
-REASONS = (NO_WORDS, BLOCKED, NO_CLICK, MANY_QUERIES, MANY_CLICKS, REPEATED, FEW_CLICKS)
-"""Every reason for which a well-formed row is dropped."""
 
 normal_form = lru_cache(maxsize=1 << 17)(normalize)
 
@@ -78,7 +76,7 @@ class RowCounter:
 
     def add(self, row: LogRow) -> None:
         """Counts one row."""
-        query, title, clicks, _, session = row
+        query, title, clicks, _, session, _ = row
         if session:
             self._add_to_session(query, title, clicks, session)
             return

@@ -119,7 +119,7 @@ def build(
         | "Read corpus" >> transforms.ReadCorpus(buckets)
     )
     titles = (
-        (queries[blocks.TITLES], offered)
+        (queries[blocks.TITLES], offered["main"])
         | "Clicked and offered titles" >> beam.Flatten()
         | "Sum by title" >> transforms.SumTitles(options, directory)
     )
@@ -141,6 +141,7 @@ def build(
     counts = (
         (
             read[blocks.COUNTS],
+            offered[blocks.COUNTS],
             sessions[blocks.COUNTS],
             queries[blocks.COUNTS],
             titles[blocks.COUNTS],

@@ -132,8 +132,8 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=argparse.SUPPRESS,
         metavar="FILE",
-        help="titles that may be ranked, clicked or not: .tsv or .tsv.gz files or globs with a "
-        "column title, every row whole; trigrams of those that nobody clicked are known too, and "
+        help="titles that may be ranked, clicked or not: files as of --input with a column title, "
+        "every row whole; trigrams of those that nobody clicked are known too, and "
         "training.title_queries learns them; none if not given",
     )
     files.add_argument("--overwrite", action="store_true", help="replace an existing output")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import shutil
 import sys
 import tempfile
@@ -24,6 +23,7 @@ from dssm_tf.data.counts import TITLE_QUERIES, RecordCounts, save_record_counts
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
+from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shard_counts
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
@@ -149,26 +149,17 @@ def _run_pipeline(
             logging.disable(logging.ERROR)
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
         build(pipeline, pieces, input_bytes, job.options, block_list, directory, progress, corpus)
-        try:
-            result = pipeline.run()
-            state = result.wait_until_finish()
-        except (RuntimeError, UserError) as error:
-            raise _user_error(error) from error
+        state = pipeline.run().wait_until_finish()
     # A local run is over when it returns.
     if state not in (PipelineState.DONE, None):
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
 
 
-def _user_error(error: Exception) -> Exception:
-    """The UserError that a worker raised, out of what Beam made of it."""
-    text = f"UserError: {error}" if isinstance(error, UserError) else str(error)
-    found = re.search(r"UserError: (.+?)(?: \[while running|\n|$)", text)
-    return UserError(found.group(1)) if found else error
-
-
 def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptions) -> None:
-    """Refuses logs that are empty, or of which too much is malformed or dropped."""
+    """Refuses logs that are unreadable or empty, or of which too much is malformed or dropped."""
     counts = manifest.counts
+    if failed := sorted(name for name in counts if name.startswith(FAILED)):
+        raise UserError(failed[0].removeprefix(FAILED))
     rows = counts.get("rows", 0)
     where = " ".join(options.input)
     if not rows:

@@ -125,7 +125,7 @@ def _framed(
     records: Sequence[PairRecord], encoder: RecordEncoder, progress: Progress
 ) -> Iterator[bytes]:
     for number, (_, query, clicks, clicked_ids, titles) in enumerate(records, start=1):
-        yield tfrecord(encoder.encode_parts(query, titles, clicks, clicked_ids))
+        yield tfrecord(encoder.encode(query, titles, clicks, clicked_ids))
         if not number % 4096:
             progress.add("records written", 4096)
     progress.add("records written", len(records) % 4096)

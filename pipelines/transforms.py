@@ -19,7 +19,7 @@ from apache_beam import pvalue
 from apache_beam.metrics import Metrics
 from apache_beam.typehints import with_output_types
 
-from dssm_tf.tables.click_log import Reject
+from dssm_tf.tables.table import Reject
 from dssm_tf.text.normalize import normalize
 from pipelines.aggregation import (
     FROM_CORPUS,
@@ -43,6 +43,7 @@ from pipelines.blocks import (
     count_dropped,
     pack,
     unpack_all,
+    until_error,
 )
 from pipelines.cleaning import (
     NO_CLICK,
@@ -107,13 +108,14 @@ class _ReadPiece(beam.DoFn):
 
     def process(self, element: Piece) -> Iterator[Any]:
         reader = PieceReader(element)
+        counts: Counts = {}
         counter = RowCounter()
         rejects: list[Reject] = []
         reasons: Counter[str] = Counter()
         dropped: Counter[str] = Counter()
         rows = 0
         use_impressions = self._use_impressions
-        for row in reader:
+        for row in until_error(reader, counts):
             rows += 1
             if isinstance(row, Reject):
                 rejects.append(row)
@@ -134,7 +136,7 @@ class _ReadPiece(beam.DoFn):
         yield from self._flush(counter, dropped)
         if rejects:
             yield pvalue.TaggedOutput(REJECTS, (element.number, pack(rejects)))
-        counts = {"rows": rows, f"lines {element.number}": reader.lines}
+        counts |= {"rows": rows, f"lines {element.number}": reader.lines}
         Metrics.counter(NAMESPACE, "rows").inc(rows)
         for reason, number in reasons.items():
             Metrics.counter(NAMESPACE, f"rejected: {reason}").inc(number)
@@ -250,29 +252,36 @@ class ReadCorpus(beam.PTransform):
     """Reads the titles that may be ranked, so that those nobody clicked are known, too.
 
     Input:  PCollection[str], paths of tables with a column `title`.
-    Output: PCollection[(bucket of titles, block of (FROM_CORPUS, {title: text}))].
+    Output: main (bucket of titles, block of (FROM_CORPUS, {title: text})); counts dict[str, int].
     """
 
     def __init__(self, buckets: int) -> None:
         super().__init__()
-        self._buckets = buckets
+        self._fn = _ReadCorpusFile(buckets)
 
     def expand(self, pcoll: beam.PCollection[str]) -> Any:
         """Reads every file."""
-        read = beam.FlatMap(_read_corpus, self._buckets).with_output_types(Block)
+        read = beam.ParDo(self._fn).with_outputs(COUNTS, main="main")
         return pcoll | "Spread files" >> beam.Reshuffle() | "Read titles" >> read
 
 
-def _read_corpus(path: str, buckets: int) -> Iterator[Block]:
-    titles = corpus_titles(path)
-    while batch := list(islice(titles, MAX_PAIRS_HELD)):
-        shares: dict[int, dict[str, str]] = {}
-        for text in batch:
-            if title := normalize(text):
-                share = shares.setdefault(bucket_of(title, buckets), {})
-                share[title] = min(text, share.get(title, text))
-        for bucket, found in shares.items():
-            yield bucket, pack((FROM_CORPUS, found))
+@with_output_types(Block, counts=Counts)
+class _ReadCorpusFile(beam.DoFn):
+    def __init__(self, buckets: int) -> None:
+        self._buckets = buckets
+
+    def process(self, element: str) -> Iterator[Any]:
+        counts: Counts = {}
+        titles = until_error(corpus_titles(element), counts)
+        while batch := list(islice(titles, MAX_PAIRS_HELD)):
+            shares: dict[int, dict[str, str]] = {}
+            for text in batch:
+                if title := normalize(text):
+                    share = shares.setdefault(bucket_of(title, self._buckets), {})
+                    share[title] = min(text, share.get(title, text))
+            for bucket, found in shares.items():
+                yield bucket, pack((FROM_CORPUS, found))
+        yield pvalue.TaggedOutput(COUNTS, counts)
 
 
 class SumTitles(beam.PTransform):

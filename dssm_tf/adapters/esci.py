@@ -24,13 +24,13 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
         )
     products = source.find("shopping_queries_dataset_products.parquet", "*products*.parquet")
     examples = source.find("shopping_queries_dataset_examples.parquet", "*examples*.parquet")
-    for product_id, title, where in source.parquet(
+    for _, (product_id, title, where) in source.table(
         products, ("product_id", "product_title", "product_locale")
     ):
         if locale in ("all", where):
             output.add_title(_doc_id(product_id, where, locale), title or "")
     columns = ("query_id", "query", "product_id", "product_locale", "esci_label", "split")
-    for query_id, query, product_id, where, label, split, chosen in source.parquet(
+    for _, (query_id, query, product_id, where, label, split, chosen) in source.table(
         examples, (*columns, f"{version}_version")
     ):
         if not chosen or locale not in ("all", where):

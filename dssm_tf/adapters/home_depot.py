@@ -8,9 +8,10 @@ from dssm_tf.adapters.adapter import SPLIT_BY_QUERY, Adapter
 from dssm_tf.adapters.output import Output, split_by_query
 from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.table import Layout
 
 # The files are not UTF-8: registered and degree signs are single bytes.
-_ENCODING = "latin-1"
+_LAYOUT = Layout(encoding="latin-1")
 _PRODUCT = ("product_uid", "product_title")
 CLICKED_FROM = 1.6
 
@@ -21,13 +22,13 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
     tables = [train, source.find_if_there("test.csv")]
     for path in tables:
         if path is not None:
-            for _, (product, title) in source.table(path, _PRODUCT, encoding=_ENCODING):
+            for _, (product, title) in source.table(path, _PRODUCT, _LAYOUT):
                 if not output.has_title(product):  # a row is a pair, not a product
                     output.add_title(product, title)
 
     def judged() -> Iterator[tuple[str, str, str, float]]:
         columns = ("product_uid", "search_term", "relevance")
-        for number, (product, query, text) in source.table(train, columns, encoding=_ENCODING):
+        for number, (product, query, text) in source.table(train, columns, _LAYOUT):
             try:
                 relevance = float(text)
             except ValueError:

@@ -16,10 +16,11 @@ from dssm_tf.tables.judgments import (
     format_grade,
     judgments_from_clicks,
 )
-from dssm_tf.text.fingerprint import unit_interval
+from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.normalize import normalize
 
 CLICKS, CORPUS, JUDGMENTS = "clicks.tsv", "corpus.tsv", "judgments.tsv"
+HELD_OUT = "held-out queries"
 _INDEX = ".index.sqlite"
 _UNPRINTABLE = re.compile(r"[\t\r\n\x00]+")
 
@@ -248,11 +249,6 @@ def clean(text: str) -> str:
     return _UNPRINTABLE.sub(" ", text).strip()
 
 
-def is_held_out(query: str, share: float) -> bool:
-    """Whether a query is in the held-out share: decided by its normalised text alone."""
-    return unit_interval(normalize(query), "held-out queries") < share
-
-
 def split_by_query(
     output: Output,
     judged: Iterator[tuple[str, str, str, float]],
@@ -268,7 +264,7 @@ def split_by_query(
         clicked_from: the least grade that counts as a click.
     """
     for query_id, query, doc_id, grade in judged:
-        if is_held_out(query, held_out):
+        if is_held_out(query, held_out, HELD_OUT):
             output.add_judgment(query_id, query, doc_id, grade)
         elif grade >= clicked_from:
             output.add_click(ClickEvent(query, doc_id))

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import io
-import json
-import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task, progress_of
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.reader import open_table, parse_json
+from dssm_tf.tables.table import Layout, reading, unpacked
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _SHOWN = 12
-_PARQUET_ROWS = 16_384
-_MB = 1_000_000
+_MB = 1e6
+_LONGEST = (1 << 31) - 1  # bytes of a line or a cell: whole documents, whole files of JSON
 
 
 class Source:
@@ -92,14 +93,10 @@ class Source:
         Raises:
             UserError: naming file and line; the file cannot be read or decoded.
         """
-        with self.open(path) as file:
-            for number, raw in enumerate(file, start=1):
-                try:
-                    line = raw.decode(encoding).rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise UserError(f"{path}:{number}: not {encoding} ({error.reason}).") from error
-                if line.strip():
-                    yield number, line
+        layout = Layout(encoding=encoding)
+        for number, (line,) in self.table(path, ("text",), layout, "txt"):
+            if line.strip():
+                yield number, line
 
     def cells(self, path: Path, names: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
         """Numbered rows of a table without header or quoting, tabs between.
@@ -124,72 +121,28 @@ class Source:
         self,
         path: Path,
         columns: Sequence[str],
-        delimiter: str = ",",
-        encoding: str = "utf-8",
-    ) -> Iterator[tuple[int, list[str]]]:
-        """Numbered rows of a table with a header, quoted as spreadsheets do.
+        layout: Layout | None = None,
+        format: str = "",
+    ) -> Iterator[tuple[int, Sequence[Any]]]:
+        """Numbered rows of a table that names its columns.
 
         Args:
             path: the table.
             columns: which to yield, in that order.
-            delimiter: between columns.
-            encoding: of the file.
+            layout: how it differs from what its name says.
+            format: if not that of its name.
 
         Raises:
             UserError: naming file and line; a column is missing, or a row is malformed.
         """
-        with self.open(path) as file, _long_fields():
-            # newline="": line ends inside quotes belong to the cell.
-            text = io.TextIOWrapper(file, encoding, newline="")
-            reader = csv.reader(text, delimiter=delimiter)
-            try:
-                header = [name.strip().removeprefix("\ufeff") for name in next(reader, [])]
-                missing = [name for name in columns if name not in header]
-                if missing:
-                    raise UserError(
-                        f"{path} has the columns {', '.join(header) or 'none'}; expected "
-                        f"{', '.join(columns)} (missing: {', '.join(missing)})."
-                    )
-                places = [header.index(name) for name in columns]
-                for row in reader:
-                    if not row:
-                        continue
-                    if len(row) != len(header):
-                        raise UserError(
-                            f"{path}:{reader.line_num}: {len(row)} columns; the header has "
-                            f"{len(header)}."
-                        )
-                    yield reader.line_num, [row[place] for place in places]
-            except UnicodeDecodeError as error:
-                raise UserError(f"{path} is not {encoding}: {error.reason}.") from error
-            except csv.Error as error:
-                raise UserError(f"{path}:{reader.line_num}: {error}.") from error
-
-    def parquet(self, path: Path, columns: Sequence[str]) -> Iterator[list[Any]]:
-        """Rows of a Parquet file, some thousands in memory at a time.
-
-        Raises:
-            UserError: the file is no Parquet, or a column is missing.
-        """
-        import pyarrow
-        import pyarrow.parquet
-
-        with self.open(path) as raw:
-            try:
-                file = pyarrow.parquet.ParquetFile(raw)
-                names = file.schema_arrow.names
-                missing = [name for name in columns if name not in names]
-                if missing:
-                    raise UserError(
-                        f"{path} has the columns {', '.join(names)}; expected "
-                        f"{', '.join(columns)} (missing: {', '.join(missing)})."
-                    )
-                for batch in file.iter_batches(_PARQUET_ROWS, columns=list(columns)):
-                    lists = [batch.column(name).to_pylist() for name in columns]
-                    yield from map(list, zip(*lists, strict=True))
-            except pyarrow.ArrowException as error:
-                reason = str(error).split("\n")[0]
-                raise UserError(f"{path} is not a whole Parquet file: {reason}.") from error
+        # Publishers' quotes are not always whole.
+        layout = replace(layout or Layout(), strict_quotes=False, longest=_LONGEST)
+        with (
+            self._watched(path) as raw,
+            open_table(path, format, layout, raw) as table,
+            _long_cells(),
+        ):
+            yield from table.rows(columns)
 
     def objects(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """JSON objects: one a line, or a whole file that is one array, held in memory.
@@ -201,8 +154,7 @@ class Source:
         for number, line in lines:
             if number == 1 and line.lstrip().startswith("["):
                 text = "\n".join([line, *(rest for _, rest in lines)])
-                values = _json(text, f"{path}")
-                for place, value in enumerate(values, start=1):
+                for place, value in enumerate(_json(text, f"{path}"), start=1):
                     yield place, _object(value, f"{path}, element {place}")
                 return
             yield number, _object(_json(line, f"{path}:{number}"), f"{path}:{number}")
@@ -214,54 +166,37 @@ class Source:
         Raises:
             UserError: it cannot be read, or is damaged.
         """
-        try:
-            size = path.stat().st_size / _MB
-            with (
-                path.open("rb") as raw,
-                progress_of(path.name, size, self._console, "MB") as task,
-            ):
-                watched = _Watched(raw, task)
-                if path.suffix == ".gz":
-                    with gzip.open(watched) as unpacked:
-                        yield unpacked  # type: ignore[misc]
-                else:
-                    yield io.BufferedReader(watched, 1 << 16)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise UserError(f"{path} is not a whole gzip file: {error}.") from error
-        except OSError as error:
-            raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+        with self._watched(path) as raw, reading(str(path)):
+            yield unpacked(raw, str(path))
+
+    @contextmanager
+    def _watched(self, path: Path) -> Iterator[IO[bytes]]:
+        """The bytes of a file, under a progress bar."""
+        with progress_of(path.name, path.stat().st_size / _MB, self._console, "MB") as task:
+            with reading(str(path)):
+                raw = io.BufferedReader(_Watched(path, task), 1 << 20)
+            with raw:
+                yield raw
 
 
-class _Watched(io.RawIOBase):
+class _Watched(io.FileIO):
     """A file that tells a task how much of it is read."""
 
-    def __init__(self, file: IO[bytes], task: Task) -> None:
-        self._file = file
+    def __init__(self, path: Path, task: Task) -> None:
+        super().__init__(path)
         self._task = task
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
-
     def readinto(self, buffer: Any) -> int:
-        read: int = self._file.readinto(buffer)  # type: ignore[attr-defined]
-        self._task.update(self._file.tell() / _MB)
+        read = super().readinto(buffer)
+        self._task.update(self.tell() / _MB)
         return read
 
 
 def _json(text: str, where: str) -> Any:
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{where}: not JSON: {error}.") from error
+        return parse_json(text)
+    except BadRow as bad:
+        raise UserError(f"{where}: {bad.detail}.") from None
 
 
 def _object(value: Any, where: str) -> dict[str, Any]:
@@ -271,9 +206,9 @@ def _object(value: Any, where: str) -> dict[str, Any]:
 
 
 @contextmanager
-def _long_fields() -> Iterator[None]:
-    """Lets the process's CSV readers take long fields, as descriptions of products are."""
-    usual = csv.field_size_limit(1 << 27)
+def _long_cells() -> Iterator[None]:
+    """Lets the process's CSV readers take long cells, as descriptions of products are."""
+    usual = csv.field_size_limit(_LONGEST)
     try:
         yield
     finally:

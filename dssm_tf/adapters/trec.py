@@ -11,7 +11,7 @@ from dssm_tf.adapters.adapter import SPLIT_BY_QUERY, Adapter
 from dssm_tf.adapters.output import Output, split_by_query
 from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.judgments import read_qrels, read_run
+from dssm_tf.tables.trec import read_qrels, read_run
 
 _TAG = re.compile(r"<[^>]*>")
 _TITLE_TAGS = ("title", "headline", "ti", "head", "h3")

@@ -89,7 +89,7 @@ def _records(source: Source, path: Path) -> Iterator[tuple[str, dict[str, Any]]]
 
 def _read_catalogue(source: Source, output: Output, path: Path, title: str) -> None:
     if path.name.removesuffix(".gz").endswith(".tsv"):
-        for _, (doc_id, text) in source.table(path, ("doc_id", "title"), "\t"):
+        for _, (doc_id, text) in source.table(path, ("doc_id", "title")):
             output.add_title(doc_id, text)
         return
     for where, record in _records(source, path):

@@ -8,21 +8,23 @@ from dssm_tf.adapters.adapter import SPLIT_BY_QUERY, Adapter
 from dssm_tf.adapters.output import Output, split_by_query
 from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.table import Layout
 
+_TABS = Layout(delimiter="\t")
 GRADES = {"Exact": 2.0, "Partial": 1.0, "Irrelevant": 0.0}
 
 
 def convert(source: Source, output: Output, options: Mapping[str, str], held_out: float) -> None:
     """Reads three tables that are named .csv and have tabs between their columns."""
     products, queries, labels = map(source.find, ("product.csv", "query.csv", "label.csv"))
-    for _, (product_id, name) in source.table(products, ("product_id", "product_name"), "\t"):
+    for _, (product_id, name) in source.table(products, ("product_id", "product_name"), _TABS):
         output.add_title(product_id, name)
-    for _, (query_id, query) in source.table(queries, ("query_id", "query"), "\t"):
+    for _, (query_id, query) in source.table(queries, ("query_id", "query"), _TABS):
         output.remember("query", query_id, query)
 
     def judged() -> Iterator[tuple[str, str, str, float]]:
         for number, (query_id, product_id, label) in source.table(
-            labels, ("query_id", "product_id", "label"), "\t"
+            labels, ("query_id", "product_id", "label"), _TABS
         ):
             query = output.recall("query", query_id)
             if label not in GRADES or query is None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import abc
 import copy
+import inspect
+import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +13,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.baselines.model_file import Arrays, Settings, read_model, write_model
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Told
 
 if TYPE_CHECKING:
@@ -19,14 +23,29 @@ if TYPE_CHECKING:
 Click = tuple[str, str, float]
 """Query, title and how often the title was clicked for the query."""
 
+# What a file that is cut off, of another kind or changed by hand makes readers say.
+_DAMAGED = (
+    OSError,
+    EOFError,
+    zipfile.BadZipFile,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
 
 class Baseline(abc.ABC):
-    """A ranker that is fitted in one go, as against one trained by gradient steps.
+    """A ranker that learns from a click log and the titles to rank in one call, `fit`.
+
+    A model gives `fit` and `score_matrix`, and to be saved `_learned` and `_restore`. Its
+    constructor keeps each argument as an attribute of the same name and refuses what means
+    nothing; saving, loading and `with_parameters` rely on both.
 
     A baseline is a `dssm_tf.evaluation.ranker.Ranker`: `score` and `score_matrix` agree,
     equal titles tie, a query without a known word scores 0 everywhere, and the
     order of titles does not matter. `tests/baselines/test_contract.py` checks
-    every entry of `BASELINES` for it.
+    every entry of `dssm_tf.systems.BASELINES` for it.
 
     Attributes:
         name: what tables call it.
@@ -58,15 +77,15 @@ class Baseline(abc.ABC):
         """
 
     @abc.abstractmethod
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
-        """Scores titles, of the corpus or not, for one query: `(len(titles),)`."""
-
     def score_matrix(
         self, queries: Sequence[str], titles: Sequence[str]
     ) -> NDArray[np.floating[Any]]:
-        """Scores every title for every query: `(len(queries), len(titles))`."""
-        rows = [self.score(query, titles) for query in queries]
-        return np.stack(rows) if rows else np.zeros((0, len(titles)))
+        """Scores every title, of the corpus or not: `(len(queries), len(titles))`."""
+
+    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.floating[Any]]:
+        """Scores titles for one query: `(len(titles),)`."""
+        row: NDArray[np.floating[Any]] = self.score_matrix([query], titles)[0]
+        return row
 
     def with_parameters(self, **values: Any) -> Self:
         """The same fitted model with other values of its free parameters.
@@ -74,7 +93,7 @@ class Baseline(abc.ABC):
         What was learned is shared with this one, which stays as it is.
 
         Raises:
-            ValueError: a name is not in `free`.
+            ValueError: a name is not in `free`, or a value means nothing.
         """
         unknown = sorted(set(values) - set(self.free))
         if unknown:
@@ -83,19 +102,70 @@ class Baseline(abc.ABC):
                 f"{', '.join(self.free) or 'none'}."
             )
         other = copy.copy(self)
-        for name, value in values.items():
-            setattr(other, name, value)
+        if values:
+            unfitted = type(self)(**{**self._parameters(), **values})
+            for name in values:
+                setattr(other, name, getattr(unfitted, name))
         return other
 
-    @abc.abstractmethod
     def save(self, directory: Path | str) -> None:
-        """Writes the fitted model into a directory, made if missing."""
+        """Writes the fitted model as `NAME.npz` into a directory, made if missing."""
+        settings, arrays = self._learned()
+        write_model(
+            Path(directory) / f"{self.name}.npz",
+            {"parameters": self._parameters(), **settings},
+            arrays,
+        )
 
     @classmethod
-    @abc.abstractmethod
     def load(cls, directory: Path | str) -> Self:
         """Reads a model that `save` wrote; it scores as the saved one did.
 
         Raises:
             UserError: the directory holds no such model.
         """
+        path = Path(directory) / f"{cls.name}.npz"
+        if not path.exists() and path.with_suffix(".json").exists():
+            path = path.with_suffix(".json")
+        try:
+            settings, arrays = read_model(path)
+            # Older files have the parameters under another name, or among the settings.
+            parameters = settings.get("parameters", settings.get("arguments"))
+            if parameters is None:
+                names = cls._parameter_names()
+                parameters = {name: settings[name] for name in names if name in settings}
+            model = cls(**parameters)
+            model._restore(settings, arrays)
+        except _DAMAGED as error:
+            reason = f"it lacks {error}" if isinstance(error, KeyError) else error
+            raise UserError(
+                f"{path} holds no saved {cls.name} model: {reason}. Fit and save it again."
+            ) from error
+        return model
+
+    def _learned(self) -> tuple[Settings, Arrays]:
+        """What `fit` found: what JSON can hold, and arrays."""
+        raise NotImplementedError(f"{type(self).__name__} says not what it learned: `_learned`.")
+
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        """Takes what `_learned` gave, on a model made with the same parameters."""
+        raise NotImplementedError(f"{type(self).__name__} takes nothing back: `_restore`.")
+
+    @classmethod
+    def _parameter_names(cls) -> list[str]:
+        """The constructor's arguments, but how fitting is shown is none of the model's.
+
+        Behind `**options` stand those of the constructor that the class extends.
+        """
+        names: list[str] = []
+        for kind in cls.__mro__[: cls.__mro__.index(Baseline)]:
+            if "__init__" in vars(kind):
+                arguments = inspect.signature(kind).parameters.values()
+                names += [a.name for a in arguments if a.kind != a.VAR_KEYWORD]
+                if all(a.kind != a.VAR_KEYWORD for a in arguments):
+                    break
+        return [name for name in dict.fromkeys(names) if name != "progress"]
+
+    def _parameters(self) -> dict[str, Any]:
+        """The constructor's arguments as they are now."""
+        return {name: getattr(self, name) for name in self._parameter_names()}

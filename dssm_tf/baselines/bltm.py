@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from dssm_tf.baselines.coupled_posterior import Side, couple
 from dssm_tf.baselines.plsa import check_priors, log_prior, normalized, settled
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import TopicModel, first_texts, topics_of
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks
 from dssm_tf.common.progress import progress_of
 from dssm_tf.text.normalize import normalize
 
@@ -79,12 +79,12 @@ class BLTM(TopicModel):
     ) -> None:
         super().__init__(topics, mu, weight, seed, progress)
         check_priors(mixture_prior, word_prior)
-        self._mixture_prior = mixture_prior
-        self._word_prior = word_prior
-        self._iterations = iterations
-        self._tolerance = tolerance
-        self._gap = gap
-        self._rounds = rounds
+        self.mixture_prior = mixture_prior
+        self.word_prior = word_prior
+        self.iterations = iterations
+        self.tolerance = tolerance
+        self.gap = gap
+        self.rounds = rounds
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Learns the topics of the clicked pairs.
@@ -99,29 +99,19 @@ class BLTM(TopicModel):
         texts = distinct_titles(list(titles), [title for _, title, _ in clicks])
         terms = Terms.of([*texts, *pairs.queries])
         state = BilingualEM.start(pairs, terms, self.topics, np.random.default_rng(self.seed))
-        with progress_of("bltm", self._iterations, self.progress) as task:
-            for step in range(self._iterations):
+        with progress_of("bltm", self.iterations, self.progress) as task:
+            for step in range(self.iterations):
                 objective, gap = state.em_step(
-                    self._mixture_prior, self._word_prior, self._gap, self._rounds
+                    self.mixture_prior, self.word_prior, self.gap, self.rounds
                 )
                 self.objective.append(objective)
                 self.gaps.append(gap)
                 task.update(step + 1, f"{objective:.4g} nats")
-                if settled(self.objective, self._tolerance):
+                if settled(self.objective, self.tolerance):
                     break
-        prior = np.full(self.topics, self._mixture_prior)
+        prior = np.full(self.topics, self.mixture_prior)
         self._set(Collection.of(terms, texts), state.query_words, state.title_words, prior)
         return self
-
-    def _parameters(self) -> dict[str, Any]:
-        return super()._parameters() | {
-            "mixture_prior": self._mixture_prior,
-            "word_prior": self._word_prior,
-            "iterations": self._iterations,
-            "tolerance": self._tolerance,
-            "gap": self._gap,
-            "rounds": self._rounds,
-        }
 
 
 class _Pairs:
@@ -134,7 +124,7 @@ class _Pairs:
                 counted[normalize(query), normalize(title)] += count
         kept = {pair: count for pair, count in counted.items() if all(pair)}
         if not kept:
-            raise UserError(
+            raise NoClicks(
                 f"BLTM got {len(counted)} clicked pairs, none of them with a word in the query "
                 "and in the title; it learns from clicks."
             )

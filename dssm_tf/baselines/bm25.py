@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import bm25s
@@ -15,16 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.title_cache import TitleCache
-from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write
+from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.text.normalize import normalize, words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
-
-_FILE = "bm25.json"
 
 # The library logs every index it builds, whatever the level of the root logger.
 logging.getLogger("bm25s").setLevel(logging.WARNING)
@@ -69,19 +64,16 @@ class BM25(Baseline):
     }
 
     def __init__(self, k1: float = 1.5, b: float = 0.75) -> None:
-        _check(k1, b)
+        if not (k1 >= 0 and 0 <= b <= 1):
+            raise ValueError(f"k1 is {k1} and b is {b}; expected k1 >= 0 and 0 <= b <= 1.")
         self.k1 = k1
         self.b = b
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Counts the words of the titles. Clicks are not used; equal titles count once each."""
         self._titles = list(titles)
+        self._terms = Terms.of_corpus(self._titles, "BM25")
         tokens = [words(title) for title in self._titles]
-        self._terms = Terms(chain.from_iterable(tokens))
-        if not self._terms:
-            raise UserError(
-                f"BM25 got {len(tokens)} titles and no word in them; it needs a corpus to count."
-            )
         index = bm25s.BM25(k1=self.k1, b=self.b, method="lucene", dtype="float64", backend="numpy")
         ids = [[self._terms.ids[word] for word in title] for title in tokens]
         index.index((ids, self._terms.ids), create_empty_token=False, show_progress=False)
@@ -104,16 +96,8 @@ class BM25(Baseline):
     def with_parameters(self, **values: Any) -> Self:
         """The same word counts weighted with another `k1` and `b`, without a new index."""
         other = super().with_parameters(**values)
-        _check(other.k1, other.b)
-        lengths = np.asarray(self._counts.sum(axis=1)).ravel()
-        other._weights = other._weigh(self._counts, lengths, self._holders).T.tocsr()
-        other._indexes = TitleCache()
+        other._reweigh()
         return other
-
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by one sparse product."""
@@ -126,35 +110,24 @@ class BM25(Baseline):
         scores: NDArray[np.float64] = (asked @ index.weights).toarray()
         return scores
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `bm25.json`: the parameters and the corpus, from which the index is made."""
-        with atomic_write(Path(directory) / _FILE) as file:
-            json.dump(
-                {
-                    "k1": self.k1,
-                    "b": self.b,
-                    "indexed_with": self._indexed_with,
-                    "titles": self._titles,
-                },
-                file,
-            )
+    def _learned(self) -> tuple[Settings, Arrays]:
+        # The corpus, from which the index is made again.
+        return {"indexed_with": self._indexed_with, "titles": self._titles}, {}
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote and indexes the corpus again."""
-        path = Path(directory) / _FILE
-        try:
-            saved = json.loads(path.read_text(encoding="utf-8"))
-            # As it was made, first by bm25s and then by the formula, which may
-            # differ in the last bit.
-            wanted = (saved["k1"], saved["b"])
-            indexed_with = tuple(saved.get("indexed_with", wanted))
-            model = cls(*indexed_with).fit([], saved["titles"])
-            if wanted != indexed_with:
-                model = model.with_parameters(k1=wanted[0], b=wanted[1])
-            return model
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path} holds no saved BM25 model: {error}.") from error
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        # As it was made, first by bm25s and then by the formula, which may differ in the last bit.
+        wanted = (self.k1, self.b)
+        self.k1, self.b = indexed_with = tuple(settings.get("indexed_with", wanted))
+        self.fit([], settings["titles"])
+        if wanted != indexed_with:
+            self.k1, self.b = wanted
+            self._reweigh()
+
+    def _reweigh(self) -> None:
+        """Weights the corpus by the formula with the parameters as they are now."""
+        lengths = np.asarray(self._counts.sum(axis=1)).ravel()
+        self._weights = self._weigh(self._counts, lengths, self._holders).T.tocsr()
+        self._indexes = TitleCache()
 
     def _index(self, titles: Sequence[str]) -> _Index:
         """Weights of titles: those of the corpus are known, the others are computed."""
@@ -196,8 +169,3 @@ class BM25(Baseline):
         factor = np.repeat(factors, np.diff(counts.indptr))
         weights.data = rarity[counts.indices] * counts.data / (counts.data + factor)
         return weights
-
-
-def _check(k1: float, b: float) -> None:
-    if not (k1 >= 0 and 0 <= b <= 1):
-        raise ValueError(f"k1 is {k1} and b is {b}; expected k1 >= 0 and 0 <= b <= 1.")

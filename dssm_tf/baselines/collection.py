@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.evaluation.title_cache import TitleCache
 
 
 class TitleCounts(NamedTuple):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,11 +11,11 @@ from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.ibm1 import ClickedPairs
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task, progress_of
+from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.text.normalize import normalize
 
 if TYPE_CHECKING:
@@ -107,21 +106,6 @@ class Doc2Vec(Baseline):
             )
         return self
 
-    def most_similar_words(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words with the nearest vectors and their cosines: shows whether training took.
-
-        Raises:
-            UserError: training did not see the word.
-        """
-        if word not in self._model.wv:
-            raise UserError(
-                f"{word!r} is not among the {len(self._model.wv)} words that {self.name} learned; "
-                "give a word of the training texts, lower case."
-            )
-        return [
-            (near, float(cosine)) for near, cosine in self._model.wv.most_similar(word, topn=count)
-        ]
-
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Paragraph vectors of length one, or zero for a text without a known word."""
         normal = list(map(normalize, texts))
@@ -133,54 +117,32 @@ class Doc2Vec(Baseline):
         vectors /= np.where(lengths > 0, lengths, 1.0)
         return vectors
 
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Cosines of all queries with all titles: `(len(queries), len(titles))`."""
         title_vectors = self._kept.get(titles, lambda texts: self.vectors(texts).T)
         return stable_product(self.vectors(queries), title_vectors)
 
-    def save(self, directory: Path | str) -> None:
-        """Writes parameters, texts and words, and gensim's arrays."""
-        settings = {
-            "parameters": self._parameters(),
-            "texts": self._texts,
-            "words": self._model.wv.index_to_key,
-        }
+    def _learned(self) -> tuple[Settings, Arrays]:
+        settings = {"texts": self._texts, "words": self._model.wv.index_to_key}
         arrays = {
             "counts": self._model.wv.expandos["count"],
             "word_vectors": self._model.wv.vectors,
             "text_vectors": self._model.dv.vectors,
             "output_vectors": self._model.syn1neg,
         }
-        write_model(directory, self.name, settings, arrays)
+        return settings, arrays
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            model = cls(**settings["parameters"])
-            model._texts = tuple(settings["texts"])
-            model._restore(settings["words"], arrays)
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
-        return model
-
-    def _parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor that results depend on."""
-        return {
-            "size": self.size,
-            "window": self.window,
-            "min_count": self.min_count,
-            "sample": self.sample,
-            "negative": self.negative,
-            "epochs": self.epochs,
-            "seed": self.seed,
-        }
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        self._texts = tuple(settings["texts"])
+        self._model = self._untrained()
+        # The words stand in gensim's order; its sorting would change that of equal counts.
+        self._model.sorted_vocab = False
+        counts = arrays["counts"].tolist()
+        self._model.build_vocab_from_freq(dict(zip(settings["words"], counts, strict=True)))
+        self._model.wv.vectors = arrays["word_vectors"]
+        self._model.syn1neg = arrays["output_vectors"]
+        self._model.dv.vectors = arrays["text_vectors"]
+        self._index()
 
     def _untrained(self) -> Any:
         """A model of gensim's with these parameters; several workers would take turns by chance."""
@@ -194,18 +156,6 @@ class Doc2Vec(Baseline):
             seed=self.seed,
             workers=1,
         )
-
-    def _restore(self, known: Sequence[str], arrays: dict[str, NDArray[Any]]) -> None:
-        """Puts what was learned back into a model of gensim's."""
-        self._model = self._untrained()
-        # The words stand in gensim's order; its sorting would change that of equal counts.
-        self._model.sorted_vocab = False
-        counts = arrays["counts"].tolist()
-        self._model.build_vocab_from_freq(dict(zip(known, counts, strict=True)))
-        self._model.wv.vectors = arrays["word_vectors"]
-        self._model.syn1neg = arrays["output_vectors"]
-        self._model.dv.vectors = arrays["text_vectors"]
-        self._index()
 
     def _index(self) -> None:
         """Makes from what was learned what is not saved."""

@@ -66,45 +66,21 @@ class LCE(MRF):
         feedback_weight: float = 0.1,
         rarity: float = 0.0,
     ) -> None:
+        super().__init__(mu, weights, window)
         self.feedback_titles = feedback_titles
         self.concepts = concepts
         self.feedback_weight = feedback_weight
         self.rarity = rarity
-        super().__init__(mu, weights, window)
-
-    def _check(self) -> None:
-        super()._check()
-        if self.feedback_titles < 1 or self.concepts < 1:
+        if feedback_titles < 1 or concepts < 1:
             raise ValueError(
-                f"feedback_titles is {self.feedback_titles} and concepts is {self.concepts}; "
+                f"feedback_titles is {feedback_titles} and concepts is {concepts}; "
                 "expected at least 1 of each."
             )
-        if not 0 <= self.feedback_weight <= 1 or not self.rarity >= 0:
+        if not 0 <= feedback_weight <= 1 or not rarity >= 0:
             raise ValueError(
-                f"feedback_weight is {self.feedback_weight} and rarity is {self.rarity}; "
+                f"feedback_weight is {feedback_weight} and rarity is {rarity}; "
                 "expected 0 to 1, and at least 0."
             )
-
-    def _parameters(self) -> dict[str, Any]:
-        return {
-            **super()._parameters(),
-            "feedback_titles": self.feedback_titles,
-            "concepts": self.concepts,
-            "feedback_weight": self.feedback_weight,
-            "rarity": self.rarity,
-        }
-
-    def expand(self, queries: Sequence[str]) -> list[dict[str, float]]:
-        """The concepts of each query and their probabilities, which sum to one."""
-        asked = self._asked(queries)
-        found = self._concepts(asked, None)
-        return [
-            {self._terms.words[word]: float(weight) for word, weight in zip(*row, strict=True)}
-            for row in (
-                (found.indices[start:end], found.data[start:end])
-                for start, end in zip(found.indptr[:-1], found.indptr[1:], strict=True)
-            )
-        ]
 
     def _score(self, asked: AskedWords, titles: Tokens) -> NDArray[np.float64]:
         scores = super()._score(asked, titles)

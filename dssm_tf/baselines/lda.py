@@ -6,7 +6,7 @@ import importlib
 import warnings
 from collections.abc import Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -64,9 +64,9 @@ class LDA(TopicModel):
         super().__init__(topics, mu, weight, seed, progress)
         if not (alpha > 0 and beta > 0):
             raise ValueError(f"alpha is {alpha} and beta is {beta}; expected both above 0.")
-        self._alpha = alpha
-        self._beta = beta
-        self._iterations = iterations
+        self.alpha = alpha
+        self.beta = beta
+        self.iterations = iterations
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Samples the topics of the titles of the corpus and the log.
@@ -76,14 +76,14 @@ class LDA(TopicModel):
         """
         texts, terms = training_titles(clicks, titles, "LDA")
         tomotopy = load_tomotopy()
-        model = tomotopy.LDAModel(k=self.topics, alpha=self._alpha, eta=self._beta, seed=self.seed)
+        model = tomotopy.LDAModel(k=self.topics, alpha=self.alpha, eta=self.beta, seed=self.seed)
         model.optim_interval = 0  # the concentrations stay as given
         for text in texts:
             if tokens := words(text):
                 model.add_doc(tokens)
-        with progress_of("lda", self._iterations, self.progress) as task:
-            for done in range(0, self._iterations, _SWEEPS):
-                sweeps = min(_SWEEPS, self._iterations - done)
+        with progress_of("lda", self.iterations, self.progress) as task:
+            for done in range(0, self.iterations, _SWEEPS):
+                sweeps = min(_SWEEPS, self.iterations - done)
                 model.train(sweeps, workers=1)
                 task.update(done + sweeps, f"{model.ll_per_word:.3f} nats a word")
         topics = np.array([model.get_topic_word_dist(topic) for topic in range(self.topics)])
@@ -92,16 +92,9 @@ class LDA(TopicModel):
         query_words = np.empty((len(terms), self.topics))
         query_words[places] = topics.T.astype(np.float64)
         query_words /= query_words.sum(axis=0)
-        prior = np.full(self.topics, self._alpha)
+        prior = np.full(self.topics, self.alpha)
         self._set(Collection.of(terms, texts), query_words, query_words, prior)
         return self
-
-    def _parameters(self) -> dict[str, Any]:
-        return super()._parameters() | {
-            "alpha": self._alpha,
-            "beta": self._beta,
-            "iterations": self._iterations,
-        }
 
 
 def load_tomotopy() -> ModuleType:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,11 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import Weighting
-from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,25 +25,32 @@ _DENSE = 200  # up to this many titles or words the whole decomposition is quick
 class LSA(Baseline):
     """Scores a title by the cosine of its semantic vector and the query's.
 
-    The TF-IDF matrix of the titles is cut to its largest singular values,
-    `X ~ U S V'`. A text with the TF-IDF vector `x` has the semantic vector `V' x`
-    (of a title of the corpus that is its row of `U S`), so titles outside the
-    corpus and queries need no fitting.
+    The matrix of the titles' TF-IDF vectors, words by titles, is cut to its largest
+    singular values, `C ~ U S V'`. A text with the TF-IDF vector `x` has the semantic
+    vector `S^power U' x`, so titles outside the corpus and queries need no fitting.
 
     Args:
         topics: singular values kept, as far as the corpus has them. A fitted
             model may use fewer than it was fitted with, not more.
+        power: of the singular values. With -1 the projection is Shen et al.'s
+            `A = U S^-1`, in which rare directions weigh as much as frequent ones; with
+            0 it is `U`, and the cosine that of the columns of the cut matrix, by which
+            Deerwester et al. compare titles.
         seed: of the vector that the decomposition starts from.
 
-    Reference: Deerwester et al. 1990.
+    Reference: Deerwester et al. 1990; Shen et al. 2014, sec. 2.2.
     """
 
     name = "lsa"
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100)}
+    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
 
-    def __init__(self, topics: int = 100, seed: int = 0) -> None:
-        _check(topics)
+    def __init__(self, topics: int = 100, power: float = -1.0, seed: int = 0) -> None:
+        if topics < 1:
+            raise ValueError(f"topics is {topics}; expected at least 1.")
+        if not np.isfinite(power):
+            raise ValueError(f"power is {power}; expected a number such as 0 or -1.")
         self.topics = topics
+        self.power = power
         self.seed = seed
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
@@ -55,15 +61,10 @@ class LSA(Baseline):
         return self._set(weighting, values, directions)
 
     def with_parameters(self, **values: Any) -> Self:
-        """The same decomposition cut to another number of singular values."""
+        """The same decomposition with another cut or another power."""
         other = super().with_parameters(**values)
-        _check(other.topics)
-        return other._set(self._weighting, self.singular_values, self._directions)
-
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
+        other._titles = TitleCache()
+        return other
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query."""
@@ -74,37 +75,26 @@ class LSA(Baseline):
         """Semantic vectors, of length 1 or 0: `(texts, topics)`."""
         directions = np.ascontiguousarray(self._directions[:, : self.topics])
         vectors = self._weighting.vectors(texts) @ directions
-        lengths = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
         # A text at right angles to every direction kept has only rounding left.
-        unit: NDArray[np.float64] = np.divide(
-            vectors, lengths, out=np.zeros_like(vectors), where=lengths > 1e-12
-        )
+        vectors[np.linalg.norm(vectors, axis=1) <= 1e-12] = 0.0
+        vectors *= self.singular_values[: self.topics] ** self.power
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        unit: NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1.0)
         return unit
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `lsa.npz`: the words, their rarity and the decomposition."""
-        settings = {
-            "topics": self.topics,
-            "seed": self.seed,
-            "words": self._weighting.terms.to_json(),
-        }
+    def _learned(self) -> tuple[Settings, Arrays]:
         arrays = {
             "rarity": self._weighting.rarity,
             "singular_values": self.singular_values,
             "directions": self._directions,
         }
-        write_model(directory, self.name, settings, arrays)
+        return {"words": self._weighting.terms.to_json()}, arrays
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            weighting = Weighting(Terms.from_json(settings["words"]), arrays["rarity"])
-            model = cls(settings["topics"], settings["seed"])
-            return model._set(weighting, arrays["singular_values"], arrays["directions"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        weighting = Weighting(Terms.from_json(settings["words"]), arrays["rarity"])
+        self._set(weighting, arrays["singular_values"], arrays["directions"])
+        if "power" not in settings.get("parameters", settings):
+            self.power = 0.0  # as all were before there was a choice
 
     def _set(
         self,
@@ -117,11 +107,6 @@ class LSA(Baseline):
         self._directions = directions
         self._titles: TitleCache[NDArray[np.float64]] = TitleCache()
         return self
-
-
-def _check(topics: int) -> None:
-    if topics < 1:
-        raise ValueError(f"topics is {topics}; expected at least 1.")
 
 
 def _strongest(

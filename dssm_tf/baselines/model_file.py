@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,50 +10,38 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+
+Settings = Mapping[str, Any]
+"""What JSON can hold, by name."""
+
+Arrays = Mapping[str, NDArray[Any]]
+"""Numbers, by name."""
 
 _SETTINGS = "settings"
 
 
-def write_model(
-    directory: Path | str,
-    name: str,
-    settings: Mapping[str, Any],
-    arrays: Mapping[str, NDArray[Any]],
-) -> None:
-    """Writes `NAME.npz` into a directory, made if missing.
-
-    Args:
-        directory: where to.
-        name: of the model.
-        settings: what JSON can hold.
-        arrays: numbers, by name.
-    """
+def write_model(path: Path, settings: Settings, arrays: Arrays) -> None:
+    """Writes an `.npz`; its directory is made if missing."""
     text = np.frombuffer(json.dumps(dict(settings)).encode("utf-8"), dtype=np.uint8)
     contents: dict[str, Any] = {_SETTINGS: text, **arrays}
-    with atomic_write(Path(directory) / f"{name}.npz", "wb") as file:
+    with atomic_write(path, "wb") as file:
         np.savez(file, **contents)
 
 
-def read_model(directory: Path | str, name: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Reads the settings and arrays that `write_model` wrote.
+def read_model(path: Path) -> tuple[Settings, Arrays]:
+    """Reads what `write_model` wrote, or plain settings, `.json`, as BM25 did.
 
     Raises:
-        UserError: the directory holds no such file, or a broken one.
+        OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile: it is no such file.
     """
-    path = Path(directory) / f"{name}.npz"
-    try:
+    arrays: dict[str, NDArray[Any]] = {}
+    if path.suffix == ".json":
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    else:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as saved:
             arrays = {key: saved[key] for key in saved.files}
         settings = json.loads(arrays.pop(_SETTINGS).tobytes())
-        if not isinstance(settings, dict):
-            raise ValueError("its settings are not a table")
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
-        raise broken(path, name, error) from error
+    if not isinstance(settings, dict):
+        raise ValueError("its settings are not a table")
     return settings, arrays
-
-
-def broken(path: Path, name: str, error: Exception) -> UserError:
-    """The error of a file that holds no saved model."""
-    return UserError(f"{path} holds no saved {name} model: {error}. Fit and save it again.")

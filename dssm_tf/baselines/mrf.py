@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -11,13 +10,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table
 from dssm_tf.baselines.ulm import check_mu
 from dssm_tf.baselines.windows import ordered_windows, unordered_windows
-from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -85,65 +83,32 @@ class MRF(Baseline):
         self.mu = mu
         self.weights = tuple(weights)
         self.window = window
-        self._check()
-
-    def _check(self) -> None:
-        """Raises ValueError for parameters that mean nothing."""
-        check_mu(self.mu)
+        check_mu(mu)
         if len(self.weights) != 3 or not all(weight >= 0 for weight in self.weights):
             raise ValueError(
                 f"weights is {self.weights}; expected three numbers of at least 0: "
                 "for words, ordered pairs and unordered pairs."
             )
-        if self.window < 2:
-            raise ValueError(f"window is {self.window}; two words need a window of at least 2.")
+        if window < 2:
+            raise ValueError(f"window is {window}; two words need a window of at least 2.")
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Counts the words of the titles. Clicks are not used."""
         self._titles = tuple(titles)
-        self._terms = Terms.of(self._titles)
-        if not len(self._terms):
-            raise UserError(
-                f"{self.name} got {len(self._titles)} titles and no word in them; "
-                "it needs a corpus to count."
-            )
+        self._terms = Terms.of_corpus(self._titles, self.name)
         self._corpus = Tokens.of(self._titles, self._terms)
         self._kept: TitleCache[Tokens] = TitleCache()
         return self
-
-    def with_parameters(self, **values: Any) -> Self:
-        """See `Baseline.with_parameters`."""
-        other = super().with_parameters(**values)
-        other.weights = tuple(other.weights)
-        other._check()
-        return other
-
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by sparse products over distinct features."""
         return self._score(self._asked(queries), self._tokens(titles))
 
-    def save(self, directory: Path | str) -> None:
-        """Writes the parameters and the corpus, from which the counts are made."""
-        settings = {"parameters": self._parameters(), "titles": self._titles}
-        write_model(directory, self.name, settings, {})
+    def _learned(self) -> tuple[Settings, Arrays]:
+        return {"titles": self._titles}, {}  # from which the counts are made again
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote and counts again."""
-        settings, _ = read_model(directory, cls.name)
-        try:
-            return cls(**settings["parameters"]).fit([], settings["titles"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
-
-    def _parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor."""
-        return {"mu": self.mu, "weights": self.weights, "window": self.window}
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        self.fit([], settings["titles"])
 
     def _tokens(self, titles: Sequence[str]) -> Tokens:
         """The words of titles; those of the corpus are there already."""

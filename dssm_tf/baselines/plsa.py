@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +68,10 @@ class PLSA(TopicModel):
     ) -> None:
         super().__init__(topics, mu, weight, seed, progress)
         check_priors(mixture_prior, word_prior)
-        self._mixture_prior = mixture_prior
-        self._word_prior = word_prior
-        self._iterations = iterations
-        self._tolerance = tolerance
+        self.mixture_prior = mixture_prior
+        self.word_prior = word_prior
+        self.iterations = iterations
+        self.tolerance = tolerance
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Learns the topics of the titles of the corpus and the log."""
@@ -80,26 +80,18 @@ class PLSA(TopicModel):
         words = first_topics(counts, self.topics, np.random.default_rng(self.seed))
         shares = np.full((len(texts), self.topics), 1 / self.topics)
         self.objective: list[float] = []
-        with progress_of("plsa", self._iterations, self.progress) as task:
-            for step in range(self._iterations):
+        with progress_of("plsa", self.iterations, self.progress) as task:
+            for step in range(self.iterations):
                 shares, words, objective = em_step(
-                    counts, shares, words, self._mixture_prior, self._word_prior
+                    counts, shares, words, self.mixture_prior, self.word_prior
                 )
                 self.objective.append(objective)
                 task.update(step + 1, f"{objective:.4g} nats")
-                if settled(self.objective, self._tolerance):
+                if settled(self.objective, self.tolerance):
                     break
-        prior = np.full(self.topics, self._mixture_prior)
+        prior = np.full(self.topics, self.mixture_prior)
         self._set(Collection.of(terms, texts), words, words, prior)
         return self
-
-    def _parameters(self) -> dict[str, Any]:
-        return super()._parameters() | {
-            "mixture_prior": self._mixture_prior,
-            "word_prior": self._word_prior,
-            "iterations": self._iterations,
-            "tolerance": self._tolerance,
-        }
 
 
 def em_step(

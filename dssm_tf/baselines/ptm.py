@@ -11,10 +11,11 @@ from scipy import sparse
 
 from dssm_tf.baselines.bi_phrases import BiPhrases, extract, phrase_keys
 from dssm_tf.baselines.ibm1 import ClickedPairs
-from dssm_tf.baselines.title_cache import TitleCache
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, place_in
 from dssm_tf.baselines.wtm import WTM, table_arrays, table_of
 from dssm_tf.common.progress import progress_of
+from dssm_tf.evaluation.title_cache import TitleCache
 
 
 class PTM(WTM):
@@ -75,30 +76,19 @@ class PTM(WTM):
         empty_word: bool = False,
         progress: bool = False,
     ) -> None:
-        self.phrase_weight = phrase_weight
-        self.phrase_share = phrase_share
-        self.longest = longest
         super().__init__(
             mu, self_weight, iterations=iterations, empty_word=empty_word, progress=progress
         )
-
-    def _check(self) -> None:
-        super()._check()
-        if not (0 <= self.phrase_weight <= 1 and 0 < self.phrase_share < 1):
+        self.phrase_weight = phrase_weight
+        self.phrase_share = phrase_share
+        self.longest = longest
+        if not (0 <= phrase_weight <= 1 and 0 < phrase_share < 1):
             raise ValueError(
-                f"phrase_weight is {self.phrase_weight} and phrase_share is {self.phrase_share}; "
+                f"phrase_weight is {phrase_weight} and phrase_share is {phrase_share}; "
                 "expected 0 to 1, and between 0 and 1."
             )
-        if self.longest not in (1, 2, 3):
-            raise ValueError(f"longest is {self.longest}; expected 1, 2 or 3 words.")
-
-    def _parameters(self) -> dict[str, Any]:
-        return {
-            **super()._parameters(),
-            "phrase_weight": self.phrase_weight,
-            "phrase_share": self.phrase_share,
-            "longest": self.longest,
-        }
+        if longest not in (1, 2, 3):
+            raise ValueError(f"longest is {longest}; expected 1, 2 or 3 words.")
 
     def _learn(self, pairs: ClickedPairs) -> None:
         titles, queries = self._pair_tokens(pairs)
@@ -117,39 +107,20 @@ class PTM(WTM):
                 task.update,
             )
 
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        return {
-            **super()._arrays(),
+    def _learned(self) -> tuple[Settings, Arrays]:
+        settings, arrays = super()._learned()
+        return settings, {
+            **arrays,
             "title_phrases": self._phrases.title_keys,
             "query_phrases": self._phrases.query_keys,
             **table_arrays("bi_phrases", self._phrases.table),
         }
 
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        super()._restore(arrays)
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
         titles, queries = arrays["title_phrases"], arrays["query_phrases"]
         table = table_of("bi_phrases", arrays, (len(titles), len(queries)))
         self._phrases = BiPhrases(titles, queries, table)
-
-    def phrase_translations(self, phrase: str, count: int = 10) -> list[tuple[str, float]]:
-        """The likeliest translations of a phrase of titles into phrases of queries, best first."""
-        tokens = Tokens.of([phrase], self._terms)
-        words = len(tokens.ids)
-        if not 0 < words <= self.longest or (tokens.ids < 0).any():
-            return []
-        key = phrase_keys(tokens.ids, np.zeros(1, dtype=np.int64), words, tokens.size)
-        place = place_in(key, self._phrases.title_keys)
-        row = self._phrases.table[place[place >= 0]]
-        order = np.lexsort((row.indices, -row.data))[:count]
-        return [(self._phrase(row.indices[i]), float(row.data[i])) for i in order]
-
-    def _phrase(self, place: int) -> str:
-        """The words of a query phrase."""
-        key, base, found = int(self._phrases.query_keys[place]), len(self._terms) + 1, []
-        while key:
-            key, digit = divmod(key, base)
-            found.append(self._terms.words[digit - 1])
-        return " ".join(reversed(found))
+        super()._restore(settings, arrays)
 
     def _index(self) -> None:
         super()._index()

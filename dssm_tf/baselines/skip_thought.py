@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
 from dssm_tf.skip_thought.published_weights import load_vectors, write_vectors
 from dssm_tf.skip_thought.training import TrainingOptions, train
-from dssm_tf.text.normalize import normalize
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -81,12 +81,12 @@ class SkipThought(Baseline):
         self.weights = None if weights is None else Path(weights)
         self.kind = kind
         self.progress = progress
-        self._kept: tuple[tuple[str, ...], Vectors, NDArray[np.intp]] | None = None
+        self._titles: TitleCache[tuple[Vectors, NDArray[np.intp]]] = TitleCache()
         self._encode: ThoughtVectors | None = None
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Loads the weights, or trains on the log."""
-        self._kept = None
+        self._titles = TitleCache()
         if self.weights is not None:
             self._encode = load_vectors(self.weights, self.kind)
             return self
@@ -96,20 +96,9 @@ class SkipThought(Baseline):
         self._encode, _ = train(_passages(clicks, titles), self.options, progress)
         return self
 
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float32]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float32] = self.score_matrix([query], titles)[0]
-        return row
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float32]:
         """Cosines of every query and title; a text without a known word has 0 everywhere."""
-        key = tuple(titles)
-        if self._kept is None or self._kept[0] != key:
-            # Titles that no model can tell apart share one column, so that they tie.
-            columns: dict[str, int] = {}
-            places = [columns.setdefault(normalize(title), len(columns)) for title in key]
-            self._kept = (key, self._vectors(list(columns)), np.array(places, np.intp))
-        _, vectors, shared = self._kept
+        vectors, shared = self._titles.get(titles, self._title_vectors)
         # Products in double precision, rounded to single: the order of the sum, which depends on
         # the shape of the matrices, is below what is kept.
         cosines = self._vectors(queries).astype(np.float64) @ vectors.astype(np.float64).T
@@ -124,6 +113,11 @@ class SkipThought(Baseline):
     def load(cls, directory: Path | str) -> Self:
         """Reads what `save` or `dssm skip-thought train` wrote, or published weights."""
         return cls(weights=directory).fit([], [])
+
+    def _title_vectors(self, titles: Sequence[str]) -> tuple[Vectors, NDArray[np.intp]]:
+        """Vectors of the distinct normal forms, and the place of each title's among them."""
+        distinct, shared = normal_forms(titles)
+        return self._vectors(distinct), shared
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:
         return self._fitted()(texts)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
 
 if TYPE_CHECKING:
@@ -45,6 +46,25 @@ class Terms:
         """The words that the texts hold at least `min_count` times in all."""
         counts = Counter(chain.from_iterable(map(words, texts)))
         return cls(word for word, count in counts.items() if count >= min_count)
+
+    @classmethod
+    def of_corpus(cls, titles: Sequence[str], name: str) -> Self:
+        """The words that the titles hold.
+
+        Args:
+            titles: what a model counts.
+            name: of the model.
+
+        Raises:
+            UserError: there is no word in the titles.
+        """
+        terms = cls.of(titles)
+        if not terms:
+            raise UserError(
+                f"{name} got {len(titles)} titles and no word in them; "
+                "it needs a corpus to learn from."
+            )
+        return terms
 
     def __len__(self) -> int:
         return len(self.words)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,10 +10,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.title_cache import TitleCache
-from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -43,11 +41,7 @@ class Weighting:
         Raises:
             UserError: there is no word in the titles.
         """
-        terms = Terms.of(titles)
-        if not terms:
-            raise UserError(
-                f"{name} got {len(titles)} titles and no word in them; it needs a corpus to count."
-            )
+        terms = Terms.of_corpus(titles, name)
         holders = np.bincount(terms.count(titles).indices, minlength=len(terms))
         return cls(terms, 1 + np.log((1 + len(titles)) / (1 + holders)))
 
@@ -73,31 +67,17 @@ class TfIdf(Baseline):
         """Counts the words of the titles. Clicks are not used; equal titles count once each."""
         return self._set(Weighting.of(list(titles), "TF-IDF"))
 
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by one sparse product."""
         ranked = self._titles.get(titles, lambda texts: self._weighting.vectors(texts).T.tocsr())
         scores: NDArray[np.float64] = (self._weighting.vectors(queries) @ ranked).toarray()
         return scores
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `tfidf.npz`: the words and their rarity."""
-        settings = {"words": self._weighting.terms.to_json()}
-        write_model(directory, self.name, settings, {"rarity": self._weighting.rarity})
+    def _learned(self) -> tuple[Settings, Arrays]:
+        return {"words": self._weighting.terms.to_json()}, {"rarity": self._weighting.rarity}
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            terms = Terms.from_json(settings["words"])
-            return cls()._set(Weighting(terms, arrays["rarity"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        self._set(Weighting(Terms.from_json(settings["words"]), arrays["rarity"]))
 
     def _set(self, weighting: Weighting) -> Self:
         self._weighting = weighting

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,15 +11,14 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.collection import Collection, distinct_titles
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.baselines.ulm import MU_GRID, check_mu
-from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
-    from typing_extensions import Self
+    pass
 
 Array = NDArray[np.float64]
 
@@ -52,7 +50,7 @@ class TopicModel(Baseline):
     Attributes:
         query_words: `p(w|z)` that make queries, `(words, topics)`, columns sum to 1.
         title_words: `p(w|z)` that make titles; the same except in bilingual models.
-        mixture_prior: what is added to every topic's words of a title, `(topics,)`.
+        topic_prior: what is added to every topic's words of a title, `(topics,)`.
     """
 
     free: ClassVar[Mapping[str, Sequence[Any]]] = {
@@ -62,25 +60,19 @@ class TopicModel(Baseline):
     fitted_free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (50, 100, 200)}
     query_words: Array
     title_words: Array
-    mixture_prior: Array
+    topic_prior: Array
 
     def __init__(self, topics: int, mu: float, weight: float, seed: int, progress: bool) -> None:
         if topics < 1:
             raise ValueError(f"topics is {topics}; expected at least 1.")
         check_mu(mu)
-        check_weight(weight)
+        if not 0 <= weight <= 1:
+            raise ValueError(f"weight is {weight}; expected a number from 0 to 1.")
         self.topics = topics
         self.mu = mu
         self.weight = weight
         self.seed = seed
         self.progress = progress
-
-    def with_parameters(self, **values: Any) -> Self:
-        """The same topics, weighed in another way."""
-        other = super().with_parameters(**values)
-        check_mu(other.mu)
-        check_weight(other.weight)
-        return other
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -91,15 +83,10 @@ class TopicModel(Baseline):
         """`p(z|D)`: `(len(titles), topics)`, rows sum to 1."""
         counts = self._collection.terms.count(titles)
         parts = [
-            fold_in(counts[start : start + _TITLES], self.title_words, self.mixture_prior)
+            fold_in(counts[start : start + _TITLES], self.title_words, self.topic_prior)
             for start in range(0, len(titles), _TITLES)
         ]
         return np.concatenate([np.empty((0, self.title_words.shape[1])), *parts])
-
-    def score(self, query: str, titles: Sequence[str]) -> Array:
-        """Scores titles for one query, in nats: `(len(titles),)`."""
-        row: Array = self.score_matrix([query], titles)[0]
-        return row
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Array:
         """Scores every title for every query."""
@@ -120,43 +107,24 @@ class TopicModel(Baseline):
             scores[:, columns] = asked @ np.log(np.maximum(likely, TINY))
         return scores
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `NAME.npz`: parameters, words and topics."""
-        settings = {"parameters": self._parameters(), "words": self._collection.terms.to_json()}
+    def _learned(self) -> tuple[Settings, Arrays]:
         arrays = {
             "probabilities": self._collection.probabilities,
             "query_words": self.query_words,
-            "mixture_prior": self.mixture_prior,
+            "mixture_prior": self.topic_prior,
         }
         if self.title_words is not self.query_words:
             arrays["title_words"] = self.title_words
-        write_model(directory, self.name, settings, arrays)
+        return {"words": self._collection.terms.to_json()}, arrays
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            model = cls(**settings["parameters"])
-            words = arrays["query_words"]
-            model._set(
-                Collection(Terms.from_json(settings["words"]), arrays["probabilities"]),
-                words,
-                arrays.get("title_words", words),
-                arrays["mixture_prior"],
-            )
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
-        return model
-
-    def _parameters(self) -> dict[str, Any]:
-        """The constructor's arguments that a saved model needs."""
-        return {
-            "topics": self.topics,
-            "mu": self.mu,
-            "weight": self.weight,
-            "seed": self.seed,
-        }
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        words = arrays["query_words"]
+        self._set(
+            Collection(Terms.from_json(settings["words"]), arrays["probabilities"]),
+            words,
+            arrays.get("title_words", words),
+            arrays["mixture_prior"],
+        )
 
     def _set(
         self, collection: Collection, query_words: Array, title_words: Array, prior: Array
@@ -164,7 +132,7 @@ class TopicModel(Baseline):
         self._collection = collection
         self.query_words = query_words
         self.title_words = title_words
-        self.mixture_prior = prior
+        self.topic_prior = prior
         # Mixtures do not depend on the free parameters: copies share them.
         self._mixtures: TitleCache[Array] = TitleCache()
 
@@ -210,12 +178,7 @@ def training_titles(
         UserError: there is no word in them.
     """
     texts = distinct_titles(list(titles), [title for _, title, _ in clicks])
-    terms = Terms.of(texts)
-    if not terms:
-        raise UserError(
-            f"{name} got {len(texts)} titles and no word in them; it needs titles to learn from."
-        )
-    return texts, terms
+    return texts, Terms.of_corpus(texts, name)
 
 
 def first_topics(counts: sparse.csr_matrix, topics: int, random: np.random.Generator) -> Array:
@@ -252,9 +215,3 @@ def topics_of(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Array:
     start: Array = own / np.maximum(own.sum(axis=0), 1) + every / every.sum()
     start /= start.sum(axis=0)
     return start
-
-
-def check_weight(weight: float) -> None:
-    """Raises ValueError unless the weight is from 0 to 1."""
-    if not 0 <= weight <= 1:
-        raise ValueError(f"weight is {weight}; expected a number from 0 to 1.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -11,9 +10,8 @@ from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.collection import Collection
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.common.errors import UserError
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -46,24 +44,8 @@ class ULM(Baseline):
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Counts the words of the titles. Clicks are not used; equal titles count once each."""
         titles = list(titles)
-        terms = Terms.of(titles)
-        if not terms:
-            raise UserError(
-                f"ULM got {len(titles)} titles and no word in them; it needs a corpus to count."
-            )
-        self._collection = Collection.of(terms, titles)
+        self._collection = Collection.of(Terms.of_corpus(titles, "ULM"), titles)
         return self
-
-    def with_parameters(self, **values: Any) -> Self:
-        """The same word counts under another `mu`."""
-        other = super().with_parameters(**values)
-        check_mu(other.mu)
-        return other
-
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query, in nats: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by one sparse product.
@@ -87,23 +69,13 @@ class ULM(Baseline):
         )
         return scores
 
-    def save(self, directory: Path | str) -> None:
-        """Writes `ulm.npz`: mu, the words and their probabilities in the collection."""
-        settings = {"mu": self.mu, "words": self._collection.terms.to_json()}
-        arrays = {"probabilities": self._collection.probabilities}
-        write_model(directory, self.name, settings, arrays)
+    def _learned(self) -> tuple[Settings, Arrays]:
+        collection = self._collection
+        return {"words": collection.terms.to_json()}, {"probabilities": collection.probabilities}
 
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            model = cls(settings["mu"])
-            terms = Terms.from_json(settings["words"])
-            model._collection = Collection(terms, arrays["probabilities"])
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
-        return model
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        terms = Terms.from_json(settings["words"])
+        self._collection = Collection(terms, arrays["probabilities"])
 
 
 def check_mu(mu: float) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -12,13 +11,13 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.ibm1 import ClickedPairs, translate
-from dssm_tf.baselines.model_file import broken, read_model, write_model
+from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.title_cache import TitleCache
 from dssm_tf.baselines.tokens import Ids, Tokens
 from dssm_tf.baselines.ulm import check_mu
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks
 from dssm_tf.common.progress import progress_of
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -72,21 +71,17 @@ class WTM(Baseline):
         self.iterations = iterations
         self.empty_word = empty_word
         self.progress = progress
-        self._check()
-
-    def _check(self) -> None:
-        """Raises ValueError for parameters that mean nothing."""
-        check_mu(self.mu)
-        if not 0 <= self.self_weight <= 1:
-            raise ValueError(f"self_weight is {self.self_weight}; expected 0 to 1.")
-        if self.iterations < 1:
-            raise ValueError(f"iterations is {self.iterations}; expected at least 1.")
+        check_mu(mu)
+        if not 0 <= self_weight <= 1:
+            raise ValueError(f"self_weight is {self_weight}; expected 0 to 1.")
+        if iterations < 1:
+            raise ValueError(f"iterations is {iterations}; expected at least 1.")
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Learns translations from the clicks and counts the words of the titles."""
         pairs = ClickedPairs.of(clicks)
         if not pairs.queries:
-            raise UserError(
+            raise NoClicks(
                 f"{self.name} got no click with words in both query and title; "
                 "it learns translations from clicks."
             )
@@ -132,26 +127,6 @@ class WTM(Baseline):
             )
         return learned.table
 
-    def with_parameters(self, **values: Any) -> Self:
-        """See `Baseline.with_parameters`."""
-        other = super().with_parameters(**values)
-        other._check()
-        return other
-
-    def translations(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The likeliest translations of a word of titles into words of queries, best first."""
-        place = self._terms.ids.get(word)
-        if place is None:
-            return []
-        row = self._translations[[place]]
-        order = np.lexsort((row.indices, -row.data))[:count]
-        return [(self._terms.words[row.indices[i]], float(row.data[i])) for i in order]
-
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores titles for one query: `(len(titles),)`."""
-        row: NDArray[np.float64] = self.score_matrix([query], titles)[0]
-        return row
-
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by sparse products over the distinct query words."""
         asked, texts = self._terms.count(queries), self._tokens(titles)
@@ -163,45 +138,19 @@ class WTM(Baseline):
         scores -= np.outer(asked @ np.ones(len(words)), np.log(texts.lengths + self.mu))
         return scores
 
-    def save(self, directory: Path | str) -> None:
-        """Writes the parameters, the words, the counts and the tables."""
-        settings = {"parameters": self._parameters(), "words": self._terms.to_json()}
-        write_model(directory, self.name, settings, self._arrays())
-
-    @classmethod
-    def load(cls, directory: Path | str) -> Self:
-        """Reads what `save` wrote."""
-        settings, arrays = read_model(directory, cls.name)
-        try:
-            model = cls(**settings["parameters"])
-            model._terms = Terms.from_json(settings["words"])
-            model._restore(arrays)
-            model._index()
-        except (ValueError, KeyError, TypeError) as error:
-            raise broken(Path(directory) / f"{cls.name}.npz", cls.name, error) from error
-        return model
-
-    def _parameters(self) -> dict[str, Any]:
-        """The arguments of the constructor that scores or tables depend on."""
-        return {
-            "mu": self.mu,
-            "self_weight": self.self_weight,
-            "iterations": self.iterations,
-            "empty_word": self.empty_word,
-        }
-
-    def _arrays(self) -> dict[str, NDArray[Any]]:
-        """What was learned, by the names of the file."""
-        return {
+    def _learned(self) -> tuple[Settings, Arrays]:
+        arrays = {
             "corpus_counts": self._corpus_counts,
             **table_arrays("translations", self._translations),
         }
+        return {"words": self._terms.to_json()}, arrays
 
-    def _restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Takes what `_arrays` gave."""
+    def _restore(self, settings: Settings, arrays: Arrays) -> None:
+        self._terms = Terms.from_json(settings["words"])
         self._corpus_counts = arrays["corpus_counts"]
         size = len(self._terms)
         self._translations = table_of("translations", arrays, (size, size))
+        self._index()
 
     def _tokens(self, titles: Sequence[str]) -> Tokens:
         return self._kept.get(titles, lambda texts: Tokens.of(texts, self._terms))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import json
 from collections.abc import Sequence
@@ -13,13 +12,20 @@ from typing import Any, Literal
 from rich.console import Console
 
 from dssm_tf.benchmark.foreign import judgments_of_qrels
-from dssm_tf.benchmark.inputs import CLICKS, CORPUS, JUDGMENTS, Inputs, write_clicks
-from dssm_tf.benchmark.log_rows import held_out, read_rows, split_by_time, write_rows
-from dssm_tf.common.errors import UserError
+from dssm_tf.benchmark.inputs import (
+    CLICKS,
+    CORPUS,
+    JUDGMENTS,
+    RECORDED,
+    Inputs,
+    data_name,
+    write_clicks,
+)
+from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.click_log import FORMATS, LogRow
+from dssm_tf.tables.click_log import LogRow, read_logs, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     Judgment,
@@ -29,12 +35,14 @@ from dssm_tf.tables.judgments import (
     write_corpus,
     write_judgments,
 )
+from dssm_tf.tables.splits import is_held_out, split_by_time
 from dssm_tf.text.normalize import normalize
 
 WORK = "work"
 _SOURCE = "source.json"
 _VERSION = 2  # of what `prepare` makes of the same files
 _LOG = "log.tsv"
+_HELD_OUT = "benchmark"
 
 
 @dataclass(frozen=True)
@@ -88,24 +96,14 @@ class Sources:
             )
 
     def log_files(self) -> list[Path]:
-        """The log's files, each once.
+        """The log's files, each once, as preprocess finds them.
 
         Raises:
-            UserError: an entry matches nothing.
+            UserError: an entry matches nothing, or a file is of no known format.
         """
-        found: dict[Path, None] = {}
-        for entry in self.clicks:
-            paths = [Path(match) for match in sorted(glob.glob(entry))]
-            paths = [
-                inner
-                for path in paths
-                for inner in (sorted(path.iterdir()) if path.is_dir() else [path])
-                if not path.is_dir() or inner.name.removesuffix(".gz").endswith(tuple(FORMATS))
-            ]
-            if not paths:
-                raise UserError(f"--clicks {entry} matches no file.")
-            found.update(dict.fromkeys(paths))
-        return list(found)
+        from pipelines.sources import find_files
+
+        return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
 
     def fingerprint(self) -> dict[str, Any]:
         """What the prepared inputs depend on: file contents and settings."""
@@ -152,11 +150,11 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         if corpus is not None:
             write_corpus(aside / CORPUS, corpus)
         if rows is not None:
-            write_rows(aside / _LOG, rows)
+            write_log(aside / _LOG, rows)
         if console:
             console.print("preparing the click log", style="dim")
-        data = aside / "data-4"
-        _preprocess(_log_of(sources, aside), _offered(aside), data, 4)
+        data = aside / data_name(RECORDED)
+        _preprocess(_log_of(sources, aside), _offered(aside), data, RECORDED)
         from dssm_tf.data.preprocessed import Preprocessed
 
         write_clicks(aside / CLICKS, Preprocessed(data).log())
@@ -167,7 +165,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
 
 def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
     """Preprocesses the log with more recorded negatives, where that is not done yet."""
-    target = inputs.folder / f"data-{negatives}"
+    target = inputs.folder / data_name(negatives)
     if not target.exists():
         folder = inputs.folder
         _preprocess(_log_of(sources, folder), _offered(folder), target, negatives)
@@ -190,23 +188,23 @@ def _judged(
         judgments = read_judgments(sources.judgments, repeats=sources.repeats)
     if sources.judge_later is None and sources.hold_out_queries is None:
         return judgments or [], corpus, None
-    timed = read_rows(sources.log_files())
+    rows = read_logs(sources.log_files())
     share = sources.hold_out_queries
     if sources.judge_later is not None:
-        earlier, later = split_by_time(timed, sources.judge_later)
+        earlier, later = split_by_time(rows, sources.judge_later)
     elif share is not None:
-        earlier = [one.row for one in timed if not held_out(one.row.query, share)]
-        later = [one.row for one in timed if held_out(one.row.query, share)]
+        earlier = [one for one in rows if not is_held_out(one.query, share, _HELD_OUT)]
+        later = [one for one in rows if is_held_out(one.query, share, _HELD_OUT)]
         if not earlier and judgments is None:
             raise UserError(f"--hold-out-queries {share:g} leaves no row to learn from.")
         if judgments is not None:
-            judgments = [one for one in judgments if held_out(one.query, share)]
+            judgments = [one for one in judgments if is_held_out(one.query, share, _HELD_OUT)]
             chosen = {normalize(one.query) for one in judgments}
             # Queries of the log that nobody judged need not be held out.
-            earlier = [one.row for one in timed if normalize(one.row.query) not in chosen]
+            earlier = [one for one in rows if normalize(one.query) not in chosen]
             return judgments, corpus, earlier
     if corpus is None:
-        titles = dict.fromkeys(row.row.title for row in timed)
+        titles = dict.fromkeys(row.title for row in rows)
         corpus = [CorpusTitle(f"t{n:06d}", title) for n, title in enumerate(titles, start=1)]
     return _judged_by_clicks(later, corpus), corpus, earlier
 
@@ -238,8 +236,9 @@ def _preprocess(log: Sequence[str], corpus: Sequence[str], output: Path, negativ
     options = PreprocessOptions(tuple(log), str(output), tuple(corpus), negatives=negatives)
     try:
         preprocess(Job(options))
-    except UserError as error:
-        raise UserError(str(error).replace("--input", "--clicks")) from error
+    except OptionError as error:
+        option = "--clicks" if error.option == "--input" else error.option
+        raise OptionError(option, error.problem) from error
 
 
 def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:

@@ -14,17 +14,14 @@ from typing import Any, Literal
 import yaml
 
 from dssm_tf import __version__
+from dssm_tf.benchmark.fit_code import digest
+from dssm_tf.benchmark.inputs import RECORDED, data_name
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
 
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 GROUPS = ("all", "baselines", "towers")
-# Rises when a fit with the same parameters gives something else than before; of a kind, and of one
-# baseline on top of it.
-_REVISIONS = {"tower": "5", "baseline": "3"}
-_OWN_REVISIONS = {"skip_thought": ".1"}
-_RECORDED = 4  # negatives preprocess records unless a configuration asks for more
 
 
 @dataclass(frozen=True)
@@ -58,9 +55,17 @@ class System:
             "seed": seed if self.seeded else None,
             "data": self.data,
             "tune": tune,
-            "version": f"{__version__}, {_REVISIONS[self.kind]}{_OWN_REVISIONS.get(self.base, '')}",
+            "version": f"{__version__}, {self._code()}",
             "choices": self._choices(),
         }
+
+    def _code(self) -> str:
+        """Which code fits it."""
+        if self.kind == "tower":
+            return digest("dssm_tf.training.train", "dssm_tf.model.semantic_ranker")
+        from dssm_tf.systems import BASELINES
+
+        return digest(*(kind.__module__ for kind in BASELINES[self.base].__mro__))
 
     def _choices(self) -> Any:
         """The values that cross validation tries."""
@@ -74,7 +79,7 @@ class System:
     @property
     def data(self) -> str | None:
         """The directory of preprocessed clicks that a tower is trained on."""
-        return f"data-{self.negatives}" if self.kind == "tower" else None
+        return data_name(self.negatives) if self.kind == "tower" else None
 
 
 def folder_name(name: str, specification: Mapping[str, Any]) -> str:
@@ -173,7 +178,7 @@ def _system(
             raise UserError(f"{path}: no baseline {base!r}; choose from {', '.join(BASELINES)}.")
         return _baseline(row, base, {**given, **parameters}, sweep)
     config = load_config(path, [*overrides, *(f"{k}={_plain(v)}" for k, v in parameters.items())])
-    negatives = max(_RECORDED, config.negatives.recorded)
+    negatives = max(RECORDED, config.negatives.recorded)
     return System(row, "tower", config.dump(), negatives=negatives, sweep=sweep)
 
 

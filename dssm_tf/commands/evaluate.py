@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dssm_tf.commands.named import named_paths
 from dssm_tf.commands.parser import Commands, command
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks, UserError
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -55,9 +56,9 @@ def add(commands: Commands) -> None:
         "--judgments",
         required=True,
         type=Path,
-        help="TSV with query_id, query, doc_id, title, grade",
+        help="table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade",
     )
-    parser.add_argument("--corpus", type=Path, help="TSV with doc_id, title: rank all of it")
+    parser.add_argument("--corpus", type=Path, help="table with doc_id, title: rank all of it")
     parser.add_argument(
         "--baselines",
         default="bm25",
@@ -121,12 +122,13 @@ def evaluate_command(
     from dssm_tf.evaluation.evaluate import evaluate
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.table import print_tables
-    from dssm_tf.tables.judgments import read_corpus, read_judgments, read_run
+    from dssm_tf.tables.judgments import read_corpus, read_judgments
+    from dssm_tf.tables.trec import read_run
 
     console = console or Console()
     refuse_existing(Path(out))
-    named_models = _named(models, "--model")
-    named_runs = _named(runs, "--runs")
+    named_models = named_paths(models, "--model")
+    named_runs = named_paths(runs, "--runs")
     _refuse_clashes(baselines, named_models, named_runs)
     grades = read_judgments(judgments, repeats=repeats)
     titles = None if corpus is None else read_corpus(corpus)
@@ -148,25 +150,6 @@ def evaluate_command(
     written = f"Written: {out}/{WRITTEN}"
     console.print(written, highlight=False, markup=False, soft_wrap=True)
     return evaluation
-
-
-def _named(entries: Sequence[str], option: str) -> dict[str, Path]:
-    """Paths by name: `NAME=PATH`, or `PATH` under its own last part."""
-    named: dict[str, Path] = {}
-    for entry in entries:
-        name, equals, path = entry.partition("=")
-        if not equals or Path(entry).exists():
-            path = entry
-            name = Path(entry).resolve().name.removesuffix(".gz").removesuffix(".trec")
-        if not name or not path:
-            raise UserError(f"{option} {entry!r}: expected PATH or NAME=PATH.")
-        if name in named:
-            raise UserError(
-                f"{option}: {named[name]} and {path} would both be called {name!r}; "
-                f"name them: {option} NAME={path}."
-            )
-        named[name] = Path(path)
-    return named
 
 
 def _refuse_clashes(
@@ -207,12 +190,10 @@ def _fitted(
         baseline = BASELINES[name]
         try:
             fitted[name] = baseline.load(saved) if saved else _fit(baseline(), clicks, titles)
-        except UserError as error:
-            if data is None and not saved and "click" in str(error):
-                raise UserError(
-                    f"{error} Give --data, a directory that preprocess wrote."
-                ) from error
-            raise
+        except NoClicks as error:
+            if data is not None:
+                raise
+            raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
     return fitted
 
 

@@ -35,8 +35,8 @@ def add(commands: Commands) -> None:
         "linked articles: rank loss by number of words and of training tuples",
         "Writes table 3 and figure 2, for dse, ssi, psi, tfidf and dse+tfidf.",
     )
-    wikispeedia.add_argument("--docs", required=True, type=Path, help="TSV with doc_id, text")
-    wikispeedia.add_argument("--links", required=True, type=Path, help="TSV with source, target")
+    wikispeedia.add_argument("--docs", required=True, type=Path, help="table with doc_id, text")
+    wikispeedia.add_argument("--links", required=True, type=Path, help="table with source, target")
 
 
 def _kind(

@@ -40,7 +40,12 @@ def add(commands: Commands) -> None:
         commands, "search", run, "search a corpus: BM25, semantic and hybrid side by side"
     )
     parser.add_argument("--model", required=True, type=Path, help="directory `dssm train` wrote")
-    parser.add_argument("--corpus", required=True, type=Path, help="TSV with doc_id, title")
+    parser.add_argument(
+        "--corpus",
+        required=True,
+        type=Path,
+        help="table (TSV, CSV, JSONL, Parquet) with doc_id, title",
+    )
     parser.add_argument("--k", type=int, default=10, help="results a system")
     parser.add_argument(
         "--index",
@@ -101,7 +106,7 @@ def search_command(
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.retrieval.display import show
     from dssm_tf.retrieval.searcher import Searcher
-    from dssm_tf.tables.texts import readable
+    from dssm_tf.tables.cells import readable
 
     with progress_of("search", 1.0, Console(stderr=True), unit="") as task:
         task.update(0.0, "loading the model")

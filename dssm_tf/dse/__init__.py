@@ -1,4 +1,10 @@
-"""Deep semantic embedding (Wu et al. 2014), SSI and PSI: bags, RBMs, training, experiments.
+"""Deep semantic embedding (Wu et al. 2014), beside its linear rivals SSI and PSI.
 
-May import baselines, evaluation's numbers, losses and text.
+To be read in this order: `bag_of_words`, what the networks read; `relevance` and `tuple_batches`,
+what they learn from; `rbm` and `networks`; `settings`, `pretraining`, `margin_rank` and
+`fine_tuning`; then the rows of `dssm benchmark` in `rankers` and `dse_tfidf`, and `dssm experiment`
+in `experiments`.
+
+May import baselines, evaluation's rank loss, text and common. Keras is loaded when something is
+trained, not before.
 """

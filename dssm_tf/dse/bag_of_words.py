@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write
 from dssm_tf.text.normalize import words as words_of
 
 if TYPE_CHECKING:
@@ -68,16 +66,14 @@ class BagOfWords:
                 f"BagOfWords received fewest={fewest}, most={most}; "
                 "expected 1 <= fewest <= most, or most=None."
             )
-        if weighting not in WEIGHTINGS:
-            raise ValueError(
-                f"BagOfWords received weighting={weighting!r}; "
-                f"expected one of {', '.join(WEIGHTINGS)}."
-            )
-        if normalization not in NORMALIZATIONS:
-            raise ValueError(
-                f"BagOfWords received normalization={normalization!r}; "
-                f"expected one of {', '.join(NORMALIZATIONS)}."
-            )
+        for name, value, allowed in (
+            ("weighting", weighting, WEIGHTINGS),
+            ("normalization", normalization, NORMALIZATIONS),
+        ):
+            if value not in allowed:
+                raise ValueError(
+                    f"BagOfWords received {name}={value!r}; expected one of {', '.join(allowed)}."
+                )
         self.size = size
         self.fewest = fewest
         self.most = most
@@ -108,35 +104,25 @@ class BagOfWords:
             )
         window.sort(key=lambda entry: (-entry[1], entry[0]))
         kept = window[: self.size]
-        self._set(tuple(word for word, _ in kept), [count for _, count in kept], number)
-        return self
+        return self._keep([word for word, _ in kept], [count for _, count in kept], number)
 
-    def _set(self, kept: tuple[str, ...], counts: Sequence[int], texts: int) -> None:
-        self.words = kept
+    def _keep(self, words: Sequence[str], counts: Sequence[int], texts: int) -> Self:
+        self.words = tuple(words)
         self._counts = list(counts)
         self._texts = texts
-        self._ids = {word: number for number, word in enumerate(kept)}
         self._rarity = np.log(texts / np.array(counts, dtype=np.float64))
+        self._terms = Terms(words)
+        self._places = [self._terms.ids[word] for word in words]
+        return self
 
     def transform(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Vectors of texts, float32 `(len(texts), len(words))`; unknown words count nothing."""
-        columns: list[int] = []
-        values: list[int] = []
-        ends = [0]
-        for text in texts:
-            known = Counter(self._ids[word] for word in words_of(text) if word in self._ids)
-            for column in sorted(known):
-                columns.append(column)
-                values.append(known[column])
-            ends.append(len(columns))
-        places = np.array(columns, dtype=np.int32)
-        weights = np.array(values, dtype=np.float64)
-        weights = np.ones_like(weights) if self.weighting == "binary" else (
-            weights * self._rarity[places]
-        )  # fmt: skip
-        found = sparse.csr_matrix(
-            (weights, places, np.array(ends, dtype=np.int64)), (len(texts), len(self.words))
-        )
+        found = self._terms.count(texts)[:, self._places]
+        found.sort_indices()
+        if self.weighting == "binary":
+            found.data[:] = 1
+        else:
+            found.data *= self._rarity[found.indices]
         if self.normalization != "none":
             if self.normalization == "length":
                 scale = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
@@ -144,23 +130,6 @@ class BagOfWords:
                 scale = found.max(axis=1).toarray().ravel()
             found.data /= np.repeat(np.where(scale > 0, scale, 1.0), np.diff(found.indptr))
         return found.astype(np.float32)
-
-    def save(self, path: Path | str) -> None:
-        """Writes settings, words and their counts as JSON."""
-        with atomic_write(path) as file:
-            json.dump(self.to_json(), file, ensure_ascii=False)
-
-    @classmethod
-    def load(cls, path: Path | str) -> Self:
-        """Reads what `save` wrote.
-
-        Raises:
-            UserError: the file holds no saved bag of words.
-        """
-        try:
-            return cls.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise UserError(f"{path} holds no saved bag of words: {error}.") from error
 
     def to_json(self) -> dict[str, Any]:
         """Settings and what was fitted, as values JSON can hold."""
@@ -178,12 +147,6 @@ class BagOfWords:
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Self:
         """The inverse of `to_json`."""
-        bag = cls(
-            saved["size"],
-            fewest=saved["fewest"],
-            most=saved["most"],
-            weighting=saved["weighting"],
-            normalization=saved["normalization"],
-        )
-        bag._set(tuple(saved["words"]), saved["counts"], saved["texts"])
-        return bag
+        fitted = {name: saved[name] for name in ("words", "counts", "texts")}
+        bag = cls(**{name: value for name, value in saved.items() if name not in fitted})
+        return bag._keep(**fitted)

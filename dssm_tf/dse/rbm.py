@@ -10,7 +10,6 @@ from keras import ops
 HIDDEN_KINDS = ("binary", "gaussian")
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf")
 class RBM(keras.layers.Layer):
     """Binary visible and binary or Gaussian hidden units, every one of one side tied to the other.
 
@@ -66,7 +65,7 @@ class RBM(keras.layers.Layer):
     def build(self, input_shape):
         """Makes the weights: small normal W, zero biases (W14 sec. 4.1).
 
-        `margin_training.pretrain` sets the visible biases to the log-odds of the data.
+        `dssm_tf.dse.pretraining.pretrain` sets the visible biases to the log-odds of the data.
         """
         self.kernel = self.add_weight(
             name="kernel",
@@ -151,10 +150,6 @@ class RBM(keras.layers.Layer):
             return -bias - inner - self.units / 2 * math.log(2 * math.pi)
         return -bias - ops.sum(ops.softplus(self.hidden_input(visible)), axis=-1)
 
-    def reconstruction_error(self, visible):
-        """Mean square of what one mean-field step away and back changes: a scalar."""
-        return ops.mean(ops.square(visible - self.visible_mean(self.hidden_mean(visible))))
-
     def pseudo_log_likelihood(self, visible):
         """Log probability of each visible unit given the others, in nats a row: a scalar.
 
@@ -168,16 +163,6 @@ class RBM(keras.layers.Layer):
         log_odds = self.free_energy(without) - self.free_energy(without + chosen)
         value = ops.sum(visible * chosen, axis=-1)
         return words * ops.mean(value * log_odds - ops.softplus(log_odds))
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {
-            "units": self.units,
-            "hidden_kind": self.hidden_kind,
-            "steps": self.steps,
-            "sample_visible": self.sample_visible_units,
-            "seed": self.seed,
-        }
 
     def _bernoulli(self, mean):
         drawn = keras.random.uniform(ops.shape(mean), dtype=mean.dtype, seed=self.random)

@@ -1,40 +1,17 @@
-"""Which title answers which query: from classes, links or clicks, as training tuples."""
+"""Which title answers which query: from classes, links or clicks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dssm_tf.common.errors import UserError
-
-_DENSE = 1 << 26  # pairs whose relevance is held as a table of bytes, for speed
-
-
-class TupleBatch(NamedTuple):
-    """Some queries, a relevant title of each, and which of the titles are irrelevant to which.
-
-    Row `i` stands for the tuples `(query i, relevant title i, irrelevant title j)` with
-    `counted[i, j]`; every title is encoded once, whatever the tuples it takes part in.
-
-    Args:
-        queries: numbers of the queries, `(batch,)`.
-        titles: numbers of their relevant titles, `(batch,)`.
-        counted: float32 `(batch, batch)`: 1 where the title is irrelevant to the query and the
-            tuple belongs to the training set, else 0.
-    """
-
-    queries: NDArray[np.int64]
-    titles: NDArray[np.int64]
-    counted: NDArray[np.float32]
-
-    @property
-    def tuples(self) -> int:
-        """How many tuples the batch stands for."""
-        return int(self.counted.sum())
+from dssm_tf.baselines.base import Click
+from dssm_tf.common.errors import NoClicks, UserError
+from dssm_tf.text.normalize import normalize
 
 
 def same_class(labels: Sequence[str]) -> sparse.csr_matrix:
@@ -42,30 +19,9 @@ def same_class(labels: Sequence[str]) -> sparse.csr_matrix:
 
     Returns:
         Bool `(pages, pages)`, symmetric; no page is relevant to itself.
-
-    Raises:
-        UserError: a class without a name, a class of a single page, or a single class.
     """
-    names, members = np.unique(np.asarray(labels), return_inverse=True)
-    counts = np.bincount(members, minlength=len(names))
-    if "" in names:
-        raise UserError(f"{int(counts[list(names).index('')])} pages have an empty class.")
-    if (counts < 2).any():
-        small = int(np.argmin(counts))
-        raise UserError(
-            f"class {str(names[small])!r} has {counts[small]} page; a class needs at least 2, "
-            "so that one can be relevant to another. Leave it out, or add pages."
-        )
-    if len(names) < 2:
-        raise UserError(
-            f"{len(names)} class in the pages; at least 2 are needed for a page to be irrelevant."
-        )
-    of_class = sparse.csr_matrix(
-        (np.ones(len(members), dtype=np.int32), (np.arange(len(members)), members))
-    )
-    relevant = (of_class @ of_class.T).astype(bool).tolil()
-    relevant.setdiag(False)
-    return _tidy(relevant)
+    names = np.asarray(labels)
+    return sparse.csr_matrix((names[:, None] == names) & ~np.eye(len(names), dtype=bool))
 
 
 def linked(pages: Sequence[str], links: Iterable[tuple[str, str]]) -> sparse.csr_matrix:
@@ -138,137 +94,87 @@ def split_links(
     return part(order[:first]), part(order[first:])
 
 
-class TupleBatches:
-    """Endless batches of training tuples (query, relevant, irrelevant).
-
-    The relevant titles of the other queries of a batch serve as irrelevant ones, where they are:
-    a batch of 256 links holds up to 256 * 255 tuples for the encoding of 512 texts, where
-    tuples drawn one by one take three texts each.
+@dataclass(frozen=True)
+class ClickData:
+    """Distinct texts of a log and its clicks as a matrix.
 
     Args:
-        relevant: links to train on, bool `(queries, titles)`.
-        known: what must not serve as irrelevant, the same shape; the links by default.
-        batch_size: links a batch.
-        weights: how often each link is drawn compared with the others, aligned with the entries
-            of `relevant` row by row; all alike by default.
-        tuples: size of a fixed training set of tuples, each used again and again, instead of all
-            that the links allow.
-        seed: of the drawing.
-
-    Raises:
-        UserError: there is no link, or no linked title is irrelevant to a linked query.
-
-    Reference: Wu et al. 2014, sec. 2.3 and 4.2-4.3.
+        queries: distinct normalised queries, in order of first click.
+        titles: distinct titles: those of the corpus, then clicked ones it lacks.
+        clicks: float64 `(queries, titles)`, how often each title was clicked for each query.
     """
 
-    def __init__(
-        self,
-        relevant: sparse.csr_matrix,
-        known: sparse.csr_matrix | None = None,
-        *,
-        batch_size: int = 256,
-        weights: NDArray[np.float64] | None = None,
-        tuples: int | None = None,
-        seed: int = 0,
-    ) -> None:
-        if batch_size < 2:
-            raise ValueError(f"TupleBatches received batch_size={batch_size}; expected 2 or more.")
-        if weights is not None and tuples is not None:
-            raise ValueError("TupleBatches received weights and tuples; expected one of them.")
-        links = relevant.tocoo()
-        self._links = np.stack([links.row, links.col], axis=1).astype(np.int64)
-        self._known = (relevant if known is None else known).tocsr()
-        size = self._known.shape[0] * self._known.shape[1]
-        self._dense = self._known.toarray() if size <= _DENSE else None
-        if not len(self._links):
-            raise UserError("there is no link to train on; a relevant title is needed.")
-        if not self._rivals():
-            raise UserError(
-                "every linked title is relevant to every linked query; there is nothing to rank. "
-                "Add other titles with queries of their own."
-            )
-        # A few links fill a batch once, not again and again.
-        self._batch_size = max(2, min(batch_size, len(self._links)))
-        self._weights = None if weights is None else weights / weights.sum()
-        self._tuples = tuples
-        self._seed = seed
+    queries: Sequence[str]
+    titles: Sequence[str]
+    clicks: sparse.csr_matrix
 
-    def _rivals(self) -> bool:
-        """Whether any two links make a tuple: the title of one is irrelevant to the other's query.
+    @classmethod
+    def of(cls, clicks: Iterable[Click], titles: Iterable[str], name: str) -> ClickData:
+        """Collects a log.
 
-        Else the search for a batch with a tuple would not end.
+        Raises:
+            NoClicks: no click has both a query and a title of words.
         """
-        queries, titles = (np.unique(ends) for ends in self._links.T)
-        known = self._known[queries][:, titles]
-        missing = len(titles) - np.diff(known.indptr)
-        if self._known.shape[0] == self._known.shape[1]:
-            itself = np.isin(queries, titles)
-            linked = np.asarray(self._known[queries, queries]).ravel() != 0
-            missing -= itself & ~linked
-        return bool((missing > 0).any())
+        asked: dict[str, int] = {}
+        known: dict[str, int] = {}
+        for title in titles:
+            known.setdefault(normalize(title), len(known))
+        rows, columns, counts = [], [], []
+        for query, title, count in clicks:
+            words = normalize(query)
+            if words and normalize(title) and count > 0:
+                rows.append(asked.setdefault(words, len(asked)))
+                columns.append(known.setdefault(normalize(title), len(known)))
+                counts.append(count)
+        if not rows:
+            raise NoClicks(
+                f"{name} got no click with words in query and title; it learns from clicks."
+            )
+        table = sparse.csr_matrix((counts, (rows, columns)), (len(asked), len(known)))
+        return cls(list(asked), list(known), table.astype(np.float64))
 
-    def __iter__(self) -> Iterator[TupleBatch]:
-        """Batches without end, the same ones each time."""
-        return self._drawn() if self._tuples is None else self._fixed(self._tuples)
+    def held_out(self, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Numbers of the held-out queries and of the others; a share that is no query is none."""
+        order = np.random.default_rng(seed).permutation(len(self.queries))
+        cut = int(share * len(order))
+        return np.sort(order[:cut]), np.sort(order[cut:])
 
-    def _drawn(self) -> Iterator[TupleBatch]:
-        random = np.random.default_rng(self._seed)
-        number = len(self._links)
-        pool = np.empty(0, dtype=np.int64)
-        while True:
-            if self._weights is not None:
-                chosen = random.choice(number, self._batch_size, p=self._weights)
-            else:
-                while len(pool) < self._batch_size:
-                    pool = np.concatenate([pool, random.permutation(number)])
-                chosen, pool = pool[: self._batch_size], pool[self._batch_size :]
-            batch = self._batch(self._links[chosen])
-            if batch.tuples:
-                yield batch
+    def of_queries(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
+        """The clicks of some queries; the rows of the others are empty."""
+        itself = sparse.csr_matrix((np.ones(len(rows)), (rows, rows)), (len(self.queries),) * 2)
+        clicks = (itself @ self.clicks).tocsr()
+        clicks.eliminate_zeros()
+        return clicks
 
-    def _fixed(self, tuples: int) -> Iterator[TupleBatch]:
-        """The same blocks of links in every round, in another order, with the same tuples."""
-        random = np.random.default_rng(self._seed)
-        order = random.permutation(len(self._links))[:tuples]
-        blocks = [
-            order[start : start + self._batch_size]
-            for start in range(0, len(order), self._batch_size)
-        ]
-        share = tuples / len(order)
-        seeds = random.integers(2**31, size=len(blocks))
-        while True:
-            found = False
-            for number in random.permutation(len(blocks)):
-                batch = self._batch(self._links[blocks[number]])
-                kept = self._thinned(batch.counted, share, int(seeds[number]))
-                if kept.any():
-                    found = True
-                    yield batch._replace(counted=kept)
-            if not found:
-                raise UserError(
-                    f"the {len(order):,} links drawn for {tuples:,} tuples make none; give more."
-                )
+    def training(
+        self, rows: NDArray[np.int64], title_queries: float
+    ) -> tuple[sparse.csr_matrix, sparse.csr_matrix, NDArray[np.float64]]:
+        """Clicks of some queries, and titles as queries below them.
 
-    def _thinned(
-        self, counted: NDArray[np.float32], a_link: float, seed: int
-    ) -> NDArray[np.float32]:
-        """Keeps `a_link` tuples of every row, or all of them; a fraction by chance."""
-        random = np.random.default_rng(seed)
-        keep = int(a_link) + (random.random(len(counted)) < a_link - int(a_link))
-        priority = np.where(counted > 0, random.random(counted.shape), 2.0)
-        rank = np.argsort(np.argsort(priority, axis=1), axis=1)
-        return counted * (rank < keep[:, None])
+        Args:
+            rows: the queries to learn from.
+            title_queries: share of the draws that a title as its own query gets.
 
-    def _batch(self, links: NDArray[np.int64]) -> TupleBatch:
-        queries, titles = links[:, 0], links[:, 1]
-        if self._dense is not None:
-            relevant = self._dense[np.ix_(queries, titles)].astype(bool)
-        else:
-            relevant = self._known[queries][:, titles].toarray().astype(bool)
-        # A query may stand among the titles, as a page does: it is no answer to itself.
-        if self._known.shape[0] == self._known.shape[1]:
-            relevant |= queries[:, None] == titles[None, :]
-        return TupleBatch(queries, titles, (~relevant).astype(np.float32))
+        Returns:
+            Links to draw from and what is known to be relevant, bool `(queries + titles,
+            titles)`, and the weight of each link.
+        """
+        clicks = self.of_queries(rows)
+        clicks.data /= clicks.data.sum()
+        with_words = np.array([1.0 if title else 0.0 for title in self.titles])
+        own = sparse.diags(with_words / with_words.sum()).tocsr()
+        own.eliminate_zeros()
+        links = sparse.vstack([(1 - title_queries) * clicks, title_queries * own]).tocsr()
+        links.eliminate_zeros()
+        # A held-out click must not serve as an irrelevant title, which it is known not to be.
+        known = sparse.vstack([self.clicks > 0, own > 0]).tocsr()
+        return links.astype(bool), known, links.data
+
+
+def can_be_ranked(links: sparse.csr_matrix) -> bool:
+    """Whether any query has both a relevant and an irrelevant title."""
+    relevant = np.diff(links.indptr)
+    return bool(((relevant > 0) & (relevant < links.shape[1])).any())
 
 
 def _tidy(relevant: sparse.spmatrix) -> sparse.csr_matrix:

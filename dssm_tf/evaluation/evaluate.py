@@ -17,7 +17,8 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, Scores, ranks_of, top_columns
 from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, Run
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.tables.trec import Run
 
 DEPTH = 100
 _CELLS = 1 << 20  # scores held at once: 8 MiB in double precision

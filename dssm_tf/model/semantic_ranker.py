@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
+from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
-from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
 
@@ -35,10 +35,10 @@ def build_model(config: Config, vocabulary_size: int, precision: str = "float32"
             ranks computes in float32, in which all weights are. In bfloat16 a vector would
             depend on the CPU, and there on the batch the text is encoded in.
     """
-    options = config.tower.model_dump(exclude={"name"})
+    make, arguments = TOWERS[config.tower.name], config.tower.arguments
 
     def tower(side: str) -> Any:
-        return TOWERS[config.tower.name](vocabulary_size, name=side, dtype=precision, **options)
+        return make(vocabulary_size, name=side, dtype=precision, **arguments)
 
     if config.shared_towers:
         model = Siamese(tower("query_tower"), name="siamese")
@@ -118,7 +118,7 @@ class SemanticRanker:
         self.prior = prior
         self.prior_weight = prior_weight
         self._encode = Encoder(model, vocabulary)
-        self._kept: tuple[tuple[str, ...], Vectors, Vectors, NDArray[np.intp]] | None = None
+        self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
@@ -163,15 +163,11 @@ class SemanticRanker:
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
         """Scores `(len(queries), len(titles))`."""
-        key = tuple(titles)
-        if self._kept is None or self._kept[0] != key:
-            # A matrix product can differ in the last bit from column to column, so titles that
-            # no model can tell apart share one column.
-            columns: dict[str, int] = {}
-            places = [columns.setdefault(normalize(title), len(columns)) for title in key]
-            distinct = list(columns)
-            weighted = self.prior_weight * self.prior(distinct)
-            self._kept = (key, self.encode_titles(distinct), weighted, np.array(places, np.intp))
-        _, vectors, weighted, shared = self._kept
+        vectors, weighted, shared = self._titles.get(titles, self._weigh_titles)
         scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[:, shared]
         return scores
+
+    def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+        """Vectors and priors of the distinct normal forms, and the place of each title's."""
+        distinct, shared = normal_forms(titles)
+        return self.encode_titles(distinct), self.prior_weight * self.prior(distinct), shared

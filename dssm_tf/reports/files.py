@@ -20,7 +20,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.page import render
 from dssm_tf.reports.table import latex, markdown
 from dssm_tf.reports.wording import COSTS, protocol
-from dssm_tf.tables.judgments import write_qrels, write_run
+from dssm_tf.tables.trec import write_qrels, write_run
 
 WRITTEN = (
     "report.html, table.md, table.tex, metrics.json, results.json, per_query.json, qrels.trec, "

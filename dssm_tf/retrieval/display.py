@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dssm_tf.retrieval.searcher import SYSTEMS, Found, Hit
-from dssm_tf.tables.texts import readable
+from dssm_tf.tables.cells import readable
 from dssm_tf.text.normalize import words
 
 _NAMES = {"bm25": "BM25", "semantic": "semantic", "hybrid": "hybrid"}

@@ -15,8 +15,8 @@ from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.fusion import linear_fusion, reciprocal_rank_fusion
 from dssm_tf.retrieval.index import ExactIndex, FaissIndex, VectorIndex
 from dssm_tf.retrieval.vectors import check_made_by, read_vectors
+from dssm_tf.tables.cells import readable
 from dssm_tf.tables.judgments import CorpusTitle
-from dssm_tf.tables.texts import readable
 
 if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker

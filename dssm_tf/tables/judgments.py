@@ -1,36 +1,22 @@
-"""Judgments, corpus, TREC run and qrels: read, written, checked.
-
-Tables are UTF-8 TSV with a header and no quoting; `.gz` is read and written by
-its name. Columns are found by name, so their order is free and further columns
-are ignored.
-"""
+"""Judgments and corpora: which titles there are, and how well they answer which query."""
 
 from __future__ import annotations
 
-import gzip
-import math
-import re
-import zlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write
+from dssm_tf.tables.cells import BadRow, grade, identifier, one_line, text
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.table import Cells
+from dssm_tf.tables.writer import write_table
 from dssm_tf.text.normalize import normalize
 
 JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
 CORPUS_COLUMNS = ("doc_id", "title")
-LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
-
-Run = dict[str, dict[str, float]]
-"""`run[query_id][doc_id]` is a score."""
-
-Qrels = dict[str, dict[str, float]]
-"""`qrels[query_id][doc_id]` is a grade."""
 
 
 class Judgment(NamedTuple):
@@ -65,34 +51,27 @@ def read_judgments(
             number from 0 to 100, an id is empty, a pair is judged twice, a
             query id has two texts, or the file holds no judgment.
     """
-    judgments: list[Judgment] = []
-    grades: dict[tuple[str, str], list[float]] = {}
-    lines: dict[tuple[str, str], int] = {}
+    first: dict[tuple[str, str], tuple[int, Judgment]] = {}
+    grades: dict[tuple[str, str], list[float]] = defaultdict(list)
     texts: dict[str, str] = {}
-    for number, (query_id, query, doc_id, title, grade) in _rows(path, JUDGMENT_COLUMNS):
-        where = f"{path}:{number}"
-        _refuse_empty(where, query_id=query_id, doc_id=doc_id)
-        pair = (query_id, doc_id)
-        if pair in lines and repeats == "refuse":
+    for number, row in read_rows(path, JUDGMENT_COLUMNS, _judgment):
+        pair = (row.query_id, row.doc_id)
+        known, _ = first.setdefault(pair, (number, row))
+        if known != number and repeats == "refuse":
             raise UserError(
-                f"{where}: query {query_id!r} and doc_id {doc_id!r} are judged twice, here and on "
-                f"line {lines[pair]}; keep one of the lines."
+                f"{path}:{number}: query {row.query_id!r} and doc_id {row.doc_id!r} are judged "
+                f"twice, here and on line {known}; keep one of the lines."
             )
-        if texts.setdefault(query_id, query) != query:
+        query = texts.setdefault(row.query_id, row.query)
+        if query != row.query:
             raise UserError(
-                f"{where}: query_id {query_id!r} stands for {query!r} here "
-                f"and for {texts[query_id]!r} above; give each query its own id."
+                f"{path}:{number}: query_id {row.query_id!r} stands for {row.query!r} here "
+                f"and for {query!r} above; give each query its own id."
             )
-        grades.setdefault(pair, []).append(_grade(grade, where))
-        if pair not in lines:
-            lines[pair] = number
-            judgments.append(Judgment(query_id, query, doc_id, title, 0.0))
-    if not judgments:
+        grades[pair].append(row.grade)
+    if not first:
         raise UserError(f"{path} has a header and no judgment; nothing can be measured with it.")
-    return [
-        judgment._replace(grade=fmean(grades[judgment.query_id, judgment.doc_id]))
-        for judgment in judgments
-    ]
+    return [row._replace(grade=fmean(grades[pair])) for pair, (_, row) in first.items()]
 
 
 def read_corpus(path: Path | str) -> list[CorpusTitle]:
@@ -102,97 +81,28 @@ def read_corpus(path: Path | str) -> list[CorpusTitle]:
         UserError: naming file and line; columns are missing, a doc id is empty
             or comes twice, or the file holds no title.
     """
-    corpus: list[CorpusTitle] = []
-    lines: dict[str, int] = {}
-    for number, (doc_id, title) in _rows(path, CORPUS_COLUMNS):
-        _refuse_empty(f"{path}:{number}", doc_id=doc_id)
-        if doc_id in lines:
+    found: dict[str, tuple[int, CorpusTitle]] = {}
+    for number, row in read_rows(path, CORPUS_COLUMNS, _corpus_title):
+        known, _ = found.setdefault(row.doc_id, (number, row))
+        if known != number:
             raise UserError(
-                f"{path}:{number}: doc_id {doc_id!r} stands on line {lines[doc_id]} already; "
+                f"{path}:{number}: doc_id {row.doc_id!r} stands on line {known} already; "
                 "give each title its own id."
             )
-        lines[doc_id] = number
-        corpus.append(CorpusTitle(doc_id, title))
-    if not corpus:
+    if not found:
         raise UserError(f"{path} has a header and no title; nothing can be ranked with it.")
-    return corpus
+    return [row for _, row in found.values()]
 
 
 def write_judgments(path: Path | str, judgments: Iterable[Judgment]) -> None:
     """Writes a judgments table that `read_judgments` reads back."""
-    rows = ((*map(_one_line, judgment[:4]), format_grade(judgment.grade)) for judgment in judgments)
-    _write_lines(path, ("\t".join(row) for row in (JUDGMENT_COLUMNS, *rows)))
+    rows = ((*judgment[:4], format_grade(judgment.grade)) for judgment in judgments)
+    write_table(path, JUDGMENT_COLUMNS, rows)
 
 
 def write_corpus(path: Path | str, corpus: Iterable[CorpusTitle]) -> None:
     """Writes a corpus table that `read_corpus` reads back."""
-    rows = (map(_one_line, entry) for entry in corpus)
-    _write_lines(path, ("\t".join(row) for row in (CORPUS_COLUMNS, *rows)))
-
-
-def read_run(path: Path | str) -> Run:
-    """Reads a TREC run: `query_id Q0 doc_id rank score tag`, white space between.
-
-    The order is the scores'; the written rank and tag are not used, as in trec_eval.
-
-    Raises:
-        UserError: naming file and line; a line has not six columns, a score
-            is not a number, or a title comes twice for a query.
-    """
-    return _read_trec(path, columns=6, value=4, name="score")
-
-
-def read_qrels(path: Path | str) -> Qrels:
-    """Reads TREC qrels: `query_id 0 doc_id grade`; negative grades (not judged) count as 0.
-
-    Raises:
-        UserError: naming file and line, as `read_run`; a grade is above `LARGEST_GRADE`.
-    """
-    qrels = _read_trec(path, columns=4, value=3, name="grade")
-    for query_id, grades in qrels.items():
-        for doc_id, grade in grades.items():
-            if grade > LARGEST_GRADE:
-                raise UserError(
-                    f"{path}: the grade of {doc_id!r} for query {query_id!r} is {grade:g}; "
-                    f"expected at most {LARGEST_GRADE:g} (the gain is 2^grade - 1)."
-                )
-    return {
-        query_id: {doc_id: max(grade, 0.0) for doc_id, grade in grades.items()}
-        for query_id, grades in qrels.items()
-    }
-
-
-def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
-    """Writes a TREC run, best title first; equal scores keep the order they are given in.
-
-    Args:
-        path: file to write.
-        run: scores by query id and doc id.
-        tag: the system's name.
-    """
-
-    def lines() -> Iterator[str]:
-        doc = cache(_token)  # the same ids come back with every query
-        last = _token(tag)
-        for query_id, scores in run.items():
-            first = _token(query_id)
-            ranked = sorted(scores.items(), key=lambda item: -item[1])
-            for rank, (doc_id, score) in enumerate(ranked, start=1):
-                yield f"{first} Q0 {doc(doc_id)} {rank} {score:.9g} {last}"
-
-    _write_lines(path, lines())
-
-
-def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
-    """Writes judgments as TREC qrels. Fractions stay fractions, which some tools refuse."""
-    _write_lines(
-        path,
-        (
-            f"{_token(judgment.query_id)} 0 {_token(judgment.doc_id)} "
-            f"{format_grade(judgment.grade)}"
-            for judgment in judgments
-        ),
-    )
+    write_table(path, CORPUS_COLUMNS, corpus)
 
 
 def judgments_from_clicks(
@@ -245,124 +155,24 @@ def _click_grade(count: float, titles: Mapping[str, float]) -> float:
     return 3.0 if count == most else 2.0 if 2 * count >= most else 1.0
 
 
-def _rows(path: Path | str, columns: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yields line numbers and the values of `columns`, in that order."""
-    lines = _lines(path)
-    _, head = next(lines, (0, ""))
-    header = head.removeprefix("\N{BYTE ORDER MARK}").split("\t")
-    if header == [""]:
-        raise UserError(f"{path} is empty; expected a header: {' '.join(columns)} (tabs between).")
-    missing = [column for column in columns if column not in header]
-    if missing:
-        raise UserError(
-            f"{path}: the header is {header}; expected the columns {list(columns)}, "
-            f"tabs between; missing: {', '.join(missing)}."
-        )
-    places = [header.index(column) for column in columns]
-    for number, line in lines:
-        cells = line.split("\t")
-        if len(cells) != len(header):
-            raise UserError(
-                f"{path}:{number}: {len(cells)} columns; the header has {len(header)} "
-                "(tabs between, no quoting)."
-            )
-        yield number, [cells[place] for place in places]
+def _judgment(cells: Cells) -> Judgment:
+    query_id, query, doc_id, title, graded = cells
+    return Judgment(
+        _id(query_id, "query_id"),
+        one_line(text(query, "query")),
+        _id(doc_id, "doc_id"),
+        one_line(text(title, "title")),
+        grade(graded),
+    )
 
 
-def _read_trec(
-    path: Path | str, columns: int, value: int, name: str
-) -> dict[str, dict[str, float]]:
-    table: dict[str, dict[str, float]] = {}
-    for number, line in _lines(path):
-        cells = line.split()
-        where = f"{path}:{number}"
-        if len(cells) != columns:
-            raise UserError(
-                f"{where}: {len(cells)} columns; a TREC line here has {columns}: "
-                + (
-                    "query_id Q0 doc_id rank score tag."
-                    if columns == 6
-                    else "query_id 0 doc_id grade."
-                )
-            )
-        titles = table.setdefault(cells[0], {})
-        if cells[2] in titles:
-            raise UserError(f"{where}: title {cells[2]!r} comes twice for query {cells[0]!r}.")
-        titles[cells[2]] = _number(cells[value], name, where)
-    if not table:
-        raise UserError(f"{path} is empty.")
-    return table
+def _corpus_title(cells: Cells) -> CorpusTitle:
+    doc_id, title = cells
+    return CorpusTitle(_id(doc_id, "doc_id"), one_line(text(title, "title")))
 
 
-def _lines(path: Path | str) -> Iterator[tuple[int, str]]:
-    """Yields numbered lines without their ends, blank ones left out."""
-    path = Path(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            for number, raw in enumerate(file, start=1):
-                try:
-                    line = raw.decode("utf-8").rstrip("\r\n")
-                except UnicodeDecodeError as error:
-                    raise UserError(
-                        f"{path}:{number}: not UTF-8 at byte {error.start + 1} of the line; "
-                        "convert the file to UTF-8."
-                    ) from error
-                if line.strip() or number == 1:
-                    yield number, line
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise UserError(f"{path} is not a whole gzip file: {error}.") from error
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
-
-
-def _write_lines(path: Path | str, lines: Iterable[str]) -> None:
-    path = Path(path)
-    if path.suffix == ".gz":
-        with (
-            atomic_write(path, "wb") as file,
-            # No time stamp and no name, so equal content gives equal bytes.
-            gzip.GzipFile(filename="", fileobj=file, mode="wb", mtime=0) as packed,
-        ):
-            for line in lines:
-                packed.write(f"{line}\n".encode())
-        return
-    with atomic_write(path) as file:
-        for line in lines:
-            file.write(f"{line}\n")
-
-
-def _grade(text: str, where: str) -> float:
-    grade = _number(text, "grade", where)
-    if not 0 <= grade <= LARGEST_GRADE:
-        raise UserError(
-            f"{where}: grade {text!r}; expected a number from 0 to {LARGEST_GRADE:g} "
-            "(the gain is 2^grade - 1)."
-        )
-    return grade
-
-
-def _number(text: str, name: str, where: str) -> float:
-    try:
-        number = float(text)
-    except ValueError:
-        number = math.nan
-    if math.isnan(number):
-        raise UserError(f"{where}: {name} {text!r} is not a number.")
-    return number
-
-
-def _refuse_empty(where: str, **ids: str) -> None:
-    for name, value in ids.items():
-        if not value.strip():
-            raise UserError(f"{where}: the {name} is empty.")
-
-
-def _one_line(text: str) -> str:
-    """The text without what would end a cell or a line of a table."""
-    return re.sub(r"[\t\r\n]+", " ", text)
-
-
-def _token(text: str) -> str:
-    """The text without white space, which TREC files use between columns: `%20` for a space."""
-    return re.sub(r"\s", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)
+def _id(value: object, name: str) -> str:
+    found = one_line(identifier(value, name))
+    if not found.strip():
+        raise BadRow(f"empty {name}", f"the {name} is empty")
+    return found

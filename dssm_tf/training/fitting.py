@@ -13,7 +13,7 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import choose_titles, title_query_records
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses import LOSSES
 from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
@@ -197,13 +197,8 @@ def compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) 
     if isinstance(optimizer, ScheduledNesterov) and parts > 1:
         optimizer.replicas = parts
         optimizer.sum_over_replicas = all_reduce_sum
-    model.compile(optimizer=optimizer, loss=ClickSoftmax(config.gamma), jit_compile=xla)
+    loss = LOSSES[config.loss.name](**config.loss.arguments)
+    model.compile(optimizer=optimizer, loss=loss, jit_compile=xla)
     optimizer.build(model.trainable_variables)
-    # Loss and metrics make their variables here, on a batch whose values do not matter.
-    empty = {name: np.zeros((1, 1), np.int32) for name in ("word_ngrams", "tokens")}
-    candidates = np.zeros((1, 2), np.int32)
-    inputs = {"query": empty, "titles": empty, "candidates": candidates}
-    offsets = np.zeros((1, 2), np.float32)
-    model.compute_loss(inputs, offsets, model(inputs), np.ones(1, np.float32), training=False)
     is_built_whole(model)
     return model

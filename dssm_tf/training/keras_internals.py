@@ -24,7 +24,7 @@ def position(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
 
 
 def is_built_whole(model: keras.Model) -> None:
-    """Tells `fit` that a model's loss and metrics have their variables already.
+    """Tells `fit` that a model is built, and that its loss and metrics have no variables to make.
 
     Under a strategy of several devices `fit` builds them on the average of the replicas' batches,
     which turns ids to floats and fails where the replicas have different numbers of titles.

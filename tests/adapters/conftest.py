@@ -8,8 +8,9 @@ import pytest
 from rich.console import Console
 
 from dssm_tf.commands.data import convert_command
-from dssm_tf.tables.click_log import Columns, tsv_rows
+from dssm_tf.tables.click_log import LogRow, log_rows
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.reader import open_table
 
 
 @pytest.fixture
@@ -30,11 +31,8 @@ def convert(tmp_path, source):
         if (out / "clicks.tsv").exists():
             header, *lines = (out / "clicks.tsv").read_text("utf-8").splitlines()
             # The reader that preprocess uses must take every row.
-            read = tsv_rows(
-                [(number, line.encode()) for number, line in enumerate(lines)],
-                Columns.of(header.split("\t"), "clicks.tsv"),
-            )
-            assert all(hasattr(row, "query") for row in read)
+            with open_table(out / "clicks.tsv") as table:
+                assert all(isinstance(row, LogRow) for _, row in log_rows(table))
             clicks = [
                 dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines
             ]

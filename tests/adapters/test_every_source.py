@@ -9,19 +9,18 @@ import pytest
 from rich.console import Console
 
 from dssm_tf.adapters import ADAPTERS
-from dssm_tf.adapters.output import is_held_out
+from dssm_tf.adapters.output import HELD_OUT as PURPOSE
 from dssm_tf.adapters.source import Source
 from dssm_tf.commands.data import convert_command, list_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.splits import is_held_out
 from tests.adapters.tables import HELD_OUT, NOT_HELD_OUT, write_table, write_wands
 
 
 def test_a_query_is_held_out_or_not_however_it_is_written():
-    assert is_held_out(HELD_OUT, 0.5)
-    assert is_held_out(" Red, KETTLE!", 0.5)
-    assert not is_held_out(NOT_HELD_OUT, 0.5)
-    assert not is_held_out(HELD_OUT, 0.0)
-    assert is_held_out(NOT_HELD_OUT, 1.0)
+    assert is_held_out(HELD_OUT, 0.5, PURPOSE)
+    assert is_held_out(" Red, KETTLE!", 0.5, PURPOSE)
+    assert not is_held_out(NOT_HELD_OUT, 0.5, PURPOSE)
 
 
 def test_every_source_says_its_files_its_licence_and_its_grades():
@@ -63,9 +62,9 @@ def test_files_without_a_row_are_an_error_not_an_empty_table(tmp_path, source, c
     assert not (tmp_path / "out").exists()
 
 
-def test_reading_a_table_leaves_the_limit_of_other_csv_readers_as_it_was(tmp_path):
-
-    (tmp_path / "table.csv").write_text("a,b\n1,2\n", "utf-8")
+def test_a_cell_may_be_long_and_the_limit_of_other_csv_readers_stays(tmp_path):
+    long = "x" * 2_000_000
+    (tmp_path / "table.csv").write_text(f"a,b\n1,{long}\n", "utf-8")
     before = csv.field_size_limit()
-    assert list(Source(tmp_path).table(tmp_path / "table.csv", ["b"])) == [(2, ["2"])]
+    assert list(Source(tmp_path).table(tmp_path / "table.csv", ["b"])) == [(2, (long,))]
     assert csv.field_size_limit() == before

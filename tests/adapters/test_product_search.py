@@ -101,7 +101,7 @@ def test_a_missing_file_says_what_was_expected_and_found(tmp_path, source, conve
 def test_a_missing_column_says_what_was_expected_and_found(source, convert):
     write_wands(source)
     write_table(source / "query.csv", [["query_id", "words"], ["0", "red kettle"]], "\t")
-    with pytest.raises(UserError, match=r"has the columns query_id, words; expected query_id, q"):
+    with pytest.raises(UserError, match=r"columns 'query_id', 'words'; expected 'query_id', 'q"):
         convert("wands")
 
 

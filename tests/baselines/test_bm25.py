@@ -123,7 +123,7 @@ def test_impossible_parameters_and_an_empty_corpus_are_refused():
 
 def test_a_broken_file_names_itself(tmp_path):
     (tmp_path / "bm25.json").write_text(json.dumps({"k1": 1.0}))
-    with pytest.raises(UserError, match=r"bm25\.json holds no saved BM25 model"):
+    with pytest.raises(UserError, match=r"bm25\.json holds no saved bm25 model"):
         BM25.load(tmp_path)
 
 

@@ -111,6 +111,18 @@ def test_saved_and_loaded_it_scores_the_same(name, fitted, tmp_path):
     assert (loaded.score_matrix(QUERIES, titles) == fitted.score_matrix(QUERIES, titles)).all()
 
 
+def test_arrays_cut_off_are_an_error_of_one_line(name, fitted, tmp_path):
+    fitted.save(tmp_path)
+    for file in tmp_path.glob("*.np[yz]"):
+        whole = file.read_bytes()
+        file.write_bytes(whole[: len(whole) // 2])
+        with pytest.raises(UserError) as error:
+            BASELINES[name].load(tmp_path)
+        assert str(tmp_path) in str(error.value)
+        assert "\n" not in str(error.value)
+        file.write_bytes(whole)
+
+
 def test_fitted_twice_it_scores_the_same(name, fitted):
     again = new(name).fit(iter(CLICKS), iter(TITLES))
     assert (again.score_matrix(QUERIES, TITLES) == fitted.score_matrix(QUERIES, TITLES)).all()

@@ -11,6 +11,7 @@ from dssm_tf.baselines.lsa import LSA
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.normalize import words
+from tests.reference import lsa as reference
 
 
 def lines(count, vocabulary, seed=0):
@@ -27,10 +28,38 @@ def test_scores_equal_those_of_scikit_learn(titles):
     matrix = library.fit_transform(titles)
     assert (min(matrix.shape) > 200) == (len(titles) > 60)
     cut = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)
-    ours = LSA(topics=10).fit([], titles)
+    ours = LSA(topics=10, power=0).fit([], titles)
     assert ours.singular_values == approx(cut.singular_values_, rel=1e-9)
     expected = unit(cut.transform(library.transform(queries))) @ unit(cut.transform(matrix)).T
     assert ours.score_matrix(queries, titles) == approx(expected, abs=1e-7)
+
+
+def test_a_text_is_projected_as_each_paper_writes_it():
+    titles, queries = lines(60, 40), lines(9, 40, seed=1)
+    tfidf = TfIdf().fit([], titles)._weighting
+    corpus, asked = (tfidf.vectors(texts).toarray().T for texts in (titles, queries))
+    fitted = LSA(topics=10).fit([], titles)
+    assert fitted.score_matrix(queries, titles) == approx(
+        reference.shen(corpus, 10, asked, corpus), abs=1e-9
+    )
+    unscaled = fitted.with_parameters(power=0, topics=7)
+    assert unscaled.score_matrix(titles, titles) == approx(
+        reference.deerwester(corpus, 7), abs=1e-9
+    )
+
+
+def test_with_inverse_singular_values_what_fewer_titles_hold_weighs_more(tmp_path):
+    # Words that never meet are directions of their own: three titles "a" have the singular
+    # value sqrt(3), one title "b" has 1. "a b" has the coordinates w_a / sqrt(3) and w_b / 1.
+    model = LSA(topics=2).fit([], ["a", "a", "a", "b"])
+    of_a, of_b = model._weighting.vectors(["a b"]).toarray()[0]
+    near_a, near_b = model.score("a b", ["a", "b"])
+    assert near_a / near_b == approx(of_a / np.sqrt(3) / of_b)
+    unscaled = model.with_parameters(power=0)
+    near_a, near_b = unscaled.score("a b", ["a", "b"])
+    assert near_a / near_b == approx(of_a / of_b)
+    unscaled.save(tmp_path)
+    assert LSA.load(tmp_path).score("a b", ["a", "b"]) == approx([near_a, near_b])
 
 
 def test_singular_values_equal_those_of_gensim():
@@ -43,11 +72,11 @@ def test_singular_values_equal_those_of_gensim():
     assert ours.singular_values == approx(library.projection.s, rel=1e-6)
 
 
-def test_with_every_singular_value_it_is_the_tfidf_cosine():
+def test_with_every_singular_value_as_it_is_the_score_is_the_tfidf_cosine():
     titles = lines(30, 200)
     queries = titles[:5]
     expected = TfIdf().fit([], titles).score_matrix(queries, titles)
-    assert LSA(topics=100).fit([], titles).score_matrix(queries, titles) == approx(
+    assert LSA(topics=100, power=0).fit([], titles).score_matrix(queries, titles) == approx(
         expected, abs=1e-9
     )
 
@@ -82,5 +111,7 @@ def test_impossible_parameters_and_an_empty_corpus_are_refused():
         LSA(topics=0)
     with pytest.raises(ValueError, match="topics is 0"):
         LSA().fit([], ["a"]).with_parameters(topics=0)
+    with pytest.raises(ValueError, match="power is nan"):
+        LSA(power=float("nan"))
     with pytest.raises(UserError, match="needs a corpus"):
         LSA().fit([], ["", "?!"])

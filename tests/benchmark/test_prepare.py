@@ -5,10 +5,10 @@ import json
 import pytest
 
 from dssm_tf.benchmark import prepare as prepare_module
-from dssm_tf.benchmark.log_rows import held_out
 from dssm_tf.benchmark.prepare import Sources, prepare
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_judgments
+from dssm_tf.tables.splits import is_held_out
 
 COLORS, THINGS = ("red", "green", "blue", "black"), ("hat", "tie", "box", "shoe", "coat")
 TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]
@@ -133,7 +133,7 @@ def test_held_out_queries_are_judged_and_not_learnt_from(files):
     inputs = prepare(sources(files, hold_out_queries=0.4), files / "out")
     queries = {judgment.query for judgment in read_judgments(inputs.folder / "judgments.tsv")}
     assert queries == {q.query for q in read_judgments(files / "judgments.tsv")
-                       if held_out(q.query, 0.4)}  # fmt: skip
+                       if is_held_out(q.query, 0.4, "benchmark")}  # fmt: skip
     assert 0 < len(queries) < 20
     rows = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
     assert {row.split("\t")[0] for row in rows} & queries == set()
@@ -144,7 +144,7 @@ def test_held_out_queries_without_judgments_are_judged_by_their_clicks(files):
     inputs = prepare(sources(files, judgments=None, hold_out_queries=0.4), files / "out")
     rows = (inputs.folder / "log.tsv").read_text().splitlines()[1:]
     assert len(rows) + len(inputs.task().queries) == 20
-    assert all(held_out(query, 0.4) for query in inputs.task().queries)
+    assert all(is_held_out(query, 0.4, "benchmark") for query in inputs.task().queries)
 
 
 def test_qrels_and_their_queries_make_judgments(files):

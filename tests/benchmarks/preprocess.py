@@ -5,7 +5,7 @@
 The log is synthetic, of the words and titles of WebQuestions: Zipf-like clicks of 50,000 queries
 on 20,000 titles, about 110,000 distinct pairs in 300,000 rows. The rival is the pipeline that
 one writes first, on the same runner: an element a row, sums by pair, by title and by trigram,
-grouping by query, four negatives, hashing with `ClickExample.serialize`, gzip TFRecords. It has
+grouping by query, four negatives, hashing with `RecordEncoder`, gzip TFRecords. It has
 no rejects, cleaning, split, report or reproducible order.
 """
 
@@ -71,7 +71,8 @@ def rival(log: str, output: str) -> None:
     import apache_beam as beam
     from apache_beam.io.tfrecordio import WriteToTFRecord
 
-    from dssm_tf.data.schema import ClickExample, Title, text_id
+    from dssm_tf.data.record_encoder import RecordEncoder
+    from dssm_tf.data.schema import Title, text_id
     from dssm_tf.text.letter_ngrams import letter_ngrams
     from dssm_tf.text.normalize import normalize
     from dssm_tf.text.vocabulary import Vocabulary
@@ -93,14 +94,14 @@ def rival(log: str, output: str) -> None:
         if not shared:
             shared["texts"] = list(titles)
             shared["sums"] = list(accumulate(titles.values()))
-            shared["vocabulary"] = Vocabulary(ngram for ngram, _ in ngrams)
+            shared["encoder"] = RecordEncoder(Vocabulary(ngram for ngram, _ in ngrams))
         ids = [text_id(title) for title in clicked]
         rng = random.Random(query)
         for title, number in clicked.items():
             drawn = rng.choices(shared["texts"], cum_weights=shared["sums"], k=12)
             drawn = [one for one in dict.fromkeys(drawn) if one not in clicked][:4]
             chosen = [Title(one, titles[one]) for one in (title, *drawn)]
-            yield ClickExample(query, chosen, number, ids).serialize(shared["vocabulary"])
+            yield shared["encoder"].encode(query, chosen, number, ids)
 
     runner, options = choose_runner("DirectRunner", [])
     with beam.Pipeline(runner=runner, options=options) as pipeline:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -52,19 +54,12 @@ def test_a_word_of_every_text_alone_weighs_nothing_and_divides_nothing():
 
 
 @pytest.mark.parametrize("weighting", ["binary", "tfidf"])
-def test_saved_and_loaded_it_gives_the_same_vectors(tmp_path, weighting):
+def test_saved_and_loaded_it_gives_the_same_vectors(weighting):
     bag = BagOfWords(3, fewest=1, most=3, weighting=weighting).fit(TEXTS)
-    bag.save(tmp_path / "bag.json")
-    loaded = BagOfWords.load(tmp_path / "bag.json")
+    loaded = BagOfWords.from_json(json.loads(json.dumps(bag.to_json())))
     assert loaded.words == bag.words
     assert (loaded.transform(TEXTS) != bag.transform(TEXTS)).nnz == 0
     assert loaded.to_json() == bag.to_json()
-
-
-def test_a_file_that_is_no_bag_is_named(tmp_path):
-    (tmp_path / "bag.json").write_text("{}")
-    with pytest.raises(UserError, match=r"bag\.json holds no saved bag of words"):
-        BagOfWords.load(tmp_path / "bag.json")
 
 
 def test_texts_without_a_word_in_the_window_are_refused():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from io import StringIO
 
 import numpy as np
@@ -15,21 +14,18 @@ from scipy import sparse
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.experiments import cora as dse_cora
+from dssm_tf.dse.experiments import systems
 from dssm_tf.dse.experiments import wikispeedia as dse_wikispeedia
-from dssm_tf.dse.experiments.report import ResultTable
-from dssm_tf.dse.experiments.systems import (
-    Effort,
-    LinkTask,
-    cosine_scores,
-    fit_system,
-    mixed_scores,
-    nearest_words,
-)
-from dssm_tf.dse.margin_training import FineTuning, Pretraining
-from dssm_tf.dse.networks.dse import DSE
-from dssm_tf.dse.relevance import linked, same_class, split_links
+from dssm_tf.dse.experiments.report import markdown_table
+from dssm_tf.dse.experiments.systems import fit_system, nearest_words
+from dssm_tf.dse.fine_tuning import LinkTask
+from dssm_tf.dse.networks import DSEPair, DSETower
+from dssm_tf.dse.pretraining import pretrain
+from dssm_tf.dse.relevance import linked, same_class
+from dssm_tf.dse.settings import FineTuning, Pretraining
+from tests.reference import dse as reference
 
-TINY = Effort(FineTuning(4, 0.5), Pretraining(steps=2), batch_size=32)
+TINY = FineTuning(4, 0.5, batch_size=32)
 PNG = b"\x89PNG"
 
 
@@ -56,21 +52,41 @@ def pages(tmp_path):
     return tmp_path
 
 
-@pytest.mark.slow
-def test_cora_writes_the_paper_s_tables_and_figures(tmp_path, monkeypatch, eager):
-    for name in ("EFFORTS", "EFFORTS_ALL"):
-        monkeypatch.setattr(dse_cora, name, {"dse": TINY, "ssi": TINY})
-    monkeypatch.setattr(dse_cora, "FEW_WORDS", 20)
+def measured_by_hand(model, task, relevant, left_out) -> float:
+    """W14 sec. 4.2-4.3: other relevant links than those, against all that is irrelevant."""
+    pages = task.queries.toarray()
+    scores = np.array(model.query_vectors(pages)) @ np.array(model.title_vectors(pages)).T
+    irrelevant = ~relevant.toarray() & ~np.eye(len(pages), dtype=bool)
+    return reference.rank_loss(scores, (relevant > left_out).toarray(), irrelevant)
+
+
+def test_cora_measures_on_links_that_were_not_learned(tmp_path, monkeypatch, eager):
+    few = dse_cora.Plan(20, Pretraining(steps=2), {"dse": TINY, "ssi": TINY})
+    monkeypatch.setattr(dse_cora, "PLANS", (few, few._replace(words=None)))
+    fits = []
+
+    def fit(name, task, dimension, settings, **options):
+        model = fit_system(name, task, dimension, settings, **options)
+        fits.append((name, model, task, options["tower"]))
+        return model
+
+    monkeypatch.setattr(dse_cora, "fit_system", fit)
     console = Console(record=True, width=120, file=StringIO())
     found = dse_cora.cora(tmp_path / "out", per_class=4, quick=True, console=console)
+    relevant = same_class(np.repeat(list("abcdefg"), 4))
+    for words in ("20", "all"):
+        for dimension in ("2", "10"):
+            for share in ("0.4", "0.05"):
+                for system in ("dse", "ssi"):
+                    name, model, task, _ = fits.pop(0)
+                    assert name == system
+                    assert task.learned.nnz == 2 * round(float(share) * relevant.nnz / 2)
+                    assert not (task.learned > relevant).nnz
+                    loss = found["rank_loss"][words][system][share][dimension]
+                    expected = measured_by_hand(model, task, relevant, task.learned)
+                    assert loss == pytest.approx(expected, abs=0.05)
+    assert not fits
     assert found == json.loads((tmp_path / "out" / "results.json").read_text())
-    assert set(found["rank_loss"]) == {"20", "all"}
-    for systems in found["rank_loss"].values():
-        for system in ("dse", "ssi"):
-            assert set(systems[system]) == {"0.4", "0.05"}
-            for row in systems[system].values():
-                assert set(row) == {"2", "10"}
-                assert all(0 <= loss <= 100 for loss in row.values())
     for name in ("figure1_embedding.png", "table1_rank_loss.png"):
         assert (tmp_path / "out" / name).read_bytes().startswith(PNG)
     assert np.load(tmp_path / "out" / "embedding_dse.npy").shape == (28, 2)
@@ -88,9 +104,17 @@ def test_wikispeedia_compares_five_systems_by_words_and_by_tuples(pages, monkeyp
     for name, value in (
         ("SIZES", (10, 20)), ("TUPLES", (50,)), ("TUPLES_SIZE", 20), ("DIMENSION", 5),
         ("PRETRAINING", Pretraining(steps=2)),
-        ("FITTINGS", {"good": FineTuning(4, 0.5), "bad": FineTuning(4, math.nan)}),
+        ("FITTINGS", {"good": FineTuning(4, 0.5), "bad": FineTuning(4, 1e30, clip_norm=None)}),
     ):  # fmt: skip
         monkeypatch.setattr(dse_wikispeedia, name, value)
+    last = {}
+
+    def fit(name, task, dimension, settings, *, tuples, **options):
+        model = fit_system(name, task, dimension, settings, tuples=tuples, **options)
+        last[name, task.queries.shape[1], tuples] = model, task
+        return model
+
+    monkeypatch.setattr(dse_wikispeedia, "fit_system", fit)
     found = dse_wikispeedia.wikispeedia(pages / "docs.tsv", pages / "links.tsv", pages / "out")
     assert found["articles"] == 40
     # Each of 40 pages links three onwards, each link once both ways.
@@ -105,10 +129,51 @@ def test_wikispeedia_compares_five_systems_by_words_and_by_tuples(pages, monkeyp
         for losses in tried.values():
             assert losses["bad"] is None
             assert 0 <= losses["good"] <= 100
+    relevant = dse_wikispeedia.read_articles(pages / "docs.tsv", pages / "links.tsv").relevant
+    for (system, words, tuples), (model, task) in last.items():
+        left_out = task.learned + task.validation
+        # 120 links: 30 % are measured, and 5 % of the others kept for choosing.
+        assert (left_out.nnz / 2, task.validation.nnz / 2) == (84, 4)
+        if words == 20:
+            losses = found["rank_loss_by_tuples" if tuples else "rank_loss_by_words"][system]
+            expected = measured_by_hand(model, task, relevant, left_out)
+            assert losses[str(tuples or words)] == pytest.approx(expected, abs=0.05)
     assert "| psi | tfidf |" in (pages / "out" / "tables.md").read_text()
     for name in ("table3_words.png", "figure2_tuples.png"):
         assert (pages / "out" / name).read_bytes().startswith(PNG)
     assert "| system | 10 | 20 |" in (pages / "out" / "tables.md").read_text()
+
+
+@pytest.mark.parametrize("experiment", ["cora", "wikispeedia"])
+def test_dse_starts_from_rbms_that_were_taught(experiment, pages, monkeypatch, eager):
+    """The weights before the first tuple are those of the paper's pretraining, of every fit."""
+    settings = Pretraining(steps=20)
+    plan = dse_cora.Plan(20, settings, {"dse": TINY, "ssi": TINY})
+    monkeypatch.setattr(dse_cora, "PLANS", (plan,))
+    for name, value in (
+        ("SIZES", (20,)), ("TUPLES", (50,)), ("TUPLES_SIZE", 20), ("DIMENSION", 5),
+        ("PRETRAINING", settings), ("FITTINGS", {"only": TINY}),
+    ):  # fmt: skip
+        monkeypatch.setattr(dse_wikispeedia, name, value)
+    started = []
+
+    def remember(model, task, settings, **options):
+        if isinstance(model, DSEPair):
+            started.append((model.query_tower.get_weights(), task.queries))
+        return []
+
+    monkeypatch.setattr(systems, "fine_tune", remember)
+    if experiment == "cora":
+        dse_cora.cora(pages / "out", per_class=4, quick=True)
+    else:
+        dse_wikispeedia.wikispeedia(pages / "docs.tsv", pages / "links.tsv", pages / "out")
+    assert len(started) == {"cora": 4, "wikispeedia": 3}[experiment]
+    for weights, bags in started:
+        dimension = len(weights[-2])
+        tower = DSETower(20, dimension)
+        pretrain(tower, bags, settings)
+        for found, expected in zip(weights, tower.get_weights(), strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_links_that_are_not_measured_are_left_out_of_the_loss():
@@ -116,32 +181,18 @@ def test_links_that_are_not_measured_are_left_out_of_the_loss():
     test = linked(list("wxyz"), [("w", "x")])
     itself = sparse.identity(4, dtype=bool).tocsr()
     bags = sparse.csr_matrix(np.zeros((4, 2), np.float32))
-    task = LinkTask(bags, relevant, test, relevant, relevant + itself)
+    task = LinkTask(bags, bags, relevant, relevant, relevant + itself)
     # w: x against z, y being a learned link: in order. x: w against y and z: one of two.
     scores = np.array([[9, 3, 9, 1], [2, 9, 3, 1], [0] * 4, [0] * 4], float)
-    assert task.loss(scores.__getitem__) == pytest.approx(100 / 3)
-
-
-def test_the_combination_takes_the_weight_that_validation_likes_best():
-    relevant = same_class(["a", "a", "a", "b", "b", "b"])
-    train, test = split_links(relevant, 0.5)
-    itself = sparse.identity(6, dtype=bool).tocsr()
-    bags = sparse.csr_matrix(np.eye(6, dtype=np.float32))
-    task = LinkTask(bags, train, test, relevant, relevant + itself, test)
-    truth = relevant.toarray().astype(float)
-    wrong = 10 * (1 - truth)
-    mixed, weight = mixed_scores(task, wrong.__getitem__, truth.__getitem__)
-    assert weight > 0.5
-    assert task.loss(mixed) == 0
-    assert task.loss(cosine_scores(bags)) == 50  # nothing in common: every triple ties
+    assert task.loss(scores.__getitem__, test) == pytest.approx(100 / 3)
 
 
 def test_a_dimension_above_the_words_is_one_line():
     relevant = same_class(["a", "a", "b", "b"])
-    task = LinkTask(sparse.identity(4).tocsr(), relevant, relevant, relevant, relevant)
+    bags = sparse.identity(4).tocsr()
     for system in ("dse", "ssi"):
-        with pytest.raises(UserError, match="C = 5 with 4 words; an embedding needs 1 <= C <= D"):
-            fit_system(system, task, 5, TINY)
+        with pytest.raises(UserError, match="dimension 5 was asked for texts over 4 words"):
+            fit_system(system, LinkTask(bags, bags, relevant, relevant), 5, TINY)
 
 
 def test_purity_is_the_share_of_points_beside_one_of_their_class():
@@ -151,8 +202,7 @@ def test_purity_is_the_share_of_points_beside_one_of_their_class():
 
 
 def test_nearest_words_are_those_with_the_most_alike_activities():
-    tower = DSE(4, 2, widths=(3,))
-    tower.build()
+    tower = DSETower(4, 2, widths=(3,))
     rows = np.array([[3, 0, -3], [0, 3, 0], [2, 0, -2], [-3, 0, 3]], np.float32)
     tower.machines[0].kernel.assign(rows)
     near = nearest_words(tower, ["cat", "sun", "dog", "sea"])
@@ -163,8 +213,8 @@ def test_nearest_words_are_those_with_the_most_alike_activities():
 
 
 def test_a_table_is_markdown():
-    table = ResultTable("T", ("system", "1"), (("dse", "0.50"),))
-    assert table.markdown() == "**T**\n\n| system | 1 |\n|---|---|\n| dse | 0.50 |\n"
+    table = markdown_table("T", ("system", "1"), [("dse", "0.50")])
+    assert table == "**T**\n\n| system | 1 |\n|---|---|\n| dse | 0.50 |\n"
 
 
 def failure(capsys, *arguments) -> str:
@@ -185,9 +235,11 @@ def test_wrong_files_and_settings_are_one_line(pages, capsys):
     line = failure(capsys, "wikispeedia", *files, *out)
     assert "names a page that is not among the 40 pages: 'p99'" in line
     (pages / "links.tsv").write_text("from\tto\n")
-    assert "it needs source, target" in failure(capsys, "wikispeedia", *files, *out)
+    assert "expected 'source', 'target' (missing: source, target)" in failure(
+        capsys, "wikispeedia", *files, *out
+    )
     (pages / "docs.tsv").write_text("doc_id\ttext\np1\n")
-    assert "docs.tsv:2 has 1 columns" in failure(capsys, "wikispeedia", *files, *out)
+    assert "docs.tsv:2: 1 columns" in failure(capsys, "wikispeedia", *files, *out)
     (pages / "docs.tsv").unlink()
     assert "docs.tsv cannot be read" in failure(capsys, "wikispeedia", *files, *out)
     assert not (pages / "new").exists()

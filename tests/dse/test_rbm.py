@@ -126,13 +126,6 @@ def test_pseudo_likelihood_is_that_of_one_unit_given_the_others_times_their_numb
     assert float(layer.pseudo_log_likelihood(many)) == pytest.approx(expected, abs=0.03)
 
 
-def test_the_reconstruction_error_is_that_of_one_step_away_and_back():
-    reference = machine()
-    data = states(4)[[1, 14]]
-    expected = np.mean((data - reference.visible_mean(reference.hidden_mean(data))) ** 2)
-    assert float(layer_of(reference).reconstruction_error(data)) == pytest.approx(expected)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_hidden_samples_have_the_mean_and_the_variance_of_their_kind(kind):
     reference = machine(kind)
@@ -190,14 +183,6 @@ def test_it_agrees_with_scikit_learn():
     drawn = theirs._sample_visibles(layer.hidden_mean(many).numpy(), theirs.random_state_)
     expected = layer.visible_mean(layer.hidden_mean(every[[19]]))[0]
     np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.02)
-
-
-def test_its_configuration_makes_an_equal_layer():
-    layer = RBM(5, "gaussian", 3, True, seed=7)
-    again = RBM.from_config(layer.get_config())
-    assert again.get_config() == layer.get_config()
-    assert (again.units, again.hidden_kind, again.steps, again.seed) == (5, "gaussian", 3, 7)
-    assert again.sample_visible_units
 
 
 @pytest.mark.parametrize(

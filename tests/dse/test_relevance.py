@@ -1,15 +1,13 @@
-"""Relevance from classes and links, and the tuples drawn from it."""
+"""Relevance from classes, links and clicks."""
 
 from __future__ import annotations
-
-from itertools import islice
 
 import numpy as np
 import pytest
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.relevance import TupleBatches, linked, same_class, split_links
+from dssm_tf.dse.relevance import ClickData, linked, same_class, split_links
 
 LABELS = ["a", "b", "a", "b", "a"]
 
@@ -17,19 +15,6 @@ LABELS = ["a", "b", "a", "b", "a"]
 def test_pages_of_one_class_answer_each_other_and_not_themselves():
     expected = [[x == y and i != j for j, y in enumerate(LABELS)] for i, x in enumerate(LABELS)]
     assert same_class(LABELS).toarray().tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (["a", "a", "b"], "class 'b' has 1 page"),
-        (["a", "a", "", ""], "2 pages have an empty class"),
-        (["a", "a"], "1 class in the pages"),
-    ],
-)
-def test_classes_that_make_no_links_are_refused(labels, message):
-    with pytest.raises(UserError, match=message):
-        same_class(labels)
 
 
 def test_links_count_both_ways_once_and_never_to_the_page_itself():
@@ -65,84 +50,30 @@ def test_a_split_that_leaves_nothing_on_one_side_is_refused():
         split_links(same_class(LABELS), 1.0)
 
 
-def test_a_batch_s_tuples_have_a_relevant_and_an_irrelevant_title():
-    relevant = same_class(LABELS)
-    train, _ = split_links(relevant, 0.5)
-    table, learned = relevant.toarray(), train.toarray()
-    for batch in islice(TupleBatches(train, relevant, batch_size=4), 20):
-        assert learned[batch.queries, batch.titles].all()
-        for row, query in enumerate(batch.queries):
-            for column, title in enumerate(batch.titles):
-                irrelevant = not table[query, title] and query != title
-                assert batch.counted[row, column] == irrelevant
+def test_clicks_of_one_text_are_added_and_empty_ones_dropped():
+    data = ClickData.of(
+        [("Red Wolf", "x y", 1.0), ("red wolf!", "X y", 2.0), ("?", "x y", 9.0), ("red", "", 9.0)],
+        ["x y", "z"], "dse",
+    )  # fmt: skip
+    assert (data.queries, data.titles) == (["red wolf"], ["x y", "z"])
+    assert data.clicks.toarray().tolist() == [[3.0, 0.0]]
 
 
-def test_every_link_is_drawn_before_one_comes_again():
-    links = linked(list("uvwxyz"), [("u", "v"), ("w", "x"), ("y", "z")])
-    batches = list(islice(TupleBatches(links, batch_size=3), 2))
-    drawn = [(int(q), int(t)) for b in batches for q, t in zip(b.queries, b.titles, strict=True)]
-    assert len(set(drawn)) == len(drawn) == links.nnz == 6
+def test_titles_get_their_share_of_the_draws_and_held_out_clicks_none():
+    clicks = [("a", "x", 3.0), ("b", "y", 1.0), ("c", "z", 1.0)]
+    data = ClickData.of(clicks, ["x", "y", "z"], "dse")
+    links, known, weights = data.training(np.array([0, 1]), 0.25)
+    # Rows a, b, c and then the titles x, y, z as queries; c is held out.
+    assert links.toarray().astype(int).tolist() == [
+        [1, 0, 0], [0, 1, 0], [0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1],
+    ]  # fmt: skip
+    np.testing.assert_allclose(weights, [0.75 * 3 / 4, 0.75 / 4, *[0.25 / 3] * 3])
+    assert known[2].toarray().astype(int).tolist() == [[0, 0, 1]]
 
 
-def test_weights_say_how_often_a_link_is_drawn():
-    links = sparse.csr_matrix(np.eye(20, dtype=bool))
-    weights = np.array([8.0, 1.0, 1.0, *[0.0] * 17])
-    batches = TupleBatches(links, weights=weights)
-    drawn = np.concatenate([batch.queries for batch in islice(batches, 300)])
-    share = np.bincount(drawn, minlength=20) / len(drawn)
-    np.testing.assert_allclose(share[:4], [0.8, 0.1, 0.1, 0], atol=0.03)
-
-
-@pytest.mark.parametrize("tuples", [7, 30, 75])
-def test_a_training_set_of_tuples_is_as_large_as_asked_and_stays_the_same(tuples):
-    relevant = same_class(["a"] * 5 + ["b"] * 5)  # 40 links, up to 9 rivals a batch
-    batches = TupleBatches(relevant, batch_size=10, tuples=tuples, seed=3)
-    blocks = -(-min(40, tuples) // 10)
-
-    def seen(rounds) -> set[tuple[int, int, int]]:
-        return {
-            (int(batch.queries[i]), int(batch.titles[i]), int(batch.titles[j]))
-            for batch in islice(batches, blocks * rounds)
-            for i, j in zip(*np.nonzero(batch.counted), strict=True)
-        }
-
-    once = seen(1)
-    assert seen(3) == once
-    # A query whose rivals in the batch are few has fewer tuples; equal tuples count once.
-    assert 0.5 * tuples <= len(once) <= tuples + blocks
-
-
-def test_one_seed_gives_the_same_batches():
-    relevant = same_class(LABELS * 3)
-    first, again, other = (
-        [batch.titles.tolist() for batch in islice(TupleBatches(relevant, seed=seed), 3)]
-        for seed in (0, 0, 1)
-    )
-    assert first == again != other
-
-
-def test_links_that_make_no_tuple_are_refused_and_not_searched_for_ever():
-    """The second title is irrelevant to all, but no link leads to it."""
-    one = sparse.csr_matrix(np.array([[True, False], [True, False]]))
-    with pytest.raises(UserError, match="every linked title is relevant to every linked query"):
-        TupleBatches(one)
-    # Two pages that link to each other: each is no answer to itself.
-    pair = linked(["0", "1", "2"], [("0", "1")])
-    with pytest.raises(UserError, match="every linked title is relevant"):
-        TupleBatches(pair)
-    two = sparse.csr_matrix(np.array([[True, False, False], [False, True, False]]))
-    assert next(iter(TupleBatches(two))).tuples > 0
-    assert next(iter(TupleBatches(two, tuples=2))).tuples > 0
-    with pytest.raises(UserError, match="the 1 links drawn for 1 tuples make none; give more"):
-        next(iter(TupleBatches(two, tuples=1)))
-
-
-def test_nothing_to_learn_from_is_refused():
-    with pytest.raises(UserError, match="no link to train on"):
-        TupleBatches(sparse.csr_matrix((3, 3), dtype=bool))
-    with pytest.raises(UserError, match="nothing to rank"):
-        TupleBatches(sparse.csr_matrix(np.ones((2, 2), bool)))
-    with pytest.raises(ValueError, match="batch_size=1"):
-        TupleBatches(same_class(LABELS), batch_size=1)
-    with pytest.raises(ValueError, match="expected one of them"):
-        TupleBatches(same_class(LABELS), weights=np.ones(8), tuples=3)
+def test_held_out_queries_are_a_fixed_share():
+    data = ClickData(list("abcdefghij"), ["x"], sparse.csr_matrix((10, 1)))
+    chosen, others = data.held_out(0.3, 1)
+    assert len(chosen) == 3
+    assert sorted([*chosen, *others]) == list(range(10))
+    assert (data.held_out(0.3, 1)[0] == chosen).all()

@@ -9,18 +9,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dssm_tf.evaluation.rank_loss import rank_loss
-
-
-def enumerated(scores, relevant, ignored) -> tuple[float, int]:
-    """Wrong triples, ties one half, and all triples."""
-    wrong, triples = 0.0, 0
-    for q in range(len(scores)):
-        for positive in np.flatnonzero(relevant[q] & ~ignored[q]):
-            for negative in np.flatnonzero(~relevant[q] & ~ignored[q]):
-                triples += 1
-                difference = scores[q, positive] - scores[q, negative]
-                wrong += 1.0 if difference < 0 else 0.5 if difference == 0 else 0.0
-    return wrong, triples
+from tests.reference import dse as reference
 
 
 def test_a_case_by_hand():
@@ -50,13 +39,13 @@ def test_it_equals_the_enumeration(shape, levels, seed, block):
     random = np.random.default_rng(seed)
     scores = random.integers(levels, size=shape) / 7
     relevant, ignored = random.random(shape) < 0.4, random.random(shape) < 0.2
-    wrong, triples = enumerated(scores, relevant, ignored)
+    right, other = relevant & ~ignored, ~relevant & ~ignored
     sparse_relevant, sparse_ignored = sparse.csr_matrix(relevant), sparse.csr_matrix(ignored)
-    if not triples:
+    if not (right.sum(axis=1) * other.sum(axis=1)).any():
         with pytest.raises(ValueError, match="no triple"):
             rank_loss(scores, sparse_relevant, sparse_ignored)
         return
-    expected = pytest.approx(100 * wrong / triples)
+    expected = pytest.approx(reference.rank_loss(scores, right, other))
     assert rank_loss(scores, sparse_relevant, sparse_ignored) == expected
     by_rows = rank_loss(scores.__getitem__, sparse_relevant, sparse_ignored, block=block)
     assert by_rows == expected

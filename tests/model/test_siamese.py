@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese, normalize_vectors
-from dssm_tf.towers import DSSM, LSTMRNN
+from dssm_tf.towers.dssm import DSSM
+from dssm_tf.towers.lstm import LSTMRNN
+from tests.labels import all_count
 from tests.reference import click_softmax as reference
 from tests.reference.letter_trigrams import text_batch, trigrams
 
@@ -195,8 +197,8 @@ def training_data():
         "titles": text_batch([[word, "food"] for word in things], known),
         "candidates": candidates.astype(np.int32),
     }
-    offsets = np.zeros(candidates.shape, np.float32)
-    data = tf.data.Dataset.from_tensors((inputs, offsets, np.ones(count, np.float32)))
+    judged = all_count(candidates)
+    data = tf.data.Dataset.from_tensors((inputs, judged, np.ones(count, np.float32)))
     return len(known), data.repeat(), inputs
 
 

@@ -11,7 +11,8 @@ from rich.console import Console
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.reports.files import run, write
 from dssm_tf.reports.table import print_tables
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_qrels, read_run
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.tables.trec import read_qrels, read_run
 from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, many
 
 

@@ -2,9 +2,7 @@ import gzip
 import io
 import sys
 
-import pyarrow
 import pytest
-from pyarrow import parquet
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.texts import open_texts
@@ -17,27 +15,11 @@ def read(path, **options):
         return [(text.id, text.text) for text in found.rows]
 
 
-def written(folder, suffix):
-    path = folder / f"texts{suffix}"
-    if suffix == ".parquet":
-        columns = dict(zip(("doc_id", "title"), map(list, zip(*ROWS, strict=True)), strict=True))
-        parquet.write_table(pyarrow.table(columns), path)
-        return path
-    lines = {
-        ".tsv": ["doc_id\ttitle", *("\t".join(row) for row in ROWS)],
-        ".csv": ["doc_id,title", *(f'{name},"{title}"' for name, title in ROWS)],
-        ".jsonl": [f'{{"doc_id": "{name}", "title": "{title}"}}' for name, title in ROWS],
-    }[suffix.removesuffix(".gz")]
-    data = "\n".join(lines).encode()
-    path.write_bytes(gzip.compress(data) if suffix.endswith(".gz") else data)
-    return path
-
-
 @pytest.mark.parametrize(
     "suffix", [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
 )
-def test_every_format_gives_the_same_texts_and_ids(tmp_path, suffix):
-    assert read(written(tmp_path, suffix)) == ROWS
+def test_every_format_gives_the_same_texts_and_ids(write_rows, suffix):
+    assert read(write_rows(f"t{suffix}", ("doc_id", "title"), ROWS)) == ROWS
 
 
 def test_row_i_of_a_text_file_is_line_i(tmp_path):
@@ -51,16 +33,6 @@ def test_row_i_of_a_text_file_is_line_i(tmp_path):
 def test_standard_input_is_read_as_lines(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("a\nż\n".encode())))
     assert read("-") == [(None, "a"), (None, "ż")]
-
-
-def test_blank_lines_of_a_table_are_left_out_as_in_a_corpus(tmp_path):
-    (tmp_path / "t.tsv").write_text("title\tdoc_id\n\na\t1\n \nb\t2\n")
-    assert read(tmp_path / "t.tsv") == [("1", "a"), ("2", "b")]
-
-
-def test_quoted_csv_cells_hold_commas_and_line_ends(tmp_path):
-    (tmp_path / "t.csv").write_text('id,text\n7,"a, ""b""\nc"\n')
-    assert read(tmp_path / "t.csv") == [("7", 'a, "b"\nc')]
 
 
 def test_the_side_chooses_the_columns_and_options_override_it(tmp_path):
@@ -78,9 +50,8 @@ def test_without_an_id_column_there_are_no_ids(tmp_path):
         assert [text.text for text in found.rows] == ["a", "half \N{REPLACEMENT CHARACTER}"]
 
 
-def test_what_was_read_of_the_input_is_known(tmp_path):
-    (tmp_path / "t.txt").write_text("a\n" * 9)
-    for path in (tmp_path / "t.txt", written(tmp_path, ".parquet")):
+def test_what_was_read_of_the_input_is_known(write, write_rows):
+    for path in (write("t.txt", "a\n" * 9), write_rows("t.parquet", ("doc_id", "title"), ROWS)):
         with open_texts(path) as found:
             list(found.rows)
             assert found.done() == 1.0
@@ -89,23 +60,14 @@ def test_what_was_read_of_the_input_is_known(tmp_path):
 @pytest.mark.parametrize(
     ("name", "data", "message"),
     [
-        ("t.tsv", b"", "is empty; expected a header"),
-        ("t.csv", b"", "is empty; expected a header"),
-        ("t.jsonl", b"\n", "is empty; expected a JSON object"),
         ("t.tsv", b"name\tyear\na\t1\n", "'name', 'year'; expected 'title' or 'text'.*--column"),
-        ("t.tsv", b"title\tid\na\n", r"t.tsv:2: 1 columns; the header has 2"),
-        ("t.tsv", b"title\nfine\n\xff\n", r"t.tsv:3: not UTF-8 at byte 1"),
         ("t.txt", b"fine\nca\xe9\n", r"t.txt:2: not UTF-8 at byte 3"),
-        ("t.csv", b'title\n"open\n', "not CSV"),
         ("t.jsonl", b'{"title": "a"}\n{"title": 3}\n', r"jsonl:2: 'title' is 3; expected text"),
         ("t.jsonl", b'{"title": "a", "id": 1}\n{"title": "b"}\n', r"jsonl:2: 'id' is None"),
-        ("t.jsonl", b"[]\n", r"jsonl:1: expected a JSON object"),
-        ("t.jsonl", b"{\n", r"jsonl:1: not JSON"),
-        ("t.parquet", b"PAR1", "is not a Parquet file"),
-        ("t.txt.gz", gzip.compress(b"a\n" * 999, mtime=0)[:-9], "is not a whole gzip file"),
-        ("t.tsv.gz", b"title\na\n", "is not a whole gzip file"),
-        ("t.xlsx", b"", r"none of .txt, .tsv, .csv, .jsonl, .parquet"),
-        ("t.parquet.gz", b"", "none of .txt"),
+        ("t.tsv", b"", "t.tsv is empty; expected the columns 'title'"),
+        ("t.jsonl", b"", "t.jsonl is empty; expected the columns 'title'"),
+        ("t.xlsx", b"", r"expected a name ending in .txt, .tsv, .csv, .jsonl, .parquet"),
+        ("t.parquet.gz", b"", "expected a name ending in .txt"),
     ],
 )
 def test_bad_input_is_named(tmp_path, name, data, message):
@@ -115,27 +77,21 @@ def test_bad_input_is_named(tmp_path, name, data, message):
 
 
 @pytest.mark.parametrize("option", ["column", "id_column"])
-def test_a_column_that_is_named_has_to_exist(tmp_path, option):
-    with pytest.raises(UserError, match=r"no column 'x' \(--.*column\); its columns: 'doc_id'"):
-        read(written(tmp_path, ".tsv"), **{option: "x"})
-    (tmp_path / "t.txt").write_text("a\n")
+def test_a_column_that_is_named_has_to_exist(write, option):
+    path = write("t.tsv", "doc_id\ttitle\na\tb\n")
+    with pytest.raises(UserError, match=r"the columns 'doc_id', 'title'; expected .*missing: x"):
+        read(path, **{option: "x"})
+    assert read(path, column=" TITLE") == [("a", "b")]
     with pytest.raises(UserError, match="a text a line"):
-        read(tmp_path / "t.txt", **{option: "x"})
+        read(write("t.txt", "a\n"), **{option: "x"})
 
 
-def test_empty_cells_of_parquet_are_named(tmp_path):
-    table = pyarrow.table({"title": ["a", None]})
-    parquet.write_table(table, tmp_path / "t.parquet")
+def test_empty_cells_of_parquet_are_named(write_rows):
+    path = write_rows("t.parquet", ("title",), [("a",), (None,)])
     with pytest.raises(UserError, match=r"row 2: 'title' is None"):
-        read(tmp_path / "t.parquet")
+        read(path)
 
 
-def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(UserError, match=r"absent.txt cannot be read: No such file"):
-        read(tmp_path / "absent.txt")
-
-
-def test_trouble_of_the_reader_is_not_blamed_on_the_input(tmp_path):
-    (tmp_path / "t.txt").write_text("a\n")
-    with pytest.raises(OSError, match="disk full"), open_texts(tmp_path / "t.txt"):
+def test_trouble_of_the_reader_is_not_blamed_on_the_input(write):
+    with pytest.raises(OSError, match="disk full"), open_texts(write("t.txt", "a\n")):
         raise OSError("disk full")

@@ -6,7 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from dssm_tf.towers import DSSM
+from dssm_tf.towers.dssm import DSSM
 from tests.reference import dssm as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 

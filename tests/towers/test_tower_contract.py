@@ -1,8 +1,4 @@
-"""What every tower of the table promises, whatever its paper.
-
-A new tower needs a row in `SMALL`: small sizes, and one value that is not the default for each
-of its own options.
-"""
+"""What every tower of the table promises, whatever its paper."""
 
 from __future__ import annotations
 
@@ -14,40 +10,10 @@ import pytest
 import tensorflow as tf
 
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers import TOWERS, Tower
+from dssm_tf.towers import TOWERS
+from dssm_tf.towers.tower import Tower
+from tests.choices import changed, small
 from tests.reference.letter_trigrams import text_batch, trigrams
-
-SMALL = {
-    "dssm": {"widths": (6, 5, 4)},
-    "clsm": {"window": 5, "features": 6, "widths": (5, 4)},
-    "rnn": {"hidden": 4, "recurrent_initializer": "random_normal", "bptt_steps": 2},
-    "lstm": {
-        "cells": 4,
-        "peepholes": False,
-        "forget_gate": False,
-        "forget_bias": 0.5,
-        "recurrent_initializer": "random_normal",
-        "bptt_steps": 2,
-    },
-    "lstm_plain": {"cells": 4, "recurrent_initializer": "random_normal", "bptt_steps": 2},
-    "bilstm": {
-        "cells": 3,
-        "peepholes": False,
-        "forget_gate": False,
-        "forget_bias": 0.5,
-        "recurrent_initializer": "random_normal",
-        "bptt_steps": 2,
-    },
-}
-DEFAULT_OPTIONS = {
-    "dssm": {"widths": (6, 5)},
-    "clsm": {"features": 6, "widths": (5,)},
-    "rnn": {"hidden": 4},
-    "lstm": {"cells": 4},
-    "lstm_plain": {"cells": 4},
-    "bilstm": {"cells": 3},
-}
-SHARED = {"initializer": "he_normal", "dropout": 0.2, "ngram_dropout": 0.1}
 
 SENTENCES = [
     ["cat", "and", "dog"],
@@ -68,7 +34,7 @@ every_tower = pytest.mark.parametrize("name", TOWERS)
 def tower(name: str, seed: int = 0, **options) -> Tower:
     """A built tower whose weights, biases too, are all in play."""
     keras.utils.set_random_seed(seed)
-    made = TOWERS[name](len(KNOWN), **(DEFAULT_OPTIONS[name] | options))
+    made = TOWERS[name](len(KNOWN), **(small(TOWERS[name]) | options))
     made.build()
     generator = np.random.default_rng(seed)
     for variable in made.trainable_variables:
@@ -78,10 +44,6 @@ def tower(name: str, seed: int = 0, **options) -> Tower:
 
 def vectors(made: Tower, batch=BATCH, **options) -> np.ndarray:
     return np.array(made(batch, **options))
-
-
-def test_the_tables_of_this_file_hold_every_tower():
-    assert set(SMALL) == set(DEFAULT_OPTIONS) == set(TOWERS)
 
 
 @every_tower
@@ -215,7 +177,7 @@ def test_padding_changes_no_gradient(name):
 def test_the_same_seed_gives_the_same_tower_and_another_seed_another(name):
     def fresh(seed):
         keras.utils.set_random_seed(seed)
-        made = TOWERS[name](len(KNOWN), **DEFAULT_OPTIONS[name], **SHARED)
+        made = TOWERS[name](len(KNOWN), **small(TOWERS[name]), dropout=0.2, ngram_dropout=0.1)
         return vectors(made), vectors(made, training=True)
 
     for first, second in zip(fresh(3), fresh(3), strict=True):
@@ -243,29 +205,39 @@ def test_an_impossible_share_is_refused(name, option, share):
 
 
 @every_tower
-def test_every_option_survives_its_configuration(name):
-    parameters = inspect.signature(TOWERS[name]).parameters.values()
-    own = {p.name for p in parameters if p.kind is not p.VAR_KEYWORD} - {"vocabulary_size"}
-    defaults = {p.name: p.default for p in parameters}
-    assert own - set(SHARED) == set(SMALL[name]), "add the new option to SMALL"
-    assert all(defaults[option] != value for option, value in SMALL[name].items())
-    made = TOWERS[name](len(KNOWN), **SMALL[name], **SHARED, dtype="mixed_bfloat16", name="q_tower")
-    config = made.get_config()
+def test_its_keys_in_the_table_are_its_arguments_with_the_same_defaults(name):
+    keys = TOWERS[name].section(name=name).arguments
+    assert (
+        TOWERS[name](3, **keys, name=name).get_config() == TOWERS[name](3, name=name).get_config()
+    )
+    parameters = inspect.signature(TOWERS[name].made).parameters.values()
+    own = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
+    assert own - {"vocabulary_size"} <= set(keys), "add the argument to the tower's line in TOWERS"
+
+
+@every_tower
+def test_every_argument_survives_its_configuration(name):
+    arguments = changed(TOWERS[name])
+    made = TOWERS[name](len(KNOWN), **arguments, dtype="mixed_bfloat16", name="q_tower")
+    config, defaults = made.get_config(), TOWERS[name](len(KNOWN)).get_config()
+    assert {key for key in arguments if config[key] == defaults[key]} == set()
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert type(again) is TOWERS[name]
+    assert type(again) is TOWERS[name].made
     assert again.get_config() == config
-    for option, value in SMALL[name].items():
-        assert config[option] == (list(value) if isinstance(value, tuple) else value)
-    assert (config["dropout"], config["ngram_dropout"]) == (0.2, 0.1)
-    assert type(again.hashing.initializer) is keras.initializers.HeNormal
+    assert type(again.hashing.initializer) is keras.initializers.RandomNormal
     assert again.dtype_policy.name == "mixed_bfloat16"
     assert again.dimension == made.dimension
 
 
 @every_tower
+def test_its_docstring_ends_with_a_reference_which_model_cards_quote(name):
+    assert "Reference: " in TOWERS[name].made.__doc__
+
+
+@every_tower
 def test_a_saved_model_reads_back_identical(name, tmp_path):
     keras.utils.set_random_seed(1)
-    model = Siamese(TOWERS[name](len(KNOWN), **SMALL[name], **SHARED))
+    model = Siamese(TOWERS[name](len(KNOWN), **changed(TOWERS[name])))
     model.build()
     for variable in model.trainable_variables:
         variable.assign(np.random.default_rng(2).normal(size=variable.shape))
@@ -277,7 +249,7 @@ def test_a_saved_model_reads_back_identical(name, tmp_path):
 
 @every_tower
 def test_saved_weights_read_back_identical(name, tmp_path):
-    options = SMALL[name] | SHARED
+    options = changed(TOWERS[name])
     models = []
     for seed in (1, 2):
         keras.utils.set_random_seed(seed)
@@ -357,4 +329,4 @@ def test_the_gradient_of_every_parameter_is_its_slope(name):
 @every_tower
 def test_a_tower_without_trigrams_is_refused(name):
     with pytest.raises(ValueError, match="vocabulary_size=0"):
-        TOWERS[name](0, **DEFAULT_OPTIONS[name])
+        TOWERS[name](0)

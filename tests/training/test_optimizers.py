@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.config import TrainingConfig, parse_config
 from dssm_tf.layers import WordHashing
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers import DSSM
+from dssm_tf.towers.dssm import DSSM
+from dssm_tf.training.checkpoint import Checkpoint
+from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.optimizers import ScheduledNesterov, clip_by_tower, make_optimizer
+from dssm_tf.training.train import train
+from tests.labels import all_count
 from tests.reference import nesterov as reference
+from tests.training.configuration import config
 
 pytestmark = pytest.mark.keras
 
@@ -128,21 +136,23 @@ def tiny_model() -> tuple[Siamese, tf.data.Dataset]:
         "candidates": np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]], np.int32),
     }
     model(inputs)
-    return model, tf.data.Dataset.from_tensors((inputs, np.zeros((3, 3), np.float32)))
+    return model, tf.data.Dataset.from_tensors((inputs, all_count(np.zeros((3, 3)))))
 
 
 @pytest.mark.parametrize("clip_norm", [None, 0.05])
-def test_after_fit_the_weights_are_the_paper_s_parameters_not_the_look_ahead(clip_norm):
+def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_ahead(
+    clip_norm, tmp_path
+):
     """The whole of algorithm 1 through `fit`, against its equations on the same gradients."""
     updates, rate = 60, 0.03
     model, data = tiny_model()
-    inputs, offsets = next(iter(data))
+    inputs, known = next(iter(data))
     kept = [variable.numpy() for variable in model.trainable_variables]
 
     @tf.function
     def tensors():
         with tf.GradientTape() as tape:
-            value = ClickSoftmax(5.0)(offsets, model(inputs))
+            value = ClickSoftmax(5.0)(known, model(inputs))
         return tape.gradient(value, model.trainable_variables)
 
     def gradients(values) -> list[np.ndarray]:
@@ -152,6 +162,7 @@ def test_after_fit_the_weights_are_the_paper_s_parameters_not_the_look_ahead(cli
 
     here = [value.astype(np.float64) for value in kept]
     change = [np.zeros_like(value) for value in here]
+    path = []
     half = len(here) // 2  # the query tower's variables stand first
     for k in range(updates):
         mu = reference.momentum(k, updates)
@@ -162,15 +173,27 @@ def test_after_fit_the_weights_are_the_paper_s_parameters_not_the_look_ahead(cli
                 slopes[side] = [g * clip_norm / norm for g in slopes[side]]
         change = [mu * d - rate * g for d, g in zip(change, slopes, strict=True)]
         here = [x + d for x, d in zip(here, change, strict=True)]
+        path.append(here)
 
     for variable, value in zip(model.trainable_variables, kept, strict=True):
         variable.assign(value)
     optimizer = ScheduledNesterov(rate, updates, clip_norm=clip_norm)
     model.compile(optimizer, ClickSoftmax(5.0))
-    steps = updates // 2
-    model.fit(data.repeat(), epochs=2, steps_per_epoch=steps, shuffle=False, verbose=0)
-    for variable, expected in zip(model.trainable_variables, here, strict=True):
-        np.testing.assert_allclose(variable.numpy(), expected, atol=2e-4)
+    steps = updates // 3
+    keeper = Keeper(
+        TrainingConfig(), None, None, Checkpoint(tmp_path / "state"), chief=False, keep_last=True
+    )
+    found = []
+    notes = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: found.append(keeper.best))
+    model.fit(
+        data.repeat(), epochs=3, steps_per_epoch=steps, shuffle=False, verbose=0,
+        callbacks=[keeper, notes],
+    )  # fmt: skip
+    found.append([variable.numpy() for variable in model.trainable_variables])
+    # After each epoch what is kept, and in the end what is left, is L_k.
+    for values, place in zip(found, (steps, 2 * steps, updates, updates), strict=True):
+        for value, expected in zip(values, path[place - 1], strict=True):
+            np.testing.assert_allclose(value, expected, atol=2e-4)
     assert any(np.abs(d).max() > 1e-3 for d in change)  # the look-ahead would have been elsewhere
 
 
@@ -204,6 +227,31 @@ def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
         one.train_on_batch(*next(iter(data)))
     for first, second in zip(model.trainable_variables, again.trainable_variables, strict=True):
         np.testing.assert_array_equal(first.numpy(), second.numpy())
+
+
+@pytest.mark.parametrize("refit", [False, True, "continue"])
+def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, monkeypatch, refit):
+    """The momentum changes 2 % after the start and 2 % before the end of all epochs."""
+    ended, end = [], ScheduledNesterov.finalize_variable_values
+    monkeypatch.setattr(
+        ScheduledNesterov,
+        "finalize_variable_values",
+        lambda self, found: (
+            ended.append((int(self.total_updates), int(self.iterations))) or end(self, found)
+        ),
+    )
+    raw = config(
+        optimizer={"name": "nesterov", "learning_rate": 0.01},
+        training__epochs=3, training__patience=3, training__refit=refit, training__batch_size=4,
+    )  # fmt: skip
+    result = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    pairs = data.spec.records
+    best = result.best_epoch
+    of_refit = {False: [], True: [best], "continue": [math.ceil(2 * best / 3)]}[refit]
+    expected = [3 * math.ceil(pairs["train"] / 4)] + [
+        epochs * math.ceil((pairs["train"] + pairs["validation"]) / 4) for epochs in of_refit
+    ]
+    assert ended == [(updates, updates) for updates in expected]  # counted, and made
 
 
 def test_no_updates_are_refused():

@@ -1,1 +1,1 @@
-"""`dssm experiment`: the tables and figures of the DSE paper."""
+"""The experiments of the DSE paper, by one command each; they share systems and report."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.resources import files
+from importlib.resources import as_file, files
+from itertools import product
 from pathlib import Path
-from time import monotonic
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,37 +15,59 @@ from scipy import sparse
 
 from dssm_tf.common import figures
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory
 from dssm_tf.dse.bag_of_words import BagOfWords
-from dssm_tf.dse.experiments.report import ResultTable, per_cent, words_table, write_report
-from dssm_tf.dse.experiments.systems import (
-    Effort,
-    LinkTask,
-    experiment_bar,
-    fit_system,
-    model_scores,
-    nearest_words,
-    telling,
-)
-from dssm_tf.dse.margin_training import FineTuning, Pretraining, encode, pretrain
-from dssm_tf.dse.networks.dse import DSE
+from dssm_tf.dse.experiments.report import experiment, markdown_table, per_cent, words_table
+from dssm_tf.dse.experiments.systems import fit_system, nearest_words, tenth
+from dssm_tf.dse.fine_tuning import LinkTask
+from dssm_tf.dse.networks import DSETower, encode, pair_scores
+from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.relevance import same_class, split_links
+from dssm_tf.dse.settings import FineTuning, Pretraining
+from dssm_tf.tables.reader import read_rows
 
 SHARES = (0.4, 0.2, 0.1, 0.05)
 DIMENSIONS = (2, 5, 10, 20, 50)
-FEW_WORDS = 200
+# Units of an RBM are on or off; on vectors of length 1 SSI's I is the cosine, and it does better.
+SYSTEMS = {"dse": "largest", "ssi": "length"}
 ALL = "all"
 
-# Of momentum and Adam, each has what suited it better in a first run (docs/dse.md).
-EFFORTS = {
-    "dse": Effort(FineTuning(600, 0.01, "adam"), Pretraining(steps=400)),
-    "ssi": Effort(FineTuning(600, 1.0, clip_norm=None)),
-}
-# Four layers of up to 1,433 units: as many steps would take an hour, and fewer do.
-EFFORTS_ALL = {
-    "dse": Effort(FineTuning(300, 0.01, "adam"), Pretraining(steps=200), 128),
-    "ssi": Effort(FineTuning(600, 0.01, "adam")),
-}
+
+class Plan(NamedTuple):
+    """How the systems are trained on so many words.
+
+    Args:
+        words: the most frequent ones; None for all.
+        pretraining: of DSE.
+        fitting: of each system. Of momentum and Adam, each has what suited it better in a first
+            run (docs/dse.md).
+    """
+
+    words: int | None
+    pretraining: Pretraining
+    fitting: Mapping[str, FineTuning]
+
+    def quick(self) -> Plan:
+        """A tenth of the training."""
+        fitting = {system: tenth(settings) for system, settings in self.fitting.items()}
+        return self._replace(pretraining=tenth(self.pretraining), fitting=fitting)
+
+
+PLANS = (
+    Plan(
+        200,
+        Pretraining(400),
+        {"dse": FineTuning(600, 0.01, "adam"), "ssi": FineTuning(600, 1.0, clip_norm=None)},
+    ),
+    # Four layers of up to 1,433 units: as many steps would take an hour, and fewer do.
+    Plan(
+        None,
+        Pretraining(200),
+        {
+            "dse": FineTuning(300, 0.01, "adam", batch_size=128),
+            "ssi": FineTuning(600, 0.01, "adam"),
+        },
+    ),
+)
 
 
 class Papers(NamedTuple):
@@ -57,9 +79,9 @@ class Papers(NamedTuple):
 
 def read_papers() -> Papers:
     """The bundled Cora papers."""
-    table = files("dssm_tf.datasets") / "cora" / "docs.tsv"
-    rows = [line.split("\t") for line in table.read_text(encoding="utf-8").splitlines()[1:]]
-    return Papers(tuple(row[1] for row in rows), tuple(row[3] for row in rows))
+    with as_file(files("dssm_tf.datasets") / "cora" / "docs.tsv") as table:
+        rows = [row for _, row in read_rows(table, ("label", "words"))]
+    return Papers(*zip(*rows, strict=True))
 
 
 def sample_papers(papers: Papers, per_class: int, seed: int) -> Papers:
@@ -114,63 +136,50 @@ def cora(
     Raises:
         UserError: `out` exists, or `per_class` does not fit the classes.
     """
-    console = console or Console(quiet=True)
-    started = monotonic()
     papers = sample_papers(read_papers(), per_class, seed)
     relevant = same_class(papers.labels)
+    # As in the paper, irrelevant is what is of another class, not what no learned link joins.
+    known = relevant + sparse.identity(len(papers.labels), dtype=bool).tocsr()
     shares = (0.4, 0.05) if quick else SHARES
     dimensions = (2, 10) if quick else DIMENSIONS
     losses: dict[str, Any] = {}
-    neighbours: dict[str, list[str]] = {}
-    with (
-        atomic_directory(out) as directory,
-        experiment_bar(console, 2 * 2 * len(shares) * len(dimensions)) as start,
-    ):
-        for size, efforts in ((FEW_WORDS, EFFORTS), (None, EFFORTS_ALL)):
-            bag = BagOfWords(size, weighting="binary", normalization="none").fit(papers.texts)
-            name = str(size or ALL)
-            losses[name] = {}
-            lower: DSE | None = None
+    embeddings: dict[str, NDArray[np.float32]] = {}
+    with experiment(out, console, len(PLANS) * len(SYSTEMS) * len(shares) * len(dimensions)) as run:
+        for plan in map(Plan.quick, PLANS) if quick else PLANS:
+            name = str(plan.words or ALL)
+            bags = {}
+            for system, normalization in SYSTEMS.items():
+                bag = BagOfWords(plan.words, weighting="binary", normalization=normalization)
+                bags[system] = bag.fit(papers.texts).transform(papers.texts)
+            losses[name] = {system: {f"{share:g}": {} for share in shares} for system in SYSTEMS}
+            lower: DSETower | None = None
             for dimension in dimensions:
-                taught: DSE | None = None
-                for share in shares:
-                    for system in ("dse", "ssi"):
-                        told = start(f"{system}, {name} words, C = {dimension}, {share:.0%}")
-                        task = _task(bag, papers, relevant, share, system, seed)
-                        effort = efforts[system].quick() if quick else efforts[system]
-                        if system == "dse" and taught is None:
-                            taught = DSE(len(bag.words), dimension, seed=seed)
-                            taught.build()
-                            pretrain(
-                                taught,
-                                task.bags,
-                                effort.pretraining,
-                                telling(told),
-                                lower,
-                            )
-                            lower = lower or taught
-                        model = fit_system(
-                            system, task, dimension, effort, taught=taught, seed=seed, told=told
-                        )
-                        loss = task.loss(model_scores(model, task.bags))
-                        losses[name].setdefault(system, {}).setdefault(f"{share:g}", {})[
-                            str(dimension)
-                        ] = loss
-                        if size and share == max(shares) and dimension == 2:
-                            _save_embedding(directory, system, model, task, papers)
-            if size and lower is not None:
+                told = run.told(f"dse, {name} words, C = {dimension}")
+                tower = DSETower(len(bag.words), dimension, seed=seed)
+                pretrain(tower, bags["dse"], plan.pretraining, seed=seed, lower=lower, told=told)
+                lower = lower or tower
+                for share, system in product(shares, SYSTEMS):
+                    learned, measured = split_links(relevant, share, seed)
+                    task = LinkTask(bags[system], bags[system], learned, known)
+                    told = run.told(f"{system}, {name} words, C = {dimension}, {share:.0%}")
+                    model = fit_system(
+                        system, task, dimension, plan.fitting[system],
+                        tower=tower, seed=seed, told=told,
+                    )  # fmt: skip
+                    run.fitted()
+                    loss = task.loss(pair_scores(model, task.queries, task.titles), measured)
+                    losses[name][system][f"{share:g}"][str(dimension)] = loss
+                    if plan.words and share == max(shares) and dimension == 2:
+                        # SSI's words follow its embedding.
+                        vectors = encode(model.title_vectors, bags[system])[:, :2]
+                        np.save(run.directory / f"embedding_{system}.npy", vectors)
+                        embeddings[system.upper()] = vectors
+            if plan.words and lower:
                 neighbours = nearest_words(lower, bag.words)
-        embeddings = {
-            system.upper(): np.load(directory / f"embedding_{system}.npy")
-            for system in ("dse", "ssi")
-        }
+                figures.rank_loss_by_share(losses[name], run.directory / "table1_rank_loss.png")
         figures.embeddings(
-            embeddings,
-            papers.labels,
-            directory / "figure1_embedding.png",
-            legend="class",
+            embeddings, papers.labels, run.directory / "figure1_embedding.png", legend="class"
         )
-        figures.rank_loss_by_share(losses[str(FEW_WORDS)], directory / "table1_rank_loss.png")
         results = {
             "papers": len(papers.labels),
             "per_class": per_class,
@@ -181,72 +190,30 @@ def cora(
                 name: class_purity(vectors, papers.labels) for name, vectors in embeddings.items()
             },
             "nearest_words": neighbours,
-            "seconds": round(monotonic() - started, 1),
         }
-        tables = [*_table1(losses), words_table(neighbours)]
         preface = (
             f"Cora, {per_class} papers of each of 7 classes, rank loss in per cent on the links "
-            f"that were not learned from, {results['seconds']:.0f} s"
-            + (", a tenth of the training (--quick)." if quick else ".")
+            "that were not learned from,"
         )
-        write_report(directory, results, tables, preface)
-    for table in tables:
-        table.print(console)
-    console.print(f"{out}: tables.md, results.json, figures, {results['seconds']:.0f} s")
-    return results
+        tables = [
+            _table1(words, system, shares)
+            for words, systems in losses.items()
+            for system, shares in systems.items()
+        ]
+        run.finish(results, [*tables, words_table(neighbours)], preface)
+    return run.results
 
 
-def _task(
-    bag: BagOfWords,
-    papers: Papers,
-    relevant: sparse.csr_matrix,
-    share: float,
-    system: str,
-    seed: int,
-) -> LinkTask:
-    train, test = split_links(relevant, share, seed)
-    itself = sparse.identity(len(papers.labels), dtype=bool).tocsr()
-    bags = bag.transform(papers.texts)
-    # SSI does better on vectors of length 1, where its I is the cosine; RBMs want units on or off.
-    if system == "ssi":
-        bags = normalized(bags)
-    # As in the paper, irrelevant is what is of another class, not what no learned link joins.
-    return LinkTask(bags, train, test, relevant + itself, relevant + itself)
-
-
-def normalized(bags: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Rows divided by their length; empty ones stay."""
-    lengths = np.sqrt(np.asarray(bags.multiply(bags).sum(axis=1)).ravel())
-    scale = sparse.diags(1 / np.where(lengths > 0, lengths, 1))
-    return (scale @ bags).tocsr().astype(np.float32)
-
-
-def _save_embedding(
-    directory: Path, system: str, model: Any, task: LinkTask, papers: Papers
-) -> None:
-    vectors = encode(model.title_vectors, task.bags)[:, :2]  # SSI's words follow its embedding
-    np.save(directory / f"embedding_{system}.npy", vectors)
-
-
-def _table1(losses: Mapping[str, Any]) -> list[ResultTable]:
-    tables = []
-    for words, systems in losses.items():
-        for system, shares in systems.items():
-            dimensions = list(next(iter(shares.values())))
-            tables.append(
-                ResultTable(
-                    f"Table 1: rank loss (%), {system.upper()}, {words} words",
-                    (system.upper(), *(f"C={dimension}" for dimension in dimensions)),
-                    tuple(
-                        (
-                            f"{float(share):.0%} train",
-                            *(per_cent(row[dimension]) for dimension in dimensions),
-                        )
-                        for share, row in shares.items()
-                    ),
-                )
-            )
-    return tables
+def _table1(words: str, system: str, shares: Mapping[str, Mapping[str, float]]) -> str:
+    dimensions = list(next(iter(shares.values())))
+    return markdown_table(
+        f"Table 1: rank loss (%), {system.upper()}, {words} words",
+        (system.upper(), *(f"C={dimension}" for dimension in dimensions)),
+        (
+            (f"{float(share):.0%} train", *(per_cent(row[dimension]) for dimension in dimensions))
+            for share, row in shares.items()
+        ),
+    )
 
 
 def class_purity(vectors: NDArray[np.floating[Any]], labels: tuple[str, ...]) -> float:

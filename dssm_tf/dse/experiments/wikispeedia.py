@@ -2,34 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 from pathlib import Path
-from time import monotonic
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.console import Console
 from scipy import sparse
 
 from dssm_tf.common import figures
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory
 from dssm_tf.dse.bag_of_words import BagOfWords
-from dssm_tf.dse.experiments.report import ResultTable, per_cent, words_table, write_report
-from dssm_tf.dse.experiments.systems import (
-    Effort,
-    LinkTask,
-    Rows,
-    cosine_scores,
-    experiment_bar,
-    fit_system,
-    mixed_scores,
-    model_scores,
-    nearest_words,
+from dssm_tf.dse.dse_tfidf import WEIGHTS, mixed
+from dssm_tf.dse.experiments.report import (
+    Run,
+    experiment,
+    markdown_table,
+    per_cent,
+    words_table,
 )
-from dssm_tf.dse.margin_training import FineTuning, Pretraining
-from dssm_tf.dse.networks.bag_pair import BagPair
-from dssm_tf.dse.networks.dse import DSEPair
+from dssm_tf.dse.experiments.systems import fit_system, nearest_words, tenth
+from dssm_tf.dse.fine_tuning import LinkTask
+from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, Scores, pair_scores
+from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.relevance import linked, split_links
+from dssm_tf.dse.settings import FineTuning, Pretraining
+from dssm_tf.evaluation.rank_loss import rank_loss
+from dssm_tf.tables.reader import read_rows
 
 SIZES = (500, 1000, 1500, 5000)
 TUPLES = (100_000, 1_000_000, 10_000_000)
@@ -41,7 +41,9 @@ WIDEST = 1500
 """Words from which on DSE's hidden layers are those of this many words.
 
 The paper's rule would give 31 million weights at 5,000 words, an hour on two cores."""
-SYSTEMS = ("dse", "ssi", "psi", "tfidf", "dse+tfidf")
+TRAINED = ("dse", "ssi", "psi")
+SYSTEMS = (*TRAINED, "tfidf", "dse+tfidf")
+COMPARED = ("dse", "ssi", "dse+tfidf", "tfidf")  # by the number of tuples, figure 2
 PRETRAINING = Pretraining(steps=300)
 STEPS = 800
 # What each trained system tries with the fewest words; validation chooses. Momentum is the paper's.
@@ -51,6 +53,11 @@ FITTINGS = {
     "Adam 0.01": FineTuning(STEPS, 0.01, "adam"),
     "momentum 1": FineTuning(STEPS, 1.0),
 }
+
+Losses = dict[str, dict[str, float]]
+Choices = dict[str, dict[str, dict[str, float | None]]]
+Fitted = tuple[BagPair, sparse.csr_matrix]
+"""A model and what it reads."""
 
 
 class Articles(NamedTuple):
@@ -66,39 +73,15 @@ def read_articles(docs: Path, links: Path) -> Articles:
     Raises:
         UserError: a column or a text is missing, an id comes twice, or a link names an unknown id.
     """
-    rows = list(_table(docs, ("doc_id", "text")))
-    pairs = list(_table(links, ("source", "target")))
+    rows = [row for _, row in read_rows(docs, ("doc_id", "text"))]
+    pairs = [pair for _, pair in read_rows(links, ("source", "target"))]
     if len(rows) < 3:
         raise UserError(f"{docs} has {len(rows)} articles; at least 3 are needed to rank.")
     try:
-        relevant = linked([row[0] for row in rows], [(pair[0], pair[1]) for pair in pairs])
+        relevant = linked([row[0] for row in rows], pairs)
     except UserError as error:
         raise UserError(f"{links} with {docs}: {error}") from error
     return Articles(tuple(row[1] for row in rows), relevant)
-
-
-def _table(path: Path, columns: Sequence[str]) -> Iterator[list[str]]:
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read: {error}.") from error
-    header = lines[0].rstrip("\r").split("\t")
-    missing = [name for name in columns if name not in header]
-    if missing:
-        raise UserError(
-            f"{path} has the columns {', '.join(header)}; it needs {', '.join(columns)} "
-            f"(missing: {', '.join(missing)})."
-        )
-    places = [header.index(name) for name in columns]
-    for number, line in enumerate(lines[1:], start=2):
-        fields = line.rstrip("\r").split("\t")
-        if not line.strip():
-            continue
-        if len(fields) != len(header):
-            raise UserError(
-                f"{path}:{number} has {len(fields)} columns; the header has {len(header)}."
-            )
-        yield [fields[place] for place in places]
 
 
 def wikispeedia(
@@ -122,7 +105,7 @@ def wikispeedia(
         docs: TSV with `doc_id` and `text`.
         links: TSV with `source` and `target`.
         out: directory to write, new.
-        quick: a tenth of the training, three sizes, two numbers of tuples.
+        quick: a tenth of the training, two sizes, two numbers of tuples.
         seed: of everything random.
         console: where to print; None is silent.
 
@@ -132,39 +115,24 @@ def wikispeedia(
     Raises:
         UserError: see `read_articles`; or `out` exists.
     """
-    console = console or Console(quiet=True)
-    started = monotonic()
     articles = read_articles(Path(docs), Path(links))
-    experiment = _Experiment(articles, quick, seed)
     sizes = (500, 1000) if quick else SIZES
     numbers = TUPLES[:2] if quick else TUPLES
-    by_size: dict[str, dict[str, float]] = {system: {} for system in SYSTEMS}
-    by_tuples: dict[str, dict[str, float]] = {
-        system: {} for system in ("dse", "ssi", "dse+tfidf", "tfidf")
-    }
-    weights: dict[str, float] = {}
-    with (
-        atomic_directory(out) as directory,
-        experiment_bar(console, experiment.fits(len(sizes), len(numbers))) as start,
-    ):
-        for size in sizes:
-            found, weights[str(size)] = experiment.systems(size, SYSTEMS, start)
-            for system, loss in found.items():
-                by_size[system][str(size)] = loss
+    fits = len(TRAINED) * (len(FEATURES) * len(FITTINGS) + len(sizes) - 1) + 2 * len(numbers)
+    with experiment(out, console, fits) as run:
+        systems = _Systems(articles, quick, seed, run)
+        of_size = {str(size): systems.losses(size, SYSTEMS) for size in sizes}
         everything = BagOfWords(None).fit(articles.texts)
-        all_words = experiment.task(everything.transform(articles.texts))
-        tfidf_all = all_words.loss(cosine_scores(all_words.bags))
-        for number in numbers:
-            found, _ = experiment.systems(TUPLES_SIZE, tuple(by_tuples), start, tuples=number)
-            for system, loss in found.items():
-                by_tuples[system][str(number)] = loss
+        tfidf_all = systems.loss(cosine_scores(everything.transform(articles.texts)))
+        of_tuples = {
+            str(number): systems.losses(TUPLES_SIZE, COMPARED, number) for number in numbers
+        }
         # All that the batches of table 3 stood for: each link against the others of its batch.
-        possible = experiment.tuples_seen()
-        for system, row in by_tuples.items():
-            row[str(possible)] = by_size[system][str(TUPLES_SIZE)]
-        figures.rank_loss_by_number(by_size, directory / "table3_words.png", "words")
+        of_tuples[str(systems.tuples_seen())] = of_size[str(TUPLES_SIZE)]
+        by_size, by_tuples = _by_system(of_size, SYSTEMS), _by_system(of_tuples, COMPARED)
+        figures.rank_loss_by_number(by_size, run.directory / "table3_words.png", "words")
         figures.rank_loss_by_number(
-            by_tuples, directory / "figure2_tuples.png", "training tuples", logarithmic=True
+            by_tuples, run.directory / "figure2_tuples.png", "training tuples", logarithmic=True
         )
         results = {
             "articles": len(articles.texts),
@@ -174,186 +142,180 @@ def wikispeedia(
             "rank_loss_by_words": by_size,
             "rank_loss_by_tuples": by_tuples,
             "tfidf_all_words": {"words": len(everything.words), "rank_loss": tfidf_all},
-            "tfidf_weight": weights,
-            "choices": experiment.choices,
-            "chosen": experiment.chosen,
-            "nearest_words": experiment.nearest_words,
-            "seconds": round(monotonic() - started, 1),
+            "tfidf_weight": systems.weights,
+            "choices": systems.choices,
+            "chosen": systems.chosen,
+            "nearest_words": systems.nearest_words,
         }
         tables = [
             _table_of("Table 3: rank loss (%) by the number of most frequent words", by_size),
             _table_of(
                 f"Figure 2: rank loss (%) by training tuples, {TUPLES_SIZE} words", by_tuples
             ),
-            _choices_table(experiment.choices, sizes[0]),
-            words_table(experiment.nearest_words),
+            _choices_table(systems.choices, sizes[0]),
+            words_table(systems.nearest_words),
         ]
         preface = (
             f"{results['articles']:,} articles, {results['links']:,} linked pairs, rank loss in "
-            f"per cent on 30 % of the links, {results['seconds']:.0f} s"
-            + (", a tenth of the training (--quick)." if quick else ".")
-            + f" TF-IDF over all {len(everything.words):,} words: {tfidf_all:.2f} %."
+            "per cent on 30 % of the links; TF-IDF over all "
+            f"{len(everything.words):,} words: {tfidf_all:.2f} %;"
         )
-        write_report(directory, results, tables, preface)
-    for table in tables:
-        table.print(console)
-    console.print(preface, highlight=False)
-    console.print(f"{out}: tables.md, results.json, figures")
-    return results
+        run.finish(results, tables, preface)
+    return run.results
 
 
-class _Experiment:
-    """The links of all runs, split once, and how each system is trained.
+class _Systems:
+    """The links, split once, and the systems that are fitted to them.
 
     Attributes:
         choices: rank loss on the links for choosing, by system, input and optimizer; None for a
             training that diverged.
         chosen: the input and the optimizer of least loss, by system.
+        weights: share of TF-IDF in the combination, by the number of words.
         nearest_words: of DSE at `TUPLES_SIZE` words, once it is fitted.
     """
 
-    def __init__(self, articles: Articles, quick: bool, seed: int) -> None:
+    def __init__(self, articles: Articles, quick: bool, seed: int, run: Run) -> None:
         self._articles = articles
         self._quick = quick
         self._seed = seed
+        self._run = run
+        self._towers: dict[tuple[int, str], DSETower] = {}
         self.chosen: dict[str, tuple[str, str]] = {}
-        self.choices: dict[str, dict[str, dict[str, float | None]]] = {}
+        self.choices: Choices = {}
+        self.weights: dict[str, float] = {}
         self.nearest_words: dict[str, list[str]] = {}
         learned, self._test = split_links(articles.relevant, TRAIN, seed)
         self._validation, self._train = split_links(learned, VALIDATION, seed + 1)
-        self._itself = sparse.identity(len(articles.texts), dtype=bool).tocsr()
+        itself = sparse.identity(len(articles.texts), dtype=bool).tocsr()
+        self._known, self._ignored = self._train + itself, articles.relevant + itself
 
-    def fits(self, sizes: int, numbers: int) -> int:
-        """How many models are trained: those to choose from, and one a system and number."""
-        return 3 * (len(FEATURES) * len(FITTINGS) + sizes - 1) + 2 * numbers
+    def loss(self, scores: Scores, links: sparse.csr_matrix | None = None) -> float:
+        """Rank loss in per cent on the links kept for measuring, or on others."""
+        links = self._test if links is None else links
+        return rank_loss(scores, links, self._ignored > links)
 
-    def task(self, bags: sparse.csr_matrix) -> LinkTask:
-        """The links with some vectors of the articles."""
-        return LinkTask(
-            bags,
-            self._train,
-            self._test,
-            self._train + self._itself,
-            self._articles.relevant + self._itself,
-            self._validation,
-        )
-
-    def systems(
-        self, size: int, names: Sequence[str], start: Any, tuples: int | None = None
-    ) -> tuple[dict[str, float], float]:
-        """Rank loss of the systems, and the share of TF-IDF in the combination."""
+    def losses(
+        self, size: int, names: Sequence[str], tuples: int | None = None
+    ) -> dict[str, float]:
+        """Rank loss of the systems, fitted with so many words and tuples."""
         texts = self._articles.texts
-        cosine = self.task(BagOfWords(size).fit(texts).transform(texts))
-        lexical = cosine_scores(cosine.bags)
-        scores: dict[str, Rows] = {"tfidf": lexical}
-        weight = 0.0
-        for system in ("dse", "ssi", "psi"):
-            if system not in names:
-                continue
-            if system in self.chosen:
-                model, bags = self._fit(system, size, *self.chosen[system], start, tuples)
-            else:
-                model, bags = self._choose(system, size, start)
-            scores[system] = model_scores(model, bags)
-        if "dse+tfidf" in names:
-            scores["dse+tfidf"], weight = mixed_scores(cosine, scores["dse"], lexical)
-        return {name: cosine.loss(scores[name]) for name in names}, weight
+        lexical = cosine_scores(BagOfWords(size).fit(texts).transform(texts))
+        scores: dict[str, Scores] = {"tfidf": lexical}
+        for system in TRAINED:
+            if system in names:
+                model, bags = self._chosen(system, size, tuples)
+                scores[system] = pair_scores(model, bags, bags)
+        semantic = scores["dse"](np.arange(len(texts)))
+        spread = float(np.std(semantic[:500])) or 1.0
+
+        def combination(weight: float) -> Scores:
+            return lambda rows: mixed(semantic[rows], lexical(rows), spread, weight)
+
+        weight = min(WEIGHTS, key=lambda share: self.loss(combination(share), self._validation))
+        scores["dse+tfidf"] = combination(weight)
+        if tuples is None:
+            self.weights[str(size)] = weight
+        return {name: self.loss(scores[name]) for name in names}
 
     def tuples_seen(self) -> int:
         """Tuples that the batches of DSE stood for where their number was not limited."""
-        effort = self._effort(self.chosen["dse"][1])
-        links = min(effort.batch_size, self._train.nnz)
-        return effort.fitting.steps * links * (links - 1)
+        settings = self._settings(self.chosen["dse"][1])
+        links = min(settings.batch_size, self._train.nnz)
+        return settings.steps * links * (links - 1)
 
-    def _choose(self, system: str, size: int, start: Any) -> tuple[BagPair, sparse.csr_matrix]:
-        """The best model of all inputs and optimizers, which the system keeps from here on."""
-        best: tuple[float, BagPair, sparse.csr_matrix] | None = None
-        tried = self.choices[system] = {}
+    def _chosen(self, system: str, size: int, tuples: int | None) -> Fitted:
+        """A model with the input and the optimizer of its system, chosen at the first call."""
+        if system in self.chosen:
+            return self._fit(system, size, *self.chosen[system], tuples)
+        best: tuple[float, Fitted] | None = None
+        tried = self.choices[system] = {features: {} for features in FEATURES}
         failure: UserError | None = None
-        for features in FEATURES:
-            tried[features] = {}
-            for fitting in FITTINGS:
-                try:
-                    model, bags = self._fit(system, size, features, fitting, start)
-                except UserError as error:
-                    failure = error
-                    tried[features][fitting] = None
-                    continue
-                loss = self.task(bags).loss(model_scores(model, bags), self._validation)
-                tried[features][fitting] = loss
-                if best is None or loss < best[0]:
-                    best = loss, model, bags
-                    self.chosen[system] = features, fitting
+        for features, fitting in product(FEATURES, FITTINGS):
+            try:
+                model, bags = self._fit(system, size, features, fitting, tuples)
+            except UserError as error:
+                failure = error
+                tried[features][fitting] = None
+                continue
+            loss = self.loss(pair_scores(model, bags, bags), self._validation)
+            tried[features][fitting] = loss
+            if best is None or loss < best[0]:
+                best = loss, (model, bags)
+                self.chosen[system] = features, fitting
         if best is None:
             raise UserError(
                 f"{system} failed with every input and optimizer, at last so: {failure}"
             ) from failure
-        return best[1:]
+        return best[1]
 
     def _fit(
-        self,
-        system: str,
-        size: int,
-        features: str,
-        fitting: str,
-        start: Any,
-        tuples: int | None = None,
-    ) -> tuple[BagPair, sparse.csr_matrix]:
-        texts = self._articles.texts
-        bag = _bag(size, features, system).fit(texts)
-        bags = bag.transform(texts)
+        self, system: str, size: int, features: str, fitting: str, tuples: int | None
+    ) -> Fitted:
+        # On or off, or at most 1 for the units of an RBM; else of length 1, as cosines have it.
+        normalization = "largest" if system == "dse" or features == "binary" else "length"
+        bag = BagOfWords(size, weighting=features, normalization=normalization)
+        bags = bag.fit(self._articles.texts).transform(self._articles.texts)
+        dimension = min(DIMENSION, size)
         limited = f", {tuples:,} tuples" if tuples else ""
-        told = start(f"{system}, {size} words{limited}, {features}, {fitting}")
-        model = fit_system(
-            system,
-            self.task(bags),
-            min(DIMENSION, size),
-            self._effort(fitting),
-            widths=_widths(bag),
-            tuples=tuples,
-            seed=self._seed,
-            told=told,
-        )
+        told = self._run.told(f"{system}, {size} words{limited}, {features}, {fitting}")
+        if system == "dse" and (size, features) not in self._towers:
+            words = min(len(bag.words), WIDEST)
+            widths = (max(1, words // 2), max(1, words // 2), words)
+            tower = DSETower(bags.shape[1], dimension, widths, seed=self._seed)
+            pretraining = tenth(PRETRAINING) if self._quick else PRETRAINING
+            pretrain(tower, bags, pretraining, seed=self._seed, told=told)
+            self._towers[size, features] = tower
+        try:
+            model = fit_system(
+                system,
+                LinkTask(bags, bags, self._train, self._known, self._ignored, self._validation),
+                dimension,
+                self._settings(fitting),
+                tower=self._towers.get((size, features)),
+                tuples=tuples,
+                seed=self._seed,
+                told=told,
+            )
+        finally:
+            self._run.fitted()
         if isinstance(model, DSEPair) and size == TUPLES_SIZE and tuples is None:
             self.nearest_words = nearest_words(model.query_tower, bag.words)
         return model, bags
 
-    def _effort(self, fitting: str) -> Effort:
-        effort = Effort(FITTINGS[fitting], PRETRAINING)
-        return effort.quick() if self._quick else effort
+    def _settings(self, fitting: str) -> FineTuning:
+        return tenth(FITTINGS[fitting]) if self._quick else FITTINGS[fitting]
 
 
-def _bag(size: int, features: str, system: str) -> BagOfWords:
-    """Whether each word is there, or TF-IDF: of length 1, or for an RBM's units at most 1."""
-    if features == "binary":
-        return BagOfWords(size, weighting="binary", normalization="none")
-    return BagOfWords(size, normalization="largest" if system == "dse" else "length")
+def cosine_scores(bags: sparse.csr_matrix) -> Scores:
+    """Scores of pages by the dot product of their normalised vectors."""
+    return lambda rows: (bags[rows] @ bags.T).toarray()
 
 
-def _widths(bag: BagOfWords) -> tuple[int, int, int]:
-    words = min(len(bag.words), WIDEST)
-    return (max(1, words // 2), max(1, words // 2), words)
+def _by_system(losses: Losses, systems: Sequence[str]) -> Losses:
+    """Losses by system and number from those by number and system."""
+    return {
+        system: {number: found[system] for number, found in losses.items()} for system in systems
+    }
 
 
-def _table_of(title: str, losses: dict[str, dict[str, float]]) -> ResultTable:
+def _table_of(title: str, losses: Losses) -> str:
     numbers = sorted({int(number) for row in losses.values() for number in row})
-    return ResultTable(
+    return markdown_table(
         title,
         ("system", *(f"{number:,}" for number in numbers)),
-        tuple(
+        (
             (system, *(per_cent(row.get(str(number))) for number in numbers))
             for system, row in losses.items()
         ),
     )
 
 
-def _choices_table(
-    choices: dict[str, dict[str, dict[str, float | None]]], size: int
-) -> ResultTable:
-    return ResultTable(
+def _choices_table(choices: Choices, size: int) -> str:
+    return markdown_table(
         f"Choice: rank loss (%) on the links for choosing, {size} words",
         ("system", "input", *FITTINGS),
-        tuple(
+        (
             (system, features, *(per_cent(losses[fitting]) for fitting in FITTINGS))
             for system, tried in choices.items()
             for features, losses in tried.items()

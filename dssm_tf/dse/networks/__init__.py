@@ -1,1 +1,0 @@
-"""The Keras models of the DSE paper: two bags of words in, a dot product out."""

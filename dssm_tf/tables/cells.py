@@ -1,0 +1,143 @@
+"""What a cell may hold: texts, ids, counts of clicks, grades; every other value is a bad row."""
+
+from __future__ import annotations
+
+import math
+import re
+
+MAX_COUNT = 1 << 40
+LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
+_BREAKS = str.maketrans("\t\r\n", "   ")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+
+class BadRow(ValueError):
+    """Why a row cannot be used.
+
+    Args:
+        reason: out of a small fixed set, so that rows can be counted by it.
+        detail: the same with what was received and expected, for a reader that stops here.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.detail = detail or reason
+
+
+def text(value: object, name: str) -> str:
+    """A text as it stands, perhaps empty.
+
+    Raises:
+        BadRow: there is none, or a value of another type.
+    """
+    if isinstance(value, str):
+        return value
+    raise BadRow(
+        f"no {name}" if value is None else f"{name} is not text",
+        f"{name!r} is {value!r:.40}; expected text",
+    )
+
+
+def clean_text(value: object, name: str) -> str:
+    """A text on one line, without white space at its ends.
+
+    Raises:
+        BadRow: nothing is left, or the text holds what no UTF-8 file can hold.
+    """
+    found = (value if isinstance(value, str) else text(value, name)).strip()
+    if not found:
+        raise BadRow(f"empty {name}", f"the {name} is empty")
+    if not found.isascii():
+        try:
+            found.encode()
+        except UnicodeEncodeError:
+            raise BadRow("bad UTF-8") from None
+    return found if found.isprintable() else one_line(found)
+
+
+def identifier(value: object, name: str) -> str:
+    """An id: a text, or a whole number of JSON or Parquet.
+
+    Raises:
+        BadRow: any other value.
+    """
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return str(value)
+    raise BadRow(f"no {name}", f"{name!r} is {value!r:.40}; expected text or a whole number")
+
+
+def count(value: object, name: str, default: int) -> int:
+    """A count of clicks or impressions: a whole number from 0 to 2**40; empty means the default.
+
+    >>> count("3", "clicks", 1), count("3.0", "clicks", 1), count("", "clicks", 1)
+    (3, 3, 1)
+
+    Raises:
+        BadRow: anything else.
+    """
+    if isinstance(value, str):
+        if value.isascii() and value.isdigit() and len(value) <= 12:
+            return int(value)
+        value = value.strip() or None
+    if value is None:
+        return default
+    try:
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise ValueError
+        if isinstance(value, str) and "_" in value:  # Python's own, 1_000
+            raise ValueError
+        number = float(value)
+    except OverflowError:
+        raise BadRow(f"{name} is too large") from None
+    except ValueError:
+        raise BadRow(f"{name} is not a number") from None
+    if not math.isfinite(number):
+        raise BadRow(f"{name} is not finite")
+    if number < 0:
+        raise BadRow(f"{name} is negative")
+    if number > MAX_COUNT:
+        raise BadRow(f"{name} is too large")
+    if number != int(number):
+        raise BadRow(f"{name} is not a whole number")
+    return int(number)
+
+
+def number(value: object, name: str) -> float:
+    """A number, possibly infinite.
+
+    Raises:
+        BadRow: it is none.
+    """
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if math.isnan(found):
+        raise BadRow(f"{name} is not a number", f"{name} {value!r:.40} is not a number")
+    return found
+
+
+def grade(value: object) -> float:
+    """A grade from 0 to `LARGEST_GRADE`.
+
+    Raises:
+        BadRow: anything else.
+    """
+    found = number(value, "grade")
+    if not 0 <= found <= LARGEST_GRADE:
+        raise BadRow(
+            "grade out of range",
+            f"grade {value!r:.40}; expected a number from 0 to {LARGEST_GRADE:g} "
+            "(the gain is 2^grade - 1)",
+        )
+    return found
+
+
+def one_line(text: str) -> str:
+    """The text without what would end a cell or a line of a table."""
+    return text.translate(_BREAKS)
+
+
+def readable(text: str) -> str:
+    """The text with U+FFFD for surrogates, which stand for bytes that were not UTF-8."""
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)

@@ -1,0 +1,304 @@
+"""Opens people's files by their names and reads them row by row, however large they are.
+
+| name | a row is | columns are named by |
+|---|---|---|
+| `.tsv` | a line; tabs between, nothing quoted | the first line |
+| `.csv` | a record; commas between, quoted as spreadsheets do | the first record |
+| `.jsonl` | a JSON object a line | its keys |
+| `.parquet` | a row | the schema |
+| `.txt` | a line, blank ones too | nothing; it is one cell, `text` |
+
+All but Parquet may be `.gz`. Columns are found by name, without case and outer white space: their
+order is free, and further ones are ignored. Text is UTF-8; a byte order mark at the start is no
+part of it, and blank lines are no rows.
+
+A bad row is an error that names file and line; for who reads with `strict=False` it is a `Reject`
+with a reason, so that a log of millions of rows may hold some.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from io import StringIO
+from itertools import chain, repeat
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, Any
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.table import Cells, Layout, Table, fold, reading
+
+TABLES = ("tsv", "csv", "jsonl", "parquet")
+_PARQUET_ROWS = 8192
+
+
+class _TabSeparated(Table):
+    """A row is a line of cells, tabs between, nothing quoted; the first names the columns."""
+
+    def _rows(self) -> Iterator[tuple[int, Any]]:
+        return ((number, line) for number, line in self._numbered if line.strip())
+
+    def _head(self) -> tuple[int, Any]:
+        return next(self._rows(), (0, None))
+
+    def _cells(self, row: Any) -> Any:
+        return self._decoded(row).split("\t")
+
+    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
+        width, cells_of = len(self.names), self._cells
+        # A column that the file lacks is one place behind the last. That place comes once more,
+        # as itemgetter gives no sequence of a single one.
+        places = [self.names.index(name) if name in self.names else width for name in columns]
+        select: Callable[[list[Any]], Cells] = itemgetter(*places, width)
+
+        def pick(row: Any) -> Cells:
+            cells = cells_of(row)
+            if len(cells) != width:
+                raise BadRow("wrong column count", f"{len(cells)} columns; the header has {width}")
+            cells.append(None)
+            return select(cells)[:-1]
+
+        return pick
+
+
+class _Quoted(_TabSeparated):
+    """A row is a record of CSV: cells with commas between, in quotes perhaps and over lines."""
+
+    def _rows(self) -> Iterator[tuple[int, Any]]:
+        return self._records
+
+    def _cells(self, row: Any) -> Any:
+        if isinstance(row, csv.Error):
+            raise BadRow("bad CSV", f"not CSV: {row}")
+        return _utf8(row)
+
+    def _shown(self, row: Any) -> bytes | str:
+        return "" if isinstance(row, csv.Error) else ",".join(row)
+
+    @cached_property
+    def _records(self) -> Iterator[tuple[int, list[str] | csv.Error]]:
+        return self._parsed()
+
+    def _parsed(self) -> Iterator[tuple[int, list[str] | csv.Error]]:
+        """Records, each with the line where it starts."""
+        layout = self._layout
+        reader = csv.reader(self._fed(), delimiter=layout.delimiter, strict=layout.strict_quotes)
+        while True:
+            number = reader.line_num + 1
+            try:
+                record: list[str] | csv.Error = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:  # the next record starts on the next line
+                record = error
+            if record:
+                yield number, record
+
+    def _fed(self) -> Iterator[str]:
+        for _, line in self._numbered:
+            text = line.decode(self._encoding, "surrogateescape") + "\n"
+            # Some spreadsheets end lines with \r alone.
+            yield from StringIO(text, newline="") if "\r" in text[:-2] else (text,)
+
+
+class _Objects(Table):
+    """A row is a line of JSON, an object, whose keys name the columns."""
+
+    names_in_rows = True
+
+    def _rows(self) -> Iterator[tuple[int, Any]]:
+        return ((number, line) for number, line in self._numbered if line.strip())
+
+    def _head(self) -> tuple[int, Any]:
+        """The first object, which stays to be read."""
+        first = next(self._rows(), (0, b""))
+        self._numbered = chain([first], self._numbered)
+        return first
+
+    def _cells(self, row: Any) -> Any:
+        value = parse_json(self._decoded(row))
+        if not isinstance(value, dict):
+            raise BadRow("not a JSON object", f"a {type(value).__name__}; expected a JSON object")
+        return {fold(name): cell for name, cell in value.items()}
+
+    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
+        return lambda row: [*map(self._cells(row).get, columns)]
+
+
+class _Parquet(Table):
+    """A row is a row of Parquet; the schema names the columns."""
+
+    def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
+        from pyarrow import parquet
+
+        super().__init__(raw, where, layout)
+        with self._arrow("is not a Parquet file"):
+            self._parquet = parquet.ParquetFile(raw)
+        self.row_groups = self._parquet.num_row_groups
+        self._columns: Sequence[str] = ()
+
+    def share_read(self) -> float | None:
+        """See `Table`."""
+        total = self._parquet.metadata.num_rows
+        return self.lines / total if total else None
+
+    def _head(self) -> tuple[int, Any]:
+        return 1, self._parquet.schema_arrow.names
+
+    def _cells(self, row: Any) -> Any:
+        return _utf8(row)
+
+    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
+        self._columns = columns
+        return self._cells
+
+    def _rows(self) -> Iterator[tuple[int, Any]]:
+        """The cells of the columns alone."""
+        written = dict(zip(self.names, self._parquet.schema_arrow.names, strict=True))
+        group = self._layout.row_group
+        with self._arrow("is damaged"):
+            for batch in self._parquet.iter_batches(
+                _PARQUET_ROWS,
+                row_groups=None if group is None else [group],
+                columns=[written[name] for name in {*self._columns} & {*written}],
+            ):
+                columns = (
+                    _values(batch.column(written[name]))
+                    if name in written
+                    else repeat(None, batch.num_rows)
+                    for name in self._columns
+                )
+                for row in zip(*columns, strict=True):
+                    self.lines += 1
+                    yield self.lines, row
+
+    def _shown(self, row: Any) -> bytes | str:
+        cells = dict(zip(self._columns, row, strict=True))
+        return json.dumps(cells, default=str, ensure_ascii=False)
+
+    def _error(self, number: int, bad: BadRow) -> UserError:
+        return UserError(f"{self._where}, row {number}: {bad.detail}.")
+
+    @contextmanager
+    def _arrow(self, fault: str) -> Iterator[None]:
+        import pyarrow
+
+        try:
+            yield
+        except (pyarrow.ArrowException, OSError) as error:
+            reason = str(error).split("\n")[0].rstrip(".")
+            raise UserError(f"{self._where} {fault}: {reason}.") from error
+
+
+_TYPES: dict[str, type[Table]] = {
+    "txt": Table,
+    "tsv": _TabSeparated,
+    "csv": _Quoted,
+    "jsonl": _Objects,
+    "parquet": _Parquet,
+}
+
+
+def format_of(path: Path | str, known: Sequence[str] = TABLES, otherwise: str | None = None) -> str:
+    """The format that a file's name ends in.
+
+    Args:
+        path: the file.
+        known: what it may be.
+        otherwise: what any other name means; None: it is refused.
+
+    Raises:
+        UserError: the format is not known.
+    """
+    name = str(path)
+    packed = name.endswith(".gz")
+    found = name.removesuffix(".gz").rpartition(".")[2]
+    if found in known and not (packed and found == "parquet"):
+        return found
+    if otherwise is None:
+        raise UserError(
+            f"{path} is of no known format; expected a name ending in "
+            f"{', '.join(f'.{one}' for one in known)} (all but Parquet also .gz)."
+        )
+    return otherwise
+
+
+@contextmanager
+def open_table(
+    path: Path | str,
+    format: str = "",
+    layout: Layout | None = None,
+    raw: IO[bytes] | None = None,
+) -> Iterator[Table]:
+    """Opens a file of any format.
+
+    Args:
+        path: the file; `.gz` is unpacked.
+        format: one of the module's table, if not that of the name.
+        layout: what the name does not say.
+        raw: its bytes, where they are not to be read from `path` on this machine.
+
+    Raises:
+        UserError: the file cannot be read, or is of no known format.
+    """
+    chosen = _TYPES[format or format_of(path)]
+    with ExitStack() as stack:
+        if raw is None:
+            with reading(str(path)):
+                raw = stack.enter_context(Path(path).open("rb"))
+        yield chosen(raw, str(path), layout or Layout())
+
+
+def read_rows(
+    path: Path | str,
+    columns: Sequence[str],
+    make: Callable[[Cells], Any] = tuple,
+    format: str = "",
+) -> Iterator[tuple[int, Any]]:
+    """The numbered rows of a whole file, as `Table.rows` has them; TSV if the name says nothing.
+
+    Raises:
+        UserError: the file cannot be read, lacks a column or has a bad row.
+    """
+    with open_table(path, format or format_of(path, otherwise="tsv")) as table:
+        yield from table.rows(columns, make=make)
+
+
+def parse_json(text: str) -> Any:
+    """A value of JSON.
+
+    Raises:
+        BadRow: the text is none.
+    """
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadRow("not JSON", f"not JSON: {error}") from None
+
+
+def _utf8(cells: Any) -> Any:
+    """The cells, unless one holds what stands for bytes that are not UTF-8."""
+    for cell in cells:
+        if isinstance(cell, str) and not cell.isascii():
+            try:
+                cell.encode()
+            except UnicodeEncodeError:
+                raise BadRow("bad UTF-8", "not UTF-8; convert the file to UTF-8") from None
+    return cells
+
+
+def _values(column: Any) -> list[Any]:
+    """A column's values; bytes that are not UTF-8 become lone surrogates."""
+    import pyarrow
+
+    if "string" in str(column.type):  # of any kind; its own decoding fails for the whole column
+        column = column.cast(pyarrow.large_binary())
+    return [
+        value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
+        for value in column.to_pylist()
+    ]

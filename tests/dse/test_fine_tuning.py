@@ -1,0 +1,147 @@
+"""Fine-tuning: the paper's updates, what it learns, repeats and keeps, and what stops it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import sparse
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.dse import fine_tuning
+from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
+from dssm_tf.dse.margin_rank import margin_rank
+from dssm_tf.dse.networks import DSEPair, SSIPair, pair_scores
+from dssm_tf.dse.pretraining import pretrain
+from dssm_tf.dse.relevance import same_class
+from dssm_tf.dse.settings import FineTuning, Pretraining
+from dssm_tf.dse.tuple_batches import TupleBatches
+from tests.reference import dse as reference
+
+PAGES, WORDS = 60, 12
+
+
+def topics(seed=0) -> LinkTask:
+    """Pages of three classes, each with its own four words most of the time."""
+    random = np.random.default_rng(seed)
+    labels = np.arange(PAGES) % 3
+    often = np.where(np.arange(WORDS)[None] // 4 == labels[:, None], 0.7, 0.15)
+    bags = (random.random((PAGES, WORDS)) < often).astype(np.float32)
+    relevant = same_class([str(label) for label in labels])
+    return LinkTask(sparse.csr_matrix(bags), sparse.csr_matrix(bags), relevant, relevant)
+
+
+def loss_of(model, task) -> float:
+    return task.loss(pair_scores(model, task.queries, task.titles), task.learned)
+
+
+def test_the_hinge_is_the_margin_minus_the_lead_of_the_relevant_title():
+    scores = np.array([[2, 1.5, 3], [9, 0, 9], [0, 0, 4.0]])
+    counted = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]])
+    # First query: max(0, 1 - 2 + 1.5) = 0.5 and max(0, 1 - 2 + 3) = 2; the second has no tuple;
+    # third: max(0, 1 - 4 + 0) = 0.
+    assert float(margin_rank(tf.constant(scores), counted)) == pytest.approx((2.5 / 2) / 3)
+
+
+def test_a_violated_margin_pulls_at_both_titles_and_nothing_else_does():
+    scores = tf.constant([[2.0, 1.5], [9.0, 0.0]])
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        value = margin_rank(scores, np.array([[0.0, 1.0], [0.0, 0.0]]))
+    # W14 eq. 19, a mean over two queries: minus for the relevant title, plus for the irrelevant.
+    assert tape.gradient(value, scores).numpy().tolist() == [[-0.5, 0.5], [0, 0]]
+
+
+@pytest.mark.parametrize("longest", [None, 0.05])
+def test_it_follows_the_paper_s_gradients_with_momentum_decay_and_a_cosine(longest):
+    """Momentum 0.9 and weight decay 1e-4 by default, the latter of matrices and not of biases."""
+    task = topics()
+    model = DSEPair(WORDS, 2, widths=(5, 4), dtype="float64")
+    random = np.random.default_rng(1)
+    model.set_weights([random.normal(0, 0.7, w.shape) for w in model.get_weights()])
+    machines = model.query_tower.machines
+    kernels = [rbm.kernel.numpy() for rbm in machines]
+    biases = [rbm.hidden_bias.numpy() for rbm in machines]
+    settings = FineTuning(6, 0.5, batch_size=8, clip_norm=longest)
+    losses = fine_tune(model, task, settings, seed=3)
+    pages = task.queries.toarray().astype(np.float64)
+    batches = [
+        (pages[batch.queries], pages[batch.titles], batch.counted)
+        for batch in islice(TupleBatches(task.learned, task.known, batch_size=8, seed=3), 6)
+    ]
+    first = [reference.activities(kernels, biases, side)[-1] for side in batches[0][:2]]
+    assert losses[0] == pytest.approx(reference.margin_loss(first[0] @ first[1].T, batches[0][2]))
+    expected = reference.fine_tuned(kernels, biases, batches, 0.5, longest or np.inf)
+    for rbm, kernel, bias in zip(machines, *expected, strict=True):
+        np.testing.assert_allclose(rbm.kernel, kernel, atol=1e-6)
+        np.testing.assert_allclose(rbm.hidden_bias, bias, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["dse", "ssi"])
+def test_fine_tuning_orders_the_pages_of_the_classes(kind):
+    task = topics()
+    model = DSEPair(WORDS, 2) if kind == "dse" else SSIPair(WORDS, 2)
+    if kind == "dse":
+        pretrain(model.query_tower, task.queries, Pretraining(steps=200))
+    before = loss_of(model, task)
+    losses = fine_tune(model, task, FineTuning(200, 0.02, "adam", batch_size=64))
+    assert np.mean(losses[-10:]) < np.mean(losses[:10])
+    assert loss_of(model, task) < min(10.0, before / 2)
+
+
+def test_the_model_that_validation_likes_best_is_kept(monkeypatch):
+    task = topics()
+    task = replace(task, validation=task.learned)
+    model = SSIPair(WORDS, 2)
+    answers = iter([7.0, 3.0, 5.0])
+    seen = []
+
+    def measured(scores, links, ignored) -> float:
+        assert links is task.validation
+        seen.append(model.get_weights()[0].copy())
+        return next(answers)
+
+    monkeypatch.setattr(fine_tuning, "rank_loss", measured)
+    fine_tune(model, task, FineTuning(30, 0.1, batch_size=64, check_every=10))
+    assert len(seen) == 3
+    np.testing.assert_array_equal(model.get_weights()[0], seen[1])
+
+
+def test_training_ends_when_every_tuple_keeps_its_margin():
+    pages = sparse.csr_matrix(np.kron(np.eye(2, dtype=np.float32), np.ones((3, 2), np.float32)))
+    relevant = same_class(["a"] * 3 + ["b"] * 3)
+    settings = FineTuning(500, 0.1, weight_decay=0.0, check_every=10)
+    losses = fine_tune(SSIPair(4, 2), LinkTask(pages, pages, relevant, relevant), settings)
+    assert not any(losses[-10:])
+    assert len(losses) < 500
+
+
+def test_one_seed_trains_the_same_model():
+    task = topics()
+    weights = []
+    for _ in range(2):
+        model = DSEPair(WORDS, 2)
+        pretrain(model.query_tower, task.queries, Pretraining(steps=10))
+        fine_tune(model, task, FineTuning(10))
+        weights.append(model.get_weights())
+    for first, second in zip(*weights, strict=True):
+        np.testing.assert_array_equal(first, second)
+
+
+def test_fine_tuning_that_diverges_stops_with_the_step_and_the_cause():
+    with pytest.raises(UserError, match=r"diverged at step \d+: the loss is (nan|inf)"):
+        fine_tune(SSIPair(WORDS, 2), topics(), FineTuning(200, 1e12, clip_norm=None))
+
+
+def test_a_last_update_that_breaks_the_weights_is_no_model():
+    """The loss was of the weights before."""
+    with pytest.raises(UserError, match="diverged at step 1: a weight is not a finite number"):
+        fine_tune(SSIPair(WORDS, 2), topics(), FineTuning(1, 1e30, weight_decay=1e30))
+
+
+def test_an_unknown_optimizer_is_refused():
+    with pytest.raises(ValueError, match="adam, sgd"):
+        FineTuning(optimizer="rprop")

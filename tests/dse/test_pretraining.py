@@ -1,0 +1,126 @@
+"""Pretraining: the paper's updates, layer upon layer, and what stops it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from scipy import sparse
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.dse import networks
+from dssm_tf.dse.networks import DSETower
+from dssm_tf.dse.pretraining import LOOKS, pretrain
+from dssm_tf.dse.rbm import RBM
+from dssm_tf.dse.settings import Pretraining
+from tests.reference import dse as reference
+from tests.reference.rbm import Machine
+
+TEXTS, WORDS = 60, 12
+
+
+def topics(seed=0) -> sparse.csr_matrix:
+    """Texts of three topics, each with its own four words most of the time."""
+    random = np.random.default_rng(seed)
+    topic = np.arange(TEXTS) % 3
+    often = np.where(np.arange(WORDS)[None] // 4 == topic[:, None], 0.7, 0.15)
+    return sparse.csr_matrix((random.random((TEXTS, WORDS)) < often).astype(np.float32))
+
+
+def as_machine(rbm: RBM) -> Machine:
+    weights = (rbm.kernel, rbm.visible_bias, rbm.hidden_bias)
+    return Machine(*(weight.numpy() for weight in weights), rbm.hidden_kind == "gaussian")
+
+
+@pytest.fixture
+def batches(monkeypatch):
+    """What each RBM is taught from, batch by batch; nothing is sampled, and nothing compiled."""
+    seen: dict[str, list[np.ndarray]] = {}
+
+    def means(self, visible):
+        seen.setdefault(self.name, []).append(np.array(visible, np.float64))
+        return self.visible_mean(self.hidden_mean(visible))
+
+    monkeypatch.setattr(RBM, "gibbs", means)
+    tf.config.run_functions_eagerly(True)
+    yield seen
+    tf.config.run_functions_eagerly(False)
+
+
+def test_every_layer_follows_the_paper_on_the_means_of_the_one_below(batches, monkeypatch):
+    """Momentum 0.9 and weight decay 1e-4 by default; the texts come in one order in all layers."""
+    monkeypatch.setattr(networks, "_ROWS", 7)  # means of 60 texts are taken in nine parts
+    bags = topics()
+    tower = DSETower(WORDS, 2, widths=(5, 4), dtype="float64")
+    random = np.random.default_rng(1)
+    tower.set_weights([random.normal(0, 0.5, w.shape) for w in tower.get_weights()])
+    machines = [as_machine(rbm) for rbm in tower.machines]
+    pretrain(tower, bags, Pretraining(steps=9, batch_size=16))
+    texts = bags.toarray().astype(np.float64)
+    expected_batches = batches["rbm_0"]
+    assert [len(batch) for batch in expected_batches] == [16] * 9
+    for rbm, start, rate in zip(tower.machines, machines, (0.1, 0.1, 0.01), strict=True):
+        np.testing.assert_allclose(batches[rbm.name], expected_batches, rtol=1e-6)
+        often = np.clip(texts.mean(axis=0), 0.01, 0.99)
+        start = Machine(start.W, np.log(often / (1 - often)), start.c, start.gaussian)
+        expected = reference.taught(start, expected_batches, rate)
+        for name in "Wbc":
+            np.testing.assert_allclose(
+                getattr(as_machine(rbm), name), getattr(expected, name), rtol=1e-6, atol=1e-7
+            )
+        texts = expected.hidden_mean(texts)
+        expected_batches = [expected.hidden_mean(batch) for batch in expected_batches]
+
+
+def test_each_round_passes_over_every_text_once(batches):
+    bags = sparse.identity(12, dtype=np.float32).tocsr()
+    pretrain(DSETower(12, 2, widths=()), bags, Pretraining(steps=6, batch_size=4))
+    places = np.concatenate([batch.argmax(axis=1) for batch in batches["rbm_0"]])
+    assert [sorted(part) for part in np.split(places, 2)] == [list(range(12))] * 2
+
+
+def test_it_makes_the_words_likelier():
+    tower = DSETower(WORDS, 2)
+    states = []
+    pretrain(tower, topics(), Pretraining(steps=60), told=states.append)
+    assert len(states) == 4 * 60
+    assert [f"RBM {place} of 4" in state for place in (1, 2, 3, 4) for state in states[::60]] == [
+        place == layer for place in range(4) for layer in range(4)
+    ]
+    looked = sorted({state for state in states if "log p" in state})
+    assert len(looked) <= 4 * LOOKS
+    likelihood = float(tower.machines[0].pseudo_log_likelihood(topics().toarray()))
+    # Independent fair words would have 12 log 2 nats; biases alone know their frequency.
+    assert likelihood > -WORDS * np.log(2)
+
+
+def test_lower_layers_can_be_taken_over_since_they_do_not_know_c():
+    bags = topics()
+    settings = Pretraining(steps=10)
+    whole, other, smaller = DSETower(WORDS, 3), DSETower(WORDS, 3), DSETower(WORDS, 2)
+    pretrain(whole, bags, settings)
+    pretrain(smaller, bags, settings)
+    states = []
+    pretrain(other, bags, settings, lower=smaller, told=states.append)
+    assert len(states) == 10
+    for ours, theirs in zip(other.machines[:-1], smaller.machines[:-1], strict=True):
+        np.testing.assert_array_equal(ours.kernel, theirs.kernel)
+    np.testing.assert_allclose(other.machines[-1].kernel, whole.machines[-1].kernel, atol=1e-6)
+
+
+def test_an_rbm_that_diverges_stops_with_the_step_and_the_cause():
+    message = (
+        r"RBM 4 of 4 \(gaussian\) diverged at step \d+ of 400: its largest weight is .*"
+        "The learning rate 50 is too high"
+    )
+    with pytest.raises(UserError, match=message):
+        pretrain(DSETower(WORDS, 2), topics(), Pretraining(steps=400, gaussian_learning_rate=50))
+
+
+def test_inputs_that_no_visible_unit_can_take_are_refused():
+    bags = topics()
+    with pytest.raises(UserError, match="visible units take 0 to 1"):
+        pretrain(DSETower(WORDS, 2), (bags * 3).tocsr(), Pretraining())
+    bags.data[0] = np.nan
+    with pytest.raises(UserError, match="RBM inputs go from"):
+        pretrain(DSETower(WORDS, 2), bags, Pretraining())

@@ -1,0 +1,131 @@
+"""DSE, SSI, PSI and DSE with TF-IDF as baselines on clicks: what the contract does not say."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import numpy as np
+import pytest
+
+from dssm_tf.baselines.tfidf import TfIdf
+from dssm_tf.common.errors import UserError
+from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
+from dssm_tf.dse.networks import PSIPair, encode
+from dssm_tf.dse.rankers import DSE, PSI, SSI
+from dssm_tf.dse.relevance import ClickData
+from dssm_tf.evaluation.rank_loss import rank_loss
+from dssm_tf.systems import BASELINES
+
+KINDS = ("wolf", "bear", "lynx", "hare")
+TITLES = [f"{color} {kind}" for kind in KINDS for color in ("red", "blue", "grey")]
+# Each animal is asked for by a word that no title holds.
+NAMES = {"wolf": "lupus", "bear": "ursus", "lynx": "feline", "hare": "lepus"}
+CLICKS = [(f"{NAMES[title.split()[1]]} {title.split()[0]}", title, 2.0) for title in TITLES]
+
+
+@functools.cache
+def fitted(kind, **options):
+    options = {"steps": 200, "dimension": 4, "held_out": 0.0} | options
+    return kind(**options).fit(CLICKS, TITLES)
+
+
+@pytest.mark.parametrize("kind", [DSE, SSI, PSI])
+def test_it_learns_what_a_word_of_queries_means_in_titles(kind):
+    """No title holds a word such as lupus: chance would be a rank loss of 50 %."""
+    ours = fitted(kind, steps=600, dimension=11)
+    data = ClickData.of(CLICKS, TITLES, "clicks")
+    assert rank_loss(ours.score_matrix(data.queries, data.titles), data.clicks) < 5
+
+
+def test_scores_are_those_of_the_trained_keras_model(monkeypatch):
+    seen = {}
+    original = PSI._export
+    monkeypatch.setattr(
+        PSI, "_export", lambda self, model: seen.update(m=model) or original(self, model)
+    )
+    ours = PSI(steps=20, dimension=4, held_out=0.0).fit(CLICKS, TITLES)
+    assert isinstance(seen["m"], PSIPair)
+    queries = [query for query, *_ in CLICKS]
+    asked, answers = ours._bag.transform(queries), ours._bag.transform(TITLES)
+    expected = encode(seen["m"].query_vectors, asked) @ encode(seen["m"].title_vectors, answers).T
+    np.testing.assert_allclose(ours.score_matrix(queries, TITLES), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_dse_with_two_towers_and_a_learned_a_is_saved_whole(tmp_path):
+    ours = fitted(DSE, shared=False, bilinear=True, steps=20, pretraining_steps=5)
+    kernels = [ours._arrays[f"{side}_kernel_0"] for side in ("query", "title")]
+    assert not np.array_equal(*kernels)
+    ours.save(tmp_path)
+    loaded = DSE.load(tmp_path)
+    assert (loaded.shared, loaded.bilinear, loaded.steps) == (False, True, 20)
+    scores = ours.score_matrix(["lupus red"], TITLES)
+    assert (loaded.score_matrix(["lupus red"], TITLES) == scores).all()
+
+
+def test_the_weight_of_tf_idf_is_the_one_validation_likes_best():
+    ours = DSEWithTfIdf(steps=20, pretraining_steps=5, dimension=4, held_out=0.4)
+    ours.fit([(title, title, 1.0) for title in TITLES], TITLES)
+    # The queries are their titles: TF-IDF alone has no loss, whatever so short a DSE does.
+    queries = [TITLES[i] for i in np.random.default_rng(0).permutation(12)[:4]]
+    mixed = ours.score_matrix(queries, TITLES)
+    assert [TITLES[i] for i in mixed.argmax(axis=1)] == queries
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])
+def test_the_combination_is_linear(weight):
+    ours = fitted(DSEWithTfIdf).with_parameters(weight=weight)
+    semantic = fitted(DSE).score_matrix(["lupus red"], TITLES) / ours.spread
+    lexical = TfIdf().fit([], TITLES).score_matrix(["lupus red"], TITLES)
+    expected = (1 - weight) * semantic + weight * lexical
+    np.testing.assert_allclose(ours.score_matrix(["lupus red"], TITLES), expected)
+
+
+def test_no_clicks_are_refused():
+    for kind in (DSE, SSI, PSI, DSEWithTfIdf):
+        with pytest.raises(UserError, match="learns from clicks"):
+            kind().fit([("?", "red wolf", 1.0)], TITLES)
+
+
+def test_more_dimensions_than_words_are_refused():
+    with pytest.raises(ValueError, match="dimension=300 with size=200"):
+        DSE(size=200, dimension=300)
+    with pytest.raises(UserError, match="dimension 50 was asked for texts over 11 words"):
+        SSI(dimension=50).fit(CLICKS, TITLES)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"steps": 0}, {"batch_size": 1}, {"learning_rate": 0}, {"held_out": 1}, {"title_queries": -1}],
+)
+def test_impossible_settings_are_refused(options):
+    with pytest.raises(ValueError, match=next(iter(options))):
+        SSI(**options)
+    with pytest.raises(ValueError, match="weight=2"):
+        DSEWithTfIdf(weight=2)
+    with pytest.raises(ValueError, match="steps=-1"):
+        DSE(pretraining_steps=-1)
+
+
+def test_a_broken_file_names_itself(tmp_path):
+    fitted(SSI).save(tmp_path)
+    with np.load(tmp_path / "ssi.npz") as saved:
+        arrays = dict(saved)
+    settings = json.loads(arrays["settings"].tobytes())
+    del settings["bag"]
+    arrays["settings"] = np.frombuffer(json.dumps(settings).encode(), np.uint8)
+    np.savez(tmp_path / "ssi.npz", **arrays)
+    with pytest.raises(UserError, match=r"ssi\.npz holds no saved ssi model"):
+        SSI.load(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ssi", "dse+tfidf"])
+def test_a_function_is_told_how_far_the_fit_is(name):
+    told = []
+    options = {} if name == "ssi" else {"pretraining_steps": 1}
+    model = BASELINES[name](size=6, dimension=2, steps=3, **options)
+    model.progress = lambda done, steps: told.append((done, steps))
+    clicks = [("red fox", "Red Fox", 2.0), ("owl", "Green Owl", 1.0), ("bear", "Bear", 1.0)]
+    model.fit(clicks, [title for _, title, _ in clicks])
+    assert told == sorted(told)
+    assert told[-1][0] == told[-1][1] >= 3

@@ -1,0 +1,125 @@
+"""Grades of first titles, of one system and of two crossed (S14 fig. 3, table 7)."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from dssm_tf.evaluation.description import Description
+from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
+from dssm_tf.evaluation.ranking import Ranking
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports.page_data import page_data
+from dssm_tf.reports.table import markdown
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.reference import first_titles as reference
+
+TITLES = [f"title {number}" for number in range(9)]
+LABELS = {"2": 2.0, "1": 1.0, "0": 0.0, "not judged": None}
+SYSTEMS = ("clsm", "dssm", "bm25")
+QUERIES = 200
+
+
+def judged_and_ranked():
+    """Each query judges four titles, one of them 2; systems rank at random, each unlike others."""
+    random = np.random.default_rng(0)
+    judged, ranked = {}, {name: {} for name in SYSTEMS}
+    for number in range(QUERIES):
+        chosen = random.permutation(TITLES)[:4].tolist()
+        judged[f"query {number}"] = dict(zip(chosen, [2.0, 1.0, 1.0, 0.0], strict=True))
+        for system, correct in zip(SYSTEMS, (0.5, 0.2, 0.0), strict=True):
+            order = random.permutation(TITLES).tolist()
+            if random.random() < correct:
+                order.sort(key=lambda title: title != chosen[0])
+            ranked[system][f"query {number}"] = order
+    return judged, ranked
+
+
+JUDGED, RANKED = judged_and_ranked()
+
+
+@pytest.fixture(scope="module")
+def result() -> Evaluation:
+    """The evaluation of these rankings, and a query more that no mean counts."""
+    ids = {title: f"d{number}" for number, title in enumerate(TITLES)}
+    judgments = [Judgment("left", "left out", "d0", TITLES[0], 0.0)]
+    for query, grades in JUDGED.items():
+        judgments += [Judgment(query, query, ids[t], t, grade) for t, grade in grades.items()]
+    task = RankingTask(judgments, [CorpusTitle(ids[title], title) for title in TITLES])
+    scores = np.arange(len(TITLES), 0, -1, dtype=np.float32)
+
+    def rankings(system: str) -> list[Ranking]:
+        orders = {"left out": TITLES} | RANKED[system]
+        return [
+            Ranking(np.array([task.titles.index(t) for t in orders[query]], np.int32), scores)
+            for query in task.queries
+        ]
+
+    values = {"ndcg@1": np.array([np.nan] + [0.5] * QUERIES)}
+    rows = [Row(name, "run", [SeedResult(None, values, rankings(name))]) for name in SYSTEMS]
+    return Evaluation(task, ("ndcg@1",), rows, comparisons=[], against=())
+
+
+def table_under(text: str, head: str) -> list[list[str]]:
+    """The cells of the first table below a line that begins with `head`."""
+    lines = text[text.index(head) :].splitlines()
+    start = next(place for place, line in enumerate(lines) if line.startswith("|"))
+    rows = []
+    for line in lines[start:]:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return [rows[0], *rows[2:]]
+
+
+def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(result):
+    found = result.description
+    assert found.labels == tuple(LABELS)
+    page = page_data(result)
+    assert page["grades"] == list(LABELS)
+    head, *rows = table_under(markdown(result), "## Grade of the first title")
+    assert head == ["System", *LABELS]
+    for place, system in enumerate(SYSTEMS):
+        shares = [reference.share(JUDGED, RANKED[system], grade) for grade in LABELS.values()]
+        assert sum(shares) == pytest.approx(100)
+        assert rows[place] == [system, *(f"{share:.1f} %" for share in shares)]
+        counts = [round(share * QUERIES / 100) for share in shares]
+        assert dict(zip(LABELS, counts, strict=True)) == found.top_1[system]
+        assert page["first"][place] == counts
+
+
+@pytest.mark.parametrize(("down", "across"), [("clsm", "dssm"), ("dssm", "clsm"), ("bm25", "clsm")])
+def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, down, across):
+    expected = [
+        [reference.both(JUDGED, RANKED[down], RANKED[across], a, b) for b in LABELS.values()]
+        for a in LABELS.values()
+    ]
+    assert expected != np.transpose(expected).tolist()  # or exchanged systems would not be seen
+    assert result.description.cross_table(down, across) == expected
+    text = markdown(result, cross=(down, across))
+    said = rf"grade of the first title of {down} \(down\) and {across} \(across\):"
+    assert re.search(said, text)
+    head, *rows = table_under(text, "Queries by the grade of the first title")
+    assert head == ["", *(f"{across}: {label}" for label in LABELS)]
+    assert [row[0] for row in rows] == [f"{down}: {label}" for label in LABELS]
+    assert [list(map(int, row[1:])) for row in rows] == expected
+
+
+def test_two_queries_by_hand():
+    # The first titles of query 1: grade 2 against not judged; of query 2: 1 against 2.
+    task = RankingTask(
+        [
+            Judgment("q1", "one", "a", "A", 2.0),
+            Judgment("q2", "two", "a", "A", 2.0),
+            Judgment("q2", "two", "b", "B", 1.0),
+        ],
+        [CorpusTitle("a", "A"), CorpusTitle("b", "B")],
+    )
+    first_a, first_b = (Ranking(np.array(o, np.int32), np.ones(2)) for o in ([0, 1], [1, 0]))
+    found = Description.of(task, {"x": [first_a, first_b], "y": [first_b, first_a]})
+    assert found.labels == ("2", "1", "0", "not judged")
+    assert found.top_1["x"] == {"2": 1, "1": 1, "0": 0, "not judged": 0}
+    assert found.top_1["y"] == {"2": 1, "1": 0, "0": 0, "not judged": 1}
+    assert found.cross_table("x", "y") == [[0, 0, 0, 1], [1, 0, 0, 0], [0] * 4, [0] * 4]

@@ -1,0 +1,47 @@
+"""Files in every format."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+
+import pyarrow
+import pytest
+from pyarrow import parquet
+
+
+@pytest.fixture
+def write(tmp_path):
+    """Writes a file; its content is text or bytes, packed if the name says so."""
+
+    def write(name, content):
+        data = content if isinstance(content, bytes) else content.encode()
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith(".gz") else data)
+        return tmp_path / name
+
+    return write
+
+
+@pytest.fixture
+def write_rows(tmp_path, write):
+    """Writes rows of equal content in the format of the name; the values are text or numbers."""
+
+    def write_rows(name, columns, rows):
+        format = name.removesuffix(".gz").rsplit(".", 1)[1]
+        if format == "parquet":
+            table = dict(zip(columns, map(list, zip(*rows, strict=True)), strict=True))
+            parquet.write_table(pyarrow.table(table), tmp_path / name)
+            return tmp_path / name
+        if format == "jsonl":
+            objects = (dict(zip(columns, row, strict=True)) for row in rows)
+            return write(name, "".join(json.dumps(one) + "\n" for one in objects))
+        text = io.StringIO(newline="")
+        if format == "csv":
+            csv.writer(text).writerows([columns, *rows])
+        else:
+            text.writelines("\t".join(map(str, row)) + "\n" for row in [columns, *rows])
+        return write(name, text.getvalue())
+
+    return write_rows

@@ -1,0 +1,117 @@
+"""What a cell may hold, and why not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssm_tf.tables.cells import (
+    MAX_COUNT,
+    BadRow,
+    clean_text,
+    count,
+    grade,
+    identifier,
+    number,
+    one_line,
+    readable,
+    text,
+)
+
+
+def reason(check, *values):
+    with pytest.raises(BadRow) as caught:
+        check(*values)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("many", "is not a number"),
+        ("1_000", "is not a number"),
+        ("1,000", "is not a number"),
+        (True, "is not a number"),
+        ([1], "is not a number"),
+        ("-1", "is negative"),
+        (-3, "is negative"),
+        ("nan", "is not finite"),
+        (float("nan"), "is not finite"),
+        ("inf", "is not finite"),
+        ("9" * 5000, "is not finite"),
+        ("2.5", "is not a whole number"),
+        ("1e300", "is too large"),
+        (10**400, "is too large"),
+        (str(MAX_COUNT + 1), "is too large"),
+    ],
+)
+def test_what_is_no_count_has_a_reason(value, expected):
+    assert reason(count, value, "clicks", 1) == f"clicks {expected}"
+
+
+def test_the_smallest_the_largest_and_the_missing_count():
+    assert count("0", "clicks", 1) == 0
+    assert count(str(MAX_COUNT), "clicks", 1) == count(MAX_COUNT, "clicks", 1) == MAX_COUNT
+    assert count(None, "clicks", 7) == count("", "clicks", 7) == count(" ", "clicks", 7) == 7
+
+
+@given(st.integers(0, MAX_COUNT), st.sampled_from(["{}", " {} ", "{}.0", "+{}", "0{}"]))
+def test_a_whole_number_is_read_however_it_is_written(value, form):
+    assert count(form.format(value), "clicks", 1) == value
+
+
+@given(st.one_of(st.text(), st.floats(), st.integers(), st.booleans(), st.none()))
+def test_any_value_is_a_count_or_a_bad_row(value):
+    try:
+        found = count(value, "clicks", 1)
+    except BadRow:
+        return
+    assert isinstance(found, int)
+    assert 0 <= found <= MAX_COUNT
+
+
+def test_a_text_is_cleaned_onto_one_line_and_never_empty():
+    assert clean_text(" a\tb\r\nc ", "title") == "a b  c"
+    assert reason(clean_text, "  ", "title") == "empty title"
+    assert reason(clean_text, None, "title") == "no title"
+    assert reason(clean_text, 5, "title") == "title is not text"
+    assert reason(clean_text, "\ud800", "title") == "bad UTF-8"
+
+
+def test_a_text_as_it_stands_may_be_empty_but_must_be_one():
+    assert text(" ", "title") == " "
+    with pytest.raises(BadRow) as caught:
+        text(3, "title")
+    assert caught.value.detail == "'title' is 3; expected text"
+
+
+def test_an_id_is_text_or_a_whole_number():
+    assert (identifier("007", "id"), identifier(7, "id")) == ("007", "7")
+    for value in (None, 7.0, True, ["7"]):
+        assert reason(identifier, value, "id") == "no id"
+
+
+@pytest.mark.parametrize("value", ["good", "-1", "nan", "inf", "100.5", None, [1], 10**400])
+def test_a_grade_is_a_number_from_0_to_100(value):
+    with pytest.raises(BadRow) as caught:
+        grade(value)
+    assert repr(value)[:40] in caught.value.detail
+    assert "number" in caught.value.detail
+    assert (grade("0"), grade(1.33), grade("100")) == (0.0, 1.33, 100.0)
+
+
+def test_a_score_may_be_infinite_but_not_nothing():
+    assert number("-inf", "score") == -float("inf")
+    assert reason(number, "nan", "score") == "score is not a number"
+
+
+@given(st.text())
+def test_a_text_on_one_line_keeps_everything_else(value):
+    found = one_line(value)
+    assert not set(found) & {"\t", "\n", "\r"}
+    assert (found.split(), len(found)) == (value.split(), len(value))
+
+
+def test_a_readable_text_has_no_surrogates():
+    assert readable("half \ud800, ż") == "half \N{REPLACEMENT CHARACTER}, ż"

@@ -1,0 +1,293 @@
+"""What holds for every file: formats, headers, lines, and what becomes of bad rows."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+
+import pyarrow
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.reader import format_of, open_table, read_rows
+from dssm_tf.tables.table import Layout, Reject, reject
+
+FORMATS = [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
+ROWS = [("d1", "Red Hat"), ("d2", "Łódź, „quoted“"), ("d3", 'say "hi"')]
+
+
+def rows(path, columns=("doc_id", "title"), **options):
+    return [row for _, row in read_rows(path, columns, **options)]
+
+
+def checked(path, columns=("query", "title"), layout=None):
+    with open_table(path, layout=layout) as table:
+        return list(table.rows(columns, strict=False))
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_every_format_gives_the_same_rows_by_the_names_of_columns(write_rows, suffix):
+    turned = [("2024", title, name) for name, title in ROWS]
+    path = write_rows(f"t{suffix}", ("year", "Title ", "DOC_ID"), turned)
+    assert rows(path) == ROWS
+    assert rows(path, ("title",)) == [(title,) for _, title in ROWS]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_column_that_is_not_needed_may_be_missing(write_rows, suffix):
+    path = write_rows(f"t{suffix}", ("doc_id", "title"), ROWS)
+    with open_table(path) as table:
+        found = [row for _, row in table.rows(["title"], ["clicks", "doc_id"])]
+    assert found == [(title, None, name) for name, title in ROWS]
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_a_column_that_is_needed_is_missed_at_once(write_rows, suffix):
+    path = write_rows(f"t{suffix}", ("doc_id", "title"), ROWS)
+    message = r"t\.\S+ has the columns 'doc_id', 'title'; expected 'query', 'title' .*g: query"
+    with open_table(path) as table, pytest.raises(UserError, match=message):
+        table.rows(["query", "title"])
+
+
+def test_a_name_that_comes_twice_is_refused_if_it_is_wanted(write):
+    path = write("t.tsv", "title\tnote\tNote\tTITLE\na\tb\tc\td\n")
+    with pytest.raises(UserError, match="names the column 'title' more than once"):
+        rows(path, ["title"])
+    with open_table(path) as table, pytest.raises(UserError, match="'note' more than once"):
+        table.rows([], ["note"])
+    with pytest.raises(UserError, match="'title' more than once"):
+        rows(write("t.csv", "title,Title\na,b\n"), ["title"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("t.tsv", "doc_id\ttitle\r\n\r\nd1\tHalo\r\n  \r\n\t\r\n"),
+        ("t.csv", '"doc_id",title\r\n\r\nd1,Halo\r\n\r\n'),
+        ("t.jsonl", '\r\n{"doc_id": "d1", "title": "Halo"}\r\n  \r\n'),
+    ],
+)
+def test_windows_line_ends_byte_order_marks_and_blank_lines_are_no_part_of_rows(write, name, text):
+    assert rows(write(name, "\N{BYTE ORDER MARK}" + text)) == [("d1", "Halo")]
+
+
+def test_quoted_cells_hold_commas_quotes_and_line_ends(write):
+    path = write("t.csv", 'doc_id,title\r\n7,"a, ""b""\nc"\n8,"d\r\ne"\n9,f\r10,g\n')
+    assert rows(path) == [("7", 'a, "b"\nc'), ("8", "d\r\ne"), ("9", "f"), ("10", "g")]
+
+
+def test_an_encoding_a_delimiter_and_loose_quotes_can_be_told(write):
+    path = write("t.csv", 'doc_id\ttitle\nd1\t"5°" tilt\n'.encode("latin-1"))
+    layout = Layout("latin-1", "\t", strict_quotes=False)
+    with open_table(path, layout=layout) as table:
+        assert list(table.rows(["title"])) == [(2, ("5° tilt",))]
+
+
+def test_the_layout_may_leave_out_the_beginning_of_a_file(write):
+    later = io.BytesIO(b"\xef\xbb\xbfd4\tmore\n")
+    with open_table("t.tsv", layout=Layout(names=("doc_id", "title")), raw=later) as table:
+        assert list(table.rows(["title", "doc_id"])) == [(1, ("more", "\ufeffd4"))]
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("t.tsv", b"", "t.tsv is empty; expected the columns 'doc_id', 'title'"),
+        ("t.csv", b"\n", "is empty; expected the columns 'doc_id', 'title'"),
+        ("t.jsonl", b"\n", "is empty; expected the columns 'doc_id', 'title'"),
+        ("t.tsv", b"doc_id\ttitle\na\n", "t.tsv:2: 1 columns; the header has 2"),
+        ("t.tsv", b"doc_id\ttitle\n\na\tb\tc\n", "t.tsv:3: 3 columns; the header has 2"),
+        ("t.csv", b"doc_id,title\na\n", "t.csv:2: 1 columns; the header has 2"),
+        ("t.tsv", b"doc_id\ttitle\na\tb\n\xff\n", "t.tsv:3: not UTF-8 at byte 1 of the line; conv"),
+        ("t.tsv", b"doc_id\ttitle\xe9\n", "t.tsv:1: not UTF-8 at byte 13"),
+        ("t.csv", b"doc_id,title,x\na,b,\xff\n", "t.csv:2: not UTF-8; convert the file to UTF-8"),
+        ("t.csv", b'doc_id,title\na,"open\n', "t.csv:2: not CSV: unexpected end of data"),
+        ("t.csv", b'doc_id,title\na,"b" c\n', "t.csv:2: not CSV: ',' expected after '\"'"),
+        ("t.jsonl", b'{"doc_id": 1, "title": 2}\n\n[]\n', "jsonl:3: a list; expected a JSON obj"),
+        ("t.jsonl", b"\n{\n", "t.jsonl:2: not JSON: "),
+        ("t.jsonl", b"[" * 5000, "t.jsonl:1: not JSON: "),
+        ("t.parquet", b"PAR1", "t.parquet is not a Parquet file: "),
+        (
+            "t.tsv",
+            b"doc_id\ttitle\n" + b"x" * ((1 << 20) + 1),
+            ":2: the line is longer than 1,048,576 bytes",
+        ),
+        ("t.tsv.gz", b"doc_id\ttitle\n", "t.tsv.gz is not a whole gzip file"),
+    ],
+)
+def test_bad_files_and_rows_are_named_with_their_line(tmp_path, name, data, message):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UserError) as caught:
+        rows(tmp_path / name)
+    assert message in str(caught.value)
+    assert str(tmp_path / name) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("keep", [40, 2000])
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl"])
+def test_half_a_gzip_file_is_an_error(write_rows, tmp_path, suffix, keep):
+    path = write_rows(f"t{suffix}.gz", ("doc_id", "title"), [(f"d{n}", n) for n in range(9000)])
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(UserError, match="is not a whole gzip file"):
+        rows(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"absent.tsv cannot be read: No such file"):
+        rows(tmp_path / "absent.tsv")
+
+
+@pytest.mark.parametrize("name", ["t.xlsx", "t.parquet.gz", "tsv.d/t", "t.gz", "t.txt"])
+def test_a_name_of_no_known_format_is_refused_or_means_what_it_is_told(name):
+    with pytest.raises(UserError, match=r"no known format; expected .*\.tsv, \.csv, \.jsonl, \.pa"):
+        format_of(name)
+    assert format_of(name, otherwise="tsv") == "tsv"
+
+
+def test_without_strictness_bad_rows_are_rejects_with_line_and_reason(write):
+    path = write("t.tsv", b"query\ttitle\na\tb\nc\n\xff\td\n\n" + b"x" * 2_000_000 + b"\ne\tf\n")
+    cut = "x" * 500
+    assert checked(path) == [
+        (2, ("a", "b")),
+        (3, Reject(3, "wrong column count", "c")),
+        (4, Reject(4, "bad UTF-8", "\\xff d")),
+        (6, Reject(6, "line too long", cut)),
+        (7, ("e", "f")),
+    ]
+
+
+def test_a_csv_reject_names_the_line_where_its_row_starts(write):
+    path = write("t.csv", b'query,title\na,"b\nc"\ncaf\xe9,b\na,b,c\nd,"e"f\ng,h\n')
+    assert checked(path) == [
+        (2, ("a", "b\nc")),
+        (4, Reject(4, "bad UTF-8", "caf\\udce9,b")),
+        (5, Reject(5, "wrong column count", "a,b,c")),
+        (6, Reject(6, "bad CSV", "")),
+        (7, ("g", "h")),
+    ]
+
+
+def test_a_quote_that_never_closes_costs_a_reject_and_not_the_job(write):
+    lines = [b"query,title\n", b'a,"b\n', *[b"x" * 1000 + b"\n"] * 200, b"halo,Halo: Reach\n"]
+    found = checked(write("t.csv", b"".join(lines)))
+    assert "bad CSV" in {row.reason for _, row in found if isinstance(row, Reject)}
+    assert found[-1] == (203, ("halo", "Halo: Reach"))
+
+
+def test_objects_are_rejected_one_by_one_whatever_their_keys(write):
+    lines = [b'{"other": 1}', b"", b"[1]", b"{", b"[" * 5000, b'{"QUERY": 1, "title": null}']
+    found = checked(write("t.jsonl", b"\n".join(lines)))
+    assert [(n, row.reason if isinstance(row, Reject) else row) for n, row in found] == [
+        (1, (None, None)),
+        (3, "not a JSON object"),
+        (4, "not JSON"),
+        (5, "not JSON"),
+        (6, (1, None)),
+    ]
+
+
+def test_parquet_is_read_by_row_group_whatever_the_kind_of_its_texts(tmp_path):
+    text = pyarrow.array([b"a", None, b"c", b"d", b"caf\xe9"], pyarrow.binary())
+    broken = pyarrow.StringArray.from_buffers(5, *text.buffers()[1:], text.buffers()[0])
+    columns = {
+        "Title": broken,
+        "query": pyarrow.array(["qa", "qb", "qc", "qd", "qe"]).dictionary_encode(),
+        "binary": text,
+        "clicks": pyarrow.array([1, 2, -3, None, 1]),
+    }
+    path = tmp_path / "t.parquet"
+    parquet.write_table(pyarrow.table(columns), path, row_group_size=2)
+    expected = [("qa", "a"), ("qb", None), ("qc", "c"), ("qd", "d")]
+    found = checked(path)
+    assert [row for _, row in found[:4]] == expected
+    assert found[4] == (5, Reject(5, "bad UTF-8", '{"query": "qe", "title": "caf\\udce9"}'))
+    with open_table(path) as table:
+        assert table.row_groups == 3
+    assert checked(path, layout=Layout(row_group=1)) == [(1, expected[2]), (2, expected[3])]
+    assert checked(path, ("query", "binary"))[4][1].reason == "bad UTF-8"
+    with pytest.raises(UserError, match=r"t\.parquet, row 5: not UTF-8"):
+        rows(path, ["title"])
+
+
+def test_what_is_made_of_a_row_may_refuse_it(write):
+    def make(cells):
+        if cells[0] == "b":
+            raise BadRow("no b", "received 'b'; expected another letter")
+        return cells[0].upper()
+
+    path = write("t.tsv", "letter\na\nb\nc\n")
+    with open_table(path) as table:
+        assert list(table.rows(["letter"], make=make, strict=False)) == [
+            (2, "A"),
+            (3, Reject(3, "no b", "b")),
+            (4, "C"),
+        ]
+    with pytest.raises(UserError, match=r"t\.tsv:3: received 'b'; expected another letter\.$"):
+        rows(path, ["letter"], make=make)
+
+
+@given(
+    st.lists(st.binary(max_size=8).filter(lambda line: b"\n" not in line), max_size=20),
+    st.integers(1, 7),
+    st.booleans(),
+)
+def test_lines_are_the_same_however_the_file_is_cut_in_blocks(lines, size, last_end):
+    data = b"\n".join(lines) + (b"\n" if last_end and lines else b"")
+    expected = data.split(b"\n")[: -1 if data.endswith(b"\n") else None] if data else []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dssm_tf.tables.table.BLOCK_BYTES", size)
+        layout = Layout(encoding="latin-1", names=("text",))
+        with open_table("t", "txt", layout, io.BytesIO(data)) as table:
+            found = [(number, text) for number, (text,) in table.rows(["text"])]
+    decoded = [line.removesuffix(b"\r").decode("latin-1") for line in expected]
+    assert found == list(enumerate(decoded, start=1))
+    assert table.lines == len(expected)
+
+
+def test_an_endless_line_is_never_held_whole(monkeypatch):
+    monkeypatch.setattr("dssm_tf.tables.table.BLOCK_BYTES", 60)
+    data = io.BytesIO(b"x" * 3000 + b"\nnext\n")
+    layout = Layout(longest=100)
+    with open_table("t", "txt", layout, data) as table:
+        held = [(number, len(line)) for number, line in table._rows()]
+    assert held == [(1, 101), (2, 4)]
+
+
+def test_how_much_of_a_file_was_read_is_known_but_not_of_a_pipe(write_rows):
+    for name in ("t.tsv", "t.tsv.gz", "t.parquet"):
+        with open_table(write_rows(name, ("doc_id", "title"), ROWS)) as table:
+            list(table.rows(["title"]))
+            assert table.share_read() == 1.0
+    with open_table("t.tsv", raw=io.BytesIO(b"title\na\n")) as table:
+        assert table.share_read() is None
+
+
+def test_rows_come_one_after_another_and_not_the_whole_file_at_once(write):
+    path = write("t.tsv", "title\n" + "a title of some words\n" * 200_000)
+    with open_table(path) as table:
+        next(table.rows(["title"]))
+        assert 0 < table.share_read() < 0.5
+
+
+@given(st.one_of(st.text(), st.binary()))
+def test_the_text_of_a_reject_is_one_short_line_of_utf8(text):
+    found = reject(1, BadRow("reason"), text).text
+    assert len(found.encode()) <= 20 * 500
+    assert not set(found) & {"\t", "\n", "\r"}
+
+
+def test_the_room_loads_nothing_heavy(checkout):
+    code = (
+        "import sys, dssm_tf.tables.click_log, dssm_tf.tables.splits, dssm_tf.tables.texts,"
+        " dssm_tf.tables.trec\n"
+        "heavy = {'tensorflow', 'keras', 'apache_beam', 'pyarrow', 'numpy', 'rich'}\n"
+        "sys.exit(', '.join(heavy & set(sys.modules)) or 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=checkout, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")

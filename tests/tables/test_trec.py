@@ -1,0 +1,45 @@
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.judgments import Judgment
+from dssm_tf.tables.trec import read_qrels, read_run, write_qrels, write_run
+
+
+def test_a_run_is_written_best_first_and_read_back(tmp_path):
+    path = tmp_path / "lstm.trec"
+    write_run(path, {"q1": {"a": 0.5, "b": 2.0, "c": 0.5}}, tag="my lstm")
+    assert path.read_text() == (
+        "q1 Q0 b 1 2 my%20lstm\nq1 Q0 a 2 0.5 my%20lstm\nq1 Q0 c 3 0.5 my%20lstm\n"
+    )
+    assert read_run(path) == {"q1": {"a": 0.5, "b": 2.0, "c": 0.5}}
+
+
+def test_qrels_keep_fractions_and_read_negative_grades_as_zero(tmp_path, write):
+    path = tmp_path / "qrels.trec"
+    write_qrels(path, [Judgment("q1", "q", "a", "t", 2.0), Judgment("q1", "q", "b", "t", 1.33)])
+    assert path.read_text() == "q1 0 a 2\nq1 0 b 1.33\n"
+    assert read_qrels(path) == {"q1": {"a": 2.0, "b": 1.33}}
+    assert read_qrels(write("q.txt", "q1 0 a -2\n\n")) == {"q1": {"a": 0.0}}
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", ["is empty"]),
+        ("q1 Q0 a 1 0.5\n", [":1:", "5 columns"]),
+        ("q1 Q0 a 1 nan tag\n", [":1:", "score 'nan'"]),
+        ("q1 Q0 a 1 2 t\nq1 Q0 a 2 1 t\n", [":2:", "'a' comes twice"]),
+    ],
+)
+def test_malformed_runs_name_line_and_fault(write, content, words):
+    with pytest.raises(UserError) as caught:
+        read_run(write("run.trec", content))
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_qrels_above_the_largest_grade_and_with_other_columns_are_refused(write):
+    with pytest.raises(UserError, match=r":2: grade 101.0; expected a number from 0 to 100"):
+        read_qrels(write("q.txt", "q1 0 a 1\nq1 0 b 101\n"))
+    with pytest.raises(UserError, match=r":1: 3 columns; expected query_id 0 doc_id grade"):
+        read_qrels(write("q.txt.gz", "q1 a 1\n"))

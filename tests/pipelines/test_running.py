@@ -209,4 +209,4 @@ def test_no_bucket_grows_with_the_log():
     for log_bytes in (10**9, 10**12, 10**15):
         buckets = graph.bucket_count(log_bytes, options)
         assert graph.BUCKET_BYTES <= log_bytes / buckets < 1.02 * graph.BUCKET_BYTES
-    assert graph.shard_counts(10**9, options)["train"] == 10**9 // graph.SHARD_BYTES
+    assert graph.shards_of(10**9, options).counts["train"] == 10**9 // graph.SHARD_BYTES

@@ -94,7 +94,7 @@ class Choice:
         self.section: type[Named] = create_model(section.__name__, __base__=section, **fields)
 
     @property
-    def made(self) -> type[Any]:
+    def kind(self) -> type[Any]:
         """The class.
 
         Raises:
@@ -110,7 +110,7 @@ class Choice:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """An instance of the class."""
-        return self.made(*arguments, **options)
+        return self.kind(*arguments, **options)
 
 
 class Table(dict[str, Choice]):

@@ -9,7 +9,6 @@ import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +24,9 @@ from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
-from pipelines.graph import Manifest, build, shard_counts
-from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
+from pipelines.graph import Manifest, build, shards_of
+from pipelines.options import SPLITS, TRAIN, Job, PreprocessOptions, parse, parser
 from pipelines.progress import Progress, quiet_console, showing
-from pipelines.record_transforms import shard_places
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
 from pipelines.writing import (
@@ -39,21 +37,10 @@ from pipelines.writing import (
     open_bytes,
     output_directory,
     refuse,
-    shard_name,
 )
 
 REJECTS = "rejects.tsv"
 _REJECTS_HEADER = b"file\tline\treason\ttext\n"
-
-
-@dataclass(frozen=True)
-class Job:
-    """A pipeline run: what is read, by what settings, on which runner."""
-
-    options: PreprocessOptions
-    runner: str = "DirectRunner"
-    beam_flags: tuple[str, ...] = ()
-    verbose: bool = False
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -70,8 +57,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """
     console = quiet_console()
     try:
-        options, run_flags, beam_flags = parse(argv)
-        job = Job(options, run_flags.runner, tuple(beam_flags), run_flags.verbose)
+        job = parse(argv)
         result = preprocess(job)
     except BadFlag as error:
         parser().error(str(error))
@@ -84,7 +70,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("preprocess: interrupted; nothing was written\n")
         return 1
-    console.print(report.summary(result, options.output), highlight=False, markup=False)
+    console.print(report.summary(result, job.options.output), highlight=False, markup=False)
     return 0
 
 
@@ -164,11 +150,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
     where = " ".join(options.input)
     if not rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
-    rejected = {
-        name.removeprefix("rejected "): number
-        for name, number in counts.items()
-        if name.startswith("rejected ")
-    }
+    rejected = report.named(counts, "rejected ")
     total = sum(rejected.values())
     if total > options.max_reject_fraction * rows:
         reasons = ", ".join(
@@ -186,11 +168,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
     if options.corpus and not counts.get("titles corpus"):
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
     pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
-    dropped = ", ".join(
-        f"{number:,} {name.removeprefix('dropped ')}"
-        for name, number in counts.items()
-        if name.startswith("dropped ")
-    )
+    dropped = ", ".join(f"{n:,} {reason}" for reason, n in report.named(counts, "dropped ").items())
     if not pairs:
         raise UserError(
             f"None of the {rows:,} rows of {where} is left to learn from "
@@ -212,9 +190,8 @@ def _finish(
 ) -> dict[str, Any]:
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
-    shards = shard_counts(input_bytes, options)
-    names = [shard_name(*place, shards[place[0]]) for place in shard_places(shards)]
-    output.take({part: names[place] for place, part in manifest.shards})
+    shards = shards_of(input_bytes, options)
+    output.take({part: shards.name(place) for place, part in manifest.shards})
     with (output.local / TITLES).open("wb") as file:
         file.write(b"title\tclicks\tqueries\n")
         file.writelines(merged(manifest.titles, _title_order))
@@ -225,7 +202,7 @@ def _finish(
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
     vocabulary.save(output.local / VOCABULARY)
-    records = {split: counts.get(f"records {split}", 0) for split in SPLITS if split in shards}
+    records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
     records.setdefault("validation", 0)
     result = report.make(manifest, options, vocabulary.fingerprint)
     report.write(result, output.local)

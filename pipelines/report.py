@@ -39,8 +39,8 @@ def make(
         "settings": settings,
         "rows": {
             "in": counts.get("rows", 0),
-            "rejected": _named(counts, "rejected "),
-            "dropped": _named(counts, "dropped "),
+            "rejected": named(counts, "rejected "),
+            "dropped": named(counts, "dropped "),
             "used": counts.get("rows used", 0),
         },
         "sessions": counts.get("sessions", 0),
@@ -95,7 +95,8 @@ def summary(report: Mapping[str, Any], output: str) -> str:
     return "\n".join(lines)
 
 
-def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+def named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+    """The counts above 0 whose names begin with the prefix, by the rest of the name."""
     return {
         name.removeprefix(prefix): number
         for name, number in counts.items()
@@ -105,4 +106,4 @@ def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
 
 def histogram(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
     """The counts whose names are the prefix and a number, in the order of the numbers."""
-    return dict(sorted((int(key), number) for key, number in _named(counts, prefix).items()))
+    return dict(sorted((int(key), number) for key, number in named(counts, prefix).items()))

@@ -110,12 +110,9 @@ def _values(feature: Feature, stored: StoredFeature) -> Any:
 def _preprocess(logs: Sequence[str], flags: Mapping[str, Any], output: Path) -> None:
     # Here, so that dssm_tf alone does not need Beam.
     from pipelines.options import parse
-    from pipelines.preprocess import Job, preprocess
+    from pipelines.preprocess import preprocess
 
-    options, run_flags, beam_flags = parse(
-        [*_arguments(flags), "--input", *logs, "--output", str(output)]
-    )
-    preprocess(Job(options, run_flags.runner, tuple(beam_flags)))
+    preprocess(parse([*_arguments(flags), "--input", *logs, "--output", str(output)]))
 
 
 def _arguments(flags: Mapping[str, Any]) -> list[str]:

@@ -230,8 +230,8 @@ def _offered(folder: Path) -> list[str]:
 
 
 def _preprocess(log: Sequence[str], corpus: Sequence[str], output: Path, negatives: int) -> None:
-    from pipelines.options import PreprocessOptions
-    from pipelines.preprocess import Job, preprocess
+    from pipelines.options import Job, PreprocessOptions
+    from pipelines.preprocess import preprocess
 
     options = PreprocessOptions(tuple(log), str(output), tuple(corpus), negatives=negatives)
     try:

@@ -35,6 +35,11 @@ class Fitting:
     The model is built and traced once. Each fit starts from its first weights and a fresh
     optimizer.
 
+    Attributes:
+        model: what is fitted, in `training.precision`.
+        ranked: the same towers in float32, with the weights to rank with: they are measured
+            after each epoch, kept and written.
+
     Args:
         config: the model and how to train it.
         data: what preprocess wrote.
@@ -65,7 +70,8 @@ class Fitting:
         with devices.scope():
             self.model = compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
-        self.encode = Encoder(self.model, data.vocabulary)
+        self.ranked = build_model(config, data.vocabulary.size)
+        self.encode = Encoder(self.ranked, data.vocabulary)
 
     def fit(
         self,
@@ -75,7 +81,7 @@ class Fitting:
         task: ValidationTask | None = None,
         weights: Sequence[np.ndarray] = (),
     ) -> Keeper:
-        """Fits the model, or goes on where that was interrupted; it then has the kept weights.
+        """Fits the model, or goes on where that was interrupted; `ranked` has the kept weights.
 
         Args:
             phase: names the checkpoint; `refit` keeps the last epoch, not the best.
@@ -96,7 +102,13 @@ class Fitting:
             model.optimizer.total_updates.assign(batches.steps * epochs)
         checkpoint = Checkpoint(self._out / STATE / f"{phase}.npz")
         keeper = Keeper(
-            config.training, task, self.encode, checkpoint, devices.chief, phase == "refit"
+            config.training,
+            task,
+            self.ranked,
+            self.encode,
+            checkpoint,
+            devices.chief,
+            phase == "refit",
         )
         first = keeper.resume(model)
         if first < epochs and not keeper.finished:
@@ -113,7 +125,7 @@ class Fitting:
                 fit(model, devices, read, [keeper, progress, *self._listeners(phase, epochs)])
             finally:
                 progress.stop()
-        put(model.weights, keeper.best)
+        put(self.ranked.weights, keeper.best)
         return keeper
 
     def _listeners(self, phase: str, epochs: int) -> list[keras.callbacks.Callback]:

@@ -30,7 +30,7 @@ def train(
     """Trains a model and writes the run's directory.
 
     A run that was interrupted, at any moment, goes on when called again with the same
-    arguments, to the same result.
+    arguments, to the same result: on the same machine and devices to the bit.
 
     Args:
         config: the model and how to train it.
@@ -69,7 +69,7 @@ def train(
             result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
-        finish_run(fitting.model, config, result, data.spec, out)
+        finish_run(fitting.ranked, config, result, data.spec, out)
     return result
 
 

@@ -17,7 +17,15 @@ from dssm_tf import __version__
 from dssm_tf.benchmark.fit_code import digest
 from dssm_tf.benchmark.inputs import RECORDED, data_name
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import config_directories, find_config, load_baseline, load_config
+from dssm_tf.config import (
+    config_directories,
+    find_config,
+    load_baseline,
+    load_config,
+    parse_config,
+)
+from dssm_tf.losses import LOSSES
+from dssm_tf.towers import TOWERS
 
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
@@ -62,7 +70,9 @@ class System:
     def _code(self) -> str:
         """Which code fits it."""
         if self.kind == "tower":
-            return digest("dssm_tf.training.train", "dssm_tf.model.semantic_ranker")
+            config = parse_config(yaml.safe_load(self.base))
+            chosen = TOWERS[config.tower.name].module, LOSSES[config.loss.name].module
+            return digest("dssm_tf.training.train", "dssm_tf.model.semantic_ranker", *chosen)
         from dssm_tf.systems import BASELINES
 
         return digest(*(kind.__module__ for kind in BASELINES[self.base].__mro__))

@@ -89,19 +89,19 @@ class Choice:
 
     def __init__(self, place: str, section: type[Named], **keys: tuple[Any, Any]) -> None:
         self.place = place
+        self.module, _, self._class = place.partition(":")
         fields: dict[str, Any] = keys
         self.section: type[Named] = create_model(section.__name__, __base__=section, **fields)
 
     @property
-    def made(self) -> type[Any]:
+    def kind(self) -> type[Any]:
         """The class.
 
         Raises:
             UserError: it is not where the table says.
         """
-        module, _, name = self.place.partition(":")
         try:
-            found: type[Any] = getattr(import_module(module), name)
+            found: type[Any] = getattr(import_module(self.module), self._class)
         except (AttributeError, ModuleNotFoundError) as error:
             raise UserError(
                 f"a table names {self.place}, which cannot be imported: {error}."
@@ -110,7 +110,7 @@ class Choice:
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         """An instance of the class."""
-        return self.made(*arguments, **options)
+        return self.kind(*arguments, **options)
 
 
 class Table(dict[str, Choice]):

@@ -29,11 +29,6 @@ class TupleBatch(NamedTuple):
     titles: NDArray[np.int64]
     counted: NDArray[np.float32]
 
-    @property
-    def tuples(self) -> int:
-        """How many tuples the batch stands for."""
-        return int(self.counted.sum())
-
 
 class TupleBatches:
     """Endless batches of training tuples (query, relevant, irrelevant).
@@ -114,7 +109,7 @@ class TupleBatches:
                     pool = np.concatenate([pool, random.permutation(number)])
                 chosen, pool = pool[: self._batch_size], pool[self._batch_size :]
             batch = self._batch(self._links[chosen])
-            if batch.tuples:
+            if batch.counted.any():
                 yield batch
 
     def _fixed(self, tuples: int) -> Iterator[TupleBatch]:

@@ -4,7 +4,7 @@ import pytest
 
 import dssm_tf
 from dssm_tf.baselines.bm25 import BM25
-from dssm_tf.benchmark import fit_code
+from dssm_tf.benchmark import fit_code, systems
 from dssm_tf.benchmark.fit_code import digest
 
 RANKER = (
@@ -73,3 +73,11 @@ def test_a_real_system_depends_on_its_module_and_on_how_texts_are_split():
     assert {"dssm_tf.baselines.base", "dssm_tf.text.normalize"} <= found
     assert ast.dump(ast.parse("")) not in (fit_code._code(BM25.__module__)[0], "")
     assert digest(BM25.__module__) != digest("dssm_tf.baselines.tfidf")
+
+
+def test_a_tower_s_result_depends_on_the_files_that_its_configuration_names(monkeypatch):
+    monkeypatch.setattr(systems, "digest", lambda *modules: " ".join(modules))
+    (row,) = systems.choose_systems(["lstm"])
+    version = row.specification(0, "ndcg@10")["version"]
+    assert {"dssm_tf.towers.lstm", "dssm_tf.losses.click_softmax"} <= set(version.split())
+    assert "dssm_tf.towers.dssm" not in version

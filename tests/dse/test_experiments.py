@@ -164,14 +164,15 @@ def test_dse_starts_from_rbms_that_were_taught(experiment, pages, monkeypatch, e
 
     monkeypatch.setattr(systems, "fine_tune", remember)
     if experiment == "cora":
-        dse_cora.cora(pages / "out", per_class=4, quick=True)
+        dse_cora.cora(pages / "out", per_class=4, quick=True, seed=1)
     else:
-        dse_wikispeedia.wikispeedia(pages / "docs.tsv", pages / "links.tsv", pages / "out")
+        files = pages / "docs.tsv", pages / "links.tsv"
+        dse_wikispeedia.wikispeedia(*files, pages / "out", seed=1)
     assert len(started) == {"cora": 4, "wikispeedia": 3}[experiment]
     for weights, bags in started:
         dimension = len(weights[-2])
-        tower = DSETower(20, dimension)
-        pretrain(tower, bags, settings)
+        tower = DSETower(20, dimension, seed=1)
+        pretrain(tower, bags, settings, seed=1)
         for found, expected in zip(weights, tower.get_weights(), strict=True):
             np.testing.assert_allclose(found, expected, atol=1e-5)
 

@@ -130,7 +130,7 @@ def test_compiled_by_xla_the_numbers_are_the_same(name):
 
 @every_loss
 def test_its_keys_in_the_table_are_the_arguments_of_the_class_with_the_same_defaults(name):
-    parameters = inspect.signature(LOSSES[name].made).parameters.values()
+    parameters = inspect.signature(LOSSES[name].kind).parameters.values()
     own = {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
     assert own.pop("name") == name
     assert own == LOSSES[name].section(name=name).arguments
@@ -141,6 +141,6 @@ def test_every_argument_survives_its_configuration(name):
     arguments = changed(LOSSES[name])
     made = LOSSES[name](**arguments, reduction="sum")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert type(again) is LOSSES[name].made
+    assert type(again) is LOSSES[name].kind
     assert again.get_config() == made.get_config()
     assert made.get_config().items() >= {**arguments, "reduction": "sum"}.items()

@@ -65,7 +65,7 @@ from dssm_tf.losses import LOSSES
 from dssm_tf.towers import TOWERS
 
 for choice in TOWERS.values():
-    choice.made  # so that Keras knows the class by name
+    choice.kind  # so that Keras knows the class by name
 
 folder = sys.argv[1]
 cases, pairs = (one.split(";") for one in sys.argv[2:])

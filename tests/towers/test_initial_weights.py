@@ -8,8 +8,9 @@ import pytest
 
 from dssm_tf.config import find_config, load_config
 from dssm_tf.model.semantic_ranker import build_model
+from tests.reference.paper_settings import P16
 
-RECURRENT = ["rnn-288", "lstm-32", "lstm-64", "lstm-96", "lstm_plain-96", "bilstm-96"]
+RECURRENT = [name for name, row in P16.items() if row.tower["name"] in ("rnn", "lstm", "bilstm")]
 
 
 @pytest.mark.parametrize("name", RECURRENT)

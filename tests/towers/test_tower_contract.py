@@ -210,7 +210,7 @@ def test_its_keys_in_the_table_are_its_arguments_with_the_same_defaults(name):
     assert (
         TOWERS[name](3, **keys, name=name).get_config() == TOWERS[name](3, name=name).get_config()
     )
-    parameters = inspect.signature(TOWERS[name].made).parameters.values()
+    parameters = inspect.signature(TOWERS[name].kind).parameters.values()
     own = {one.name for one in parameters if one.kind is not one.VAR_KEYWORD}
     assert own - {"vocabulary_size"} <= set(keys), "add the argument to the tower's line in TOWERS"
 
@@ -222,7 +222,7 @@ def test_every_argument_survives_its_configuration(name):
     config, defaults = made.get_config(), TOWERS[name](len(KNOWN)).get_config()
     assert {key for key in arguments if config[key] == defaults[key]} == set()
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert type(again) is TOWERS[name].made
+    assert type(again) is TOWERS[name].kind
     assert again.get_config() == config
     assert type(again.hashing.initializer) is keras.initializers.RandomNormal
     assert again.dtype_policy.name == "mixed_bfloat16"
@@ -231,7 +231,7 @@ def test_every_argument_survives_its_configuration(name):
 
 @every_tower
 def test_its_docstring_ends_with_a_reference_which_model_cards_quote(name):
-    assert "Reference: " in TOWERS[name].made.__doc__
+    assert "Reference: " in TOWERS[name].kind.__doc__
 
 
 @every_tower

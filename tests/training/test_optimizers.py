@@ -180,8 +180,15 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
     optimizer = ScheduledNesterov(rate, updates, clip_norm=clip_norm)
     model.compile(optimizer, ClickSoftmax(5.0))
     steps = updates // 3
+    ranked, _ = tiny_model()
     keeper = Keeper(
-        TrainingConfig(), None, None, Checkpoint(tmp_path / "state"), chief=False, keep_last=True
+        TrainingConfig(),
+        None,
+        ranked,
+        None,
+        Checkpoint(tmp_path / "x"),
+        chief=False,
+        keep_last=True,
     )
     found = []
     notes = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: found.append(keeper.best))
@@ -189,9 +196,10 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
         data.repeat(), epochs=3, steps_per_epoch=steps, shuffle=False, verbose=0,
         callbacks=[keeper, notes],
     )  # fmt: skip
-    found.append([variable.numpy() for variable in model.trainable_variables])
-    # After each epoch what is kept, and in the end what is left, is L_k.
-    for values, place in zip(found, (steps, 2 * steps, updates, updates), strict=True):
+    found += [one.get_weights() for one in (ranked, model)]
+    # What is kept after each epoch, ranked with and left in the end, is L_k.
+    places = (steps, 2 * steps, updates, updates, updates)
+    for values, place in zip(found, places, strict=True):
         for value, expected in zip(values, path[place - 1], strict=True):
             np.testing.assert_allclose(value, expected, atol=2e-4)
     assert any(np.abs(d).max() > 1e-3 for d in change)  # the look-ahead would have been elsewhere

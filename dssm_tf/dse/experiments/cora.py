@@ -205,12 +205,12 @@ def cora(
 
 
 def _table1(words: str, system: str, shares: Mapping[str, Mapping[str, float]]) -> str:
-    dimensions = list(next(iter(shares.values())))
+    dimensions = next(iter(shares.values()))
     return markdown_table(
         f"Table 1: rank loss (%), {system.upper()}, {words} words",
         (system.upper(), *(f"C={dimension}" for dimension in dimensions)),
         (
-            (f"{float(share):.0%} train", *(per_cent(row[dimension]) for dimension in dimensions))
+            (f"{float(share):.0%} train", *map(per_cent, row.values()))
             for share, row in shares.items()
         ),
     )

@@ -177,7 +177,10 @@ class _Systems:
 
     def __init__(self, articles: Articles, quick: bool, seed: int, run: Run) -> None:
         self._articles = articles
-        self._quick = quick
+        self._pretraining = tenth(PRETRAINING) if quick else PRETRAINING
+        self._fittings = {
+            name: tenth(settings) if quick else settings for name, settings in FITTINGS.items()
+        }
         self._seed = seed
         self._run = run
         self._towers: dict[tuple[int, str], DSETower] = {}
@@ -220,7 +223,7 @@ class _Systems:
 
     def tuples_seen(self) -> int:
         """Tuples that the batches of DSE stood for where their number was not limited."""
-        settings = self._settings(self.chosen["dse"][1])
+        settings = self._fittings[self.chosen["dse"][1]]
         links = min(settings.batch_size, self._train.nnz)
         return settings.steps * links * (links - 1)
 
@@ -263,15 +266,14 @@ class _Systems:
             words = min(len(bag.words), WIDEST)
             widths = (max(1, words // 2), max(1, words // 2), words)
             tower = DSETower(bags.shape[1], dimension, widths, seed=self._seed)
-            pretraining = tenth(PRETRAINING) if self._quick else PRETRAINING
-            pretrain(tower, bags, pretraining, seed=self._seed, told=told)
+            pretrain(tower, bags, self._pretraining, seed=self._seed, told=told)
             self._towers[size, features] = tower
         try:
             model = fit_system(
                 system,
                 LinkTask(bags, bags, self._train, self._known, self._ignored, self._validation),
                 dimension,
-                self._settings(fitting),
+                self._fittings[fitting],
                 tower=self._towers.get((size, features)),
                 tuples=tuples,
                 seed=self._seed,
@@ -282,9 +284,6 @@ class _Systems:
         if isinstance(model, DSEPair) and size == TUPLES_SIZE and tuples is None:
             self.nearest_words = nearest_words(model.query_tower, bag.words)
         return model, bags
-
-    def _settings(self, fitting: str) -> FineTuning:
-        return tenth(FITTINGS[fitting]) if self._quick else FITTINGS[fitting]
 
 
 def cosine_scores(bags: sparse.csr_matrix) -> Scores:
@@ -300,14 +299,10 @@ def _by_system(losses: Losses, systems: Sequence[str]) -> Losses:
 
 
 def _table_of(title: str, losses: Losses) -> str:
-    numbers = sorted({int(number) for row in losses.values() for number in row})
     return markdown_table(
         title,
-        ("system", *(f"{number:,}" for number in numbers)),
-        (
-            (system, *(per_cent(row.get(str(number))) for number in numbers))
-            for system, row in losses.items()
-        ),
+        ("system", *(f"{int(number):,}" for number in next(iter(losses.values())))),
+        ((system, *map(per_cent, row.values())) for system, row in losses.items()),
     )
 
 
@@ -316,7 +311,7 @@ def _choices_table(choices: Choices, size: int) -> str:
         f"Choice: rank loss (%) on the links for choosing, {size} words",
         ("system", "input", *FITTINGS),
         (
-            (system, features, *(per_cent(losses[fitting]) for fitting in FITTINGS))
+            (system, features, *map(per_cent, losses.values()))
             for system, tried in choices.items()
             for features, losses in tried.items()
         ),

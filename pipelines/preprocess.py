@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import shutil
 import sys
@@ -25,6 +26,7 @@ from pipelines import report
 from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shards_of
+from pipelines.local_worker import COLLECT_RARELY
 from pipelines.options import SPLITS, TRAIN, Job, PreprocessOptions, parse, parser
 from pipelines.progress import Progress, quiet_console, showing
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
@@ -130,6 +132,8 @@ def _run_pipeline(
             stack.callback(shutil.rmtree, reports, ignore_errors=True)
             progress = Progress(reports)
             stack.enter_context(showing(reports, quiet_console()))
+            stack.callback(gc.set_threshold, *gc.get_threshold())
+            gc.set_threshold(*COLLECT_RARELY)
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)

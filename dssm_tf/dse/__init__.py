@@ -5,6 +5,6 @@ what they learn from; `rbm` and `networks`; `settings`, `pretraining`, `margin_r
 `fine_tuning`; then the rows of `dssm benchmark` in `rankers` and `dse_tfidf`, and `dssm experiment`
 in `experiments`.
 
-May import baselines, evaluation's rank loss, text and common. Keras is loaded when something is
-trained, not before.
+May import baselines, tables, evaluation's rank loss, text and common. Keras is loaded when
+something is trained, not before.
 """

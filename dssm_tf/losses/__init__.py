@@ -1,6 +1,7 @@
 """What training makes small, one loss a file; their table.
 
-Imports neither Keras nor a loss, so that a configuration is checked at once.
+Losses may import common; this file neither Keras nor a loss, so that a configuration is checked at
+once.
 """
 
 from __future__ import annotations

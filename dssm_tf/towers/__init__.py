@@ -1,6 +1,7 @@
 """One paper model a file, each of which turns a text batch into semantic vectors; their table.
 
-Imports neither Keras nor a tower, so that a configuration is checked at once.
+Towers may import layers and common; this file neither Keras nor a tower, so that a configuration is
+checked at once.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def test_fine_tuning_orders_the_pages_of_the_classes(kind):
 
 def test_the_model_that_validation_likes_best_is_kept(monkeypatch):
     task = topics()
-    task = replace(task, validation=task.learned)
+    task = replace(task, validation=task.learned.copy())
     model = SSIPair(WORDS, 2)
     answers = iter([7.0, 3.0, 5.0])
     seen = []

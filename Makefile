@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all test-backends test-keras bench check format constraints \
+.PHONY: help venv demo test test-all test-backends test-keras test-cpus bench check format constraints \
   protos clean again
 
 help:  ## show this list
@@ -58,6 +58,9 @@ test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
 
 test-all: $(STAMP)  ## the slow tests too
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark' $(ARGS)
+
+test-cpus: $(STAMP)  ## the tests that compare floats, as other CPUs and thread counts compute them
+	@$(PY) -m tests.cpus --workers $(WORKERS) $(ARGS)
 
 test-backends: $(STAMP)  ## towers and losses on PyTorch too, which this installs (JAX is in `make test`)
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt

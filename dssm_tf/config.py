@@ -16,7 +16,7 @@ from dssm_tf.towers import TOWERS
 
 Refit = bool | Literal["continue"]
 
-BASELINE = "baseline"
+_BASELINE = "baseline"
 """The key of a file that configures a baseline, where others have `tower`."""
 
 
@@ -133,7 +133,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         UserError: naming the key, what was received and what is allowed.
     """
     raw = _read(path)
-    if BASELINE in raw:
+    if _BASELINE in raw:
         raise UserError(
             f"{path} configures a baseline, which `dssm benchmark` fits beside others: "
             f"dssm benchmark --systems bm25 --configs mine={path} ..."
@@ -154,10 +154,10 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
         UserError: the file is no YAML, or holds anything else beside that.
     """
     raw = _read(path)
-    if BASELINE not in raw:
+    if _BASELINE not in raw:
         return None
-    chosen = raw[BASELINE]
-    if set(raw) != {BASELINE} or not isinstance(chosen, dict) or "name" not in chosen:
+    chosen = raw[_BASELINE]
+    if set(raw) != {_BASELINE} or not isinstance(chosen, dict) or "name" not in chosen:
         raise UserError(f"{path}: expected `baseline:` alone, with its `name` and parameters.")
     return str(chosen["name"]), {key: value for key, value in chosen.items() if key != "name"}
 

@@ -21,11 +21,11 @@ from pipelines.records import SAMPLES, Coverage, PairRecord, record_order
 from pipelines.sources import Piece
 from pipelines.writing import PARTS, Shards, create, open_bytes
 
-MANIFEST = "manifest.json"
+_MANIFEST = "manifest.json"
 BUCKET_BYTES = 16 << 20
 MIN_BUCKETS = 8
 SHARD_BYTES = 8 << 20
-MIN_SHARDS = 4
+_MIN_SHARDS = 4
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Manifest:
     @classmethod
     def load(cls, directory: str) -> Manifest:
         """Reads what the pipeline wrote."""
-        with open_bytes(FileSystems.join(directory, PARTS, MANIFEST)) as file:
+        with open_bytes(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
             return cls(**json.loads(file.read()))
 
 
@@ -66,7 +66,7 @@ def bucket_count(input_bytes: int, options: PreprocessOptions) -> int:
 
 def shards_of(input_bytes: int, options: PreprocessOptions) -> Shards:
     """The files that records are written in."""
-    train = options.shards or max(MIN_SHARDS, input_bytes // SHARD_BYTES)
+    train = options.shards or max(_MIN_SHARDS, input_bytes // SHARD_BYTES)
     left = 1 - options.validation_fraction - options.test_fraction
     counts = {TRAIN: train}
     for split, fraction in (
@@ -191,5 +191,5 @@ def _write_manifest(
         ],
         covered_words=(len(words), sum(words.values())),
     )
-    with create(FileSystems.join(directory, PARTS, MANIFEST)) as file:
+    with create(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
         file.write(json.dumps(manifest.__dict__).encode())

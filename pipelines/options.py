@@ -14,7 +14,7 @@ from dssm_tf.text.vocabulary import TextLimits
 
 TRAIN, VALIDATION, TEST = "train", "validation", "test"
 SPLITS = (TRAIN, VALIDATION, TEST)
-NEGATIVE_SOURCES = ("log", "impressions", "both")
+_NEGATIVE_SOURCES = ("log", "impressions", "both")
 FILES, CLEANING, TEXT, TRAINING, RUNNING = (
     "files",
     "cleaning",
@@ -133,7 +133,7 @@ class PreprocessOptions:
         "log",
         "titles of the log; titles shown for the query and not clicked (rows with clicks 0 and "
         "impressions above 0); or those first and then the log's",
-        choices=NEGATIVE_SOURCES,
+        choices=_NEGATIVE_SOURCES,
     )
     negative_pool: int = _flag(
         TRAINING, 200_000, "titles a worker draws from; a larger log is sampled by clicks", least=1

@@ -41,7 +41,7 @@ from pipelines.writing import (
     refuse,
 )
 
-REJECTS = "rejects.tsv"
+_REJECTS = "rejects.tsv"
 _REJECTS_HEADER = b"file\tline\treason\ttext\n"
 
 
@@ -202,7 +202,7 @@ def _finish(
     with (output.local / TITLE_QUERIES).open("wb") as file:
         file.write(b"title_id\tclicked_ids\n")
         file.writelines(merged(manifest.title_queries))
-    with (output.local / REJECTS).open("wb") as file:
+    with (output.local / _REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
     vocabulary.save(output.local / VOCABULARY)
@@ -266,7 +266,7 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> No
 
 def _rejects_aside(output: str) -> str:
     """Where the rejects of a failed job are kept."""
-    return f"{output.rstrip('/')}.{REJECTS}"
+    return f"{output.rstrip('/')}.{_REJECTS}"
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.schema import FEATURE_SPEC
 
 PARTS = "parts"
-GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save
+_GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save
 
 MERGED_AT_ONCE = 100
 
@@ -67,7 +67,7 @@ def tfrecord(record: bytes) -> bytes:
 
 def gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """A gzip stream without name and time, so that equal data make equal files."""
-    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31)
+    compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
     yield from map(compressor.compress, chunks)
     yield compressor.flush()
 

@@ -33,10 +33,10 @@ def state_name(status: ModelVersionStatus) -> str:
     return states.Name(status.state) if status.state in states.values() else "UNKNOWN"
 
 
-def encode_text(text: str) -> bytes:
+def _encode_text(text: str) -> bytes:
     """A text's bytes as the model was trained on them: UTF-8, lone surrogates kept.
 
-    >>> list(encode_text("é"))
+    >>> list(_encode_text("é"))
     [195, 169]
     """
     return text.encode("utf-8", "surrogatepass")
@@ -59,7 +59,7 @@ def encode_tensor(values: np.ndarray | Sequence[str]) -> Tensor:
         shape: tuple[int, ...] = values.shape
     else:
         tensor.dtype = DataType.DT_STRING
-        tensor.string_val.extend(map(encode_text, values))
+        tensor.string_val.extend(map(_encode_text, values))
         shape = (len(values),)
     for size in shape:
         tensor.tensor_shape.dim.add(size=size)

@@ -41,7 +41,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import write
 from dssm_tf.text.normalize import normalize
 
-PAPER_REFERENCES = ("bm25", "ptm", "dssm")
+_PAPER_REFERENCES = ("bm25", "ptm", "dssm")
 """What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
 
 GIB = 1 << 30
@@ -241,7 +241,7 @@ class _Benchmark:
         names = [row.name for row in rows]
         if "all" in self._options.against:
             return tuple(names)
-        wanted = self._options.against or [name for name in PAPER_REFERENCES if name in names]
+        wanted = self._options.against or [name for name in _PAPER_REFERENCES if name in names]
         return tuple(dict.fromkeys(name for name in (wanted or names[:1]) if name in names))
 
     def _fitted_rows(self) -> list[Row]:

@@ -29,7 +29,7 @@ from dssm_tf.towers import TOWERS
 
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
-GROUPS = ("all", "baselines", "towers")
+_GROUPS = ("all", "baselines", "towers")
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def choose_systems(
             wanted += BASELINES
         if name in ("all", "towers"):
             wanted += shipped_configs()
-        if name not in GROUPS:
+        if name not in _GROUPS:
             wanted.append(name)
     wanted += files
     systems = {name: _system(name, files, overrides) for name in dict.fromkeys(wanted)}

@@ -19,7 +19,7 @@ from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
-FORMAT_VERSION = 1
+_FORMAT_VERSION = 1
 FEATURE_SPEC = "feature_spec.json"
 VOCABULARY = "vocabulary.txt"
 TITLES = "titles.tsv"
@@ -103,7 +103,7 @@ class FeatureSpec:
     clicks: int
     pairs: int
     limits: TextLimits = field(default_factory=TextLimits)
-    format_version: int = FORMAT_VERSION
+    format_version: int = _FORMAT_VERSION
 
     def save(self, directory: Path) -> None:
         """Writes `feature_spec.json`."""
@@ -122,9 +122,9 @@ class FeatureSpec:
         try:
             raw: dict[str, Any] = json.loads(path.read_text("utf-8"))
             version = raw["format_version"]
-            if version != FORMAT_VERSION:
+            if version != _FORMAT_VERSION:
                 raise UserError(
-                    f"{path} has record format {version}; this version reads {FORMAT_VERSION}. "
+                    f"{path} has record format {version}; this version reads {_FORMAT_VERSION}. "
                     "Run preprocess again."
                 )
             return cls(**(raw | {"limits": TextLimits(**raw["limits"])}))

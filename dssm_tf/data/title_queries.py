@@ -11,11 +11,11 @@ from dssm_tf.data.schema import Title, text_id
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import Vocabulary
 
-MAX_TITLES = 200_000
+_MAX_TITLES = 200_000
 
 
 def choose_titles(
-    titles: Sequence[Title], max_unclicked: int, seed: int, max_titles: int = MAX_TITLES
+    titles: Sequence[Title], max_unclicked: int, seed: int, max_titles: int = _MAX_TITLES
 ) -> list[Title]:
     """The titles to learn as queries for themselves, in the order given.
 

@@ -18,8 +18,8 @@ from dssm_tf.dse.networks import Bags, DSETower, dense_rows, encode
 from dssm_tf.dse.rbm import RBM
 from dssm_tf.dse.settings import Pretraining
 
-LARGEST_WEIGHT = 1e3
-LOOKS = 10  # at the likelihood, while an RBM is taught
+_LARGEST_WEIGHT = 1e3
+_LOOKS = 10  # at the likelihood, while an RBM is taught
 _SAMPLE = 1024  # texts that are looked at
 
 Told = Callable[[str], object]
@@ -105,12 +105,12 @@ def _teach(
             order = np.concatenate([order, random.permutation(number)])
         chosen, order = order[: settings.batch_size], order[settings.batch_size :]
         largest = float(step(texts(chosen)))
-        if not largest <= LARGEST_WEIGHT:
+        if not largest <= _LARGEST_WEIGHT:
             reached = f"{largest:.3g}" if math.isfinite(largest) else "no finite number"
             raise UserError(
                 f"{name} diverged at step {done} of {settings.steps}: its largest weight is "
                 f"{reached}. The learning rate {rate:g} is too high for its inputs; lower it."
             )
-        if done * LOOKS // settings.steps > (done - 1) * LOOKS // settings.steps:
+        if done * _LOOKS // settings.steps > (done - 1) * _LOOKS // settings.steps:
             state = f"{name}: log p {float(machine.pseudo_log_likelihood(sample)):.1f}"
         told(state)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-OPTIMIZERS = ("adam", "sgd")
+_OPTIMIZERS = ("adam", "sgd")
 
 
 @dataclass(frozen=True)
@@ -72,8 +72,8 @@ class FineTuning:
                 f"FineTuning received steps={self.steps}, batch_size={self.batch_size}, "
                 f"learning_rate={self.learning_rate}; expected at least 1, at least 2, above 0."
             )
-        if self.optimizer not in OPTIMIZERS:
+        if self.optimizer not in _OPTIMIZERS:
             raise ValueError(
                 f"FineTuning received optimizer={self.optimizer!r}; "
-                f"expected one of {', '.join(OPTIMIZERS)}."
+                f"expected one of {', '.join(_OPTIMIZERS)}."
             )

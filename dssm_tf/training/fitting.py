@@ -66,9 +66,9 @@ class Fitting:
         self._told = told
         keras.utils.set_random_seed(config.training.seed)
         compiled = use_xla(config, data.count("train"), devices)
-        self._batches = training_batches(config, data, devices.parts, fixed=compiled)
+        self._batches = _training_batches(config, data, devices.parts, fixed=compiled)
         with devices.scope():
-            self.model = compiled_model(config, data.vocabulary.size, devices.parts, compiled)
+            self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
         self.ranked = build_model(config, data.vocabulary.size)
         self.encode = Encoder(self.ranked, data.vocabulary)
@@ -146,7 +146,7 @@ class Fitting:
         return listeners
 
 
-def training_batches(
+def _training_batches(
     config: Config, data: Preprocessed, parts: int, fixed: bool = False
 ) -> ClickBatches:
     """The training part as batches, titles as queries for themselves among its records.
@@ -182,7 +182,7 @@ def training_batches(
     return ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
 
 
-def compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
+def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
     """The untrained model with its loss and its optimizer, all their variables made.
 
     Args:

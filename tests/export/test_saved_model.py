@@ -128,7 +128,7 @@ def test_only_core_operations_are_used(exported):
     assert used - core <= {"_Arg", "_Retval"}
 
 
-def test_a_program_without_this_package_or_keras_gets_the_same_scores(exported, signatures):
+def test_a_program_without_this_package_or_keras_gets_the_same_scores(ranker, exported, signatures):
     code = """
 import json, sys
 sys.modules["dssm_tf"] = sys.modules["keras"] = None  # importing them is an error now
@@ -144,7 +144,7 @@ print(json.dumps([float(one) for one in answer["scores"].numpy()]))
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
     )  # fmt: skip
     assert json.loads(found.stdout) == approx(
-        scores(signatures, ["fox"], titles).tolist(), abs=1e-6
+        scores(signatures, ["fox"], titles).tolist(), abs=2 * tolerance(ranker)
     )
 
 
@@ -165,6 +165,7 @@ def agree(ranker, signatures, texts) -> None:
     assert found == approx(wanted, abs=2 * allowed)
 
 
+@pytest.mark.numeric
 def test_all_three_ways_agree_on_what_once_broke_somebodys_model(ranker, signatures):
     agree(ranker, signatures, ADVERSARIAL)
 
@@ -182,15 +183,18 @@ def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker, signatures)
     # Red Fox was clicked 5 times: ln(6 / 14). A title never seen: ln(1 / 14).
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(["red fox", "pony"]).T
     wanted = cosines[0] + WEIGHT * np.log([6 / 14, 1 / 14])
-    assert scores(signatures, ["fox", "fox"], ["RED fox!", "pony"]) == approx(wanted, abs=1e-6)
+    assert scores(signatures, ["fox", "fox"], ["RED fox!", "pony"]) == approx(
+        wanted, abs=2 * tolerance(ranker)
+    )
     assert TitlePrior([])(["anything"]).tolist() == [0.0]
 
 
 def test_one_query_scores_many_titles(ranker, signatures):
     titles = ["red fox", "green owl", "", "pony"]
     wanted = ranker.score("a bear", titles)
-    assert scores(signatures, ["a bear"], titles) == approx(wanted, abs=1e-5)
-    assert scores(signatures, ["a bear"] * 4, titles) == approx(wanted, abs=1e-5)
+    same = 2 * tolerance(ranker)
+    assert scores(signatures, ["a bear"], titles) == approx(wanted, abs=same)
+    assert scores(signatures, ["a bear"] * 4, titles) == approx(wanted, abs=same)
 
 
 def test_nothing_asked_is_nothing_answered(signatures):
@@ -207,7 +211,11 @@ def test_every_tower_exports_to_raw_strings(folder, data, name):
     agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
 
 
-@pytest.mark.parametrize("config", [LSTM, DSSM, CLSM], ids=["lstm", "dssm", "clsm"])
+@pytest.mark.parametrize(
+    "config",
+    [LSTM, pytest.param(DSSM, marks=pytest.mark.numeric), CLSM],
+    ids=["lstm", "dssm", "clsm"],
+)
 def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, data, config):
     mixed = {**config, "training": {"precision": "mixed_bfloat16"}}
     name = f"{config['tower']['name']}-bfloat16"

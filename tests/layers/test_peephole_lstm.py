@@ -18,6 +18,8 @@ from dssm_tf.layers import PeepholeLSTMCell, WordRecurrence
 from tests.reference import peephole_lstm as reference
 from tests.reference.peephole_lstm import LSTMParameters
 
+pytestmark = pytest.mark.numeric
+
 CELLS = 3
 TRIGRAMS = 4
 VARIANTS = [

@@ -13,6 +13,8 @@ from dssm_tf.losses.click_softmax import ClickSoftmax
 from tests.labels import all_count, labels
 from tests.reference import click_softmax as reference
 
+pytestmark = pytest.mark.numeric
+
 cosines = arrays(np.float32, st.tuples(st.just(1), st.integers(2, 6)),
                  elements=st.floats(-1, 1, width=32))  # fmt: skip
 gammas = st.sampled_from([0.5, 1.0, 10.0, 50.0])

@@ -11,6 +11,8 @@ from dssm_tf.towers.clsm import CLSM
 from tests.reference import clsm as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 
+pytestmark = pytest.mark.numeric
+
 SENTENCES = [
     ["cat", "dog", "cat"],
     [],

@@ -12,6 +12,8 @@ from dssm_tf.towers.lstm import LSTMRNN
 from tests.reference import peephole_lstm as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 
+pytestmark = pytest.mark.numeric
+
 SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["cats", "unseen", "dog", "cat", "aaaa"]]
 KNOWN = list(dict.fromkeys(t for word in ("cat", "dog", "aaaa") for t in trigrams(word)))
 CELLS = 3

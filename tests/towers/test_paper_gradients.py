@@ -23,6 +23,8 @@ from tests.labels import all_count
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 
+pytestmark = pytest.mark.numeric
+
 QUERY = ["cat", "food"]
 TITLES = [["cats", "and", "food"], ["dog", "food"], ["the", "bird", "cage"], ["dog"]]
 KNOWN = list(dict.fromkeys(t for text in (QUERY, *TITLES) for word in text for t in trigrams(word)))

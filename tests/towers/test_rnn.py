@@ -11,6 +11,8 @@ from dssm_tf.towers.rnn import RNN
 from tests.reference import tanh_rnn as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
 
+pytestmark = pytest.mark.numeric
+
 SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["cats", "unseen", "dog", "cat", "aaaa"]]
 KNOWN = list(dict.fromkeys(t for word in ("cat", "dog", "aaaa") for t in trigrams(word)))
 HIDDEN = 3

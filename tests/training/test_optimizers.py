@@ -49,6 +49,7 @@ def run(optimizer: ScheduledNesterov, updates: int) -> list[np.ndarray]:
     return points
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("total", [50, 100, 150])
 def test_every_update_is_the_paper_s_through_both_momentum_changes(total):
     found = run(ScheduledNesterov(0.05, total), total)
@@ -56,6 +57,7 @@ def test_every_update_is_the_paper_s_through_both_momentum_changes(total):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.numeric
 def test_the_first_two_updates_by_hand():
     # D_1 = -.1 g(L_0); L_1 = L_0 + D_1. With 1000 updates mu is .9 at the start:
     # D_2 = .9 D_1 - .1 g(L_1 + .9 D_1).
@@ -117,6 +119,7 @@ def test_a_trigram_read_twice_is_clipped_by_its_summed_gradient():
     assert np.linalg.norm(np.array(clipped)) == pytest.approx(1.0)
 
 
+@pytest.mark.numeric
 def test_clipped_updates_are_the_paper_s():
     found = run(ScheduledNesterov(0.1, 40, clip_norm=0.5), 40)
     expected = reference.descend(START, slope, 0.1, 40, 40, threshold=0.5)
@@ -139,6 +142,7 @@ def tiny_model() -> tuple[Siamese, tf.data.Dataset]:
     return model, tf.data.Dataset.from_tensors((inputs, all_count(np.zeros((3, 3)))))
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("clip_norm", [None, 0.05])
 def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_ahead(
     clip_norm, tmp_path

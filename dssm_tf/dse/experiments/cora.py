@@ -25,8 +25,8 @@ from dssm_tf.dse.relevance import same_class, split_links
 from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.tables.reader import read_rows
 
-SHARES = (0.4, 0.2, 0.1, 0.05)
-DIMENSIONS = (2, 5, 10, 20, 50)
+_SHARES = (0.4, 0.2, 0.1, 0.05)
+_DIMENSIONS = (2, 5, 10, 20, 50)
 # Units of an RBM are on or off; on vectors of length 1 SSI's I is the cosine, and it does better.
 SYSTEMS = {"dse": "largest", "ssi": "length"}
 ALL = "all"
@@ -84,7 +84,7 @@ def read_papers() -> Papers:
     return Papers(*zip(*rows, strict=True))
 
 
-def sample_papers(papers: Papers, per_class: int, seed: int) -> Papers:
+def _sample_papers(papers: Papers, per_class: int, seed: int) -> Papers:
     """As many papers of every class, in the order of the classes.
 
     Raises:
@@ -136,12 +136,12 @@ def cora(
     Raises:
         UserError: `out` exists, or `per_class` does not fit the classes.
     """
-    papers = sample_papers(read_papers(), per_class, seed)
+    papers = _sample_papers(read_papers(), per_class, seed)
     relevant = same_class(papers.labels)
     # As in the paper, irrelevant is what is of another class, not what no learned link joins.
     known = relevant + sparse.identity(len(papers.labels), dtype=bool).tocsr()
-    shares = (0.4, 0.05) if quick else SHARES
-    dimensions = (2, 10) if quick else DIMENSIONS
+    shares = (0.4, 0.05) if quick else _SHARES
+    dimensions = (2, 10) if quick else _DIMENSIONS
     losses: dict[str, Any] = {}
     embeddings: dict[str, NDArray[np.float32]] = {}
     with experiment(out, console, len(PLANS) * len(SYSTEMS) * len(shares) * len(dimensions)) as run:

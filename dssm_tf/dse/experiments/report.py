@@ -16,7 +16,7 @@ from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.dse.pretraining import Told
 
-RESULTS = "results.json"
+_RESULTS = "results.json"
 TABLES = "tables.md"
 
 
@@ -59,7 +59,7 @@ class Run:
         self.results = {**results, "seconds": seconds}
         quick = ", a tenth of the training (--quick)" if results["quick"] else ""
         self.text = "\n".join([f"{preface} {seconds:.0f} s{quick}.\n", *tables])
-        with atomic_write(self.directory / RESULTS) as file:
+        with atomic_write(self.directory / _RESULTS) as file:
             json.dump(self.results, file, indent=1)
         with atomic_write(self.directory / TABLES) as file:
             file.write(self.text)
@@ -79,7 +79,7 @@ def experiment(out: Path | str, console: Console | None, fits: int) -> Iterator[
         run = Run(directory, bar)
         yield run
     console.print(Markdown(run.text))
-    console.print(f"{out}: {TABLES}, {RESULTS}, figures")
+    console.print(f"{out}: {TABLES}, {_RESULTS}, figures")
 
 
 def markdown_table(title: str, header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:

@@ -14,8 +14,8 @@ from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, PSIPair, SSIPair, e
 from dssm_tf.dse.pretraining import Told
 from dssm_tf.dse.settings import FineTuning, Pretraining
 
-NEIGHBOURS = 5
-SHOWN_WORDS = 40
+_NEIGHBOURS = 5
+_SHOWN_WORDS = 40
 
 Settings = TypeVar("Settings", FineTuning, Pretraining)
 
@@ -75,6 +75,6 @@ def nearest_words(tower: DSETower, words: Sequence[str]) -> dict[str, list[str]]
     correlation = np.asarray(np.corrcoef(activities))
     correlation[np.diag_indices(len(words))] = -np.inf
     order = np.argsort(-correlation, axis=1, kind="stable")
-    order = order[:, : min(NEIGHBOURS, len(words) - 1)]
-    shown = range(0, len(words), max(1, len(words) // SHOWN_WORDS))
+    order = order[:, : min(_NEIGHBOURS, len(words) - 1)]
+    shown = range(0, len(words), max(1, len(words) // _SHOWN_WORDS))
     return {words[place]: [words[near] for near in order[place]] for place in shown}

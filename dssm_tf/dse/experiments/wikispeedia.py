@@ -37,13 +37,13 @@ TUPLES_SIZE = 1000
 DIMENSION = 100
 TRAIN = 0.7
 VALIDATION = 0.05
-WIDEST = 1500
+_WIDEST = 1500
 """Words from which on DSE's hidden layers are those of this many words.
 
 The paper's rule would give 31 million weights at 5,000 words, an hour on two cores."""
-TRAINED = ("dse", "ssi", "psi")
-SYSTEMS = (*TRAINED, "tfidf", "dse+tfidf")
-COMPARED = ("dse", "ssi", "dse+tfidf", "tfidf")  # by the number of tuples, figure 2
+_TRAINED = ("dse", "ssi", "psi")
+SYSTEMS = (*_TRAINED, "tfidf", "dse+tfidf")
+_COMPARED = ("dse", "ssi", "dse+tfidf", "tfidf")  # by the number of tuples, figure 2
 PRETRAINING = Pretraining(steps=300)
 STEPS = 800
 # What each trained system tries with the fewest words; validation chooses. Momentum is the paper's.
@@ -118,18 +118,18 @@ def wikispeedia(
     articles = read_articles(Path(docs), Path(links))
     sizes = (500, 1000) if quick else SIZES
     numbers = TUPLES[:2] if quick else TUPLES
-    fits = len(TRAINED) * (len(FEATURES) * len(FITTINGS) + len(sizes) - 1) + 2 * len(numbers)
+    fits = len(_TRAINED) * (len(FEATURES) * len(FITTINGS) + len(sizes) - 1) + 2 * len(numbers)
     with experiment(out, console, fits) as run:
         systems = _Systems(articles, quick, seed, run)
         of_size = {str(size): systems.losses(size, SYSTEMS) for size in sizes}
         everything = BagOfWords(None).fit(articles.texts)
-        tfidf_all = systems.loss(cosine_scores(everything.transform(articles.texts)))
+        tfidf_all = systems.loss(_cosine_scores(everything.transform(articles.texts)))
         of_tuples = {
-            str(number): systems.losses(TUPLES_SIZE, COMPARED, number) for number in numbers
+            str(number): systems.losses(TUPLES_SIZE, _COMPARED, number) for number in numbers
         }
         # All that the batches of table 3 stood for: each link against the others of its batch.
         of_tuples[str(systems.tuples_seen())] = of_size[str(TUPLES_SIZE)]
-        by_size, by_tuples = _by_system(of_size, SYSTEMS), _by_system(of_tuples, COMPARED)
+        by_size, by_tuples = _by_system(of_size, SYSTEMS), _by_system(of_tuples, _COMPARED)
         figures.rank_loss_by_number(by_size, run.directory / "table3_words.png", "words")
         figures.rank_loss_by_number(
             by_tuples, run.directory / "figure2_tuples.png", "training tuples", logarithmic=True
@@ -203,9 +203,9 @@ class _Systems:
     ) -> dict[str, float]:
         """Rank loss of the systems, fitted with so many words and tuples."""
         texts = self._articles.texts
-        lexical = cosine_scores(BagOfWords(size).fit(texts).transform(texts))
+        lexical = _cosine_scores(BagOfWords(size).fit(texts).transform(texts))
         scores: dict[str, Scores] = {"tfidf": lexical}
-        for system in TRAINED:
+        for system in _TRAINED:
             if system in names:
                 model, bags = self._chosen(system, size, tuples)
                 scores[system] = pair_scores(model, bags, bags)
@@ -263,7 +263,7 @@ class _Systems:
         limited = f", {tuples:,} tuples" if tuples else ""
         told = self._run.told(f"{system}, {size} words{limited}, {features}, {fitting}")
         if system == "dse" and (size, features) not in self._towers:
-            words = min(len(bag.words), WIDEST)
+            words = min(len(bag.words), _WIDEST)
             widths = (max(1, words // 2), max(1, words // 2), words)
             tower = DSETower(bags.shape[1], dimension, widths, seed=self._seed)
             pretrain(tower, bags, self._pretraining, seed=self._seed, told=told)
@@ -286,7 +286,7 @@ class _Systems:
         return model, bags
 
 
-def cosine_scores(bags: sparse.csr_matrix) -> Scores:
+def _cosine_scores(bags: sparse.csr_matrix) -> Scores:
     """Scores of pages by the dot product of their normalised vectors."""
     return lambda rows: (bags[rows] @ bags.T).toarray()
 

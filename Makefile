@@ -20,7 +20,8 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all test-backends test-keras bench check format constraints clean again
+.PHONY: help venv demo test test-all test-backends test-keras test-cpus bench check format constraints \
+  protos clean again
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -58,6 +59,9 @@ test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
 test-all: $(STAMP)  ## the slow tests too
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark' $(ARGS)
 
+test-cpus: $(STAMP)  ## the tests that compare floats, as other CPUs and thread counts compute them
+	@$(PY) -m tests.cpus --workers $(WORKERS) $(ARGS)
+
 test-backends: $(STAMP)  ## towers and losses on PyTorch too, which this installs (JAX is in `make test`)
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt
 	@$(PY) -m pytest -q tests/towers/test_backends.py $(ARGS)
@@ -86,6 +90,14 @@ constraints: PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 constraints:  ## resolve constraints.txt anew on all of PYTHONS
 	@python3 .ci/constraints.py $(PYTHONS) > constraints.txt.new
 	@mv constraints.txt.new constraints.txt
+
+# The last protoc whose code asks for no particular protobuf: it runs with 4.25 and all later ones.
+protos: GRPCIO_TOOLS = grpcio-tools==1.62.3
+protos:  ## make *_pb2.py of every .proto file anew (with a Python of 3.10 to 3.12)
+	@"$(if $(PYTHON),$(PYTHON),python3)" -m venv build/protos
+	@build/protos/bin/python -m pip install -q --disable-pip-version-check $(GRPCIO_TOOLS) setuptools
+	@build/protos/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. \
+	  $$(git ls-files '*.proto')
 
 clean:  ## remove .venv, build/ and all caches
 	@rm -rf $(VENV) build dist *.egg-info .cache .hypothesis .import_linter_cache .mypy_cache \

@@ -17,7 +17,7 @@ VERSION = re.search(
 EXTRAS = {
     "serving": [
         "grpcio",
-        "protobuf",
+        "protobuf>=4.25",
     ],
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
@@ -82,7 +82,7 @@ setup(
         "importlib_resources",  # tensorflow-datasets imports it without asking for it
         "keras>=3.12,<3.16",  # `make test-keras` runs on the lowest; constraints.txt has the newest
         "numpy>=1.26",
-        "protobuf",
+        "protobuf>=4.25",
         "pyarrow",
         "pydantic>=2,<3",
         "pyyaml>=6",

@@ -7,117 +7,17 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.sections import AboveZero, Named, Positive, Section, Share, Whole
+from dssm_tf.losses import LOSSES
+from dssm_tf.towers import TOWERS
 
-Whole = Annotated[int, Field(strict=True)]  # not `true`, which Python counts as 1
-Positive = Annotated[Whole, Field(ge=1)]
-Share = Annotated[float, Field(ge=0, lt=1)]
 Refit = bool | Literal["continue"]
-Initializer = Literal[
-    "glorot_uniform",
-    "glorot_normal",
-    "he_uniform",
-    "he_normal",
-    "lecun_uniform",
-    "lecun_normal",
-    "random_uniform",
-    "random_normal",
-    "truncated_normal",
-    "orthogonal",
-]
 
-BASELINE = "baseline"
+_BASELINE = "baseline"
 """The key of a file that configures a baseline, where others have `tower`."""
-
-
-def _odd(window: int) -> int:
-    if window % 2 == 0:
-        raise PydanticCustomError(
-            "odd_window",
-            "input should be odd, such as {below} or {above}: the word in the middle and as many "
-            "on either side",
-            {"below": window - 1, "above": window + 1},
-        )
-    return window
-
-
-class Section(BaseModel):
-    """A part of the configuration: unknown keys are errors, values do not change."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
-
-
-class TowerConfig(Section):
-    """What every tower takes."""
-
-    dropout: Share = 0.0
-    ngram_dropout: Share = 0.0
-    initializer: Initializer = "glorot_uniform"
-
-
-class DSSMConfig(TowerConfig):
-    """`dssm_tf.towers.DSSM`."""
-
-    name: Literal["dssm"]
-    widths: Annotated[tuple[Positive, ...], Field(min_length=1)] = (300, 300, 128)
-
-
-class CLSMConfig(TowerConfig):
-    """`dssm_tf.towers.CLSM`: `features` is K, the last of `widths` L."""
-
-    name: Literal["clsm"]
-    window: Annotated[Positive, AfterValidator(_odd)] = 3
-    features: Positive = 300
-    widths: Annotated[tuple[Positive, ...], Field(min_length=1)] = (128,)
-
-
-class RecurrentConfig(TowerConfig):
-    """`bptt_steps` is T of P16 algorithm 1, in words; null trains through the whole text."""
-
-    recurrent_initializer: Initializer = "orthogonal"
-    bptt_steps: Positive | None = None
-
-
-class RNNConfig(RecurrentConfig):
-    """`dssm_tf.towers.RNN`."""
-
-    name: Literal["rnn"]
-    hidden: Positive = 288
-
-
-class LSTMConfig(RecurrentConfig):
-    """`dssm_tf.towers.LSTMRNN`."""
-
-    name: Literal["lstm"]
-    cells: Positive = 96
-    peepholes: bool = True
-    forget_gate: bool = True
-    forget_bias: float = 1.0
-
-
-class PlainLSTMConfig(RecurrentConfig):
-    """`dssm_tf.towers.PlainLSTMRNN`."""
-
-    name: Literal["lstm_plain"]
-    cells: Positive = 96
-
-
-class BidirectionalLSTMConfig(RecurrentConfig):
-    """`dssm_tf.towers.BidirectionalLSTMRNN`; `cells` are those of each direction."""
-
-    name: Literal["bilstm"]
-    cells: Positive = 96
-    peepholes: bool = True
-    forget_gate: bool = True
-    forget_bias: float = 1.0
-
-
-AnyTowerConfig = (
-    DSSMConfig | CLSMConfig | RNNConfig | LSTMConfig | PlainLSTMConfig | BidirectionalLSTMConfig
-)
 
 
 class NegativesConfig(Section):
@@ -138,8 +38,8 @@ class OptimizerConfig(Section):
     """`nesterov` is the paper's (P16 algorithm 1); other names are Keras optimizers."""
 
     name: str = "adam"
-    learning_rate: Annotated[float, Field(gt=0)] = 0.001
-    clip_norm: Annotated[float, Field(gt=0)] | None = None
+    learning_rate: AboveZero = 0.001
+    clip_norm: AboveZero | None = None
     options: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -185,9 +85,9 @@ class ValidationConfig(Section):
 class Config(Section):
     """One model and how it is trained."""
 
-    tower: Annotated[AnyTowerConfig, Field(discriminator="name")]
+    tower: Annotated[SerializeAsAny[Named], BeforeValidator(TOWERS.parse)]
     shared_towers: bool = False
-    gamma: Annotated[float, Field(gt=0)] = 10.0
+    loss: Annotated[SerializeAsAny[Named], BeforeValidator(LOSSES.parse)] = LOSSES.parse({})
     negatives: NegativesConfig = NegativesConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     training: TrainingConfig = TrainingConfig()
@@ -233,11 +133,13 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         UserError: naming the key, what was received and what is allowed.
     """
     raw = _read(path)
-    if BASELINE in raw:
+    if _BASELINE in raw:
         raise UserError(
-            f"{path} configures a baseline, which is fitted and not trained by gradient steps: "
-            f"dssm benchmark --systems bm25 --configs mine={path} ... fits it."
+            f"{path} configures a baseline, which `dssm benchmark` fits beside others: "
+            f"dssm benchmark --systems bm25 --configs mine={path} ..."
         )
+    if "gamma" in raw and "loss" not in raw:  # of a run before there was `loss`
+        raw["loss"] = {"gamma": raw.pop("gamma")}
     for override in overrides:
         _apply(raw, override)
     return parse_config(raw, str(path))
@@ -252,10 +154,10 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
         UserError: the file is no YAML, or holds anything else beside that.
     """
     raw = _read(path)
-    if BASELINE not in raw:
+    if _BASELINE not in raw:
         return None
-    chosen = raw[BASELINE]
-    if set(raw) != {BASELINE} or not isinstance(chosen, dict) or "name" not in chosen:
+    chosen = raw[_BASELINE]
+    if set(raw) != {_BASELINE} or not isinstance(chosen, dict) or "name" not in chosen:
         raise UserError(f"{path}: expected `baseline:` alone, with its `name` and parameters.")
     return str(chosen["name"]), {key: value for key, value in chosen.items() if key != "name"}
 
@@ -309,60 +211,24 @@ def _apply(raw: dict[str, Any], override: str) -> None:
 def _explain(error: ValidationError) -> str:
     """The first problem in one line; the number of further ones."""
     problems = error.errors()
-    first = problems[0]
-    steps, section = _place(first["loc"])
-    key = ".".join(steps) or "the top level"
+    first, keys = problems[0], [_key(problem["loc"]) for problem in problems]
     # A value that fits none of several types is one problem, reported once a type.
-    same = [problem for problem in problems if _place(problem["loc"])[0] == steps]
-    more = len({tuple(_place(problem["loc"])[0]) for problem in problems}) - 1
+    same = [problem["msg"] for problem, key in zip(problems, keys, strict=True) if key == keys[0]]
+    more = len(set(keys)) - 1
     received = repr(first["input"])
     received = received if len(received) <= 60 else received[:57] + "..."
-    if first["type"] == "extra_forbidden":
-        text = f"{key} is not a key; allowed here: {', '.join(section.model_fields)}."
+    if first["type"] == "unknown_key":
+        text = f"{f'{keys[0]}.' if keys[0] else ''}{first['msg']}."
+    elif first["type"] == "no_line":
+        text = f"{keys[0]}.{first['msg']}; received {received}."
     elif first["type"] == "missing":
-        text = f"{key} is missing; expected, e.g., `tower: {{name: lstm}}`."
-    elif first["type"].startswith("union_tag"):
-        text = f"{key}.name must be one of {', '.join(_TOWER_NAMES)}; received {received}."
-    elif first["type"] in ("model_type", "model_attributes_type"):
-        below = _section_of(section, steps[-1]) if steps else None
-        keys = (
-            ", ".join(below.model_fields) if below else f"name (one of {', '.join(_TOWER_NAMES)})"
-        )
-        text = f"{key} needs keys below it, of {keys}; received {received}."
+        text = f"{keys[0]} is missing; expected, e.g., `tower: {{name: lstm}}`."
     else:
-        messages = dict.fromkeys(one["msg"][0].lower() + one["msg"][1:] for one in same)
-        text = f"{key}: {', or '.join(messages)}; received {received}."
+        messages = dict.fromkeys(message[0].lower() + message[1:] for message in same)
+        text = f"{keys[0]}: {', or '.join(messages)}; received {received}."
     return text + (f" ({more} more problem{'s' if more > 1 else ''})" if more else "")
 
 
-_TOWER_CONFIGS: dict[str, type[TowerConfig]] = {
-    "dssm": DSSMConfig,
-    "clsm": CLSMConfig,
-    "rnn": RNNConfig,
-    "lstm": LSTMConfig,
-    "lstm_plain": PlainLSTMConfig,
-    "bilstm": BidirectionalLSTMConfig,
-}
-_TOWER_NAMES = tuple(_TOWER_CONFIGS)
-
-
-def _place(location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel]]:
-    """The keys of a problem, without pydantic's names of types, and the section of the last."""
-    steps: list[str] = []
-    section: type[BaseModel] | None = Config
-    holder: type[BaseModel] = Config
-    for step in location:
-        if steps == ["tower"] and step in _TOWER_CONFIGS:
-            section = _TOWER_CONFIGS[str(step)]
-        elif section is not None or isinstance(step, int):
-            steps.append(str(step))
-            holder = section or holder
-            section = _section_of(holder, str(step))
-    return steps, holder
-
-
-def _section_of(section: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The section below a key, if it is one and of one kind only."""
-    field = section.model_fields.get(key)
-    kind = field.annotation if field else None
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
+def _key(location: tuple[int | str, ...]) -> str:
+    """The dotted key of a problem: section, key, places in a list; no names of pydantic's types."""
+    return ".".join(str(step) for i, step in enumerate(location) if i < 2 or isinstance(step, int))

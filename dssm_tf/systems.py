@@ -1,4 +1,4 @@
-"""Every system that is fitted rather than trained, by the name it has in tables and commands."""
+"""Every baseline, by the name it has in tables and commands."""
 
 from __future__ import annotations
 

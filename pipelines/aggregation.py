@@ -106,7 +106,7 @@ class _Sums:
         self.of_machines: set[str] = set()  # titles that dropped sessions clicked
 
 
-def split_of(query: str, options: PreprocessOptions) -> str:
+def _split_of(query: str, options: PreprocessOptions) -> str:
     """The part a normalised query belongs to, by its hash and the seed."""
     at = unit_interval(query, f"split {options.seed}")
     if at < options.validation_fraction:
@@ -169,7 +169,7 @@ def _add_query(
         for title in shown:
             found.dropped["no click"] += sums.titles[title][1]
         return
-    split = split_of(query, options)
+    split = _split_of(query, options)
     words = query.split(" ")
     counts = found.counts
     counts[f"queries {split}"] += 1
@@ -196,7 +196,7 @@ def _add_query(
         for word in words[: options.limits.max_words]:
             found.words[word] += len(kept)
     found.queries[query] = QueryClicks(
-        representative(sums.texts),
+        _representative(sums.texts),
         split,
         dict(sorted(kept.items())),
         sorted({*clicked, *sums.of_machines} - kept.keys()),
@@ -263,7 +263,7 @@ def sum_titles(blocks: Iterable[tuple[int, Mapping[str, Any]]]) -> TitleSums:
             else:
                 known.add(counts)
     totals = {
-        title: ((representative(one.texts), one.clicks, one.queries), one.all_clicks)
+        title: ((_representative(one.texts), one.clicks, one.queries), one.all_clicks)
         for title, one in sums.items()
     }
     for title, text in corpus.items():
@@ -271,7 +271,7 @@ def sum_titles(blocks: Iterable[tuple[int, Mapping[str, Any]]]) -> TitleSums:
     return TitleSums(totals, wanted, set(corpus))
 
 
-def representative(texts: Mapping[str, int]) -> str:
+def _representative(texts: Mapping[str, int]) -> str:
     """The text with most clicks; the smallest of equals."""
     if len(texts) == 1:
         return next(iter(texts))

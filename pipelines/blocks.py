@@ -5,28 +5,34 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeVar
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
 
+from dssm_tf.common.errors import UserError
 from pipelines.aggregation import add_counts
-from pipelines.negatives import PoolEntry, smallest
+from pipelines.negatives import smallest
 
 NAMESPACE = "preprocess"
-COUNTS, REJECTS, SESSIONS, TITLES, NGRAMS, POOL, FILES, SEEN = (
-    "counts",
-    "rejects",
-    "sessions",
-    "titles",
-    "ngrams",
-    "pool",
-    "files",
-    "seen",
-)
 Block = tuple[int, bytes]
 """A bucket's, piece's or shard's number, and some of what belongs to it, packed."""
 Counts = dict[str, int]
+FAILED = "failed "
+"""What the names of counts begin with that are errors."""
+
+T = TypeVar("T")
+
+
+def until_error(rows: Iterable[T], counts: Counts) -> Iterator[T]:
+    """Rows up to a `UserError`, which becomes a count: the launcher raises it again.
+
+    Of an exception in a worker, Beam hands on no more than a traceback as text.
+    """
+    try:
+        yield from rows
+    except UserError as error:
+        counts[f"{FAILED}{error}"] = 1
 
 
 def pack(value: object) -> bytes:
@@ -34,12 +40,9 @@ def pack(value: object) -> bytes:
     return pickle.dumps(value, protocol=5)
 
 
-unpack: Callable[[bytes], Any] = pickle.loads
-
-
 def unpack_all(blocks: Iterable[bytes]) -> Iterator[Any]:
     """The blocks of a group, one at a time."""
-    return map(unpack, blocks)
+    return map(pickle.loads, blocks)
 
 
 def count_dropped(dropped: Counter[str]) -> dict[str, int]:
@@ -49,47 +52,30 @@ def count_dropped(dropped: Counter[str]) -> dict[str, int]:
     return {f"dropped {reason}": rows for reason, rows in dropped.items() if rows}
 
 
-class SumCounts(beam.CombineFn):
-    """Adds dictionaries of counts key by key."""
+def step(
+    function: Callable[..., Iterator[Any]], *arguments: Any, main: Any = Block, **tagged: Any
+) -> Any:
+    """A step with several outputs.
 
-    def create_accumulator(self) -> dict[str, int]:  # noqa: D102
-        return {}
-
-    def add_input(self, accumulator: dict[str, int], element: dict[str, int]) -> dict[str, int]:  # noqa: D102
-        add_counts(accumulator, element)
-        return accumulator
-
-    def merge_accumulators(self, accumulators: Iterable[dict[str, int]]) -> dict[str, int]:  # noqa: D102
-        total: dict[str, int] = {}
-        for accumulator in accumulators:
-            add_counts(total, accumulator)
-        return total
-
-    def extract_output(self, accumulator: dict[str, int]) -> dict[str, int]:  # noqa: D102
-        return accumulator
-
-
-class SmallestRanks(beam.CombineFn):
-    """Keeps the pool's titles, and one more, of the buckets' candidates.
-
-    Input and output: blocks of PoolEntry.
+    Args:
+        function: of an element and the arguments; yields elements of `main`, and others in a
+            `TaggedOutput`.
+        *arguments: of the function, side inputs among them.
+        main: type of its elements.
+        **tagged: type of the elements with each tag.
     """
+    outputs = beam.FlatMap(function, *arguments).with_output_types(main, **tagged)
+    return outputs.with_outputs(*tagged, main="main")
 
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self._size = size
 
-    def create_accumulator(self) -> list[PoolEntry]:  # noqa: D102
-        return []
+def sum_counts(many: Iterable[Counts]) -> Counts:
+    """Adds counts name by name."""
+    total: Counts = {}
+    for counts in many:
+        add_counts(total, counts)
+    return total
 
-    def add_input(self, accumulator: list[PoolEntry], element: bytes) -> list[PoolEntry]:  # noqa: D102
-        accumulator += unpack(element)
-        if len(accumulator) > 2 * self._size:
-            return smallest(accumulator, self._size)
-        return accumulator
 
-    def merge_accumulators(self, accumulators: Iterable[list[PoolEntry]]) -> list[PoolEntry]:  # noqa: D102
-        return smallest((entry for one in accumulators for entry in one), self._size)
-
-    def extract_output(self, accumulator: list[PoolEntry]) -> bytes:  # noqa: D102
-        return pack(accumulator)
+def fill_pool(blocks: Iterable[bytes], size: int) -> bytes:
+    """A block with the pool's titles, and one more, of blocks of PoolEntry."""
+    return pack(smallest((entry for block in unpack_all(blocks) for entry in block), size))

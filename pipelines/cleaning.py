@@ -17,10 +17,8 @@ MANY_QUERIES = "session with many queries"
 MANY_CLICKS = "session with many clicks"
 REPEATED = "repeated in session"
 FEW_CLICKS = "few clicks"
-REASONS = (NO_WORDS, BLOCKED, NO_CLICK, MANY_QUERIES, MANY_CLICKS, REPEATED, FEW_CLICKS)
-"""Every reason for which a well-formed row is dropped."""
 
-normal_form = lru_cache(maxsize=1 << 17)(normalize)
+_normal_form = lru_cache(maxsize=1 << 17)(normalize)
 
 
 PairCount = tuple[str, str, str, str, int, int]
@@ -116,7 +114,7 @@ def clean_pairs(
         dropped: rows dropped, by reason; added to.
     """
     for (query_text, title_text), (clicks, rows) in pairs:
-        query, title = normal_form(query_text), normal_form(title_text)
+        query, title = _normal_form(query_text), _normal_form(title_text)
         if not query or not title:
             dropped[NO_WORDS] += rows
         elif block_list.blocks(query):
@@ -144,7 +142,7 @@ def clean_session(
     best: dict[tuple[str, str], tuple[tuple[str, str], list[int]]] = {}
     for block in blocks:
         for texts, count in block.items():
-            key = normal_form(texts[0]), normal_form(texts[1])
+            key = _normal_form(texts[0]), _normal_form(texts[1])
             known = best.get(key)
             if known is None:
                 best[key] = texts, list(count)

@@ -19,13 +19,13 @@ from pipelines.progress import Progress
 from pipelines.record_transforms import DrawNegatives, WriteShards, make_vocabulary
 from pipelines.records import SAMPLES, Coverage, PairRecord, record_order
 from pipelines.sources import Piece
-from pipelines.writing import PARTS, create, open_bytes
+from pipelines.writing import PARTS, Shards, create, open_bytes
 
-MANIFEST = "manifest.json"
+_MANIFEST = "manifest.json"
 BUCKET_BYTES = 16 << 20
 MIN_BUCKETS = 8
 SHARD_BYTES = 8 << 20
-MIN_SHARDS = 4
+_MIN_SHARDS = 4
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Manifest:
         ngrams: the vocabulary, most frequent first.
         titles: paths of title tables, each most clicked first.
         title_queries: paths of parts of `title_queries.tsv`, each sorted.
-        shards: [place in `shard_places`, path].
+        shards: [place in `Shards`, path].
         rejects: [piece, path].
         samples: of training records: query, clicks and titles.
         covered_words: [distinct words, those of which every trigram is known], validation part.
@@ -55,7 +55,7 @@ class Manifest:
     @classmethod
     def load(cls, directory: str) -> Manifest:
         """Reads what the pipeline wrote."""
-        with open_bytes(FileSystems.join(directory, PARTS, MANIFEST)) as file:
+        with open_bytes(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
             return cls(**json.loads(file.read()))
 
 
@@ -64,18 +64,18 @@ def bucket_count(input_bytes: int, options: PreprocessOptions) -> int:
     return options.buckets or max(MIN_BUCKETS, input_bytes // BUCKET_BYTES)
 
 
-def shard_counts(input_bytes: int, options: PreprocessOptions) -> dict[str, int]:
-    """How many files each split is written in."""
-    train = options.shards or max(MIN_SHARDS, input_bytes // SHARD_BYTES)
+def shards_of(input_bytes: int, options: PreprocessOptions) -> Shards:
+    """The files that records are written in."""
+    train = options.shards or max(_MIN_SHARDS, input_bytes // SHARD_BYTES)
     left = 1 - options.validation_fraction - options.test_fraction
-    shards = {TRAIN: train}
+    counts = {TRAIN: train}
     for split, fraction in (
         (VALIDATION, options.validation_fraction),
         (TEST, options.test_fraction),
     ):
         if fraction:
-            shards[split] = max(1, round(train * fraction / left))
-    return shards
+            counts[split] = max(1, round(train * fraction / left))
+    return Shards(counts)
 
 
 def build(
@@ -101,17 +101,17 @@ def build(
         corpus: files of titles that may be ranked.
     """
     buckets = bucket_count(input_bytes + sum(file.size_in_bytes for file in corpus), options)
-    shards = shard_counts(input_bytes, options)
+    shards = shards_of(input_bytes, options)
     read = (
         pipeline
         | "Pieces" >> beam.Create(list(pieces))
         | "Spread pieces" >> beam.Reshuffle()
         | "Read clicks" >> transforms.ReadClicks(options, block_list, buckets, progress)
     )
-    sessions = read[blocks.SESSIONS] | "Clean by session" >> transforms.CleanSessions(
+    sessions = read.sessions | "Clean by session" >> transforms.CleanSessions(
         options, block_list, buckets
     )
-    pairs = (read["main"], sessions["main"]) | "Pairs" >> beam.Flatten()
+    pairs = (read.main, sessions.main) | "Pairs" >> beam.Flatten()
     queries = pairs | "Aggregate clicks" >> transforms.AggregateClicks(options, buckets)
     offered = (
         pipeline
@@ -119,35 +119,29 @@ def build(
         | "Read corpus" >> transforms.ReadCorpus(buckets)
     )
     titles = (
-        (queries[blocks.TITLES], offered)
+        (queries.titles, offered.main)
         | "Clicked and offered titles" >> beam.Flatten()
         | "Sum by title" >> transforms.SumTitles(options, directory)
     )
     ngrams = (
-        (queries[blocks.NGRAMS], titles[blocks.NGRAMS])
+        (queries.ngrams, titles.ngrams)
         | "All trigrams" >> beam.Flatten()
-        | "Count trigrams" >> beam.CombineGlobally(blocks.SumCounts())
+        | "Count trigrams" >> beam.CombineGlobally(blocks.sum_counts)
     )
-    pool = titles[blocks.POOL] | "Fill pool" >> beam.CombineGlobally(
-        blocks.SmallestRanks(options.negative_pool)
+    pool = titles.pool | "Fill pool" >> beam.CombineGlobally(
+        blocks.fill_pool, options.negative_pool
     )
-    records = {"queries": queries["main"], "titles": titles["main"]} | "Make records" >> (
+    records = {"queries": queries.main, "titles": titles.main} | "Make records" >> (
         DrawNegatives(options, shards, directory, pool)
     )
-    written = records["main"] | "Write records" >> WriteShards(
+    written = records.main | "Write records" >> WriteShards(
         options, shards, directory, ngrams, progress
     )
-    rejects = read[blocks.REJECTS] | "Keep rejects" >> transforms.WriteRejects(directory)
+    rejects = read.rejects | "Keep rejects" >> transforms.WriteRejects(directory)
     counts = (
-        (
-            read[blocks.COUNTS],
-            sessions[blocks.COUNTS],
-            queries[blocks.COUNTS],
-            titles[blocks.COUNTS],
-            written[blocks.COUNTS],
-        )
+        tuple(one.counts for one in (read, offered, sessions, queries, titles, written))
         | "All counts" >> beam.Flatten()
-        | "Sum counts" >> beam.CombineGlobally(blocks.SumCounts())
+        | "Sum counts" >> beam.CombineGlobally(blocks.sum_counts)
     )
     _ = (
         pipeline
@@ -157,11 +151,11 @@ def build(
             _write_manifest,
             counts=pvalue.AsSingleton(counts),
             ngrams=pvalue.AsSingleton(ngrams),
-            titles=pvalue.AsIter(titles[blocks.FILES]),
-            title_queries=pvalue.AsIter(records[blocks.FILES]),
-            shards=pvalue.AsIter(written[blocks.FILES]),
+            titles=pvalue.AsIter(titles.files),
+            title_queries=pvalue.AsIter(records.files),
+            shards=pvalue.AsIter(written.main),
             rejects=pvalue.AsIter(rejects),
-            seen=pvalue.AsIter(written[blocks.SEEN]),
+            seen=pvalue.AsIter(written.seen),
         )
     )
 
@@ -170,8 +164,8 @@ def _write_manifest(
     element: tuple[str, PreprocessOptions],
     counts: dict[str, int],
     ngrams: dict[str, int],
-    titles: Iterable[tuple[str, str]],
-    title_queries: Iterable[tuple[str, str]],
+    titles: Iterable[str],
+    title_queries: Iterable[str],
     shards: Iterable[tuple[int, str]],
     rejects: Iterable[tuple[int, str]],
     seen: Iterable[bytes],
@@ -181,14 +175,14 @@ def _write_manifest(
     samples: list[PairRecord] = []
     for block, coverage in blocks.unpack_all(seen):
         words = Coverage({}, {**words, **coverage.words}).trim().words
-        counts = blocks.SumCounts().merge_accumulators([counts, coverage.counts])
+        counts = blocks.sum_counts([counts, coverage.counts])
         samples += block
     samples = sorted(samples, key=record_order)[:SAMPLES]
     manifest = Manifest(
         counts=dict(sorted(counts.items())),
         ngrams=list(make_vocabulary(ngrams, options).ngrams),
-        titles=sorted(path for _, path in titles),
-        title_queries=sorted(path for _, path in title_queries),
+        titles=sorted(titles),
+        title_queries=sorted(title_queries),
         shards=sorted(shards),
         rejects=sorted(rejects),
         samples=[
@@ -197,5 +191,5 @@ def _write_manifest(
         ],
         covered_words=(len(words), sum(words.values())),
     )
-    with create(FileSystems.join(directory, PARTS, MANIFEST)) as file:
+    with create(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
         file.write(json.dumps(manifest.__dict__).encode())

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import logging
-import re
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,12 @@ from dssm_tf.data.counts import TITLE_QUERIES, RecordCounts, save_record_counts
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
+from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
-from pipelines.graph import Manifest, build, shard_counts
-from pipelines.options import SPLITS, TRAIN, PreprocessOptions, parse, parser
+from pipelines.graph import Manifest, build, shards_of
+from pipelines.local_worker import COLLECT_RARELY
+from pipelines.options import SPLITS, TRAIN, Job, PreprocessOptions, parse, parser
 from pipelines.progress import Progress, quiet_console, showing
-from pipelines.record_transforms import shard_places
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
 from pipelines.writing import (
@@ -39,21 +39,10 @@ from pipelines.writing import (
     open_bytes,
     output_directory,
     refuse,
-    shard_name,
 )
 
-REJECTS = "rejects.tsv"
+_REJECTS = "rejects.tsv"
 _REJECTS_HEADER = b"file\tline\treason\ttext\n"
-
-
-@dataclass(frozen=True)
-class Job:
-    """A pipeline run: what is read, by what settings, on which runner."""
-
-    options: PreprocessOptions
-    runner: str = "DirectRunner"
-    beam_flags: tuple[str, ...] = ()
-    verbose: bool = False
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -70,8 +59,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     """
     console = quiet_console()
     try:
-        options, run_flags, beam_flags = parse(argv)
-        job = Job(options, run_flags.runner, tuple(beam_flags), run_flags.verbose)
+        job = parse(argv)
         result = preprocess(job)
     except BadFlag as error:
         parser().error(str(error))
@@ -84,7 +72,7 @@ def run(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("preprocess: interrupted; nothing was written\n")
         return 1
-    console.print(report.summary(result, options.output), highlight=False, markup=False)
+    console.print(report.summary(result, job.options.output), highlight=False, markup=False)
     return 0
 
 
@@ -144,40 +132,29 @@ def _run_pipeline(
             stack.callback(shutil.rmtree, reports, ignore_errors=True)
             progress = Progress(reports)
             stack.enter_context(showing(reports, quiet_console()))
+            stack.callback(gc.set_threshold, *gc.get_threshold())
+            gc.set_threshold(*COLLECT_RARELY)
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
         build(pipeline, pieces, input_bytes, job.options, block_list, directory, progress, corpus)
-        try:
-            result = pipeline.run()
-            state = result.wait_until_finish()
-        except (RuntimeError, UserError) as error:
-            raise _user_error(error) from error
+        state = pipeline.run().wait_until_finish()
     # A local run is over when it returns.
     if state not in (PipelineState.DONE, None):
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
 
 
-def _user_error(error: Exception) -> Exception:
-    """The UserError that a worker raised, out of what Beam made of it."""
-    text = f"UserError: {error}" if isinstance(error, UserError) else str(error)
-    found = re.search(r"UserError: (.+?)(?: \[while running|\n|$)", text)
-    return UserError(found.group(1)) if found else error
-
-
 def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptions) -> None:
-    """Refuses logs that are empty, or of which too much is malformed or dropped."""
+    """Refuses logs that are unreadable or empty, or of which too much is malformed or dropped."""
     counts = manifest.counts
+    if failed := sorted(name for name in counts if name.startswith(FAILED)):
+        raise UserError(failed[0].removeprefix(FAILED))
     rows = counts.get("rows", 0)
     where = " ".join(options.input)
     if not rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
-    rejected = {
-        name.removeprefix("rejected "): number
-        for name, number in counts.items()
-        if name.startswith("rejected ")
-    }
+    rejected = report.named(counts, "rejected ")
     total = sum(rejected.values())
     if total > options.max_reject_fraction * rows:
         reasons = ", ".join(
@@ -195,11 +172,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
     if options.corpus and not counts.get("titles corpus"):
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
     pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
-    dropped = ", ".join(
-        f"{number:,} {name.removeprefix('dropped ')}"
-        for name, number in counts.items()
-        if name.startswith("dropped ")
-    )
+    dropped = ", ".join(f"{n:,} {reason}" for reason, n in report.named(counts, "dropped ").items())
     if not pairs:
         raise UserError(
             f"None of the {rows:,} rows of {where} is left to learn from "
@@ -221,20 +194,19 @@ def _finish(
 ) -> dict[str, Any]:
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
-    shards = shard_counts(input_bytes, options)
-    names = [shard_name(*place, shards[place[0]]) for place in shard_places(shards)]
-    output.take({part: names[place] for place, part in manifest.shards})
+    shards = shards_of(input_bytes, options)
+    output.take({part: shards.name(place) for place, part in manifest.shards})
     with (output.local / TITLES).open("wb") as file:
         file.write(b"title\tclicks\tqueries\n")
         file.writelines(merged(manifest.titles, _title_order))
     with (output.local / TITLE_QUERIES).open("wb") as file:
         file.write(b"title_id\tclicked_ids\n")
         file.writelines(merged(manifest.title_queries))
-    with (output.local / REJECTS).open("wb") as file:
+    with (output.local / _REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
     vocabulary.save(output.local / VOCABULARY)
-    records = {split: counts.get(f"records {split}", 0) for split in SPLITS if split in shards}
+    records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
     records.setdefault("validation", 0)
     result = report.make(manifest, options, vocabulary.fingerprint)
     report.write(result, output.local)
@@ -294,7 +266,7 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> No
 
 def _rejects_aside(output: str) -> str:
     """Where the rejects of a failed job are kept."""
-    return f"{output.rstrip('/')}.{REJECTS}"
+    return f"{output.rstrip('/')}.{_REJECTS}"
 
 
 if __name__ == "__main__":

@@ -6,127 +6,113 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import apache_beam as beam
-from apache_beam import pvalue
-from apache_beam.typehints import with_output_types
+from apache_beam.pvalue import AsIter, AsSingleton, PCollection, TaggedOutput
 from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines.blocks import COUNTS, FILES, SEEN, Block, Counts, pack, unpack_all
+from pipelines.blocks import Block, Counts, pack, step, unpack_all
 from pipelines.negatives import NegativePool
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
 from pipelines.records import PairRecord, TitleRow, query_records, write_shard
-from pipelines.writing import write_part
+from pipelines.writing import Shards, write_part
 
 
-def shard_places(shards: Mapping[str, int]) -> list[tuple[str, int]]:
-    """Every (split, shard), in order: its place is the key that records are grouped by."""
-    return [(split, shard) for split, number in shards.items() for shard in range(number)]
-
-
-class DrawNegatives(beam.PTransform):
+@beam.ptransform_fn
+def DrawNegatives(
+    queries_and_titles: Mapping[str, PCollection],
+    options: PreprocessOptions,
+    shards: Shards,
+    directory: str,
+    pool: PCollection,
+) -> Any:
     """Makes a record of each pair: its negatives, the counts of its titles, its place.
 
     Input:  a dictionary of PCollections: `queries` and `titles`, the main outputs of
             AggregateClicks and SumTitles.
-    Output: main (place in `shard_places`, block of PairRecord); files ("title queries", path), the
-            rows of `title_queries.tsv`, sorted.
+    Output: main (place of a shard, block of PairRecord); files, paths of rows of
+            `title_queries.tsv`, sorted.
     """
+    return (
+        queries_and_titles
+        | "Bring titles to queries" >> beam.CoGroupByKey()
+        | "Draw negatives"
+        >> step(_draw_negatives, options, shards, directory, AsIter(pool), Shared(), files=str)
+    )
 
-    def __init__(
-        self, options: PreprocessOptions, shards: dict[str, int], directory: str, pool: Any
-    ) -> None:
-        super().__init__()
-        self._fn = _DrawNegativesInBucket(options, shards, directory)
-        self._pool = pool
 
-    def expand(self, pcolls: Any) -> Any:
-        """Draws for every bucket of queries."""
-        return (
-            pcolls
-            | "Bring titles to queries" >> beam.CoGroupByKey()
-            | "Draw negatives"
-            >> beam.ParDo(self._fn, pvalue.AsIter(self._pool)).with_outputs(FILES, main="main")
+def _draw_negatives(
+    element: tuple[int, dict[str, Iterable[bytes]]],
+    options: PreprocessOptions,
+    shards: Shards,
+    directory: str,
+    entries: Iterable[bytes],
+    shared: Shared,
+) -> Iterator[Any]:
+    # One pool a process, not one a bundle.
+    pool = shared.acquire(
+        lambda: NegativePool(
+            (entry for block in unpack_all(entries) for entry in block),
+            options.negative_pool,
+            options.negative_alpha,
         )
+    )
+    titles: dict[str, TitleRow] = {}
+    for block in unpack_all(element[1]["titles"]):
+        titles.update(block)
+    shares: dict[int, list[PairRecord]] = {}
+    title_queries: list[bytes] = []
+    for queries in unpack_all(element[1]["queries"]):
+        for query, clicks in queries.items():
+            for record in query_records(query, clicks, titles, pool, options):
+                shares.setdefault(shards.place(clicks.split, record[0]), []).append(record)
+            if query in titles:
+                ids = " ".join(map(str, clicks.clicked_ids()))
+                title_queries.append(f"{fingerprint64(query)}\t{ids}\n".encode())
+    for place, share in shares.items():
+        yield place, pack(share)
+    if title_queries:
+        path = write_part(directory, "title-queries", sorted(title_queries))
+        yield TaggedOutput("files", path)
 
 
-@with_output_types(Block, files=tuple[str, str])
-class _DrawNegativesInBucket(beam.DoFn):
-    def __init__(self, options: PreprocessOptions, shards: dict[str, int], directory: str) -> None:
-        self._options = options
-        self._directory = directory
-        places = shard_places(shards)
-        self._shards = {split: (places.index((split, 0)), shards[split]) for split in shards}
-        self._shared = Shared()  # one pool a process, not one a bundle
-
-    def process(
-        self, element: tuple[int, dict[str, Iterable[bytes]]], entries: Iterable[bytes]
-    ) -> Iterator[Any]:
-        options = self._options
-        pool = self._shared.acquire(
-            lambda: NegativePool(
-                (entry for block in unpack_all(entries) for entry in block),
-                options.negative_pool,
-                options.negative_alpha,
-            )
-        )
-        titles: dict[str, TitleRow] = {}
-        for block in unpack_all(element[1]["titles"]):
-            titles.update(block)
-        shares: dict[int, list[PairRecord]] = {}
-        title_queries: list[bytes] = []
-        for queries in unpack_all(element[1]["queries"]):
-            for query, clicks in queries.items():
-                for record in query_records(query, clicks, titles, pool, options):
-                    first, number = self._shards[clicks.split]
-                    place = first + record[0] % number
-                    shares.setdefault(place, []).append(record)
-                if query in titles:
-                    ids = " ".join(map(str, clicks.clicked_ids()))
-                    title_queries.append(f"{fingerprint64(query)}\t{ids}\n".encode())
-        if title_queries:
-            path = write_part(self._directory, "title-queries", sorted(title_queries))
-            yield pvalue.TaggedOutput(FILES, ("title queries", path))
-        for place, share in shares.items():
-            yield place, pack(share)
-
-
-class WriteShards(beam.PTransform):
+@beam.ptransform_fn
+def WriteShards(
+    records: PCollection,
+    options: PreprocessOptions,
+    shards: Shards,
+    directory: str,
+    ngrams: PCollection,
+    progress: Progress,
+) -> Any:
     """Hashes records to letter trigrams, shuffles them by key and writes gzip TFRecords.
 
-    Input:  PCollection[(place in `shard_places`, block of PairRecord)].
-    Output: files (place, path); counts dict[str, int]; seen, for the report: block of
-            (samples, Coverage), one a shard.
+    Input:  PCollection[(place of a shard, block of PairRecord)].
+    Output: main (place, path), empty shards too; counts dict[str, int]; seen, for the report:
+            block of (samples, Coverage), one a shard.
     """
-
-    def __init__(
-        self,
-        options: PreprocessOptions,
-        shards: dict[str, int],
-        directory: str,
-        ngrams: Any,
-        progress: Progress,
-    ) -> None:
-        super().__init__()
-        self._shards = shards
-        self._ngrams = ngrams
-        self._fn = _WriteShard(options, shards, directory, progress)
-
-    def expand(self, pcoll: Any) -> Any:
-        """Writes every shard, empty ones too."""
-        number = pcoll.pipeline | "Number of shards" >> beam.Create([sum(self._shards.values())])
-        every = number | "Every shard" >> beam.FlatMap(_empty_blocks).with_output_types(Block)
-        return (
-            (pcoll, every)
-            | "Records and shards" >> beam.Flatten()
-            | "Group shards" >> beam.GroupByKey()
-            | "Write shards"
-            >> beam.ParDo(self._fn, pvalue.AsSingleton(self._ngrams)).with_outputs(
-                SEEN, COUNTS, main=FILES
-            )
-        )
+    number = records.pipeline | "Number of shards" >> beam.Create([sum(shards.counts.values())])
+    every = number | "Every shard" >> beam.FlatMap(_empty_blocks).with_output_types(Block)
+    write = step(
+        _write_shard,
+        options,
+        shards,
+        directory,
+        AsSingleton(ngrams),
+        progress,
+        Shared(),
+        main=tuple[int, str],
+        counts=Counts,
+        seen=bytes,
+    )
+    return (
+        (records, every)
+        | "Records and shards" >> beam.Flatten()
+        | "Group shards" >> beam.GroupByKey()
+        | "Write shards" >> write
+    )
 
 
 def _empty_blocks(places: int) -> Iterator[Block]:
@@ -134,37 +120,23 @@ def _empty_blocks(places: int) -> Iterator[Block]:
         yield place, pack([])
 
 
-@with_output_types(tuple[int, str], seen=bytes, counts=Counts)
-class _WriteShard(beam.DoFn):
-    def __init__(
-        self,
-        options: PreprocessOptions,
-        shards: dict[str, int],
-        directory: str,
-        progress: Progress,
-    ) -> None:
-        self._options = options
-        self._shards = shards
-        self._directory = directory
-        self._progress = progress
-        self._shared = Shared()
-
-    def setup(self) -> None:
-        self._places = shard_places(self._shards)
-
-    def process(
-        self, element: tuple[int, Iterable[bytes]], ngrams: dict[str, int]
-    ) -> Iterator[Any]:
-        place, blocks = element
-        split, _ = self._places[place]
-        encoder = self._shared.acquire(
-            lambda: RecordEncoder(make_vocabulary(ngrams, self._options))
-        )
-        records = [record for block in unpack_all(blocks) for record in block]
-        written = write_shard(split, records, encoder, self._directory, self._progress)
-        yield place, written.path
-        yield pvalue.TaggedOutput(COUNTS, {f"records {split}": written.records})
-        yield pvalue.TaggedOutput(SEEN, pack((written.samples, written.coverage)))
+def _write_shard(
+    element: tuple[int, Iterable[bytes]],
+    options: PreprocessOptions,
+    shards: Shards,
+    directory: str,
+    ngrams: dict[str, int],
+    progress: Progress,
+    shared: Shared,
+) -> Iterator[Any]:
+    place, blocks = element
+    split = shards.split(place)
+    encoder = shared.acquire(lambda: RecordEncoder(make_vocabulary(ngrams, options)))
+    records = [record for block in unpack_all(blocks) for record in block]
+    written = write_shard(split, records, encoder, directory, progress)
+    yield place, written.path
+    yield TaggedOutput("counts", {f"records {split}": written.records})
+    yield TaggedOutput("seen", pack((written.samples, written.coverage)))
 
 
 def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocabulary:

@@ -17,7 +17,7 @@ from pipelines.progress import Progress
 from pipelines.writing import gzipped, tfrecord, write_part
 
 SAMPLES = 12
-MAX_COVERED_WORDS = 100_000
+_MAX_COVERED_WORDS = 100_000
 
 
 TitleRow = tuple[str, int, int]
@@ -94,7 +94,7 @@ class Coverage:
     Args:
         counts: occurrences of trigrams, all and known.
         words: (fingerprint, whether all its trigrams are known) of distinct words; the smallest
-            fingerprints only when there are more than `MAX_COVERED_WORDS`.
+            fingerprints only when there are more than `_MAX_COVERED_WORDS`.
     """
 
     counts: dict[str, int] = field(default_factory=dict)
@@ -102,8 +102,8 @@ class Coverage:
 
     def trim(self) -> Coverage:
         """Forgets words beyond the limit, the same ones in any order of merging."""
-        if len(self.words) > MAX_COVERED_WORDS:
-            self.words = dict(sorted(self.words.items())[:MAX_COVERED_WORDS])
+        if len(self.words) > _MAX_COVERED_WORDS:
+            self.words = dict(sorted(self.words.items())[:_MAX_COVERED_WORDS])
         return self
 
 
@@ -125,7 +125,7 @@ def _framed(
     records: Sequence[PairRecord], encoder: RecordEncoder, progress: Progress
 ) -> Iterator[bytes]:
     for number, (_, query, clicks, clicked_ids, titles) in enumerate(records, start=1):
-        yield tfrecord(encoder.encode_parts(query, titles, clicks, clicked_ids))
+        yield tfrecord(encoder.encode(query, titles, clicks, clicked_ids))
         if not number % 4096:
             progress.add("records written", 4096)
     progress.add("records written", len(records) % 4096)

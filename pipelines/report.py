@@ -13,8 +13,8 @@ from pipelines.graph import Manifest
 from pipelines.options import SPLITS, PreprocessOptions
 from pipelines.report_page import report_page
 
-REPORT_JSON = "report.json"
-REPORT_HTML = "report.html"
+_REPORT_JSON = "report.json"
+_REPORT_HTML = "report.html"
 
 
 def make(
@@ -39,8 +39,8 @@ def make(
         "settings": settings,
         "rows": {
             "in": counts.get("rows", 0),
-            "rejected": _named(counts, "rejected "),
-            "dropped": _named(counts, "dropped "),
+            "rejected": named(counts, "rejected "),
+            "dropped": named(counts, "dropped "),
             "used": counts.get("rows used", 0),
         },
         "sessions": counts.get("sessions", 0),
@@ -66,10 +66,10 @@ def make(
 
 def write(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json` and `report.html`."""
-    with atomic_write(directory / REPORT_JSON) as file:
+    with atomic_write(directory / _REPORT_JSON) as file:
         json.dump(report, file, indent=2, ensure_ascii=False)
         file.write("\n")
-    with atomic_write(directory / REPORT_HTML) as file:
+    with atomic_write(directory / _REPORT_HTML) as file:
         file.write(report_page(report))
 
 
@@ -91,11 +91,12 @@ def summary(report: Mapping[str, Any], output: str) -> str:
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams"
     )
-    lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
+    lines.append(f"written to {output}; read {output.rstrip('/')}/{_REPORT_HTML}")
     return "\n".join(lines)
 
 
-def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+def named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
+    """The counts above 0 whose names begin with the prefix, by the rest of the name."""
     return {
         name.removeprefix(prefix): number
         for name, number in counts.items()
@@ -105,4 +106,4 @@ def _named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
 
 def histogram(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
     """The counts whose names are the prefix and a number, in the order of the numbers."""
-    return dict(sorted((int(key), number) for key, number in _named(counts, prefix).items()))
+    return dict(sorted((int(key), number) for key, number in named(counts, prefix).items()))

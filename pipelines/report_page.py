@@ -125,11 +125,9 @@ def _samples(samples: Sequence[Mapping[str, Any]], negatives: int) -> str:
 
 
 def _settings(settings: Mapping[str, Any]) -> str:
-    flat = {**settings, **settings["limits"]}
     rows = [
         (f"--{name}", escape(" ".join(value) if isinstance(value, (list, tuple)) else str(value)))
-        for name, value in flat.items()
-        if name != "limits"
+        for name, value in settings.items()
     ]
     return f"<h2>Settings</h2>{table(('flag', 'value'), rows, text=2)}"
 

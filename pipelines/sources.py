@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from io import BytesIO
 from typing import IO, Any, NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import OptionError
 from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows
 from dssm_tf.tables.reader import format_of, open_table
-from dssm_tf.tables.table import BLOCK_BYTES, Layout, Reject, Table, reading
+from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
 
-LINE_BYTES = 1 << 16
 MIN_PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 32 << 20
 PIECES = 64
@@ -52,7 +52,7 @@ def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetad
         format_of(path)
     files = [found[path] for path in sorted(found) if found[path].size_in_bytes]
     if found and not files:
-        raise UserError(f"{flag} {' '.join(patterns)} holds no rows; is it the right file?")
+        raise OptionError(flag, f"{' '.join(patterns)} holds no rows; is it the right file?")
     return files
 
 
@@ -140,42 +140,25 @@ def _open(path: str, piece: Piece | None = None) -> Iterator[Table]:
     layout = Layout()
     with raw as file:
         if piece is not None and piece.end >= 0:
-            layout, file = Layout(names=piece.names), _Part(file, piece.start, piece.end)
+            layout = Layout(names=piece.names)
+            with reading(path):
+                file = BytesIO(_lines_within(file, piece.start, piece.end))
         elif piece is not None:
             layout = Layout(row_group=piece.start)
         with open_table(path, layout=layout, raw=file) as table:
             yield table
 
 
-class _Part:
-    """The lines that start within a range of a file, as a file."""
-
-    def __init__(self, file: IO[bytes], start: int, end: int) -> None:
-        self._blocks = _blocks(file, start, end)
-
-    def read(self, size: int) -> bytes:
-        """The next block, whatever the size; empty at the end."""
-        return next(self._blocks, b"")
-
-
-def _blocks(file: IO[bytes], start: int, end: int) -> Iterator[bytes]:
-    at = start
+def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
+    """The lines that start within a range of a file; of the last one, as much as a row may have."""
     file.seek(max(start - 1, 0))
-    if start:  # a line that starts before belongs to the piece before
-        at = start - 1 + sum(map(len, _to_line_end(file)))
-    while at < end and (block := file.read(min(BLOCK_BYTES, end - at))):
-        at += len(block)
-        yield block
-        if at >= end and not block.endswith(b"\n"):
-            yield from _to_line_end(file)
-
-
-def _to_line_end(file: IO[bytes]) -> Iterator[bytes]:
-    """The rest of a line, in parts: nobody knows how long it is."""
-    while part := file.readline(LINE_BYTES):
-        yield part
-        if part.endswith(b"\n"):
-            return
+    # A line that starts before belongs to the piece before; nobody knows how long it is.
+    while start and (part := file.readline(MAX_LINE_BYTES)) and not part.endswith(b"\n"):
+        pass
+    lines = file.read(max(end - file.tell(), 0))
+    if lines and not lines.endswith(b"\n"):
+        lines += file.readline(MAX_LINE_BYTES + 1)
+    return lines
 
 
 def _match(pattern: str, flag: str) -> list[FileMetadata]:
@@ -186,11 +169,11 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
             inside = FileSystems.match([FileSystems.join(pattern, "*")])[0].metadata_list
             found = [metadata for metadata in inside if _known(metadata.path)] or found
     except (BeamIOError, ValueError) as error:
-        raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
+        raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
     # As in a shell, a glob passes over hidden files; Beam's own does not.
     found = [one for one in found if one.path == pattern or not _hidden(one.path)]
     if not found:
-        raise UserError(f"{flag} {pattern} matches no file.")
+        raise OptionError(flag, f"{pattern} matches no file.")
     return found
 
 

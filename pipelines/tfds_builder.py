@@ -24,23 +24,12 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.example_proto import Example
+from dssm_tf.data.example_pb2 import Example
+from dssm_tf.data.example_pb2 import Feature as StoredFeature
 from dssm_tf.data.records import read_records, record_files
-from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.data.schema import FEATURES, Feature, FeatureSpec
 
-INT64_LISTS = (
-    "title_ids",
-    "clicked_ids",
-    "title_clicks",
-    "title_queries",
-    "query_words",
-    "query_word_ngrams",
-    "query_ngrams",
-    "title_lengths",
-    "title_words",
-    "title_word_ngrams",
-    "title_ngrams",
-)
+_KINDS = {"bytes": tfds.features.Text(), "float": np.float32, "int64": np.int64}
 
 
 class ClickLog(tfds.core.GeneratorBasedBuilder):
@@ -80,14 +69,10 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         super().__init__(data_dir=data_dir, version=version, **tfds_arguments)
 
     def _info(self) -> tfds.core.DatasetInfo:
-        features: dict[str, Any] = {
-            "query": tfds.features.Text(),
-            "titles": tfds.features.Sequence(tfds.features.Text()),
-            "query_id": tfds.features.Scalar(np.int64),
-            "clicks": tfds.features.Scalar(np.float32),
+        features = {
+            name: _KINDS[one.kind] if one.single else tfds.features.Sequence(_KINDS[one.kind])
+            for name, one in FEATURES.items()
         }
-        for name in INT64_LISTS:
-            features[name] = tfds.features.Sequence(tfds.features.Scalar(np.int64))
         return self.dataset_info_from_configs(
             features=tfds.features.FeaturesDict(features),
             description="Query and clicked title pairs of search click logs, with negatives.",
@@ -113,27 +98,21 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 def read_examples(data: Path, split: str) -> Iterator[dict[str, Any]]:
     """The records of a split that preprocess wrote, as features by name, in file order."""
     for record in read_records(record_files(data, split)).as_numpy_iterator():
-        feature = Example.FromString(record).features.feature
-        example: dict[str, Any] = {
-            "query": feature["query"].bytes_list.value[0],
-            "titles": list(feature["titles"].bytes_list.value),
-            "query_id": feature["query_id"].int64_list.value[0],
-            "clicks": feature["clicks"].float_list.value[0],
-        }
-        for name in INT64_LISTS:
-            example[name] = list(feature[name].int64_list.value)
-        yield example
+        stored = Example.FromString(record).features.feature
+        yield {name: _values(one, stored[name]) for name, one in FEATURES.items()}
+
+
+def _values(feature: Feature, stored: StoredFeature) -> Any:
+    values = list(getattr(stored, f"{feature.kind}_list").value)
+    return values[0] if feature.single else values
 
 
 def _preprocess(logs: Sequence[str], flags: Mapping[str, Any], output: Path) -> None:
     # Here, so that dssm_tf alone does not need Beam.
     from pipelines.options import parse
-    from pipelines.preprocess import Job, preprocess
+    from pipelines.preprocess import preprocess
 
-    options, run_flags, beam_flags = parse(
-        [*_arguments(flags), "--input", *logs, "--output", str(output)]
-    )
-    preprocess(Job(options, run_flags.runner, tuple(beam_flags)))
+    preprocess(parse([*_arguments(flags), "--input", *logs, "--output", str(output)]))
 
 
 def _arguments(flags: Mapping[str, Any]) -> list[str]:

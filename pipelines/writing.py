@@ -8,10 +8,9 @@ import struct
 import tempfile
 import uuid
 import zlib
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,9 +23,8 @@ from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.schema import FEATURE_SPEC
 
 PARTS = "parts"
-GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save
+_GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save
 
-BLOCK_BYTES = 1 << 18
 MERGED_AT_ONCE = 100
 
 
@@ -35,9 +33,30 @@ def is_local(path: str) -> bool:
     return "://" not in path
 
 
-def shard_name(split: str, shard: int, shards: int) -> str:
-    """`train-00003-of-00010.tfrecord.gz`."""
-    return f"{split}-{shard:05d}-of-{shards:05d}.tfrecord.gz"
+class Shards:
+    """The record files of all splits; a file's *place* is its number among them.
+
+    Args:
+        counts: files by split, at least one each.
+    """
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self.counts = counts
+        self._first = dict(zip(counts, accumulate(counts.values(), initial=0), strict=False))
+
+    def place(self, split: str, key: int) -> int:
+        """The place of the file that holds the record with a key."""
+        return self._first[split] + key % self.counts[split]
+
+    def split(self, place: int) -> str:
+        """The split that a place belongs to."""
+        return max((first, split) for split, first in self._first.items() if first <= place)[1]
+
+    def name(self, place: int) -> str:
+        """`train-00003-of-00010.tfrecord.gz`."""
+        split = self.split(place)
+        shard = place - self._first[split]
+        return f"{split}-{shard:05d}-of-{self.counts[split]:05d}.tfrecord.gz"
 
 
 def tfrecord(record: bytes) -> bytes:
@@ -47,31 +66,10 @@ def tfrecord(record: bytes) -> bytes:
 
 
 def gzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """A gzip stream without name and time, so that equal data make equal files.
-
-    Compression runs in a thread of its own, on another core, while the next chunks are made.
-    """
-    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, 31)
-    with ThreadPoolExecutor(1) as thread:
-        pending: deque[Future[bytes]] = deque()
-        for block in _blocks(chunks):
-            pending.append(thread.submit(compressor.compress, block))
-            if len(pending) > 2:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+    """A gzip stream without name and time, so that equal data make equal files."""
+    compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+    yield from map(compressor.compress, chunks)
     yield compressor.flush()
-
-
-def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    held, size = [], 0
-    for chunk in chunks:
-        held.append(chunk)
-        size += len(chunk)
-        if size >= BLOCK_BYTES:
-            yield b"".join(held)
-            held, size = [], 0
-    yield b"".join(held)
 
 
 def create(path: str) -> IO[bytes]:

@@ -55,37 +55,33 @@ class Client(ModelClient):
         try:
             import grpc
 
-            from serving import messages
+            from serving import messages, predict_pb2
         except ModuleNotFoundError as error:
             raise ModuleNotFoundError(
                 f"gRPC needs the package {error.name}: pip install grpcio protobuf, or use "
                 "RestClient (--rest), which needs neither.",
                 name=error.name,
             ) from error
-        self._grpc, self._messages = grpc, messages
+        self._grpc, self._messages, self._predict_pb2 = grpc, messages, predict_pb2
         self._channel = grpc.insecure_channel(host, _OPTIONS)
         self._call_predict = self._channel.unary_unary(
             messages.PREDICT,
-            request_serializer=messages.PredictRequest.SerializeToString,
-            response_deserializer=messages.PredictResponse.FromString,
+            request_serializer=predict_pb2.PredictRequest.SerializeToString,
+            response_deserializer=predict_pb2.PredictResponse.FromString,
         )
         self._call_status = self._channel.unary_unary(
             messages.GET_MODEL_STATUS,
-            request_serializer=messages.GetModelStatusRequest.SerializeToString,
-            response_deserializer=messages.GetModelStatusResponse.FromString,
+            request_serializer=predict_pb2.GetModelStatusRequest.SerializeToString,
+            response_deserializer=predict_pb2.GetModelStatusResponse.FromString,
         )
 
     def status(self) -> list[VersionStatus]:
         """The versions of the model that the server knows."""
-        request = self._messages.GetModelStatusRequest()
+        request = self._predict_pb2.GetModelStatusRequest()
         self._name_model(request.model_spec)
         answer = self._call("status", self._call_status, request, self.timeout)
         return [
-            VersionStatus(
-                one.version,
-                self._messages.STATES.get(one.state, "UNKNOWN"),
-                one.status.error_message,
-            )
+            VersionStatus(one.version, self._messages.state_name(one), one.status.error_message)
             for one in answer.model_version_status
         ]
 
@@ -96,7 +92,7 @@ class Client(ModelClient):
     def _predict(
         self, signature: str, inputs: Mapping[str, Sequence[str]], output: str, timeout: float
     ) -> Any:
-        request = self._messages.PredictRequest()
+        request = self._predict_pb2.PredictRequest()
         self._name_model(request.model_spec)
         request.model_spec.signature_name = signature
         for name, texts in inputs.items():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import math
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
@@ -12,8 +11,11 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from dssm_tf.data.example_proto import Example
-from dssm_tf.data.schema import TITLES, VOCABULARY, ClickExample, FeatureSpec, Title, text_id
+import numpy as np
+
+from dssm_tf.data.example_pb2 import Example
+from dssm_tf.data.record_encoder import RecordEncoder
+from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec, Title, text_id
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import normalize, words
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
@@ -29,6 +31,18 @@ class Click(NamedTuple):
     query: str
     title: str
     clicks: int = 1
+
+
+class ClickExample(NamedTuple):
+    """A record before it is hashed: the arguments of `RecordEncoder.encode`."""
+
+    query: str
+    titles: Sequence[Title]
+    clicks: float
+    clicked_ids: Sequence[int]
+
+    def serialize(self, vocabulary: Vocabulary) -> bytes:
+        return RecordEncoder(vocabulary).encode(*self)
 
 
 @dataclass(frozen=True)
@@ -213,13 +227,13 @@ class Row(NamedTuple):
     query: Text
     clicked: Text
     positive: float
-    """exp(offset) of the clicked title in column 0."""
+    """exp(correction) of the clicked title, the target."""
     rivals: dict[Text, float]
-    """Sum of exp(offset) of each other candidate that is not masked."""
+    """Sum of exp(correction) of each other candidate that is not masked."""
     weight: float
 
 
-def rows_of(inputs, offsets, weights) -> list[Row]:
+def rows_of(inputs, labels, weights) -> list[Row]:
     """The rows of a batch's tensors."""
 
     def rows(parts) -> list[tuple[int, ...]]:
@@ -236,17 +250,18 @@ def rows_of(inputs, offsets, weights) -> list[Row]:
         queries, titles = both[:size], both[size:]
     else:
         queries, titles = texts(inputs["query"]), texts(inputs["titles"])
+    mask, correction, targets = (labels[k].numpy() for k in ("mask", "correction", "targets"))
+    heaviness = np.where(mask, np.exp(correction.astype(np.float64)), 0.0)
     found = []
-    for i, (columns, values) in enumerate(
-        zip(inputs["candidates"].numpy(), offsets.numpy(), strict=True)
-    ):
+    for i, columns in enumerate(inputs["candidates"].numpy()):
+        (clicked,) = np.flatnonzero(targets[i])
+        assert targets[i, clicked] == 1
         rivals: dict[Text, float] = defaultdict(float)
-        for column, offset in zip(columns[1:], values[1:], strict=True):
-            if (heaviness := math.exp(offset)) > 0:
-                rivals[titles[column]] += heaviness
-        positive = math.exp(values[0])
-        weight = float(weights[i])
-        found.append(Row(queries[i], titles[columns[0]], positive, dict(rivals), weight))
+        for place in np.flatnonzero(heaviness[i]):
+            if place != clicked:
+                rivals[titles[columns[place]]] += heaviness[i, place]
+        positive, weight = heaviness[i, clicked], float(weights[i])
+        found.append(Row(queries[i], titles[columns[clicked]], positive, dict(rivals), weight))
     return found
 
 

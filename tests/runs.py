@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from dssm_tf.config import parse_config
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.training.run_directory import Result, finish_run, start_run
 from tests.clicks import Data
@@ -19,7 +20,7 @@ def finished_run(
 ) -> Path:
     """Writes the directory that `dssm train` would, and returns it."""
     settings = parse_config(dict(config))
-    start_run(settings, data.path, out)
+    start_run(settings, Preprocessed(data.path), out)
     keras.utils.set_random_seed(seed)
     model = build_model(settings, data.vocabulary.size)
     result = Result(1, 1, [{"loss": 1.0}], prior_weight, {"ndcg@1": 0.5})

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,17 +13,11 @@ from pydantic import ValidationError
 
 from dssm_tf.benchmark.systems import choose_systems
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import (
-    _TOWER_CONFIGS,
-    Config,
-    DSSMConfig,
-    LSTMConfig,
-    find_config,
-    load_baseline,
-    load_config,
-    parse_config,
-)
+from dssm_tf.config import Config, find_config, load_baseline, load_config, parse_config
+from dssm_tf.losses import LOSSES
 from dssm_tf.systems import BASELINES
+from dssm_tf.towers import TOWERS
+from tests.choices import changed
 
 CHECKOUT = Path(__file__).resolve().parent.parent
 EVERY = sorted((CHECKOUT / "configs").glob("**/*.yaml"))
@@ -52,11 +48,6 @@ def test_every_shipped_configuration_loads(path):
     assert load_config(find_config(name)) == config
 
 
-@pytest.mark.parametrize("name", _TOWER_CONFIGS)
-def test_every_tower_has_a_configuration_of_its_name(name):
-    assert load_config(find_config(name)).tower.name == name
-
-
 @pytest.mark.parametrize("path", FITTED, ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_every_baseline_s_configuration_is_a_row_of_the_benchmark(path):
     name = str(path.relative_to(CHECKOUT / "configs").with_suffix(""))
@@ -66,7 +57,7 @@ def test_every_baseline_s_configuration_is_a_row_of_the_benchmark(path):
     if name in BASELINES:  # the best practice is what a new user gets without a file
         plain, configured = BASELINES[base](), BASELINES[base](**parameters)
         assert described(configured) == described(plain)
-    with pytest.raises(UserError, match="configures a baseline, which is fitted"):
+    with pytest.raises(UserError, match="configures a baseline, which `dssm benchmark` fits"):
         load_config(path)
 
 
@@ -106,20 +97,21 @@ def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(path):
 
 
 def test_a_new_user_gets_dssm_and_lstm():
-    assert isinstance(load_config(find_config("dssm")).tower, DSSMConfig)
-    assert isinstance(load_config(find_config("lstm")).tower, LSTMConfig)
+    for name in ("dssm", "lstm"):
+        assert load_config(find_config(name)).tower.name == name
 
 
 def test_values_are_read_and_the_rest_has_defaults(tmp_path):
     text = (
         "tower: {name: dssm, widths: [288, 96], dropout: 0.1}\n"
-        "shared_towers: true\ngamma: 7.5\n"
+        "shared_towers: true\nloss: {name: click_softmax, gamma: 7.5}\n"
         "optimizer: {name: nesterov, learning_rate: 1e-3, clip_norm: 5}\n"
         "training: {epochs: 3, length_buckets: [4, 8], xla: false}\nranking: {prior: 0.05}\n"
     )
     config = load_config(written(tmp_path, text))
-    assert config.tower == DSSMConfig(name="dssm", widths=(288, 96), dropout=0.1)
-    assert (config.shared_towers, config.gamma, config.ranking.prior) == (True, 7.5, 0.05)
+    section = TOWERS["dssm"].section
+    assert config.tower == section(name="dssm", widths=(288, 96), dropout=0.1)
+    assert (config.shared_towers, config.loss.gamma, config.ranking.prior) == (True, 7.5, 0.05)
     assert config.optimizer.learning_rate == 0.001  # YAML reads 1e-3 as text
     assert (config.training.epochs, config.training.length_buckets) == (3, (4, 8))
     assert config.training.xla is False
@@ -129,23 +121,25 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        (TOWER + "gama: 1", ["gama is not a key", "allowed here: tower, shared_towers, gamma"]),
+        (TOWER + "gama: 1", ["gama is not a key", "allowed here: tower, shared_towers, loss"]),
         (TOWER + "training: {epoch: 3}", ["training.epoch is not a key", "epochs, batch_size"]),
         ("tower: {name: lstm, widths: [3]}", ["tower.widths is not a key", "cells, peepholes"]),
-        ("tower: {name: rnn, cells: 3}", ["tower.cells is not a key", "bptt_steps, name, hidden"]),
-        ("tower: {name: lstm_plain, peepholes: true}", ["tower.peepholes is not a key", "cells"]),
-        ("tower: {name: dssm, cells: 3}", ["tower.cells is not a key", "name, widths"]),
+        ("tower: {name: rnn, cells: 3}", ["tower.cells is not a key", "bptt_steps, hidden"]),
+        ("tower: {name: dssm, cells: 3}", ["tower.cells is not a key", "initializer, widths"]),
         ("tower: {name: cnn}", ["tower.name must be one of dssm, clsm", "'cnn'"]),
         ("tower: {cells: 3}", ["tower.name must be one of dssm, clsm", "{'cells': 3}"]),
-        ("tower: lstm", ["tower needs keys below it, of name (one of dssm, clsm", "'lstm'"]),
-        ("tower:", ["tower needs keys below it", "None"]),
-        ("gamma: 3", ["tower is missing", "`tower: {name: lstm}`"]),
-        (TOWER + "training:", ["training needs keys below it, of epochs", "None"]),
-        (TOWER + "training: 5", ["training needs keys below it, of epochs", "received 5"]),
-        (TOWER + "gamma: -1", ["gamma: ", "greater than 0", "received -1"]),
-        (TOWER + "gamma: .inf", ["gamma: ", "finite", "received inf"]),
-        (TOWER + "gamma: .nan", ["gamma: ", "received nan"]),
-        (TOWER + "gamma: much", ["gamma: ", "valid number", "'much'"]),
+        ("tower: lstm", ["tower: needs keys below it, name (one of dssm, clsm", "'lstm'"]),
+        ("tower: {name: [lstm]}", ["tower.name must be one of dssm, clsm"]),
+        ("tower:", ["tower: needs keys below it", "None"]),
+        ("loss: {gamma: 3}", ["tower is missing", "`tower: {name: lstm}`"]),
+        (TOWER + "training:", ["training: needs keys below it, of epochs", "None"]),
+        (TOWER + "training: 5", ["training: needs keys below it, of epochs", "received 5"]),
+        (TOWER + "loss: {gamma: -1}", ["loss.gamma: ", "greater than 0", "received -1"]),
+        (TOWER + "loss: {gamma: .inf}", ["loss.gamma: ", "finite", "received inf"]),
+        (TOWER + "loss: {gamma: .nan}", ["loss.gamma: ", "received nan"]),
+        (TOWER + "loss: {gamma: much}", ["loss.gamma: ", "valid number", "'much'"]),
+        (TOWER + "loss: {name: l2}", ["loss.name must be one of click_softmax", "'l2'"]),
+        (TOWER + "loss: {name: click_softmax, margin: 1}", ["loss.margin is not", "name, gamma"]),
         (TOWER + "shared_towers: 3", ["shared_towers: ", "valid boolean", "received 3"]),
         (TOWER + "training: {epochs: 0}", ["training.epochs: ", "or equal to 1", "received 0"]),
         (TOWER + "training: {epochs: 1.5}", ["training.epochs: ", "valid integer", "1.5"]),
@@ -167,7 +161,6 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         ("tower: {name: dssm, widths: []}", ["tower.widths: ", "at least 1 item", "[]"]),
         ("tower: {name: dssm, widths: [3, 0]}", ["tower.widths.1: ", "received 0"]),
         ("tower: {name: lstm, cells: 0}", ["tower.cells: ", "equal to 1", "received 0"]),
-        ("tower: {name: lstm_plain, cells: 0}", ["tower.cells: ", "equal to 1", "received 0"]),
         ("tower: {name: bilstm, cells: -8}", ["tower.cells: ", "equal to 1", "received -8"]),
         ("tower: {name: rnn, hidden: 0}", ["tower.hidden: ", "equal to 1", "received 0"]),
         ("tower: {name: rnn, bptt_steps: 0}", ["tower.bptt_steps: ", "equal to 1", "received 0"]),
@@ -192,12 +185,12 @@ def test_an_error_names_the_key_what_was_received_and_what_is_allowed(tmp_path, 
 
 
 def test_further_problems_are_counted(tmp_path):
-    text = TOWER + "training: {epochs: 0, xla: maybe}\ngamma: 0"
+    text = TOWER + "training: {epochs: 0, xla: maybe}\nloss: {gamma: 0}"
     assert refusal(tmp_path, text).endswith("received 0. (2 more problems)")
 
 
 def test_long_values_are_cut(tmp_path):
-    assert len(refusal(tmp_path, TOWER + f"gamma: [{'1, ' * 500}]")) < 250
+    assert len(refusal(tmp_path, TOWER + f"loss: {{gamma: [{'1, ' * 500}]}}")) < 250
 
 
 def test_a_file_that_cannot_be_read_is_refused(tmp_path):
@@ -224,13 +217,12 @@ def test_a_path_goes_before_a_shipped_name(tmp_path, monkeypatch):
 
 def test_overrides_win_over_the_file_the_last_over_the_first(tmp_path):
     path = written(tmp_path, TOWER + "training: {epochs: 3, seed: 4}\n")
-    overrides = ["training.epochs=5", "training.epochs=6", "tower.cells=32", "gamma=2.5",
+    overrides = ["training.epochs=5", "training.epochs=6", "tower.cells=32", "loss.gamma=2.5",
                  "training.length_buckets=[4, 8]", "optimizer.options={beta_1: 0.8}",
                  "training.xla=true"]  # fmt: skip
     config = load_config(path, overrides)
-    assert (config.training.epochs, config.training.seed, config.gamma) == (6, 4, 2.5)
-    assert isinstance(config.tower, LSTMConfig)
-    assert config.tower.cells == 32
+    assert (config.training.epochs, config.training.seed, config.loss.gamma) == (6, 4, 2.5)
+    assert (config.tower.name, config.tower.cells) == ("lstm", 32)
     assert config.training.length_buckets == (4, 8)
     assert config.optimizer.options == {"beta_1": 0.8}
     assert config.training.xla is True
@@ -247,7 +239,7 @@ def test_an_override_makes_the_sections_it_needs(tmp_path):
     [
         ("training.epochs", ["--set 'training.epochs'", "expected KEY=VALUE"]),
         ("=5", ["--set '=5'", "expected KEY=VALUE"]),
-        ("gamma.x=5", ["--set 'gamma.x=5'", "gamma is a value"]),
+        ("loss.gamma.x=5", ["--set 'loss.gamma.x=5'", "gamma is a value"]),
         ("training.epochs=[1", ["--set 'training.epochs=[1'", "not a YAML value"]),
         ("training.epoch=1", ["training.epoch is not a key", "epochs, batch_size"]),
         ("training.epochs=many", ["training.epochs: ", "valid integer", "'many'"]),
@@ -255,7 +247,7 @@ def test_an_override_makes_the_sections_it_needs(tmp_path):
     ],
 )
 def test_a_wrong_override_is_refused_by_name(tmp_path, override, parts):
-    message = refusal(tmp_path, TOWER + "gamma: 3\n", override)
+    message = refusal(tmp_path, TOWER + "loss: {gamma: 3}\n", override)
     for part in parts:
         assert part in message
 
@@ -263,16 +255,18 @@ def test_a_wrong_override_is_refused_by_name(tmp_path, override, parts):
 def test_a_configuration_does_not_change():
     config = parse_config({"tower": {"name": "lstm"}})
     with pytest.raises(ValidationError, match="frozen"):
-        config.gamma = 3.0
+        config.loss = config.loss
     with pytest.raises(ValidationError, match="frozen"):
         config.training.epochs = 3
 
 
-@pytest.mark.parametrize("name", _TOWER_CONFIGS)
-def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, name):
+@pytest.mark.parametrize("tower", TOWERS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, loss):
     config = parse_config(
         {
-            "tower": {"name": name, "dropout": 0.25},
+            "tower": {"name": tower, **changed(TOWERS[tower])},
+            "loss": {"name": loss, **changed(LOSSES[loss])},
             "training": {"xla": True, "length_buckets": [3, 9], "averaging": 0.9},
             "optimizer": {"name": "nesterov", "clip_norm": 2.0, "options": {"momentum": 0.9}},
             "ranking": {"prior": 0.1},
@@ -282,20 +276,25 @@ def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, name):
     assert load_config(written(tmp_path, dumped)) == config
     raw = yaml.safe_load(dumped)
     assert set(raw) == set(Config.model_fields)
-    assert set(raw["training"]) == set(type(config.training).model_fields)
-    assert set(raw["tower"]) == set(type(config.tower).model_fields)
+    for section in ("tower", "loss", "training"):
+        assert set(raw[section]) == set(type(getattr(config, section)).model_fields)
 
 
-def test_the_towers_of_the_configuration_are_those_of_the_table():
-    from dssm_tf.towers import TOWERS
+def test_a_file_of_before_there_was_a_loss_section_still_loads(tmp_path):
+    config = load_config(written(tmp_path, TOWER + "gamma: 7\n"))
+    assert (config.loss.name, config.loss.gamma) == ("click_softmax", 7)
+    assert config == load_config(written(tmp_path, TOWER + "loss: {gamma: 7}\n"))
 
-    assert set(_TOWER_CONFIGS) == set(TOWERS)
 
-
-@pytest.mark.parametrize("name", _TOWER_CONFIGS)
-def test_every_tower_option_is_one_the_tower_takes_with_the_same_default(name):
-    from dssm_tf.towers import TOWERS
-
-    options = _TOWER_CONFIGS[name](name=name).model_dump(exclude={"name"})
-    made = TOWERS[name](3, **options)
-    assert made.get_config() | {"name": ""} == TOWERS[name](3).get_config() | {"name": ""}
+def test_a_configuration_is_checked_without_keras(checkout):
+    code = """
+import sys
+from dssm_tf.config import find_config, load_config
+from dssm_tf.tuning.plan import make_plan
+load_config(find_config("bilstm"), ["tower.cells=3"])
+assert not {"keras", "tensorflow"} & set(sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True
+    )
+    assert (done.returncode, done.stderr) == (0, "")

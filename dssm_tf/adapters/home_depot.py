@@ -13,7 +13,7 @@ from dssm_tf.tables.table import Layout
 # The files are not UTF-8: registered and degree signs are single bytes.
 _LAYOUT = Layout(encoding="latin-1")
 _PRODUCT = ("product_uid", "product_title")
-CLICKED_FROM = 1.6
+_CLICKED_FROM = 1.6
 
 
 def convert(source: Source, output: Output, options: Mapping[str, str], held_out: float) -> None:
@@ -40,7 +40,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
             # Not the float's 0.33000000000000007: the file has two decimals.
             yield output.query_id(query), query, product, round(relevance - 1.0, 2)
 
-    split_by_query(output, judged(), held_out, CLICKED_FROM)
+    split_by_query(output, judged(), held_out, _CLICKED_FROM)
 
 
 ADAPTER = Adapter(

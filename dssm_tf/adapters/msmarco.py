@@ -13,7 +13,7 @@ from dssm_tf.common.errors import UserError
 _LICENCE = "research use only, by Microsoft's terms for MS MARCO; no commercial use"
 
 
-def convert_passages(
+def _convert_passages(
     source: Source, output: Output, options: Mapping[str, str], held_out: float
 ) -> None:
     """Passages under their page's title where a file of titles lies beside, else their text."""
@@ -31,7 +31,7 @@ def convert_passages(
     _judged(source, output, source.find("qrels.dev.small.tsv", "qrels.dev.tsv"), clicks=False)
 
 
-def convert_orcas(
+def _convert_orcas(
     source: Source, output: Output, options: Mapping[str, str], held_out: float
 ) -> None:
     """Every clicked pair of ORCAS under the title of its document; queries of dev judge."""
@@ -86,7 +86,7 @@ MSMARCO = Adapter(
     ),
     grades="1 as in the qrels",
     split="the publisher's: clicks are the judged pairs of train, judgments those of dev",
-    convert=convert_passages,
+    convert=_convert_passages,
 )
 
 ORCAS = Adapter(
@@ -102,5 +102,5 @@ ORCAS = Adapter(
     ),
     grades="as in the qrels: 1 for dev, 0 to 3 for TREC 2019",
     split="the publisher's: clicks are ORCAS, judgments those of the other queries",
-    convert=convert_orcas,
+    convert=_convert_orcas,
 )

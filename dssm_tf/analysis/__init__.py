@@ -1,1 +1,1 @@
-"""Looks into trained runs: what they learned and how; may import models and runs."""
+"""Looks into trained runs: what they learned and how; may import model and what is below it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +14,20 @@ from dssm_tf.model.run_files import HISTORY
 _LOGARITHMIC = ("loss", "val_loss")
 
 
-def curves(runs: list[str], metric: str, out: Path) -> None:
+def curves(runs: Mapping[str, Path], metric: str, out: Path) -> None:
     """Draws the metric of each run by epoch.
 
     Args:
-        runs: `RUN` or `NAME=RUN`.
+        runs: directories that `dssm train` wrote, by the name to show.
         metric: a key of the runs' history.
         out: PNG to write.
 
     Raises:
-        UserError: a run has no history, or not of that metric; two have one name.
+        UserError: a run has no history, or not of that metric.
     """
-    values: dict[str, list[float]] = {}
-    for entry in runs:
-        name, equals, path = entry.partition("=")
-        if not equals or Path(entry).exists():
-            name, path = Path(entry).resolve().name, entry
-        if name in values:
-            raise UserError(f"two runs are called {name!r}; name one of them: NAME={path}.")
-        values[name] = [_value(epoch, metric, path) for epoch in _history(Path(path))]
+    values = {
+        name: [_value(epoch, metric, run) for epoch in _history(run)] for name, run in runs.items()
+    }
 
     from rich.console import Console
 
@@ -61,7 +57,7 @@ def _history(run: Path) -> list[dict[str, Any]]:
     return history
 
 
-def _value(epoch: dict[str, Any], metric: str, run: str) -> float:
+def _value(epoch: dict[str, Any], metric: str, run: Path) -> float:
     if metric not in epoch:
         raise UserError(f"{run} has no metric {metric!r}; it has {', '.join(sorted(epoch))}.")
     return float(epoch[metric])

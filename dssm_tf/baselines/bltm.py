@@ -16,7 +16,7 @@ from dssm_tf.baselines.coupled_posterior import Side, couple
 from dssm_tf.baselines.plsa import check_priors, log_prior, normalized, settled
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import TopicModel, first_texts, topics_of
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks
 from dssm_tf.common.progress import progress_of
 from dssm_tf.text.normalize import normalize
 
@@ -124,7 +124,7 @@ class _Pairs:
                 counted[normalize(query), normalize(title)] += count
         kept = {pair: count for pair, count in counted.items() if all(pair)}
         if not kept:
-            raise UserError(
+            raise NoClicks(
                 f"BLTM got {len(counted)} clicked pairs, none of them with a word in the query "
                 "and in the title; it learns from clicks."
             )

@@ -106,21 +106,6 @@ class Doc2Vec(Baseline):
             )
         return self
 
-    def most_similar_words(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words with the nearest vectors and their cosines: shows whether training took.
-
-        Raises:
-            UserError: training did not see the word.
-        """
-        if word not in self._model.wv:
-            raise UserError(
-                f"{word!r} is not among the {len(self._model.wv)} words that {self.name} learned; "
-                "give a word of the training texts, lower case."
-            )
-        return [
-            (near, float(cosine)) for near, cosine in self._model.wv.most_similar(word, topn=count)
-        ]
-
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Paragraph vectors of length one, or zero for a text without a known word."""
         normal = list(map(normalize, texts))

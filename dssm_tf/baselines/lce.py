@@ -82,18 +82,6 @@ class LCE(MRF):
                 "expected 0 to 1, and at least 0."
             )
 
-    def expand(self, queries: Sequence[str]) -> list[dict[str, float]]:
-        """The concepts of each query and their probabilities, which sum to one."""
-        asked = self._asked(queries)
-        found = self._concepts(asked, None)
-        return [
-            {self._terms.words[word]: float(weight) for word, weight in zip(*row, strict=True)}
-            for row in (
-                (found.indices[start:end], found.data[start:end])
-                for start, end in zip(found.indptr[:-1], found.indptr[1:], strict=True)
-            )
-        ]
-
     def _score(self, asked: AskedWords, titles: Tokens) -> NDArray[np.float64]:
         scores = super()._score(asked, titles)
         if self.feedback_weight == 0:

@@ -117,7 +117,7 @@ def em_step(
     Returns:
         New shares and words, and the log-likelihood plus log-prior of the old ones, in nats.
     """
-    likely = sampled_products(shares, words, counts)
+    likely = _sampled_products(shares, words, counts)
     objective = float(counts.data @ np.log(likely))
     objective += log_prior(shares, mixture_prior) + log_prior(words, word_prior)
     ratio = sparse.csr_matrix(
@@ -128,7 +128,7 @@ def em_step(
     return new_shares, new_words, objective
 
 
-def sampled_products(shares: Array, words: Array, counts: sparse.csr_matrix) -> Array:
+def _sampled_products(shares: Array, words: Array, counts: sparse.csr_matrix) -> Array:
     """`shares @ words.T` where `counts` has entries: `(entries,)`, above 0."""
     rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
     products = np.empty(len(rows))

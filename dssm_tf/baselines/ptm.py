@@ -122,26 +122,6 @@ class PTM(WTM):
         self._phrases = BiPhrases(titles, queries, table)
         super()._restore(settings, arrays)
 
-    def phrase_translations(self, phrase: str, count: int = 10) -> list[tuple[str, float]]:
-        """The likeliest translations of a phrase of titles into phrases of queries, best first."""
-        tokens = Tokens.of([phrase], self._terms)
-        words = len(tokens.ids)
-        if not 0 < words <= self.longest or (tokens.ids < 0).any():
-            return []
-        key = phrase_keys(tokens.ids, np.zeros(1, dtype=np.int64), words, tokens.size)
-        place = place_in(key, self._phrases.title_keys)
-        row = self._phrases.table[place[place >= 0]]
-        order = np.lexsort((row.indices, -row.data))[:count]
-        return [(self._phrase(row.indices[i]), float(row.data[i])) for i in order]
-
-    def _phrase(self, place: int) -> str:
-        """The words of a query phrase."""
-        key, base, found = int(self._phrases.query_keys[place]), len(self._terms) + 1, []
-        while key:
-            key, digit = divmod(key, base)
-            found.append(self._terms.words[digit - 1])
-        return " ".join(reversed(found))
-
     def _index(self) -> None:
         super()._index()
         # (query phrases, title phrases), and a row without entries that stands for no phrase: -1.

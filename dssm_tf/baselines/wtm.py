@@ -15,7 +15,7 @@ from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Ids, Tokens
 from dssm_tf.baselines.ulm import check_mu
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.title_cache import TitleCache
 
@@ -81,7 +81,7 @@ class WTM(Baseline):
         """Learns translations from the clicks and counts the words of the titles."""
         pairs = ClickedPairs.of(clicks)
         if not pairs.queries:
-            raise UserError(
+            raise NoClicks(
                 f"{self.name} got no click with words in both query and title; "
                 "it learns translations from clicks."
             )
@@ -126,15 +126,6 @@ class WTM(Baseline):
                 step_done=lambda step, likelihood: task.update(step, f"{likelihood:.4f} nats"),
             )
         return learned.table
-
-    def translations(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The likeliest translations of a word of titles into words of queries, best first."""
-        place = self._terms.ids.get(word)
-        if place is None:
-            return []
-        row = self._translations[[place]]
-        order = np.lexsort((row.indices, -row.data))[:count]
-        return [(self._terms.words[row.indices[i]], float(row.data[i])) for i in order]
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by sparse products over the distinct query words."""

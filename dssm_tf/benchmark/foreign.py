@@ -31,40 +31,6 @@ class Foreign(NamedTuple):
     about: dict[str, object]
 
 
-def parse_runs(entries: Sequence[str]) -> dict[str, Path]:
-    """Run files by name, from `[NAME=]FILE`.
-
-    Raises:
-        UserError: an entry is neither, or two have one name.
-    """
-    runs: dict[str, Path] = {}
-    for entry in entries:
-        name, paths = _named(entry, [entry])
-        _add(runs, name or _stem(paths[0]), Path(paths[0]), "--runs")
-    return runs
-
-
-def parse_embeddings(entries: Sequence[Sequence[str]]) -> dict[str, tuple[Path, Path]]:
-    """Vectors of queries and titles by name, from `[NAME=]QUERIES.npy TITLES.npy`.
-
-    A comma may stand between the two files instead of a space.
-
-    Raises:
-        UserError: an entry has not two files, or two have one name.
-    """
-    found: dict[str, tuple[Path, Path]] = {}
-    for entry in entries:
-        name, first = _named(entry[0], [])
-        paths = [path for part in [first[0], *entry[1:]] for path in part.split(",") if path]
-        if len(paths) != 2:
-            raise UserError(
-                f"--embeddings {' '.join(entry)}: expected two files, [NAME=]QUERIES.npy "
-                "TITLES.npy."
-            )
-        _add(found, name or _stem(paths[1]), (Path(paths[0]), Path(paths[1])), "--embeddings")
-    return found
-
-
 def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
     """A TREC run as a system.
 
@@ -254,20 +220,3 @@ def _unjudged_titles(name: str, run: Run, task: RankingTask) -> list[str]:
         f"lists {len(strange):,} titles that are not judged here, {strange[0]!r} for one; only "
         "judged titles are ranked"
     ]
-
-
-def _named(entry: str, default: Sequence[str]) -> tuple[str, list[str]]:
-    name, equals, rest = entry.partition("=")
-    if not equals or Path(entry).exists():
-        return "", list(default) or [entry]
-    return name, [rest]
-
-
-def _stem(path: str) -> str:
-    return Path(path).name.removesuffix(".gz").removesuffix(".trec").removesuffix(".npy")
-
-
-def _add(found: dict, name: str, value: object, option: str) -> None:  # type: ignore[type-arg]
-    if name in found:
-        raise UserError(f"{option}: two are called {name!r}; name them NAME=...")
-    found[name] = value

@@ -24,7 +24,7 @@ from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
 from dssm_tf.evaluation.task import RankingTask
 
 RRF_K = (1, 3, 10, 30, 60, 100)
-SCALES: tuple[Literal["min-max", "z-norm"], ...] = ("min-max", "z-norm")
+_SCALES: tuple[Literal["min-max", "z-norm"], ...] = ("min-max", "z-norm")
 # By the number of members: into how many steps the weights' sum is cut. At most 231 weightings.
 _STEPS = {2: 20, 3: 20, 4: 8, 5: 6}
 
@@ -83,7 +83,7 @@ class Hybrid:
             return [{"k": k} for k in RRF_K]
         return [
             {"scale": scale, "weights": dict(zip(self.members, weights, strict=True))}
-            for scale in SCALES
+            for scale in _SCALES
             for weights in weightings(len(self.members))
         ]
 
@@ -208,7 +208,7 @@ def _pool(
         else:
             lowest = own[np.isfinite(own)].min(initial=np.inf)
             filled = np.where(np.isfinite(own), own, lowest if np.isfinite(lowest) else 0.0)
-            parts += [_scaled(filled, scale) for scale in SCALES]
+            parts += [_scaled(filled, scale) for scale in _SCALES]
     wanted = task.judged_columns[row][task.judged_grades[row] > 0]
     place = np.searchsorted(columns, wanted).clip(max=max(0, len(columns) - 1))
     inside = columns[place] == wanted if len(columns) else np.zeros(len(wanted), bool)
@@ -241,9 +241,9 @@ def _weights(hybrid: Hybrid, settings: Sequence[Mapping[str, Any]]) -> Values:
     """What `_scores` takes for the settings: k `(settings, 1)`, or `(settings, parts)` weights."""
     if hybrid.kind == "rrf":
         return np.array([[setting["k"]] for setting in settings], dtype=np.float64)
-    table = np.zeros((len(settings), len(hybrid.members) * len(SCALES)))
+    table = np.zeros((len(settings), len(hybrid.members) * len(_SCALES)))
     for row, setting in zip(table, settings, strict=True):
-        row[SCALES.index(setting["scale"]) :: len(SCALES)] = list(setting["weights"].values())
+        row[_SCALES.index(setting["scale"]) :: len(_SCALES)] = list(setting["weights"].values())
     return table
 
 

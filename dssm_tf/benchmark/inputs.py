@@ -12,6 +12,8 @@ from dssm_tf.model.prior import TitlePrior
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 
 CLICKS, JUDGMENTS, CORPUS = "clicks.tsv", "judgments.tsv", "corpus.tsv"
+RECORDED = 4
+"""Negatives that preprocess records unless a configuration asks for more."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +21,8 @@ class Inputs:
     """A directory that `prepare` wrote.
 
     Attributes:
-        folder: holds `clicks.tsv`, `judgments.tsv`, perhaps `corpus.tsv`, and `data-N`,
-            preprocessed with N recorded negatives.
+        folder: holds `clicks.tsv`, `judgments.tsv`, perhaps `corpus.tsv`, and the log as
+            preprocess writes it, see `data_name`.
     """
 
     folder: Path
@@ -48,6 +50,11 @@ class Inputs:
         from dssm_tf.data.schema import Title
 
         return TitlePrior(Title(title, int(clicks)) for _, title, clicks in self.clicks())
+
+
+def data_name(negatives: int) -> str:
+    """The directory of the log preprocessed with so many recorded negatives."""
+    return f"data-{negatives}"
 
 
 def write_clicks(path: Path, clicks: list[Click]) -> None:

@@ -12,8 +12,16 @@ from typing import Any, Literal
 from rich.console import Console
 
 from dssm_tf.benchmark.foreign import judgments_of_qrels
-from dssm_tf.benchmark.inputs import CLICKS, CORPUS, JUDGMENTS, Inputs, write_clicks
-from dssm_tf.common.errors import UserError
+from dssm_tf.benchmark.inputs import (
+    CLICKS,
+    CORPUS,
+    JUDGMENTS,
+    RECORDED,
+    Inputs,
+    data_name,
+    write_clicks,
+)
+from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.task import RankingTask
@@ -145,8 +153,8 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
             write_log(aside / _LOG, rows)
         if console:
             console.print("preparing the click log", style="dim")
-        data = aside / "data-4"
-        _preprocess(_log_of(sources, aside), _offered(aside), data, 4)
+        data = aside / data_name(RECORDED)
+        _preprocess(_log_of(sources, aside), _offered(aside), data, RECORDED)
         from dssm_tf.data.preprocessed import Preprocessed
 
         write_clicks(aside / CLICKS, Preprocessed(data).log())
@@ -157,7 +165,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
 
 def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
     """Preprocesses the log with more recorded negatives, where that is not done yet."""
-    target = inputs.folder / f"data-{negatives}"
+    target = inputs.folder / data_name(negatives)
     if not target.exists():
         folder = inputs.folder
         _preprocess(_log_of(sources, folder), _offered(folder), target, negatives)
@@ -222,14 +230,15 @@ def _offered(folder: Path) -> list[str]:
 
 
 def _preprocess(log: Sequence[str], corpus: Sequence[str], output: Path, negatives: int) -> None:
-    from pipelines.options import PreprocessOptions
-    from pipelines.preprocess import Job, preprocess
+    from pipelines.options import Job, PreprocessOptions
+    from pipelines.preprocess import preprocess
 
     options = PreprocessOptions(tuple(log), str(output), tuple(corpus), negatives=negatives)
     try:
         preprocess(Job(options))
-    except UserError as error:
-        raise UserError(str(error).replace("--input", "--clicks")) from error
+    except OptionError as error:
+        option = "--clicks" if error.option == "--input" else error.option
+        raise OptionError(option, error.problem) from error
 
 
 def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:

@@ -41,7 +41,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import write
 from dssm_tf.text.normalize import normalize
 
-PAPER_REFERENCES = ("bm25", "ptm", "dssm")
+_PAPER_REFERENCES = ("bm25", "ptm", "dssm")
 """What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
 
 GIB = 1 << 30
@@ -241,7 +241,7 @@ class _Benchmark:
         names = [row.name for row in rows]
         if "all" in self._options.against:
             return tuple(names)
-        wanted = self._options.against or [name for name in PAPER_REFERENCES if name in names]
+        wanted = self._options.against or [name for name in _PAPER_REFERENCES if name in names]
         return tuple(dict.fromkeys(name for name in (wanted or names[:1]) if name in names))
 
     def _fitted_rows(self) -> list[Row]:
@@ -281,7 +281,7 @@ class _Benchmark:
             row.error = str(error)
             return row
         about = {"bytes": system.bytes, **system.about}
-        self._add(row, None, by_half, about, partial(_same, by_half))
+        self._add(row, None, by_half, about)
         return row
 
     def _hybrid_rows(self, done: Sequence[Row]) -> list[Row]:
@@ -314,8 +314,7 @@ class _Benchmark:
                         progress.advance,
                     )
                     about |= self._costs_of([row for row in done if row.name in own], seed)
-                    load = partial(_same, by_half)
-                    self._add(row, seed if seeds > 1 else None, by_half, about, load)
+                    self._add(row, seed if seeds > 1 else None, by_half, about)
         return rows
 
     @staticmethod
@@ -333,8 +332,9 @@ class _Benchmark:
         seed: int | None,
         by_half: ByHalf,
         about: Mapping[str, Any],
-        load: Callable[[], ByHalf],
+        load: Callable[[], ByHalf] | None = None,
     ) -> None:
+        """Adds what a seed came to; `load` has it again, so that it need not stay in memory."""
         from dssm_tf.evaluation import tf_ranking
 
         joined: Measured = by_half.joined()
@@ -342,7 +342,7 @@ class _Benchmark:
         # What files and reports show; fusions load the deeper rankings again.
         rankings = [Ranking(c[:DEPTH].copy(), s[:DEPTH].copy()) for c, s in joined.rankings]
         row.seeds.append(SeedResult(seed, values, rankings, about))
-        self._rankings.setdefault(row.name, []).append(load)
+        self._rankings.setdefault(row.name, []).append(load or (lambda: by_half))
 
     def _prior(self) -> NDArray[np.float64]:
         """The log-prior of the task's titles, in nats."""
@@ -359,7 +359,3 @@ def _write_texts(task: RankingTask, out: Path) -> None:
     ):
         with atomic_write(out / name) as file:
             file.writelines("\t".join(row) + "\n" for row in [heads, *rows])
-
-
-def _same(by_half: ByHalf) -> ByHalf:
-    return by_half

@@ -14,17 +14,22 @@ from typing import Any, Literal
 import yaml
 
 from dssm_tf import __version__
+from dssm_tf.benchmark.fit_code import digest
+from dssm_tf.benchmark.inputs import RECORDED, data_name
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import config_directories, find_config, load_baseline, load_config
+from dssm_tf.config import (
+    config_directories,
+    find_config,
+    load_baseline,
+    load_config,
+    parse_config,
+)
+from dssm_tf.losses import LOSSES
+from dssm_tf.towers import TOWERS
 
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
-GROUPS = ("all", "baselines", "towers")
-# Rises when a fit with the same parameters gives something else than before; of a kind, and of one
-# baseline on top of it.
-_REVISIONS = {"tower": "5", "baseline": "3"}
-_OWN_REVISIONS = {"skip_thought": ".1"}
-_RECORDED = 4  # negatives preprocess records unless a configuration asks for more
+_GROUPS = ("all", "baselines", "towers")
 
 
 @dataclass(frozen=True)
@@ -58,9 +63,19 @@ class System:
             "seed": seed if self.seeded else None,
             "data": self.data,
             "tune": tune,
-            "version": f"{__version__}, {_REVISIONS[self.kind]}{_OWN_REVISIONS.get(self.base, '')}",
+            "version": f"{__version__}, {self._code()}",
             "choices": self._choices(),
         }
+
+    def _code(self) -> str:
+        """Which code fits it."""
+        if self.kind == "tower":
+            config = parse_config(yaml.safe_load(self.base))
+            chosen = TOWERS[config.tower.name].module, LOSSES[config.loss.name].module
+            return digest("dssm_tf.training.train", "dssm_tf.model.semantic_ranker", *chosen)
+        from dssm_tf.systems import BASELINES
+
+        return digest(*(kind.__module__ for kind in BASELINES[self.base].__mro__))
 
     def _choices(self) -> Any:
         """The values that cross validation tries."""
@@ -74,7 +89,7 @@ class System:
     @property
     def data(self) -> str | None:
         """The directory of preprocessed clicks that a tower is trained on."""
-        return f"data-{self.negatives}" if self.kind == "tower" else None
+        return data_name(self.negatives) if self.kind == "tower" else None
 
 
 def folder_name(name: str, specification: Mapping[str, Any]) -> str:
@@ -116,7 +131,7 @@ def choose_systems(
             wanted += BASELINES
         if name in ("all", "towers"):
             wanted += shipped_configs()
-        if name not in GROUPS:
+        if name not in _GROUPS:
             wanted.append(name)
     wanted += files
     systems = {name: _system(name, files, overrides) for name in dict.fromkeys(wanted)}
@@ -173,7 +188,7 @@ def _system(
             raise UserError(f"{path}: no baseline {base!r}; choose from {', '.join(BASELINES)}.")
         return _baseline(row, base, {**given, **parameters}, sweep)
     config = load_config(path, [*overrides, *(f"{k}={_plain(v)}" for k, v in parameters.items())])
-    negatives = max(_RECORDED, config.negatives.recorded)
+    negatives = max(RECORDED, config.negatives.recorded)
     return System(row, "tower", config.dump(), negatives=negatives, sweep=sweep)
 
 

@@ -79,7 +79,7 @@ def main(argv: list[str]) -> int:
     directory = Path(argv[0])
     _end_with(int(argv[1]))
     try:
-        run_job(directory)
+        _run_job(directory)
     except Exception as error:  # whatever it was becomes a row of the table
         reason = str(error) if isinstance(error, UserError) else f"{type(error).__name__}: {error}"
         traceback.print_exc()
@@ -89,7 +89,7 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def run_job(directory: Path) -> None:
+def _run_job(directory: Path) -> None:
     """Fits, measures and writes.
 
     Raises:

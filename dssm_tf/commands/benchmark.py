@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dssm_tf.commands.named import named_paths, named_vectors
 from dssm_tf.commands.parser import Commands, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
@@ -163,7 +164,6 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
     from rich.console import Console
 
     load_tensorflow()
-    from dssm_tf.benchmark.foreign import parse_embeddings, parse_runs
     from dssm_tf.benchmark.prepare import Sources
     from dssm_tf.benchmark.run_benchmark import GIB, Options, run_benchmark
     from dssm_tf.reports.files import WRITTEN
@@ -189,8 +189,8 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
         configs=arguments.configs,
         sweeps=arguments.sweep,
         overrides=arguments.set,
-        runs=parse_runs(arguments.runs),
-        embeddings=parse_embeddings(arguments.embeddings),
+        runs=named_paths(arguments.runs, "--runs"),
+        embeddings=named_vectors(arguments.embeddings, "--embeddings"),
         hybrids=[name for text in arguments.hybrid for name in _names(text)],
         against=_names(arguments.against),
         metrics=_names(arguments.metrics),

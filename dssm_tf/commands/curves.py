@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from dssm_tf.commands.named import named_paths
 from dssm_tf.commands.parser import Commands
 
 
@@ -27,4 +28,4 @@ def add(commands: Commands) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from dssm_tf.analysis.curves import curves
 
-    curves(arguments.runs, arguments.metric, arguments.out)
+    curves(named_paths(arguments.runs, "RUN"), arguments.metric, arguments.out)

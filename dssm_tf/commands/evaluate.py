@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dssm_tf.commands.named import named_paths
 from dssm_tf.commands.parser import Commands, command
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks, UserError
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -126,8 +127,8 @@ def evaluate_command(
 
     console = console or Console()
     refuse_existing(Path(out))
-    named_models = _named(models, "--model")
-    named_runs = _named(runs, "--runs")
+    named_models = named_paths(models, "--model")
+    named_runs = named_paths(runs, "--runs")
     _refuse_clashes(baselines, named_models, named_runs)
     grades = read_judgments(judgments, repeats=repeats)
     titles = None if corpus is None else read_corpus(corpus)
@@ -149,25 +150,6 @@ def evaluate_command(
     written = f"Written: {out}/{WRITTEN}"
     console.print(written, highlight=False, markup=False, soft_wrap=True)
     return evaluation
-
-
-def _named(entries: Sequence[str], option: str) -> dict[str, Path]:
-    """Paths by name: `NAME=PATH`, or `PATH` under its own last part."""
-    named: dict[str, Path] = {}
-    for entry in entries:
-        name, equals, path = entry.partition("=")
-        if not equals or Path(entry).exists():
-            path = entry
-            name = Path(entry).resolve().name.removesuffix(".gz").removesuffix(".trec")
-        if not name or not path:
-            raise UserError(f"{option} {entry!r}: expected PATH or NAME=PATH.")
-        if name in named:
-            raise UserError(
-                f"{option}: {named[name]} and {path} would both be called {name!r}; "
-                f"name them: {option} NAME={path}."
-            )
-        named[name] = Path(path)
-    return named
 
 
 def _refuse_clashes(
@@ -208,12 +190,10 @@ def _fitted(
         baseline = BASELINES[name]
         try:
             fitted[name] = baseline.load(saved) if saved else _fit(baseline(), clicks, titles)
-        except UserError as error:
-            if data is None and not saved and "click" in str(error):
-                raise UserError(
-                    f"{error} Give --data, a directory that preprocess wrote."
-                ) from error
-            raise
+        except NoClicks as error:
+            if data is not None:
+                raise
+            raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
     return fitted
 
 

@@ -11,9 +11,9 @@ from dssm_tf.common.quiet import load_tensorflow
 _DETAILS = """Trains each setting of a grid, or N random draws, compares them on the validation part
 and writes the chosen configuration, OUT/best.yaml, with OUT/trials.json and OUT/trials.tsv beside.
 
-  dssm tune --config lstm --data DATA --out OUT --grid gamma=5,10,15 \\
+  dssm tune --config lstm --data DATA --out OUT --grid loss.gamma=5,10,15 \\
             --grid optimizer.learning_rate=0.001,0.003
-  dssm tune --config lstm --data DATA --out OUT --random 20 --seed 1 --grid gamma=5:20 \\
+  dssm tune --config lstm --data DATA --out OUT --random 20 --seed 1 --grid loss.gamma=5:20 \\
             --grid optimizer.learning_rate=log:0.0003:0.01 --grid tower.cells=32,64,96
 
 Given again after it was interrupted, it goes on. With another grid in the same OUT, trials that

@@ -1,1 +1,4 @@
-"""What every room uses: errors for people, files never half-written, pages; imports no room."""
+"""What every room uses: errors, whole files, progress, pages, sections of the configuration.
+
+Imports no other room.
+"""

@@ -1,4 +1,4 @@
-"""The one exception that reaches a person at the terminal."""
+"""The exceptions that reach a person at the terminal."""
 
 
 class UserError(Exception):
@@ -6,3 +6,21 @@ class UserError(Exception):
 
     The command line prints it without a traceback and exits with 1.
     """
+
+
+class OptionError(UserError):
+    """A problem with what an option was given.
+
+    Attributes:
+        option: such as `--input`; a command that calls it otherwise puts its own name there.
+        problem: the rest of the line.
+    """
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"{option} {problem}")
+        self.option = option
+        self.problem = problem
+
+
+class NoClicks(UserError):
+    """A system that learns from clicks alone got none to learn from."""

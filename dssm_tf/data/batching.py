@@ -7,10 +7,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from dssm_tf.data.offsets import MASKED
 from dssm_tf.data.shapes import Part, Shapes, TextShape
 
 Examples = dict[str, Any]
+Labels = dict[str, tf.Tensor]
 
 
 def parse(serialized: tf.Tensor, negatives: int) -> Examples:
@@ -47,8 +47,8 @@ def to_batch(
     logq: float,
     shapes: Shapes,
     joint: bool = False,
-) -> tuple[dict[str, Any], tf.Tensor]:
-    """Inputs and offsets of a batch.
+) -> tuple[dict[str, Any], Labels]:
+    """Inputs and labels of a batch.
 
     Args:
         examples: what `parse` returned.
@@ -61,7 +61,7 @@ def to_batch(
         joint: whether one text batch holds the queries and, below them, the titles.
 
     Returns:
-        `inputs` for `Siamese` and `offsets` for `ClickSoftmax`.
+        `inputs` for `Siamese` and labels for a `RankingLoss`.
     """
     ids: tf.RaggedTensor = examples["title_ids"]
     distinct, index = tf.unique(ids.flat_values)
@@ -96,19 +96,21 @@ def to_batch(
         correction = _pad(-logq * log_draws(clicks, queries), [titles])
 
     candidates = title_index.to_tensor()
-    present = tf.ones_like(title_index).to_tensor() > 0
-    offsets = tf.where(present, tf.gather(correction, candidates), MASKED)
+    mask = tf.ones_like(title_index).to_tensor() > 0
+    corrections = tf.gather(correction, candidates)
     if in_batch:
         batch = tf.shape(candidates)[0]
         clicked = tf.where(real, candidates[:, 0], titles)  # one past the end is dropped
         times = tf.math.bincount(clicked, minlength=titles + 1, maxlength=titles + 1)[:titles]
-        others = tf.where(
-            times > 0, tf.math.log(tf.cast(tf.maximum(times, 1), tf.float32)) + correction, MASKED
-        )
-        mask = _clicked_mask(examples["clicked_ids"], distinct, titles)
+        others = tf.math.log(tf.cast(tf.maximum(times, 1), tf.float32)) + correction
+        own = _clicked_mask(examples["clicked_ids"], distinct, titles)
         candidates = tf.concat([candidates, tf.tile(tf.range(titles)[None], [batch, 1])], 1)
-        offsets = tf.concat([offsets, tf.where(mask, MASKED, others[None])], 1)
-    return inputs | {"candidates": candidates}, offsets
+        corrections = tf.concat([corrections, tf.tile(others[None], [batch, 1])], 1)
+        mask = tf.concat([mask, (times > 0)[None] & ~own], 1)
+    columns = tf.shape(candidates)[1]
+    targets = tf.tile(tf.one_hot([0], columns), [tf.shape(candidates)[0], 1])
+    labels = {"mask": mask, "correction": corrections, "targets": targets}
+    return inputs | {"candidates": candidates}, labels
 
 
 def _clicked_mask(clicked: tf.RaggedTensor, distinct: tf.Tensor, titles: tf.Tensor) -> tf.Tensor:

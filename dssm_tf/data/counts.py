@@ -17,7 +17,7 @@ from pathlib import Path
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
-RECORD_COUNTS = "record_counts.json"
+_RECORD_COUNTS = "record_counts.json"
 TITLE_QUERIES = "title_queries.tsv"
 
 
@@ -43,7 +43,7 @@ def save_record_counts(counts: Mapping[str, RecordCounts], directory: Path) -> N
         counts: by split.
         directory: where to.
     """
-    with atomic_write(Path(directory) / RECORD_COUNTS) as file:
+    with atomic_write(Path(directory) / _RECORD_COUNTS) as file:
         json.dump({split: asdict(one) for split, one in counts.items()}, file, indent=2)
         file.write("\n")
 
@@ -54,7 +54,7 @@ def load_record_counts(directory: Path) -> dict[str, RecordCounts] | None:
     Raises:
         UserError: the file is damaged.
     """
-    path = Path(directory) / RECORD_COUNTS
+    path = Path(directory) / _RECORD_COUNTS
     try:
         return {
             split: RecordCounts(

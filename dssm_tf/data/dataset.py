@@ -1,4 +1,4 @@
-"""TFRecords to batches a `Siamese` model trains on: distinct words, candidates, offsets, weights.
+"""TFRecords to batches a `Siamese` model trains on: distinct words, candidates, labels, weights.
 
 Everything that depends on the data alone is settled here, in tf.data, so that the model stays a
 cosine and the loss a softmax: which titles are candidates, which are masked because the query's
@@ -18,12 +18,11 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.batching import parse, to_batch
+from dssm_tf.data.batching import Labels, parse, to_batch
 from dssm_tf.data.fresh_negatives import FreshNegatives
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.shapes import Shapes, plan_shapes
 
-CLICK_WEIGHTS = ("none", "log", "linear")
 _SEED_STRIDE = 1_000_003
 # Traced as it stands; having AutoGraph look for Python loops over tensors to rewrite would take
 # seconds before every training.
@@ -100,9 +99,9 @@ class ClickBatches:
             replicas: devices of this process; each step yields one element a replica.
 
         Returns:
-            `steps * replicas` elements `(inputs, offsets, weights)`: a dict with the text
+            `steps * replicas` elements `(inputs, labels, weights)`: a dict with the text
             batches `query` and `titles`, or `texts` for both, and `candidates` int32
-            `(batch, columns)`; offsets float32 `(batch, columns)`; weights float32
+            `(batch, columns)`; labels, see `RankingLoss`; weights float32
             `(batch,)`, with mean 1 over the pass.
             Rows that fill up the last batch have weight 0 and are nobody's candidates.
 
@@ -185,9 +184,9 @@ class ClickBatches:
             return tf.data.Dataset.from_tensor_slices(mine)
 
         @_plain
-        def batch(*rows: tf.Tensor) -> tuple[Any, tf.Tensor, tf.Tensor]:
-            inputs, offsets, weights = self._batch(*rows)
-            return inputs, offsets, weights / mean_weight
+        def batch(*rows: tf.Tensor) -> tuple[Any, Labels, tf.Tensor]:
+            inputs, labels, weights = self._batch(*rows)
+            return inputs, labels, weights / mean_weight
 
         return (
             steps.flat_map(cut)
@@ -264,13 +263,13 @@ class ClickBatches:
 
     def _batch(
         self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor
-    ) -> tuple[Any, tf.Tensor, tf.Tensor]:
-        """Inputs, offsets and weights, the latter as clicks alone have it."""
+    ) -> tuple[Any, Labels, tf.Tensor]:
+        """Inputs, labels and weights, the latter as clicks alone have it."""
         options = self.options
         examples = parse(serialized, options.negatives)
         if self._fresh is not None:
             examples = self._fresh.extend(examples, drawn)
-        inputs, offsets = to_batch(
+        inputs, labels = to_batch(
             examples,
             real,
             options.in_batch,
@@ -279,7 +278,7 @@ class ClickBatches:
             self.shapes,
             options.joint,
         )
-        return inputs, offsets, tf.where(real, self._weight(examples["clicks"]), 0.0)
+        return inputs, labels, tf.where(real, self._weight(examples["clicks"]), 0.0)
 
     def _log_draws(self, size: tf.Tensor, clicks: tf.Tensor, queries: tf.Tensor) -> tf.Tensor:
         """Log of how often a title is expected among a query's candidates, `size` in a batch."""

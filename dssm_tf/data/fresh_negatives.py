@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from dssm_tf.data.batching import Examples, parse
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import ClickExample, Title
+from dssm_tf.data.record_encoder import RecordEncoder
+from dssm_tf.data.schema import Title
 from dssm_tf.text.vocabulary import Vocabulary
 
 _SPARE = 4
@@ -39,10 +40,8 @@ class FreshNegatives:
         self.negatives = negatives
         # The titles as those of records: parsed the way the records are.
         parts = [titles[start : start + _A_RECORD] for start in range(0, len(titles), _A_RECORD)]
-        parsed = [
-            parse(tf.constant([ClickExample("", part, 1.0, []).serialize(vocabulary)]), len(part))
-            for part in parts
-        ]
+        encode = RecordEncoder(vocabulary).encode
+        parsed = [parse(tf.constant([encode("", part, 1.0, [])]), len(part)) for part in parts]
         self._pool = {name: tf.concat([one[name][0] for one in parsed], 0) for name in _COLUMNS}
         weights = np.maximum([title.clicks for title in titles], 0.5) ** alpha
         self._upto = np.cumsum(weights / weights.sum())

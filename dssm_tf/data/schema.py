@@ -1,47 +1,65 @@
-"""One training record, `ClickExample`, and what it is made of: feature names and the spec file.
+"""What preprocess writes: the features of a record, the feature spec and the table of titles.
 
 A record is one (query, clicked title) pair of the log with its recorded negatives, hashed to
-letter trigrams. `dssm_tf.data.dataset` reads it back in batches.
-
-| feature | type | length | what |
-|---|---|---|---|
-| `query`, `titles` | bytes | 1, 1 + negatives | the texts, clicked title first |
-| `query_id`, `title_ids` | int64 | 1, 1 + negatives | fingerprints of the normalised texts |
-| `clicked_ids` | int64 | any | every title clicked for this query anywhere in the log |
-| `clicks` | float | 1 | clicks of the pair |
-| `title_clicks` | int64 | 1 + negatives | clicks of each title in the training part |
-| `title_queries` | int64 | 1 + negatives | training pairs that hold the title |
-| `query_words` | int64 | words | fingerprints of the words |
-| `query_word_ngrams` | int64 | words | how many trigrams each word has |
-| `query_ngrams` | int64 | trigrams | trigram ids, word after word |
-| `title_lengths` | int64 | 1 + negatives | how many words each title has |
-| `title_words`, `title_word_ngrams`, `title_ngrams` | int64 | | as of the query, in title order |
+letter trigrams: a `tf.train.Example` of the features that `FEATURES` lists, and of no others.
+`RecordEncoder` makes records, `dssm_tf.data.dataset` reads them back in batches.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
-from dssm_tf.data.example_proto import Example
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
-FORMAT_VERSION = 1
+_FORMAT_VERSION = 1
 FEATURE_SPEC = "feature_spec.json"
 VOCABULARY = "vocabulary.txt"
 TITLES = "titles.tsv"
 
 
-@dataclass(frozen=True)
-class Title:
+class Feature(NamedTuple):
+    """One feature of a record.
+
+    Args:
+        kind: of its values, as a list of `tf.train.Example` holds them: bytes, float or int64.
+        what: they are.
+        single: whether it is always one value.
+    """
+
+    kind: str
+    what: str
+    single: bool = False
+
+
+FEATURES = {
+    "clicked_ids": Feature("int64", "ids of every title clicked for this query in the whole log"),
+    "clicks": Feature("float", "clicks of the pair", single=True),
+    "query": Feature("bytes", "the query as logged", single=True),
+    "query_id": Feature("int64", "`text_id` of the query", single=True),
+    "query_ngrams": Feature("int64", "ids of its trigrams, word after word"),
+    "query_word_ngrams": Feature("int64", "how many trigrams each of its words has"),
+    "query_words": Feature("int64", "fingerprints of its words"),
+    "title_clicks": Feature("int64", "clicks of each title in the training part"),
+    "title_ids": Feature("int64", "`text_id` of each title"),
+    "title_lengths": Feature("int64", "how many words each title has"),
+    "title_ngrams": Feature("int64", "as of the query, title after title"),
+    "title_queries": Feature("int64", "training pairs that hold the title, of each title"),
+    "title_word_ngrams": Feature("int64", "as of the query, title after title"),
+    "title_words": Feature("int64", "as of the query, title after title"),
+    "titles": Feature("bytes", "the clicked title as logged, then the negatives"),
+}
+"""The features of a record by name, in the order they are written in."""
+
+
+class Title(NamedTuple):
     """A title of the log or the corpus: its text and how often the training part clicked it.
 
     Args:
@@ -56,75 +74,9 @@ class Title:
     queries: int = 0
 
 
-@dataclass(frozen=True)
-class ClickExample:
-    """A (query, clicked title) pair with its negatives, before hashing.
-
-    Args:
-        query: the query as logged.
-        titles: the clicked title, then the negatives.
-        clicks: clicks of the pair.
-        clicked_ids: `text_id` of every title clicked for the query anywhere in the log.
-    """
-
-    query: str
-    titles: Sequence[Title]
-    clicks: float
-    clicked_ids: Sequence[int]
-
-    def serialize(self, vocabulary: Vocabulary) -> bytes:
-        """The record as `tf.train.Example` bytes."""
-        query_words = vocabulary.words(self.query)
-        title_words = [vocabulary.words(title.text) for title in self.titles]
-        flat_words = [word for one in title_words for word in one]
-        query_ids = [vocabulary.ngram_ids(word) for word in query_words]
-        title_ids = [vocabulary.ngram_ids(word) for word in flat_words]
-        return _serialize(
-            {
-                "query": [self.query.encode("utf-8", "replace")],
-                "titles": [title.text.encode("utf-8", "replace") for title in self.titles],
-            },
-            {"clicks": [float(self.clicks)]},
-            {
-                "query_id": [text_id(self.query)],
-                "title_ids": [text_id(title.text) for title in self.titles],
-                "clicked_ids": list(self.clicked_ids),
-                "title_clicks": [title.clicks for title in self.titles],
-                "title_queries": [title.queries for title in self.titles],
-                "query_words": [_word_id(word) for word in query_words],
-                "query_word_ngrams": [len(ids) for ids in query_ids],
-                "query_ngrams": [i for ids in query_ids for i in ids],
-                "title_lengths": [len(one) for one in title_words],
-                "title_words": [_word_id(word) for word in flat_words],
-                "title_word_ngrams": [len(ids) for ids in title_ids],
-                "title_ngrams": [i for ids in title_ids for i in ids],
-            },
-        )
-
-
 def text_id(text: str) -> int:
     """The fingerprint of a text's normalised form: equal for texts no model can tell apart."""
     return fingerprint64(normalize(text))
-
-
-_word_id = lru_cache(maxsize=1 << 18)(fingerprint64)
-
-
-def _serialize(
-    texts: Mapping[str, list[bytes]],
-    floats: Mapping[str, list[float]],
-    integers: Mapping[str, list[int]],
-) -> bytes:
-    example = Example()
-    feature = example.features.feature
-    for name, values in texts.items():
-        feature[name].bytes_list.value.extend(values)
-    for name, numbers in floats.items():
-        feature[name].float_list.value.extend(numbers)
-    for name, whole in integers.items():
-        feature[name].int64_list.value.extend(whole)
-    data: bytes = example.SerializeToString(deterministic=True)
-    return data
 
 
 @dataclass(frozen=True)
@@ -151,7 +103,7 @@ class FeatureSpec:
     clicks: int
     pairs: int
     limits: TextLimits = field(default_factory=TextLimits)
-    format_version: int = FORMAT_VERSION
+    format_version: int = _FORMAT_VERSION
 
     def save(self, directory: Path) -> None:
         """Writes `feature_spec.json`."""
@@ -170,9 +122,9 @@ class FeatureSpec:
         try:
             raw: dict[str, Any] = json.loads(path.read_text("utf-8"))
             version = raw["format_version"]
-            if version != FORMAT_VERSION:
+            if version != _FORMAT_VERSION:
                 raise UserError(
-                    f"{path} has record format {version}; this version reads {FORMAT_VERSION}. "
+                    f"{path} has record format {version}; this version reads {_FORMAT_VERSION}. "
                     "Run preprocess again."
                 )
             return cls(**(raw | {"limits": TextLimits(**raw["limits"])}))

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from dssm_tf.data.schema import ClickExample, Title, text_id
+from dssm_tf.data.record_encoder import RecordEncoder
+from dssm_tf.data.schema import Title, text_id
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import Vocabulary
 
-MAX_TITLES = 200_000
+_MAX_TITLES = 200_000
 
 
 def choose_titles(
-    titles: Sequence[Title], max_unclicked: int, seed: int, max_titles: int = MAX_TITLES
+    titles: Sequence[Title], max_unclicked: int, seed: int, max_titles: int = _MAX_TITLES
 ) -> list[Title]:
     """The titles to learn as queries for themselves, in the order given.
 
@@ -73,10 +74,11 @@ def title_query_records(
     wanted = min(negatives, len(chosen) - 1)
     drawn = rng.choice(len(chosen), (len(chosen), 4 * wanted + 1), p=weights / weights.sum())
     ids = [text_id(title.text) for title in chosen]
+    encoder = RecordEncoder(vocabulary)
     records = []
     for row, title in enumerate(chosen):
         liked = {ids[row], *clicked.get(ids[row], ())}
         others = [chosen[i] for i in dict.fromkeys(drawn[row].tolist()) if ids[i] not in liked]
-        example = ClickExample(title.text, [title, *others[:wanted]], 1.0, sorted(liked))
-        records.append(example.serialize(vocabulary))
+        drawn_titles = [title, *others[:wanted]]
+        records.append(encoder.encode(title.text, drawn_titles, 1.0, sorted(liked)))
     return records

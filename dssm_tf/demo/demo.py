@@ -29,7 +29,7 @@ from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
 
-MODELS = ("dssm", "lstm")
+_MODELS = ("dssm", "lstm")
 LIVE_QUERIES = (
     "what language do they speak in brasil",
     "capital of austrailia",
@@ -64,13 +64,13 @@ def demo(out: Path | str, console: Console | None = None) -> None:
     _preprocess(out)
 
     runs: dict[str, Result] = {}
-    for name in MODELS:
+    for name in _MODELS:
         _step(console, 3 + len(runs), f"train {name}", f"configs/{name}.yaml")
         config = load_config(find_config(name))
         runs[name] = train(config, out / "preprocessed", out / "runs" / name)
 
     _step(console, 5, "evaluate", "each test question ranks every title")
-    rankers = {name: SemanticRanker.load(out / "runs" / name) for name in MODELS}
+    rankers = {name: SemanticRanker.load(out / "runs" / name) for name in _MODELS}
     bm25 = BASELINES["bm25"]().fit([], [title.title for title in corpus])
     systems: dict[str, Ranker] = {"bm25": bm25, **rankers}
     evaluation = evaluate(systems, judgments, corpus, console=console)
@@ -81,7 +81,7 @@ def demo(out: Path | str, console: Console | None = None) -> None:
 
     _step(console, 6, "export", "SavedModels that take raw strings")
     exported = {}
-    for name in MODELS:
+    for name in _MODELS:
         exported[name] = export(out / "runs" / name, out / "export", name)
         console.print(f"{exported[name]}: verified against the trained model", highlight=False)
 
@@ -169,7 +169,7 @@ def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> A
 def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float) -> None:
     metrics = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
     best = max(metrics, key=lambda name: metrics[name]["ndcg@10"])
-    trained = max(MODELS, key=lambda name: metrics[name]["ndcg@10"])
+    trained = max(_MODELS, key=lambda name: metrics[name]["ndcg@10"])
     console.print(
         f"\n[bold green]Done[/bold green] in {seconds:.0f} s. Best by NDCG@10: {best} "
         f"({metrics[best]['ndcg@10']:.3f}; bm25 {metrics['bm25']['ndcg@10']:.3f}).",

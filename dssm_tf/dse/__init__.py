@@ -1,9 +1,10 @@
 """Deep semantic embedding (Wu et al. 2014), beside its linear rivals SSI and PSI.
 
 To be read in this order: `bag_of_words`, what the networks read; `relevance` and `tuple_batches`,
-what they learn from; `rbm` and `networks`; `pretraining`, `margin_rank` and `fine_tuning`; then the
-rows of `dssm benchmark` in `rankers` and `dse_tfidf`, and `dssm experiment` in `experiments`.
+what they learn from; `rbm` and `networks`; `settings`, `pretraining`, `margin_rank` and
+`fine_tuning`; then the rows of `dssm benchmark` in `rankers` and `dse_tfidf`, and `dssm experiment`
+in `experiments`.
 
-May import baselines, evaluation's rank loss, text and common. Keras is loaded when something is
-trained, not before.
+May import baselines, tables, evaluation's rank loss, text and common. Keras is loaded when
+something is trained, not before.
 """

@@ -16,8 +16,8 @@ from dssm_tf.text.normalize import words as words_of
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-WEIGHTINGS = ("binary", "tfidf")
-NORMALIZATIONS = ("length", "largest", "none")
+_WEIGHTINGS = ("binary", "tfidf")
+_NORMALIZATIONS = ("length", "largest", "none")
 
 
 class BagOfWords:
@@ -67,8 +67,8 @@ class BagOfWords:
                 "expected 1 <= fewest <= most, or most=None."
             )
         for name, value, allowed in (
-            ("weighting", weighting, WEIGHTINGS),
-            ("normalization", normalization, NORMALIZATIONS),
+            ("weighting", weighting, _WEIGHTINGS),
+            ("normalization", normalization, _NORMALIZATIONS),
         ):
             if value not in allowed:
                 raise ValueError(

@@ -15,47 +15,9 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.dse.margin_rank import margin_rank
 from dssm_tf.dse.networks import BagPair, Scores, dense_rows, pair_scores
 from dssm_tf.dse.pretraining import Told
+from dssm_tf.dse.settings import FineTuning
 from dssm_tf.dse.tuple_batches import TupleBatches
 from dssm_tf.evaluation.rank_loss import rank_loss
-
-OPTIMIZERS = ("adam", "sgd")
-
-
-@dataclass(frozen=True)
-class FineTuning:
-    """How a pair model is fitted to tuples.
-
-    Args:
-        steps: batches of tuples.
-        learning_rate: of the first step; it falls to 0 along a cosine, which the paper does not
-            say but which ends the noise of the last batches.
-        optimizer: `"sgd"`, with momentum, as in the paper; or `"adam"`, which needs fewer steps.
-        momentum: of `"sgd"`: share of the last step that is made again.
-        weight_decay: pull of the matrices towards zero: a step takes `learning_rate *
-            weight_decay` of them away, beside momentum; biases are left alone.
-        clip_norm: length to which a longer gradient is cut; None never cuts.
-        batch_size: links a step.
-        check_every: steps between two looks at the links kept for choosing.
-
-    Reference: Wu et al. 2014, sec. 2.3 and 4.1.
-    """
-
-    steps: int = 1000
-    learning_rate: float = 0.1
-    optimizer: str = "sgd"
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    clip_norm: float | None = 1.0
-    batch_size: int = 256
-    check_every: int = 100
-
-    def __post_init__(self) -> None:
-        """Refuses what is no plan."""
-        if self.optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"FineTuning received optimizer={self.optimizer!r}; "
-                f"expected one of {', '.join(OPTIMIZERS)}."
-            )
 
 
 @dataclass(frozen=True)

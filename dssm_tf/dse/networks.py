@@ -94,20 +94,15 @@ class DSETower(keras.layers.Layer):
         super().__init__(**kwargs)
         _check_dimension(dimension, words)
         half = max(1, words // 2)
-        units = [*(widths or (half, half, words)), dimension]
-        self.machines = [
-            RBM(
-                each,
-                "gaussian" if place == len(units) - 1 else "binary",
-                steps,
-                seed=seed + place,
-                name=f"rbm_{place}",
-                dtype=self.dtype_policy,
+        widths = (half, half, words) if widths is None else widths
+        kinds = [*((units, "binary") for units in widths), (dimension, "gaussian")]
+        self.machines = []
+        for place, (units, kind) in enumerate(kinds):
+            machine = RBM(
+                units, kind, steps, seed=seed + place, name=f"rbm_{place}", dtype=self.dtype_policy
             )
-            for place, each in enumerate(units)
-        ]
-        for machine, below in zip(self.machines, [words, *units], strict=False):
-            machine.build((None, below))
+            machine.build((None, words if place == 0 else kinds[place - 1][0]))
+            self.machines.append(machine)
         self.built = True
 
     def call(self, bags):
@@ -177,7 +172,6 @@ class SSIPair(BagPair):
     Args:
         words: D.
         dimension: C, rows of U.
-        scale: standard deviation of U at first.
         seed: of U at first.
 
     Call arguments, returns: see `BagPair`.
@@ -194,7 +188,6 @@ class SSIPair(BagPair):
         self,
         words: int,
         dimension: int = 100,
-        scale: float = 0.1,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -204,7 +197,7 @@ class SSIPair(BagPair):
             matrix = self.add_weight(
                 name=name,
                 shape=(words, dimension),
-                initializer=keras.initializers.RandomNormal(stddev=scale, seed=seed + place),
+                initializer=keras.initializers.RandomNormal(stddev=0.1, seed=seed + place),
             )
             setattr(self, name, matrix)
         self.built = True

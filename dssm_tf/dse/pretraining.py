@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -17,37 +16,14 @@ from scipy import sparse
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.networks import Bags, DSETower, dense_rows, encode
 from dssm_tf.dse.rbm import RBM
+from dssm_tf.dse.settings import Pretraining
 
-LARGEST_WEIGHT = 1e3
-LOOKS = 10  # at the likelihood, while an RBM is taught
+_LARGEST_WEIGHT = 1e3
+_LOOKS = 10  # at the likelihood, while an RBM is taught
 _SAMPLE = 1024  # texts that are looked at
 
 Told = Callable[[str], object]
 """Told after every step how it goes."""
-
-
-@dataclass(frozen=True)
-class Pretraining:
-    """How an RBM is taught.
-
-    Args:
-        steps: batches of texts, for each RBM: few texts are passed over more often than many.
-        batch_size: texts a step.
-        learning_rate: epsilon of eq. 13 for binary hidden units.
-        gaussian_learning_rate: the same for Gaussian ones, whose activities are not bounded:
-            they take a smaller one.
-        momentum: share of the last step that is made again.
-        weight_decay: pull of W towards zero.
-
-    Reference: Wu et al. 2014, sec. 2.2 and 4.1.
-    """
-
-    steps: int = 500
-    batch_size: int = 64
-    learning_rate: float = 0.1
-    gaussian_learning_rate: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
 
 
 def pretrain(
@@ -129,12 +105,12 @@ def _teach(
             order = np.concatenate([order, random.permutation(number)])
         chosen, order = order[: settings.batch_size], order[settings.batch_size :]
         largest = float(step(texts(chosen)))
-        if not largest <= LARGEST_WEIGHT:
+        if not largest <= _LARGEST_WEIGHT:
             reached = f"{largest:.3g}" if math.isfinite(largest) else "no finite number"
             raise UserError(
                 f"{name} diverged at step {done} of {settings.steps}: its largest weight is "
                 f"{reached}. The learning rate {rate:g} is too high for its inputs; lower it."
             )
-        if done * LOOKS // settings.steps > (done - 1) * LOOKS // settings.steps:
+        if done * _LOOKS // settings.steps > (done - 1) * _LOOKS // settings.steps:
             state = f"{name}: log p {float(machine.pseudo_log_likelihood(sample)):.1f}"
         told(state)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,16 +18,15 @@ from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.bag_of_words import BagOfWords
 from dssm_tf.dse.relevance import ClickData, can_be_ranked
+from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dssm_tf.dse.networks import BagPair
+    from dssm_tf.dse.networks import BagPair, DSETower
 
 Vectors = NDArray[np.float64]
-
-OPTIMIZERS = ("adam", "sgd")
 
 DIMENSION = 100
 """Embedding size of W14 sec. 4.3, taken where nothing else is asked for."""
@@ -64,6 +64,7 @@ class BagRanker(Baseline):
     """
 
     normalization = "length"
+    _pretraining = Pretraining(0)
     _words_count = True
     """Whether the words themselves score beside their embeddings, the I of SSI."""
 
@@ -81,16 +82,6 @@ class BagRanker(Baseline):
         held_out: float = 0.1,
         seed: int = 0,
     ) -> None:
-        if steps < 1 or batch_size < 2 or not learning_rate > 0:
-            raise ValueError(
-                f"{self.name} received steps={steps}, batch_size={batch_size}, "
-                f"learning_rate={learning_rate}; expected at least 1, at least 2, above 0."
-            )
-        if optimizer not in OPTIMIZERS:
-            raise ValueError(
-                f"{self.name} received optimizer={optimizer!r}; expected one of "
-                f"{', '.join(OPTIMIZERS)}."
-            )
         if not (0 <= title_queries < 1 and 0 <= held_out < 1):
             raise ValueError(
                 f"{self.name} received title_queries={title_queries}, held_out={held_out}; "
@@ -111,6 +102,7 @@ class BagRanker(Baseline):
         self.title_queries = title_queries
         self.held_out = held_out
         self.seed = seed
+        self._fine_tuning = FineTuning(steps, learning_rate, optimizer, batch_size=batch_size)
         self._bag = BagOfWords(size, weighting=weighting, normalization=self.normalization)
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
@@ -119,7 +111,8 @@ class BagRanker(Baseline):
         Raises:
             UserError: there is no click, no word, or C exceeds the number of words.
         """
-        from dssm_tf.dse.fine_tuning import FineTuning, LinkTask, fine_tune
+        from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
+        from dssm_tf.dse.pretraining import pretrain
 
         data = ClickData.of(clicks, titles, self.name)
         self._bag.fit([*data.titles, *data.queries])
@@ -138,39 +131,27 @@ class BagRanker(Baseline):
             validation=held if can_be_ranked(held) else None,
             weights=weights,
         )
-        settings = FineTuning(
-            self.steps, self.learning_rate, self.optimizer, batch_size=self.batch_size
-        )
-        steps = self._pretraining_steps(model) + self.steps
-        with progress_of(self.name, steps, self.progress) as bar:
-
-            def told(state: str) -> None:
-                bar.advance(1, state)
-
-            self._pretrain(model, queries, answers, told)
-            fine_tune(model, task, settings, seed=self.seed, told=told)
-        self._arrays = {
-            name: np.asarray(value, dtype=np.float64) for name, value in self._export(model).items()
-        }
-        return self._ready()
+        towers = self._towers(model, queries, answers)
+        taught = self._pretraining.steps * sum(len(tower.machines) for tower, _ in towers)
+        with progress_of(self.name, taught + self.steps, self.progress) as bar:
+            told = partial(bar.advance, 1)
+            for tower, bags in towers:
+                pretrain(tower, bags, self._pretraining, seed=self.seed, told=told)
+            fine_tune(model, task, self._fine_tuning, seed=self.seed, told=told)
+        self._take(self._export(model))
+        return self
 
     @abc.abstractmethod
     def _make(self, words: int, dimension: int) -> BagPair:
         """The untrained pair model."""
 
-    def _pretraining_steps(self, model: BagPair) -> int:
-        return 0
+    def _towers(
+        self, model: BagPair, queries: sparse.csr_matrix, titles: sparse.csr_matrix
+    ) -> list[tuple[DSETower, sparse.csr_matrix]]:
+        """What is pretrained, and on what: nothing, except for DSE."""
+        return []
 
-    def _pretrain(
-        self,
-        model: BagPair,
-        queries: sparse.csr_matrix,
-        titles: sparse.csr_matrix,
-        told: Callable[[str], None],
-    ) -> None:
-        """What comes before the clicks: nothing, except for DSE."""
-
-    def _export(self, model: BagPair) -> Mapping[str, NDArray[Any]]:
+    def _export(self, model: BagPair) -> Arrays:
         """The trained weights by name."""
         return {weight.name: weight.numpy() for weight in model.weights}
 
@@ -200,12 +181,11 @@ class BagRanker(Baseline):
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
         self._bag = BagOfWords.from_json(settings["bag"])
-        self._arrays = dict(arrays)
-        self._ready()
+        self._take(arrays)
 
-    def _ready(self) -> Self:
+    def _take(self, arrays: Arrays) -> None:
+        self._arrays = {name: np.asarray(value, np.float64) for name, value in arrays.items()}
         self._titles: TitleCache[tuple[sparse.csr_matrix, Vectors]] = TitleCache()
-        return self
 
 
 class SSI(BagRanker):
@@ -228,9 +208,7 @@ class SSI(BagRanker):
         vectors: Vectors = bags @ self._arrays["embedding"]
         return vectors
 
-    def _title_vectors(self, bags: sparse.csr_matrix) -> Vectors:
-        vectors: Vectors = bags @ self._arrays["embedding"]
-        return vectors
+    _title_vectors = _query_vectors
 
 
 class PSI(SSI):
@@ -288,10 +266,7 @@ class DSE(BagRanker):
         **options: Any,
     ) -> None:
         super().__init__(weighting=weighting, learning_rate=learning_rate, **options)
-        if pretraining_steps < 0:
-            raise ValueError(
-                f"dse received pretraining_steps={pretraining_steps}; expected 0 or more."
-            )
+        self._pretraining = Pretraining(pretraining_steps)
         self.shared = shared
         self.bilinear = bilinear
         self.pretraining_steps = pretraining_steps
@@ -301,39 +276,23 @@ class DSE(BagRanker):
 
         return DSEPair(words, dimension, self.shared, self.bilinear, seed=self.seed)
 
-    def _pretraining_steps(self, model: BagPair) -> int:
-        return self.pretraining_steps * sum(
-            len(tower.machines) for tower in self._towers(model).values()
-        )
+    def _towers(
+        self, model: BagPair, queries: sparse.csr_matrix, titles: sparse.csr_matrix
+    ) -> list[tuple[DSETower, sparse.csr_matrix]]:
+        if self.shared:
+            return [(model.query_tower, sparse.vstack([queries, titles]).tocsr())]
+        return [(model.query_tower, queries), (model.title_tower, titles)]
 
-    def _pretrain(
-        self,
-        model: BagPair,
-        queries: sparse.csr_matrix,
-        titles: sparse.csr_matrix,
-        told: Callable[[str], None],
-    ) -> None:
-        from dssm_tf.dse.pretraining import Pretraining, pretrain
-
-        settings = Pretraining(self.pretraining_steps)
-        bags = [sparse.vstack([queries, titles]).tocsr()] if self.shared else [queries, titles]
-        for tower, part in zip(self._towers(model).values(), bags, strict=True):
-            pretrain(tower, part, settings, seed=self.seed, told=told)
-
-    def _export(self, model: BagPair) -> Mapping[str, NDArray[Any]]:
-        arrays = {}
-        for side, tower in self._towers(model).items():
+    def _export(self, model: BagPair) -> Arrays:
+        arrays = {"relation": model.relation.numpy()} if self.bilinear else {}
+        sides = {"both": model.query_tower}
+        if not self.shared:
+            sides = {"query": model.query_tower, "title": model.title_tower}
+        for side, tower in sides.items():
             for place, machine in enumerate(tower.machines):
                 arrays[f"{side}_kernel_{place}"] = machine.kernel.numpy()
                 arrays[f"{side}_bias_{place}"] = machine.hidden_bias.numpy()
-        if self.bilinear:
-            arrays["relation"] = model.relation.numpy()
         return arrays
-
-    def _towers(self, model: BagPair) -> dict[str, Any]:
-        if self.shared:
-            return {"both": model.query_tower}
-        return {"query": model.query_tower, "title": model.title_tower}
 
     def _query_vectors(self, bags: sparse.csr_matrix) -> Vectors:
         vectors = self._unrolled(bags, "query")

@@ -7,7 +7,7 @@ import math
 import keras
 from keras import ops
 
-HIDDEN_KINDS = ("binary", "gaussian")
+_HIDDEN_KINDS = ("binary", "gaussian")
 
 
 class RBM(keras.layers.Layer):
@@ -50,10 +50,10 @@ class RBM(keras.layers.Layer):
         super().__init__(**kwargs)
         if units < 1 or steps < 1:
             raise ValueError(f"RBM received units={units}, steps={steps}; both must be at least 1.")
-        if hidden_kind not in HIDDEN_KINDS:
+        if hidden_kind not in _HIDDEN_KINDS:
             raise ValueError(
                 f"RBM received hidden_kind={hidden_kind!r}; "
-                f"expected one of {', '.join(HIDDEN_KINDS)}."
+                f"expected one of {', '.join(_HIDDEN_KINDS)}."
             )
         self.units = units
         self.hidden_kind = hidden_kind

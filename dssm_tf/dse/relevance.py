@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import NoClicks, UserError
 from dssm_tf.text.normalize import normalize
 
 
@@ -19,30 +19,9 @@ def same_class(labels: Sequence[str]) -> sparse.csr_matrix:
 
     Returns:
         Bool `(pages, pages)`, symmetric; no page is relevant to itself.
-
-    Raises:
-        UserError: a class without a name, a class of a single page, or a single class.
     """
-    names, members = np.unique(np.asarray(labels), return_inverse=True)
-    counts = np.bincount(members, minlength=len(names))
-    if "" in names:
-        raise UserError(f"{int(counts[list(names).index('')])} pages have an empty class.")
-    if (counts < 2).any():
-        small = int(np.argmin(counts))
-        raise UserError(
-            f"class {str(names[small])!r} has {counts[small]} page; a class needs at least 2, "
-            "so that one can be relevant to another. Leave it out, or add pages."
-        )
-    if len(names) < 2:
-        raise UserError(
-            f"{len(names)} class in the pages; at least 2 are needed for a page to be irrelevant."
-        )
-    of_class = sparse.csr_matrix(
-        (np.ones(len(members), dtype=np.int32), (np.arange(len(members)), members))
-    )
-    relevant = (of_class @ of_class.T).astype(bool).tolil()
-    relevant.setdiag(False)
-    return _tidy(relevant)
+    names = np.asarray(labels)
+    return sparse.csr_matrix((names[:, None] == names) & ~np.eye(len(names), dtype=bool))
 
 
 def linked(pages: Sequence[str], links: Iterable[tuple[str, str]]) -> sparse.csr_matrix:
@@ -134,7 +113,7 @@ class ClickData:
         """Collects a log.
 
         Raises:
-            UserError: no click has both a query and a title of words.
+            NoClicks: no click has both a query and a title of words.
         """
         asked: dict[str, int] = {}
         known: dict[str, int] = {}
@@ -148,7 +127,7 @@ class ClickData:
                 columns.append(known.setdefault(normalize(title), len(known)))
                 counts.append(count)
         if not rows:
-            raise UserError(
+            raise NoClicks(
                 f"{name} got no click with words in query and title; it learns from clicks."
             )
         table = sparse.csr_matrix((counts, (rows, columns)), (len(asked), len(known)))

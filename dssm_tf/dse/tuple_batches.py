@@ -29,11 +29,6 @@ class TupleBatch(NamedTuple):
     titles: NDArray[np.int64]
     counted: NDArray[np.float32]
 
-    @property
-    def tuples(self) -> int:
-        """How many tuples the batch stands for."""
-        return int(self.counted.sum())
-
 
 class TupleBatches:
     """Endless batches of training tuples (query, relevant, irrelevant).
@@ -45,11 +40,11 @@ class TupleBatches:
     Args:
         relevant: links to train on, bool `(queries, titles)`.
         known: what must not serve as irrelevant, the same shape; the links by default.
-        batch_size: links a batch.
+        batch_size: links a batch, at least 2.
         weights: how often each link is drawn compared with the others, aligned with the entries
             of `relevant` row by row; all alike by default.
         tuples: size of a fixed training set of tuples, each used again and again, instead of all
-            that the links allow.
+            that the links allow; without weights.
         seed: of the drawing.
 
     Raises:
@@ -68,10 +63,6 @@ class TupleBatches:
         tuples: int | None = None,
         seed: int = 0,
     ) -> None:
-        if batch_size < 2:
-            raise ValueError(f"TupleBatches received batch_size={batch_size}; expected 2 or more.")
-        if weights is not None and tuples is not None:
-            raise ValueError("TupleBatches received weights and tuples; expected one of them.")
         links = relevant.tocoo()
         self._links = np.stack([links.row, links.col], axis=1).astype(np.int64)
         self._known = (relevant if known is None else known).tocsr()
@@ -118,7 +109,7 @@ class TupleBatches:
                     pool = np.concatenate([pool, random.permutation(number)])
                 chosen, pool = pool[: self._batch_size], pool[self._batch_size :]
             batch = self._batch(self._links[chosen])
-            if batch.tuples:
+            if batch.counted.any():
                 yield batch
 
     def _fixed(self, tuples: int) -> Iterator[TupleBatch]:

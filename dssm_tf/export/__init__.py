@@ -1,1 +1,1 @@
-"""A trained run as files that serve; imports models and runs."""
+"""A trained run as files that serve; may import model, data, text and configuration."""

@@ -18,7 +18,7 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
 
-WARMUP = "tf_serving_warmup_requests"
+_WARMUP = "tf_serving_warmup_requests"
 EPSILON = float(np.finfo(np.float32).eps)
 
 # What once broke somebody's model: empty, blank, one letter, unseen, long, odd Unicode.
@@ -157,7 +157,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         tf.saved_model.save(served, str(aside), signatures=signatures)
         extra = aside / "assets.extra"
         extra.mkdir()
-        write_warmup(extra / WARMUP, base.name)
+        write_warmup(extra / _WARMUP, base.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)

@@ -3,16 +3,16 @@
 May import no other room.
 """
 
-from dssm_tf.layers.peephole_lstm import PeepholeLSTM, PeepholeLSTMCell
-from dssm_tf.layers.tanh_rnn import TanhCell, TanhRNN
+from dssm_tf.layers.peephole_lstm_cell import PeepholeLSTMCell
+from dssm_tf.layers.tanh_cell import TanhCell
 from dssm_tf.layers.word_hashing import WordHashing
 from dssm_tf.layers.word_ngram_convolution import WordNgramConvolution
+from dssm_tf.layers.word_recurrence import WordRecurrence
 
 __all__ = [
-    "PeepholeLSTM",
     "PeepholeLSTMCell",
     "TanhCell",
-    "TanhRNN",
     "WordHashing",
     "WordNgramConvolution",
+    "WordRecurrence",
 ]

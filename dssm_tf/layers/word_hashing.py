@@ -12,8 +12,8 @@ class WordHashing(keras.layers.Layer):
 
     In the papers a word enters as `W l(t)` with `l(t) = W_h x(t)`, its trigram counts. Both are
     equal for every occurrence of the word, so the product is computed for the distinct words of
-    the batch and then gathered. Differs from `keras.layers.EmbeddingBag`-style lookups by that,
-    and is exact: the same numbers, from a fraction of the work.
+    the batch and then gathered. Differs from a `keras.layers.Embedding` that is summed over the
+    trigrams of every word by that, and is exact: the same numbers, from a fraction of the work.
 
     Args:
         vocabulary_size: number of trigram ids, padding (id 0) not counted.

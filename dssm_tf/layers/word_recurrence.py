@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 
+@keras.saving.register_keras_serializable(package="dssm_tf")
 class WordRecurrence(keras.layers.RNN):
     """Runs a cell over the words of each text; what it says at the last word is the output.
 

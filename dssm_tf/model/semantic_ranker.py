@@ -35,10 +35,10 @@ def build_model(config: Config, vocabulary_size: int, precision: str = "float32"
             ranks computes in float32, in which all weights are. In bfloat16 a vector would
             depend on the CPU, and there on the batch the text is encoded in.
     """
-    options = config.tower.model_dump(exclude={"name"})
+    make, arguments = TOWERS[config.tower.name], config.tower.arguments
 
     def tower(side: str) -> Any:
-        return TOWERS[config.tower.name](vocabulary_size, name=side, dtype=precision, **options)
+        return make(vocabulary_size, name=side, dtype=precision, **arguments)
 
     if config.shared_towers:
         model = Siamese(tower("query_tower"), name="siamese")

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 import keras
 from keras import ops
 
-from dssm_tf.towers import Tower
+from dssm_tf.towers.tower import Tower
 
 EPSILON = 1e-12
 
@@ -87,6 +87,10 @@ class Siamese(keras.Model):
             titles = normalize_vectors(self.title_tower(inputs["titles"], training=training))
         cosines = ops.matmul(queries, ops.transpose(titles))
         return ops.take_along_axis(cosines, inputs["candidates"], axis=1)
+
+    def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
+        """The compiled `RankingLoss`; Keras' own would look for an output for each part of `y`."""
+        return self.loss(y, y_pred, sample_weight)
 
     def encode_query(self, texts):
         """Unit semantic vectors of a text batch of queries, float32 `(texts, dimension)`."""

@@ -28,7 +28,7 @@ WRITTEN = (
 )
 """What `write` makes, the page first."""
 
-SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
+_SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
 
 
 def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = None) -> None:
@@ -42,7 +42,7 @@ def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = Non
     texts = {
         "metrics.json": _json(metrics_json(evaluation)),
         "results.json": _json(results_json(evaluation)),
-        "per_query.json": _json(per_query_json(evaluation), indent=None),
+        "per_query.json": _json(_per_query_json(evaluation), indent=None),
         "table.md": markdown(evaluation, cross),
         "table.tex": latex(evaluation),
         "report.html": render(evaluation),
@@ -53,7 +53,7 @@ def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = Non
     write_qrels(out / "qrels.trec", evaluation.task.qrels())
     with atomic_directory(out / "runs", replace=True) as folder:
         rows = evaluation.measured_rows
-        for row, stem in zip(rows, file_names(evaluation.systems), strict=True):
+        for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
             for number, one in enumerate(row.seeds):
                 name = stem if number == 0 else f"{stem}.seed{one.seed}"
                 write_run(folder / f"{name}.trec", run(evaluation.task, one.rankings), tag=name)
@@ -96,7 +96,7 @@ def results_json(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def per_query_json(evaluation: Evaluation) -> dict[str, Any]:
+def _per_query_json(evaluation: Evaluation) -> dict[str, Any]:
     """What `per_query.json` holds: one number a query, in the order of `query_ids`."""
 
     def numbers(values: Values) -> list[float | None]:
@@ -136,7 +136,7 @@ def run(task: RankingTask, rankings: Sequence[Ranking]) -> dict[str, dict[str, f
     }
 
 
-def file_names(systems: Sequence[str]) -> list[str]:
+def _file_names(systems: Sequence[str]) -> list[str]:
     """A different file name for each system, its own where that can be one."""
     names: list[str] = []
     for system in systems:
@@ -187,7 +187,7 @@ def _json(content: dict[str, Any], indent: int | None = 2) -> str:
 def _untied(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """Scores that fall strictly in single precision, moved no further than that takes."""
     single = scores.astype(np.float32)
-    steps = np.maximum(np.abs(np.spacing(single[:-1])), SMALLEST_STEP)
+    steps = np.maximum(np.abs(np.spacing(single[:-1])), _SMALLEST_STEP)
     ties = np.flatnonzero(single[1:] > single[:-1] - steps)
     if not len(ties):
         return single
@@ -197,6 +197,6 @@ def _untied(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     for place, number in enumerate(numbers[1:], start=1):
         # The distance of numbers in single precision, which has 24 binary digits.
         spacing = math.ldexp(1.0, math.frexp(above)[1] - 24) if above else 0.0
-        numbers[place] = above = min(number, above - max(spacing, SMALLEST_STEP))
+        numbers[place] = above = min(number, above - max(spacing, _SMALLEST_STEP))
     single[first:] = numbers
     return single

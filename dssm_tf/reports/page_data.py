@@ -17,7 +17,7 @@ from dssm_tf.reports.wording import metric_label
 TITLES = 5  # titles shown of each ranking
 RANKED_QUERIES = 300  # queries whose titles are shown
 VALUES = 400_000  # queries times systems times metrics; two bytes each
-UNIT = 10_000  # parts of 1 that values are rounded to
+_UNIT = 10_000  # parts of 1 that values are rounded to
 _EACH = 8  # best and worst queries a system that are sure of a place
 _LONGEST = 160  # characters of a text
 
@@ -46,7 +46,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         "tests": all_tests(evaluation),
         "queries": [shorten(task.queries[query]) for query in shown],
         "new": np.flatnonzero(evaluation.new_queries[shown]).tolist(),
-        "unit": UNIT,
+        "unit": _UNIT,
         "values": [
             [_packed(row.values(metric)[shown]) for metric in evaluation.metrics] for row in rows
         ],
@@ -186,7 +186,7 @@ def _rankings_of(evaluation: Evaluation, query: int, titles: dict[int, int]) -> 
 
 def _packed(values: NDArray[np.float64]) -> str:
     """Values from 0 to 1 as base64 of two bytes each, the low one first."""
-    return base64.b64encode(np.rint(values * UNIT).astype("<u2").tobytes()).decode("ascii")
+    return base64.b64encode(np.rint(values * _UNIT).astype("<u2").tobytes()).decode("ascii")
 
 
 def _lengths(lengths: Any) -> list[list[int]]:

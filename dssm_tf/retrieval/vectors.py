@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
-SUFFIXES = (".npy", ".parquet")
+_SUFFIXES = (".npy", ".parquet")
 _HEADER = 128  # bytes before the numbers of an .npy file, a multiple of 64
 
 Vectors = NDArray[np.float32]
@@ -34,8 +34,8 @@ def ids_path(path: Path) -> Path:
 
 def check_output(path: Path) -> None:
     """Raises UserError when vectors cannot be written under this name."""
-    if path.suffix not in SUFFIXES:
-        raise UserError(f"{path}: vectors are written as {' or '.join(SUFFIXES)}.")
+    if path.suffix not in _SUFFIXES:
+        raise UserError(f"{path}: vectors are written as {' or '.join(_SUFFIXES)}.")
     if path.is_dir():
         raise UserError(f"{path} is a directory; expected the name of a file to write.")
 

@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.skip_thought.vectors import END, UNKNOWN
 from dssm_tf.text.normalize import words
 
-END_ID = 1
+_END_ID = 1
 UNKNOWN_ID = 2
 _SENTENCE_END = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[^\s\W_]*[A-Z0-9])")
 _TOKENS_END = re.compile(r"(?<=\s[.!?])(?:\s+|$)")
@@ -134,7 +134,7 @@ class Passages:
         """How often each id up to `largest` comes up, ids above it as `UNK`: `(largest + 1,)`."""
         named = np.where(self.ids > largest, UNKNOWN_ID, self.ids)
         counts = np.bincount(named, minlength=largest + 1)
-        counts[END_ID] = len(self)
+        counts[_END_ID] = len(self)
         return counts
 
     def lengths(self) -> NDArray[np.int64]:
@@ -162,5 +162,5 @@ class Passages:
                 words_of = self.ids[self.ends[row - 1] if row else 0 : self.ends[row]]
                 matrix[place, : len(words_of)] = words_of
                 if end:
-                    matrix[place, len(words_of)] = END_ID
+                    matrix[place, len(words_of)] = _END_ID
         return matrix

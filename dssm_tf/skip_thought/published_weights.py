@@ -29,7 +29,7 @@ from dssm_tf.skip_thought.option_pickle import read_options
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
 
 KINDS = ("uni", "bi", "combine")
-DICTIONARY = "dictionary.txt"
+_DICTIONARY = "dictionary.txt"
 _PREFIXES = ("encoder", "encoder_r")
 _MOST_UNITS = 100_000
 
@@ -56,7 +56,7 @@ def load_vectors(directory: Path | str, kind: str | None = None) -> ThoughtVecto
             f"{directory} holds no {' and no '.join(missing or ['uni_skip.npz', 'bi_skip.npz'])}; "
             "give a directory that `dssm skip-thought train` wrote, or the published weights."
         )
-    rows = _dictionary(directory / DICTIONARY)
+    rows = _dictionary(directory / _DICTIONARY)
     return ThoughtVectors(rows, [_encoder(directory, name, max(rows.values())) for name in wanted])
 
 
@@ -70,7 +70,7 @@ def write_vectors(directory: Path, vectors: ThoughtVectors) -> None:
     lines = [""] * (max(vectors.rows.values()) + 1)
     for word, row in vectors.rows.items():
         lines[row] = word
-    with atomic_write(directory / DICTIONARY) as file:
+    with atomic_write(directory / _DICTIONARY) as file:
         file.write("\n".join(lines) + "\n")
     for encoder in vectors.encoders:
         weights = directory / f"{encoder.name}_skip.npz"

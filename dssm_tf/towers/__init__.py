@@ -1,33 +1,63 @@
-"""One paper model a file: each turns a text batch into semantic vectors.
+"""One paper model a file, each of which turns a text batch into semantic vectors; their table.
 
-To add a tower: write its file with a `Tower` subclass, add a row to `TOWERS`, and run
-`pytest tests/towers/test_tower_contract.py`, which holds every row to the same laws.
+Towers may import layers and common; this file neither Keras nor a tower, so that a configuration is
+checked at once.
 """
 
-from dssm_tf.towers.bilstm import BidirectionalLSTMRNN
-from dssm_tf.towers.clsm import CLSM
-from dssm_tf.towers.dssm import DSSM
-from dssm_tf.towers.lstm import LSTMRNN
-from dssm_tf.towers.lstm_plain import PlainLSTMRNN
-from dssm_tf.towers.rnn import RNN
-from dssm_tf.towers.tower import Tower
+from __future__ import annotations
 
-TOWERS: dict[str, type[Tower]] = {
-    "dssm": DSSM,
-    "clsm": CLSM,
-    "rnn": RNN,
-    "lstm": LSTMRNN,
-    "lstm_plain": PlainLSTMRNN,
-    "bilstm": BidirectionalLSTMRNN,
-}
+from dssm_tf.common.sections import (
+    BiasInitializer,
+    Choice,
+    Initializer,
+    Named,
+    Odd,
+    Positive,
+    Share,
+    Table,
+    Widths,
+)
 
-__all__ = [
-    "CLSM",
-    "DSSM",
-    "LSTMRNN",
-    "RNN",
-    "TOWERS",
-    "BidirectionalLSTMRNN",
-    "PlainLSTMRNN",
-    "Tower",
-]
+
+class TowerSection(Named):
+    """What every tower takes; see `Tower`."""
+
+    dropout: Share = 0.0
+    ngram_dropout: Share = 0.0
+    initializer: Initializer = "glorot_uniform"
+
+
+class RecurrentSection(TowerSection):
+    """What every recurrent tower takes; see `RecurrentTower`."""
+
+    recurrent_initializer: Initializer = "orthogonal"
+    bias_initializer: BiasInitializer = "zeros"
+    bptt_steps: Positive | None = None
+
+
+class LSTMSection(RecurrentSection):
+    """What every LSTM takes; see `LSTMRNN`."""
+
+    cells: Positive = 96
+    peepholes: bool = True
+    forget_gate: bool = True
+    forget_bias: float = 1.0
+    peephole_initializer: BiasInitializer = "zeros"
+
+
+TOWERS = Table(
+    "dssm_tf.towers.TOWERS",
+    {
+        "dssm": Choice("dssm_tf.towers.dssm:DSSM", TowerSection, widths=(Widths, (300, 300, 128))),
+        "clsm": Choice(
+            "dssm_tf.towers.clsm:CLSM",
+            TowerSection,
+            window=(Odd, 3),
+            features=(Positive, 300),
+            widths=(Widths, (128,)),
+        ),
+        "rnn": Choice("dssm_tf.towers.rnn:RNN", RecurrentSection, hidden=(Positive, 288)),
+        "lstm": Choice("dssm_tf.towers.lstm:LSTMRNN", LSTMSection),
+        "bilstm": Choice("dssm_tf.towers.bilstm:BidirectionalLSTMRNN", LSTMSection),
+    },
+)

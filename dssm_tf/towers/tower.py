@@ -10,16 +10,6 @@ from keras import ops
 from dssm_tf.layers import WordHashing
 
 
-def described(initializer):
-    """An initializer as what `keras.saving` can write; a name or a configuration stays as it is.
-
-    Making one only to describe it would take a number from the seed's sequence.
-    """
-    if isinstance(initializer, (str, dict)):
-        return initializer
-    return keras.initializers.serialize(initializer)
-
-
 class Tower(keras.layers.Layer, abc.ABC):
     """Encodes texts as semantic vectors.
 

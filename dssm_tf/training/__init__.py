@@ -1,4 +1,4 @@
 """A training run, from configuration to weights.
 
-May import models, losses, data and the metrics of evaluation.
+May import models, towers, losses, data, tables, evaluation's metrics, text and configuration.
 """

@@ -13,14 +13,14 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import choose_titles, title_query_records
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses import LOSSES
 from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.checkpoint import Checkpoint, put, state
 from dssm_tf.training.devices import Devices, Epochs, all_reduce_sum, fit, use_xla
 from dssm_tf.training.keeper import Keeper
-from dssm_tf.training.keras_internals import is_built_whole
+from dssm_tf.training.keras_internals import build_nothing_more
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 from dssm_tf.training.progress import TrainingProgress
 from dssm_tf.training.validation import ValidationTask
@@ -32,8 +32,13 @@ Told = Callable[[str, int, int], object]
 class Fitting:
     """A model, and the records it is fitted to: once, or again on more of them.
 
-    The model is built and traced once. Each fit starts from its first weights and a fresh
-    optimizer.
+    The model is built and traced once. Each fit starts from its first weights, or from weights
+    that are given, and with a fresh optimizer.
+
+    Attributes:
+        model: what is fitted, in `training.precision`.
+        ranked: the same towers in float32, with the weights to rank with: they are measured
+            after each epoch, kept and written.
 
     Args:
         config: the model and how to train it.
@@ -61,11 +66,12 @@ class Fitting:
         self._told = told
         keras.utils.set_random_seed(config.training.seed)
         compiled = use_xla(config, data.count("train"), devices)
-        self._batches = training_batches(config, data, devices.parts, fixed=compiled)
+        self._batches = _training_batches(config, data, devices.parts, fixed=compiled)
         with devices.scope():
-            self.model = compiled_model(config, data.vocabulary.size, devices.parts, compiled)
+            self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
-        self.encode = Encoder(self.model, data.vocabulary)
+        self.ranked = build_model(config, data.vocabulary.size)
+        self.encode = Encoder(self.ranked, data.vocabulary)
 
     def fit(
         self,
@@ -73,16 +79,18 @@ class Fitting:
         splits: Sequence[str],
         epochs: int,
         task: ValidationTask | None = None,
-        weights: Sequence[np.ndarray] = (),
+        weights: Sequence[np.ndarray] | None = None,
+        keep_last: bool = False,
     ) -> Keeper:
-        """Fits the model, or goes on where that was interrupted; it then has the kept weights.
+        """Fits the model, or goes on where that was interrupted; `ranked` has the kept weights.
 
         Args:
-            phase: names the checkpoint; `refit` keeps the last epoch, not the best.
+            phase: names the checkpoint.
             splits: records to train on.
             epochs: at most.
             task: validates after each epoch; None without validation.
             weights: to start from; those of an untrained model if not given.
+            keep_last: whether the last epoch is kept, not the best.
 
         Returns:
             What was kept, and the history.
@@ -91,12 +99,19 @@ class Fitting:
         batches = replace(self._batches, splits=tuple(splits))
         held_out = None if task is None else replace(batches, splits=("validation",), extra=())
         put(state(model), self._untrained)
-        put(model.weights[: len(weights)], weights)
+        if weights is not None:
+            put(model.weights, weights)
         if isinstance(model.optimizer, ScheduledNesterov):
             model.optimizer.total_updates.assign(batches.steps * epochs)
         checkpoint = Checkpoint(self._out / STATE / f"{phase}.npz")
         keeper = Keeper(
-            config.training, task, self.encode, checkpoint, devices.chief, phase == "refit"
+            config.training,
+            task,
+            self.ranked,
+            self.encode,
+            checkpoint,
+            devices.chief,
+            keep_last,
         )
         first = keeper.resume(model)
         if first < epochs and not keeper.finished:
@@ -113,7 +128,7 @@ class Fitting:
                 fit(model, devices, read, [keeper, progress, *self._listeners(phase, epochs)])
             finally:
                 progress.stop()
-        put(model.weights, keeper.best)
+        put(self.ranked.weights, keeper.best)
         return keeper
 
     def _listeners(self, phase: str, epochs: int) -> list[keras.callbacks.Callback]:
@@ -131,7 +146,7 @@ class Fitting:
         return listeners
 
 
-def training_batches(
+def _training_batches(
     config: Config, data: Preprocessed, parts: int, fixed: bool = False
 ) -> ClickBatches:
     """The training part as batches, titles as queries for themselves among its records.
@@ -167,7 +182,7 @@ def training_batches(
     return ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
 
 
-def compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
+def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
     """The untrained model with its loss and its optimizer, all their variables made.
 
     Args:
@@ -179,19 +194,15 @@ def compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) 
     model = build_model(config, vocabulary_size, config.training.precision)
     chosen, averaging = config.optimizer, config.training.averaging
     averages = {"use_ema": True, "ema_momentum": averaging} if averaging else {}
+    updates = 1  # each fit sets how many there will be
     optimizer = make_optimizer(
-        chosen.name, chosen.learning_rate, 1, chosen.clip_norm, averages | chosen.options
+        chosen.name, chosen.learning_rate, updates, chosen.clip_norm, averages | chosen.options
     )
     if isinstance(optimizer, ScheduledNesterov) and parts > 1:
         optimizer.replicas = parts
         optimizer.sum_over_replicas = all_reduce_sum
-    model.compile(optimizer=optimizer, loss=ClickSoftmax(config.gamma), jit_compile=xla)
+    loss = LOSSES[config.loss.name](**config.loss.arguments)
+    model.compile(optimizer=optimizer, loss=loss, jit_compile=xla)
     optimizer.build(model.trainable_variables)
-    # Loss and metrics make their variables here, on a batch whose values do not matter.
-    empty = {name: np.zeros((1, 1), np.int32) for name in ("word_ngrams", "tokens")}
-    candidates = np.zeros((1, 2), np.int32)
-    inputs = {"query": empty, "titles": empty, "candidates": candidates}
-    offsets = np.zeros((1, 2), np.float32)
-    model.compute_loss(inputs, offsets, model(inputs), np.ones(1, np.float32), training=False)
-    is_built_whole(model)
+    build_nothing_more(model)
     return model

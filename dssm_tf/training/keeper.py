@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import keras
@@ -25,7 +23,8 @@ class Keeper(keras.callbacks.Callback):
     Args:
         config: what to monitor and how long to wait.
         task: the validation queries; None keeps the epoch with the lowest training loss.
-        encode: of the model in training.
+        ranked: given the weights of the epoch to rank with.
+        encode: of `ranked`.
         checkpoint: where the state goes.
         chief: whether this process writes it.
         keep_last: keeps the last epoch instead of the best and never stops early.
@@ -35,6 +34,7 @@ class Keeper(keras.callbacks.Callback):
         self,
         config: TrainingConfig,
         task: ValidationTask | None,
+        ranked: Siamese,
         encode: Encoder,
         checkpoint: Checkpoint,
         chief: bool,
@@ -44,7 +44,8 @@ class Keeper(keras.callbacks.Callback):
         self._config = config
         self._keep_last = keep_last
         self._task = task
-        self.encode = encode
+        self._ranked = ranked
+        self._encode = encode
         self._checkpoint = checkpoint
         self._chief = chief
         self.best: list[np.ndarray] = []
@@ -75,8 +76,7 @@ class Keeper(keras.callbacks.Callback):
         """
         logs = logs if logs is not None else {}
         self._refuse_what_is_no_number(float(logs.get("loss", 0.0)))
-        with self._averages():
-            self._measure(logs)
+        self._measure(logs)
         logs["best"] = float(self.best_epoch == len(self.history))
         if self._chief:
             progress = {"history": self.history, "best_epoch": self.best_epoch}
@@ -101,35 +101,27 @@ class Keeper(keras.callbacks.Callback):
             )
 
     def _measure(self, logs: dict[str, Any]) -> None:
+        weights = self._weights()
+        put(self._ranked.weights, weights)
         if self._task is not None:
-            logs.update(self._task.ndcg(cosines(self.encode, self._task)))
+            logs.update(self._task.ndcg(cosines(self._encode, self._task)))
         self.history.append({name: float(value) for name, value in logs.items()})
         if self._is_best():
             self.best_epoch = len(self.history)
-            self.best = [keras.ops.convert_to_numpy(weight) for weight in self.model.weights]
+            self.best = weights
 
-    @contextmanager
-    def _averages(self) -> Iterator[None]:
-        """Puts what is to be kept in the weights' place for a while.
+    def _weights(self) -> list[np.ndarray]:
+        """The weights to rank with, all of which are trained.
 
-        That is the moving averages, where there are any, and for Nesterov's method the point
+        That is their moving averages, where there are any, and for Nesterov's method the point
         that was reached instead of the one it looks ahead to.
         """
-        optimizer = self.model.optimizer
+        optimizer, weights = self.model.optimizer, self.model.weights
         if optimizer.use_ema:
-            averages = moving_averages(optimizer)
+            weights = moving_averages(optimizer)
         elif isinstance(optimizer, ScheduledNesterov):
-            averages = optimizer.settled(self.model.trainable_variables)
-        else:
-            yield
-            return
-        weights = self.model.trainable_variables
-        trained = [keras.ops.convert_to_numpy(weight) for weight in weights]
-        put(weights, averages)
-        try:
-            yield
-        finally:
-            put(weights, trained)
+            weights = optimizer.settled(weights)
+        return [keras.ops.convert_to_numpy(weight) for weight in weights]
 
     def _is_best(self) -> bool:
         if not self.best_epoch or self._keep_last:

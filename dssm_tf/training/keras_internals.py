@@ -1,7 +1,7 @@
 """What this package needs of Keras and Keras keeps to itself: all of it, in one place.
 
 Keras may change any of this in any version; `make test-keras` runs the tests of this file, and of
-what builds on it, on the lowest and the newest version that setup.py allows.
+what builds on it, on the lowest version that setup.py allows, `make test` on the newest.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def position(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     return place
 
 
-def is_built_whole(model: keras.Model) -> None:
-    """Tells `fit` that a model's loss and metrics have their variables already.
+def build_nothing_more(model: keras.Model) -> None:
+    """Tells `fit` that a model is built, and that its loss and metrics have no variables to make.
 
     Under a strategy of several devices `fit` builds them on the average of the replicas' batches,
     which turns ids to floats and fails where the replicas have different numbers of titles.

@@ -9,16 +9,8 @@ from dssm_tf.config import Config
 from dssm_tf.data.schema import FeatureSpec
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.towers.tower import Tower
 from dssm_tf.training.result import Result
-
-_REFERENCES = {
-    "bilstm": "Bidirectional LSTM-RNN (Palangi et al. 2016, table IV)",
-    "clsm": "CLSM (Shen et al. 2014, eq. 1-6)",
-    "dssm": "DSSM (Huang et al. 2013), as in Shen et al. 2014",
-    "lstm": "LSTM-RNN with peepholes (Palangi et al. 2016, eq. 2)",
-    "lstm_plain": "LSTM-RNN without peepholes and forget gate (Palangi et al. 2016, sec. V)",
-    "rnn": "RNN (Palangi et al. 2016, eq. 1)",
-}
 
 
 def write_model_card(
@@ -33,7 +25,6 @@ def write_model_card(
         result: what the training ended with.
         spec: of the data they were trained on.
     """
-    tower = config.tower.name
     metrics = "\n".join(f"| {name} | {value:.4f} |" for name, value in result.ndcg.items())
     negatives = config.negatives
     kinds = []
@@ -51,9 +42,10 @@ def write_model_card(
             if config.training.refit == "continue"
             else "; then trained anew on training and validation part for as many"
         )
-    text = f"""# {tower}
+    arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
+    text = f"""# {config.tower.name}
 
-{_REFERENCES.get(tower, tower)}. Scores a title for a query by the cosine of two semantic
+{_described(type(model.query_tower))} Scores a title for a query by the cosine of two semantic
 vectors of length {model.query_tower.dimension}, plus {result.prior_weight:g} times the log of the
 title's share of clicks. Input: raw strings, in any language written in letters.
 
@@ -67,7 +59,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
 | negatives | {"; ".join(kinds)} |
-| loss | softmax of cosines, gamma {config.gamma:g} |
+| loss | {config.loss.name}, {arguments} |
 | optimiser | {config.optimizer.name}, step size {config.optimizer.learning_rate:g} |
 | epochs | {kept} |
 | precision | {config.training.precision} in training; it ranks and is served in float32 |
@@ -95,3 +87,9 @@ data; this model keeps titles (`titles.tsv`) and letter trigrams, but no queries
 """
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)
+
+
+def _described(tower: type[Tower]) -> str:
+    """A tower's name and the papers that its docstring refers to."""
+    _, _, reference = (tower.__doc__ or "").partition("Reference: ")
+    return f"{tower.__name__}: {' '.join(reference.split()) or 'no paper'}"

@@ -15,7 +15,6 @@ from dssm_tf.config import Config, load_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, STATE, VERSIONS, WEIGHTS
-from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
 from dssm_tf.training.result import Result
@@ -72,12 +71,17 @@ def _first_difference(a: Config, b: Config) -> str:
 def finish_run(
     model: Siamese, config: Config, result: Result, spec: FeatureSpec, out: Path
 ) -> None:
-    """Writes weights, history, versions and model card; last, what makes the run finished."""
+    """Writes weights, history, versions and model card; last, what makes the run finished.
+
+    Args:
+        model: never compiled: the optimizer's variables would be written, thrice its own size.
+        config: how it was trained.
+        result: what came of it.
+        spec: of the data.
+        out: the run.
+    """
     aside = out / f".{WEIGHTS}"
-    # A model that was compiled would add the optimizer's slots, thrice its own size.
-    bare = build_model(config, spec.vocabulary_size)
-    bare.set_weights(model.get_weights())
-    bare.save_weights(aside)
+    model.save_weights(aside)
     aside.replace(out / WEIGHTS)
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, _versions())

@@ -189,15 +189,15 @@ def _check_comparable(trials: Sequence[Trial], metric: str) -> None:
         training, negatives = config.training, config.negatives
         # In the batch, its size and what is batched together decide who the rivals are.
         batch = (training.batch_size, training.length_buckets) if negatives.in_batch else ()
-        return negatives, training.click_weight, batch
+        return config.loss.name, negatives, training.click_weight, batch
 
     if metric == "loss" and any(
         titles_of_loss(config) != titles_of_loss(configs[0]) for config in configs
     ):
         raise UserError(
-            "--metric loss: the trials differ in negatives, training.click_weight, or, with "
-            "negatives in the batch, in training.batch_size or length_buckets, so their losses "
-            "are not over the same titles; choose an NDCG, e.g. --metric ndcg@10."
+            "--metric loss: the trials differ in loss.name, negatives, training.click_weight, or, "
+            "with negatives in the batch, in training.batch_size or length_buckets, so their "
+            "losses cannot be compared; choose an NDCG, e.g. --metric ndcg@10."
         )
 
 

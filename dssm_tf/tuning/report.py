@@ -17,7 +17,7 @@ from dssm_tf.config import Config, Refit
 from dssm_tf.tuning.plan import Plan, show
 from dssm_tf.tuning.trials import Outcome, TrialRun
 
-BEST = "best.yaml"
+_BEST = "best.yaml"
 _MEASURES = ("ndcg@1", "ndcg@3", "ndcg@10", "loss")
 
 
@@ -74,7 +74,7 @@ class Tuning:
     @property
     def training_command(self) -> str:
         """The command that trains the chosen configuration."""
-        words = ["--config", str(self.out / BEST), "--data", str(self.data), "--out", "RUN"]
+        words = ["--config", str(self.out / _BEST), "--data", str(self.data), "--out", "RUN"]
         return shlex.join(["dssm", "train", *words])
 
 
@@ -142,7 +142,7 @@ def write_best(tuning: Tuning) -> None:
         f"Tuned by:   {tuning.plan.request.command(tuning.data, tuning.out)}",
         f"Command:    {tuning.training_command}",
     ]
-    with atomic_write(tuning.out / BEST) as file:
+    with atomic_write(tuning.out / _BEST) as file:
         file.writelines(f"# {line}".rstrip() + "\n" for line in lines)
         file.write(_with_refit(config, tuning.plan.refit).dump())
 

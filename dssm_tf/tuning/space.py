@@ -18,7 +18,7 @@ _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"(log:)?({_NUMBER}):({_NUMBER})")
 # YAML reads 5:20 as 320, in base 60; nobody means that.
 _HIDDEN_RANGE = re.compile(r"\d:[\d.+-]|\blog:")
-_EXAMPLE = "e.g. gamma=5,10,15"
+_EXAMPLE = "e.g. loss.gamma=5,10,15"
 _DIGITS = 3
 
 
@@ -74,7 +74,7 @@ def parse_space(grid: Sequence[str]) -> dict[str, Values | Range]:
     Values are YAML, so `tower.widths=[300],[300,128]` and `optimizer.clip_norm=null,1` work. A
     range whose ends are whole numbers means whole numbers.
 
-    >>> parse_space(["gamma=5,10", "tower.cells=32:96"])["gamma"].values
+    >>> parse_space(["loss.gamma=5,10", "tower.cells=32:96"])["loss.gamma"].values
     (5, 10)
 
     Raises:

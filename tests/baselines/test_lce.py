@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.baselines.lce import LCE
 from dssm_tf.baselines.mrf import MRF
+from tests.baselines.learned import concepts
 from tests.reference import term_dependence as reference
 
 TITLES = ["halo reach xbox", "halo xbox", "halo wars", "mario kart wii", "zelda wii", "tie"]
@@ -39,7 +40,7 @@ def test_concepts_equal_the_definition(corpus, query, settings):
     query = [word for word in query if word in known] or [corpus[0][0]]
     model = LCE(feedback_titles=feedback, concepts=count, rarity=rarity)
     model.fit([], [" ".join(title) for title in corpus])
-    (found,) = model.expand([" ".join(query)])
+    (found,) = concepts(model, [" ".join(query)])
     expected = reference.concepts(
         query, corpus, model.mu, model.weights, model.window, feedback, count, rarity
     )
@@ -52,7 +53,7 @@ def test_a_score_is_the_mixture_of_the_query_and_its_concepts():
     model = LCE(feedback_weight=0.3, concepts=3, feedback_titles=2).fit([], TITLES)
     corpus = [title.split() for title in TITLES]
     total = sum(map(len, corpus))
-    (concepts,) = model.expand(["halo xbox"])
+    (added,) = concepts(model, ["halo xbox"])
     for title, score in zip(corpus, model.score("halo xbox", TITLES), strict=True):
         original = reference.mrf(["halo", "xbox"], title, corpus, 10.0, model.weights, 8)
         expansion = sum(
@@ -60,14 +61,14 @@ def test_a_score_is_the_mixture_of_the_query_and_its_concepts():
             * reference.feature(
                 title.count(word), sum(t.count(word) for t in corpus), len(title), total, 10.0
             )
-            for word, weight in concepts.items()
+            for word, weight in added.items()
         )
         assert score == pytest.approx(0.7 * original + 0.3 * 2 * expansion)
 
 
 def test_a_query_without_a_known_word_has_no_concepts():
     model = LCE().fit([], TITLES)
-    assert model.expand(["nothing", "", "halo"])[:2] == [{}, {}]
+    assert concepts(model, ["nothing", "", "halo"])[:2] == [{}, {}]
     assert (model.score_matrix(["nothing", ""], TITLES) == 0).all()
     assert (model.score("nothing halo", TITLES) == model.score("halo", TITLES)).all()
 
@@ -100,7 +101,7 @@ def test_its_own_parameters_are_saved_checked_and_free(tmp_path):
 
 def test_ties_for_the_last_feedback_title_go_to_the_first():
     titles = ["halo a", "halo b", "halo c", "x y"]
-    (found,) = LCE(feedback_titles=2).fit([], titles).expand(["halo"])
+    (found,) = concepts(LCE(feedback_titles=2).fit([], titles), ["halo"])
     assert set(found) == {"halo", "a", "b"}
     assert found["a"] == pytest.approx(found["b"])
     assert np.isclose(sum(found.values()), 1)

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.baselines.ptm import PTM
 from dssm_tf.baselines.wtm import WTM
+from tests.baselines.learned import phrase_translations, translations
 from tests.reference import translation as reference
 
 TITLES = ["call of duty black ops", "black box", "duty calls", "modern warfare 3", "hat"]
@@ -26,7 +27,7 @@ def model():
 
 def word_table(model):
     """The word translations as dicts."""
-    return {word: dict(model.translations(word, 99)) for word in model._terms.words}
+    return {word: translations(model, word) for word in model._terms.words}
 
 
 def phrase_table(model, titles):
@@ -36,7 +37,7 @@ def phrase_table(model, titles):
         for title in titles
         for a, b in reference.spans(len(title.split()), model.longest)
     }
-    return {phrase: dict(model.phrase_translations(phrase, 999)) for phrase in phrases}
+    return {phrase: phrase_translations(model, phrase) for phrase in phrases}
 
 
 WORDS = sorted({word for text in [*TITLES, *(q for q, *_ in CLICKS)] for word in text.split()})
@@ -103,9 +104,9 @@ def test_a_learned_phrase_beats_its_words():
 def test_rows_of_the_phrase_table_sum_to_one(model):
     assert model._phrases.table.sum(axis=1) == pytest.approx(1)
     # "cod" has nothing else to come from once "black ops" is explained by another pair.
-    assert model.phrase_translations("call of duty")[0][0] == "cod"
-    assert model.phrase_translations("duty call") == []
-    assert model.phrase_translations("") == model.phrase_translations("unseen") == []
+    assert next(iter(phrase_translations(model, "call of duty"))) == "cod"
+    assert phrase_translations(model, "duty call") == {}
+    assert phrase_translations(model, "") == phrase_translations(model, "unseen") == {}
 
 
 def test_unreachable_words_are_left_out(model):

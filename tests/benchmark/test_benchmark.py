@@ -323,9 +323,12 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     result, _ = benchmark(
         folder, "--systems", "bm25", "--seeds", "1", "--tune", "map", "--metrics", "recall@10",
         "--configs", f"tiny={folder / 'tiny.yaml'}", "--sweep", RANDOM,
-        "--out", str(folder / "out"),
+        "--cross", f"tiny,{RANDOM}", "--out", str(folder / "out"),
     )  # fmt: skip
     assert {path: path.stat().st_mtime_ns for path in places} == places
+    assert f"first title of tiny (down) and {RANDOM} (across)" in (
+        folder / "out" / "table.md"
+    ).read_text().replace("\\", "")
     assert [row.name for row in result.rows] == ["bm25", "tiny", RANDOM]
     tiny = result.rows[1]
     assert tiny.error is None

@@ -4,8 +4,6 @@ import pytest
 from dssm_tf.benchmark.foreign import (
     embedding_source,
     judgments_of_qrels,
-    parse_embeddings,
-    parse_runs,
     run_source,
 )
 from dssm_tf.common.errors import UserError
@@ -27,26 +25,6 @@ def task():
 
 def ranks(source, task):
     return measure("s", source, task).ranks.rank.tolist()
-
-
-def test_runs_and_embeddings_are_named_by_hand_or_by_file():
-    assert {k: str(v) for k, v in parse_runs(["mini=a/b.trec", "c/other.trec.gz"]).items()} == {
-        "mini": "a/b.trec",
-        "other": "c/other.trec.gz",
-    }
-    found = parse_embeddings([["mini=q.npy", "t.npy"], ["x=q.npy,u.npy"], ["q.npy", "other.npy"]])
-    assert {name: [str(path) for path in paths] for name, paths in found.items()} == {
-        "mini": ["q.npy", "t.npy"],
-        "x": ["q.npy", "u.npy"],
-        "other": ["q.npy", "other.npy"],
-    }
-
-
-def test_two_of_one_name_and_a_missing_file_are_refused():
-    with pytest.raises(UserError, match="two are called 'a'"):
-        parse_runs(["x/a.trec", "y/a.trec"])
-    with pytest.raises(UserError, match=r"expected two files, \[NAME=\]QUERIES.npy TITLES.npy"):
-        parse_embeddings([["mini=q.npy"]])
 
 
 def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):

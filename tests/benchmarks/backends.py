@@ -20,6 +20,7 @@ from time import perf_counter
 import numpy as np
 
 from tests.benchmarks.batches import NEGATIVES, VOCABULARY, Batch
+from tests.labels import all_count
 
 CELLS = 96
 TOWER_OPTIONS: dict[str, dict[str, object]] = {
@@ -27,7 +28,6 @@ TOWER_OPTIONS: dict[str, dict[str, object]] = {
     "clsm": {"window": 3, "features": 300, "widths": (128,)},
     "rnn": {"hidden": 288},
     "lstm": {"cells": CELLS},
-    "lstm_plain": {"cells": CELLS},
     "bilstm": {"cells": CELLS},
 }
 
@@ -56,7 +56,7 @@ def keras_rate(tower: str, precision: str, size: int, seconds: float) -> float:
     import jax
     import keras
 
-    from dssm_tf.losses import ClickSoftmax
+    from dssm_tf.losses.click_softmax import ClickSoftmax
     from dssm_tf.model.siamese import Siamese
     from dssm_tf.towers import TOWERS
 
@@ -78,11 +78,11 @@ def keras_rate(tower: str, precision: str, size: int, seconds: float) -> float:
         "candidates": np.arange(texts, dtype=np.int32).reshape(size, -1),
     }
     inputs = jax.tree_util.tree_map(jax.numpy.asarray, inputs)
-    offsets = jax.numpy.zeros((size, 1 + NEGATIVES))
+    known = all_count(np.zeros((size, 1 + NEGATIVES)))
 
     def forward(trainable, fixed):
         cosines, _ = model.stateless_call(trainable, fixed, inputs, training=True)
-        return loss(offsets, cosines)
+        return loss(known, cosines)
 
     @jax.jit
     def update(trainable, fixed, slots):

@@ -1,12 +1,13 @@
 """Rows a second and peak memory of preprocess, beside one Beam element a row.
 
-    python -m tests.benchmarks.preprocess [--rows 300000] [preprocess flags ...]
+    python -m tests.benchmarks.preprocess [--rows 300000] [--alone] [preprocess flags ...]
 
 The log is synthetic, of the words and titles of WebQuestions: Zipf-like clicks of 50,000 queries
 on 20,000 titles, about 110,000 distinct pairs in 300,000 rows. The rival is the pipeline that
 one writes first, on the same runner: an element a row, sums by pair, by title and by trigram,
-grouping by query, four negatives, hashing with `ClickExample.serialize`, gzip TFRecords. It has
-no rejects, cleaning, split, report or reproducible order.
+grouping by query, four negatives, hashing with `RecordEncoder`, gzip TFRecords. It has
+no rejects, cleaning, split, report or reproducible order. `--alone` leaves it out; flags that begin
+with `--direct` are the rival's, too.
 """
 
 from __future__ import annotations
@@ -66,12 +67,13 @@ def measure(arguments: list[str]) -> dict[str, float]:
     }
 
 
-def rival(log: str, output: str) -> None:
-    """One Beam element a row, a pair and a trigram, in this process."""
+def rival(log: str, output: str, *flags: str) -> None:
+    """One Beam element a row, a pair and a trigram."""
     import apache_beam as beam
     from apache_beam.io.tfrecordio import WriteToTFRecord
 
-    from dssm_tf.data.schema import ClickExample, Title, text_id
+    from dssm_tf.data.record_encoder import RecordEncoder
+    from dssm_tf.data.schema import Title, text_id
     from dssm_tf.text.letter_ngrams import letter_ngrams
     from dssm_tf.text.normalize import normalize
     from dssm_tf.text.vocabulary import Vocabulary
@@ -93,16 +95,16 @@ def rival(log: str, output: str) -> None:
         if not shared:
             shared["texts"] = list(titles)
             shared["sums"] = list(accumulate(titles.values()))
-            shared["vocabulary"] = Vocabulary(ngram for ngram, _ in ngrams)
+            shared["encoder"] = RecordEncoder(Vocabulary(ngram for ngram, _ in ngrams))
         ids = [text_id(title) for title in clicked]
         rng = random.Random(query)
         for title, number in clicked.items():
             drawn = rng.choices(shared["texts"], cum_weights=shared["sums"], k=12)
             drawn = [one for one in dict.fromkeys(drawn) if one not in clicked][:4]
             chosen = [Title(one, titles[one]) for one in (title, *drawn)]
-            yield ClickExample(query, chosen, number, ids).serialize(shared["vocabulary"])
+            yield shared["encoder"].encode(query, chosen, number, ids)
 
-    runner, options = choose_runner("DirectRunner", [])
+    runner, options = choose_runner("DirectRunner", flags)
     with beam.Pipeline(runner=runner, options=options) as pipeline:
         pairs = (
             pipeline
@@ -132,21 +134,18 @@ def rival(log: str, output: str) -> None:
         )
 
 
-def compare(rows: int, flags: list[str]) -> dict[str, dict[str, float]]:
-    """Measures preprocess and its rival on one log."""
+def compare(rows: int, flags: list[str], alone: bool = False) -> dict[str, dict[str, float]]:
+    """Measures preprocess and, unless it is to be alone, its rival on one log."""
     with tempfile.TemporaryDirectory() as directory:
         log = Path(directory) / "clicks.tsv"
         write_log(log, rows)
         code = "import sys; from tests.benchmarks.preprocess import rival; rival(*sys.argv[1:])"
-        results = {
-            "preprocess": measure(
-                [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output",
-                 str(Path(directory) / "data"), *flags]
-            ),
-            "one element a row": measure(
-                [sys.executable, "-c", code, str(log), str(Path(directory) / "rival")]
-            ),
-        }  # fmt: skip
+        ours = ["-m", "pipelines.preprocess", "--input", str(log), "--output", f"{directory}/data"]
+        results = {"preprocess": measure([sys.executable, *ours, *flags])}
+        if not alone:
+            beam_flags = [flag for flag in flags if flag.startswith("--direct")]
+            theirs = ["-c", code, str(log), f"{directory}/rival", *beam_flags]
+            results["one element a row"] = measure([sys.executable, *theirs])
     for result in results.values():
         result["rows_a_second"] = rows / result["seconds"]
     return results
@@ -156,8 +155,9 @@ def main() -> None:
     """Prints the comparison as a table and as JSON."""
     parser = argparse.ArgumentParser(description="Speed of preprocess.", allow_abbrev=False)
     parser.add_argument("--rows", type=int, default=300_000)
+    parser.add_argument("--alone", action="store_true")
     arguments, flags = parser.parse_known_args()
-    results = compare(arguments.rows, flags)
+    results = compare(arguments.rows, flags, arguments.alone)
     write = sys.stdout.write
     write(f"{arguments.rows:,} rows, {os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n")
     for name, result in results.items():
@@ -165,8 +165,9 @@ def main() -> None:
             f"{name:20} {result['rows_a_second']:>10,.0f} rows/s {result['seconds']:>7.1f} s "
             f"{result['processor_seconds']:>7.1f} processor s {result['peak_mib']:>7,.0f} MiB\n"
         )
-    ratio = results["one element a row"]["seconds"] / results["preprocess"]["seconds"]
-    write(f"preprocess is {ratio:.2f} times as fast, start of the process included\n")
+    if not arguments.alone:
+        ratio = results["one element a row"]["seconds"] / results["preprocess"]["seconds"]
+        write(f"preprocess is {ratio:.2f} times as fast, start of the process included\n")
     write(json.dumps(results) + "\n")
 
 

@@ -19,13 +19,14 @@ from keras import ops
 from dssm_tf.data.batching import text_batch
 from dssm_tf.data.shapes import TextShape, plan_shapes
 from dssm_tf.layers import WordHashing
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
 from dssm_tf.training.devices import reuse_memory
 from tests.benchmarks.batches import NEGATIVES, VOCABULARY, Batch
+from tests.labels import all_count
 
 CELLS, BATCH = 96, 1024
 QUERY_WORDS, TITLE_WORDS = 6, 12
@@ -121,7 +122,7 @@ def _keras_rate(tower: str, query: Batch, titles: Batch) -> float:
         "titles": in_parts(titles, shapes.titles, shapes.distinct_titles),
         "candidates": tf.constant(candidates),
     }
-    element = (inputs, tf.zeros(candidates.shape), tf.ones([BATCH]))
+    element = (inputs, all_count(candidates), tf.ones([BATCH]))
     iterator = iter(tf.data.Dataset.from_tensors(element).repeat())
     model.make_train_function()
     return rate(lambda: float(model.train_function(iterator)["loss"]), BATCH, 12.0)

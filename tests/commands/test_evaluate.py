@@ -97,7 +97,7 @@ def quiet():
 @pytest.mark.parametrize(
     ("models", "baselines", "message"),
     [
-        (["{0}/lstm", "{0}/other/lstm"], ["bm25"], "both be called 'lstm'; name them"),
+        (["{0}/lstm", "{0}/other/lstm"], ["bm25"], "two are called 'lstm'; name them"),
         (["bm25={0}/lstm"], ["bm25"], "two systems are called 'bm25'"),
         (["={0}/lstm"], ["bm25"], "NAME=PATH"),
         ([], ["bm52"], "no baseline 'bm52'; choose from bm25"),

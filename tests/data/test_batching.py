@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from pytest import approx
 
 from dssm_tf.data.batching import parse, to_batch
-from dssm_tf.data.example_proto import Example
-from dssm_tf.data.schema import ClickExample, Title, text_id
+from dssm_tf.data.example_pb2 import Example
+from dssm_tf.data.schema import Title, text_id
 from dssm_tf.data.shapes import Part, Shapes, TextShape
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
-from tests.clicks import rows_of, text_of
+from tests.clicks import ClickExample, rows_of, text_of
 
 WORDS = ("red", "green", "fox", "owl", "bear", "fish")
 VOCABULARY = Vocabulary(dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word)))
@@ -46,13 +46,13 @@ def batch(
     serialized = tf.constant([one.serialize(VOCABULARY) for one in examples])
     real = tf.constant([True] * len(examples) if real is None else real)
     parsed = parse(serialized, negatives)
-    inputs, offsets = to_batch(parsed, real, in_batch, draws, logq, shapes or Shapes(), joint)
-    return inputs, offsets
+    inputs, labels = to_batch(parsed, real, in_batch, draws, logq, shapes or Shapes(), joint)
+    return inputs, labels
 
 
 def rows(examples, **options):
-    inputs, offsets = batch(examples, **options)
-    return rows_of(inputs, offsets, np.ones(len(examples)))
+    inputs, labels = batch(examples, **options)
+    return rows_of(inputs, labels, np.ones(len(examples)))
 
 
 def text(words: str):
@@ -100,10 +100,10 @@ def test_a_record_with_fewer_negatives_than_asked_for_has_only_those():
 
 
 def test_a_record_without_negatives_in_a_batch_of_one_has_no_rival_and_no_loss():
-    inputs, offsets = batch([click("red", "red fox")])
-    cosines = tf.ones_like(offsets)
-    assert float(ClickSoftmax(10.0)(offsets, cosines)) == 0.0
-    assert inputs["candidates"].shape == offsets.shape
+    inputs, labels = batch([click("red", "red fox")])
+    cosines = tf.ones(inputs["candidates"].shape)
+    assert float(ClickSoftmax(10.0)(labels, cosines)) == 0.0
+    assert {one.shape for one in labels.values()} == {inputs["candidates"].shape}
 
 
 def test_a_row_that_fills_the_batch_is_nobodys_candidate():
@@ -150,10 +150,10 @@ def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():
 
 
 def test_masked_titles_have_probability_exactly_zero():
-    inputs, offsets = batch(FOXES)
-    cosines = tf.Variable(tf.random.stateless_uniform(offsets.shape, [1, 2], -1, 1))
+    inputs, labels = batch(FOXES)
+    cosines = tf.Variable(tf.random.stateless_uniform(labels["mask"].shape, [1, 2], -1, 1))
     with tf.GradientTape() as tape:
-        loss = ClickSoftmax(3.0, reduction="sum")(offsets, cosines)
+        loss = ClickSoftmax(3.0, reduction="sum")(labels, cosines)
     # The loss's gradient by a rival's cosine is gamma times its probability.
     probabilities = tape.gradient(loss, cosines).numpy() / 3.0
     tokens, table = (inputs["titles"][name].numpy() for name in ("tokens", "word_ngrams"))
@@ -281,12 +281,12 @@ def matrices(parts):
 
 def test_a_batch_is_padded_to_the_planned_shapes_and_says_the_same():
     shapes = Shapes(TextShape(one(4, 3), one(7, 10)), TextShape(one(5, 12), one(8, 16)), 12)
-    inputs, offsets = batch(FOXES, shapes=shapes)
+    inputs, labels = batch(FOXES, shapes=shapes)
     assert sizes(inputs["query"]["tokens"]) == [(3, 4)]
     assert sizes(inputs["query"]["word_ngrams"]) == [(10, 7)]
     assert sizes(inputs["titles"]["tokens"]) == [(12, 5)]
     assert sizes(inputs["titles"]["word_ngrams"]) == [(16, 8)]
-    padded, plain = rows_of(inputs, offsets, np.ones(3)), rows(FOXES)
+    padded, plain = rows_of(inputs, labels, np.ones(3)), rows(FOXES)
     assert [row.rivals for row in padded] == [
         {key: approx(value) for key, value in row.rivals.items()} for row in plain
     ]
@@ -320,12 +320,12 @@ def test_rows_of_like_length_stand_together_and_each_text_knows_its_row():
 
 def test_rows_of_parts_can_be_padded_too():
     titles = TextShape((Part(1, 5), Part(3, 4)), (Part(3, 6), Part(6, 8)))
-    inputs, offsets = batch(FOXES, shapes=Shapes(titles=titles, distinct_titles=10))
+    inputs, labels = batch(FOXES, shapes=Shapes(titles=titles, distinct_titles=10))
     assert sizes(inputs["titles"]["tokens"]) == [(5, 1), (4, 3)]
     assert sizes(inputs["titles"]["word_ngrams"]) == [(6, 3), (8, 6)]
     assert inputs["titles"]["rows"].shape == (10,)
     assert inputs["titles"]["rows"].numpy()[:4].max() <= 6  # 5 rows of the first part, then two
-    assert rows_of(inputs, offsets, np.ones(3))[0].clicked == text("red fox")
+    assert rows_of(inputs, labels, np.ones(3))[0].clicked == text("red fox")
 
 
 @pytest.mark.parametrize(
@@ -339,9 +339,9 @@ def test_rows_of_parts_can_be_padded_too():
 @pytest.mark.parametrize("distinct_titles", [0, 10])
 def test_queries_and_titles_in_one_text_batch_say_the_same(shape, distinct_titles):
     shapes = Shapes(texts=shape, distinct_titles=distinct_titles)
-    inputs, offsets = batch(FOXES, joint=True, shapes=shapes)
+    inputs, labels = batch(FOXES, joint=True, shapes=shapes)
     assert set(inputs) == {"texts", "candidates"}
-    joint, apart = rows_of(inputs, offsets, np.ones(3)), rows(FOXES)
+    joint, apart = rows_of(inputs, labels, np.ones(3)), rows(FOXES)
     assert [(row.query, row.clicked) for row in joint] == [
         (row.query, row.clicked) for row in apart
     ]
@@ -358,6 +358,5 @@ def test_queries_and_titles_in_one_text_batch_say_the_same(shape, distinct_title
 
 @pytest.mark.parametrize("in_batch", [True, False])
 def test_rows_of_padding_among_the_titles_are_nobodys_candidate(in_batch):
-    inputs, offsets = batch(FOXES, in_batch=in_batch, shapes=Shapes(distinct_titles=20))
-    heavy = np.exp(offsets.numpy().astype(np.float64)) > 0
-    assert inputs["candidates"].numpy()[heavy].max() < 4
+    inputs, labels = batch(FOXES, in_batch=in_batch, shapes=Shapes(distinct_titles=20))
+    assert inputs["candidates"].numpy()[labels["mask"].numpy()].max() < 4

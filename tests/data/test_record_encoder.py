@@ -1,13 +1,18 @@
-"""The fast encoder writes the message of `ClickExample.serialize`."""
+"""The encoder writes what one writes without remembering anything, number by number."""
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.data.example_proto import Example
+from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.data.schema import ClickExample, Title
+from dssm_tf.data.schema import FEATURES, Title, text_id
+from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
 WORDS = ["cat", "dogs", "a", "ice", "Cream", "naïve", "東京", "!!", "", "x" * 100]
@@ -21,6 +26,36 @@ def vocabulary(buckets: int, max_words: int = 64) -> Vocabulary:
     return Vocabulary(["#ca", "cat", "at#", "#do", "ogs", "xxx", "#a#"], limits)
 
 
+def plainly(query, titles, clicks, clicked_ids, vocabulary) -> Example:
+    """The record by its definition in `FEATURES`."""
+    query_words = vocabulary.words(query)
+    title_words = [vocabulary.words(title.text) for title in titles]
+    all_words = [word for one in title_words for word in one]
+    values = {
+        "query": [query.encode("utf-8", "replace")],
+        "titles": [title.text.encode("utf-8", "replace") for title in titles],
+        "clicks": [clicks],
+        "query_id": [text_id(query)],
+        "title_ids": [text_id(title.text) for title in titles],
+        "clicked_ids": clicked_ids,
+        "title_clicks": [title.clicks for title in titles],
+        "title_queries": [title.queries for title in titles],
+        "query_words": map(fingerprint64, query_words),
+        "query_word_ngrams": [len(vocabulary.ngram_ids(word)) for word in query_words],
+        "query_ngrams": [i for word in query_words for i in vocabulary.ngram_ids(word)],
+        "title_lengths": map(len, title_words),
+        "title_words": map(fingerprint64, all_words),
+        "title_word_ngrams": [len(vocabulary.ngram_ids(word)) for word in all_words],
+        "title_ngrams": [i for word in all_words for i in vocabulary.ngram_ids(word)],
+    }
+    example = Example()
+    for name, feature in FEATURES.items():
+        stored = getattr(example.features.feature[name], f"{feature.kind}_list")
+        stored.SetInParent()
+        stored.value.extend(values[name])
+    return example
+
+
 @given(
     query=TEXTS,
     titles=st.lists(st.builds(Title, TEXTS, COUNTS, COUNTS), max_size=6),
@@ -29,30 +64,50 @@ def vocabulary(buckets: int, max_words: int = 64) -> Vocabulary:
     buckets=st.sampled_from([0, 3, 500]),
     max_words=st.sampled_from([2, 64]),
 )
-def test_the_encoder_writes_the_message_that_serialize_writes(
-    query, titles, clicks, clicked_ids, buckets, max_words
-):
+def test_a_record_is_its_features(query, titles, clicks, clicked_ids, buckets, max_words):
     words = vocabulary(buckets, max_words)
-    example = ClickExample(query, titles, clicks, clicked_ids)
-    encoded, reference = RecordEncoder(words).encode(example), example.serialize(words)
-    # Equal but for the order of the features, which protobuf leaves open.
-    assert len(encoded) == len(reference)
-    assert Example.FromString(encoded).SerializeToString(deterministic=True) == reference
+    encoded = RecordEncoder(words).encode(query, titles, clicks, clicked_ids)
+    assert Example.FromString(encoded) == plainly(query, titles, clicks, clicked_ids, words)
 
 
 def test_features_are_in_the_order_of_their_names():
-    words = vocabulary(0)
-    encoded = RecordEncoder(words).encode(ClickExample("cat", [Title("dogs", 1, 1)], 1, [7]))
+    encoded = RecordEncoder(vocabulary(0)).encode("cat", [Title("dogs", 1, 1)], 1, [7])
     names = sorted(Example.FromString(encoded).features.feature)
+    assert names == list(FEATURES)
     places = [encoded.index(b"\x0a" + bytes([len(name)]) + name.encode()) for name in names]
     assert places == sorted(places)
+
+
+EXAMPLES = [(f"cat {n % 3}", [Title(f"dogs {n % 5}", n, 1)] * (n % 4), n, [n]) for n in range(40)]
 
 
 def test_a_remembered_text_is_encoded_as_the_first_time():
     words = vocabulary(0)
     encoder = RecordEncoder(words, cached_texts=2)
-    examples = [
-        ClickExample(f"cat {n % 3}", [Title(f"dogs {n % 5}", n, 1)], n, [n]) for n in range(40)
-    ]
-    fresh = [RecordEncoder(words).encode(one) for one in examples]
-    assert [encoder.encode(one) for one in examples] == fresh
+    fresh = [RecordEncoder(words).encode(*one) for one in EXAMPLES]
+    assert [encoder.encode(*one) for one in EXAMPLES] == fresh
+
+
+def test_threads_that_share_an_encoder_write_what_one_thread_writes():
+    encoder = RecordEncoder(vocabulary(0))
+    alone = [encoder.encode(*one) for one in EXAMPLES] * 20
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            together = list(threads.map(lambda one: encoder.encode(*one), EXAMPLES * 20))
+    finally:
+        sys.setswitchinterval(before)
+    assert together == alone
+
+
+def test_every_feature_says_what_it_is():
+    assert {one.kind for one in FEATURES.values()} == {"bytes", "float", "int64"}
+    tf = pytest.importorskip("tensorflow")
+    encoded = RecordEncoder(vocabulary(0)).encode("cat", [Title("dogs"), Title("a")], 2, [7, 8])
+    stored = tf.train.Example.FromString(encoded).features.feature
+    assert set(stored) == set(FEATURES)
+    for name, feature in FEATURES.items():
+        assert stored[name].WhichOneof("kind") == f"{feature.kind}_list"
+        if feature.single:
+            assert len(getattr(stored[name], f"{feature.kind}_list").value) == 1

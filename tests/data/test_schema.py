@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.example_proto import Example
+from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.schema import (
-    ClickExample,
     FeatureSpec,
     Title,
     load_titles,
@@ -21,6 +20,7 @@ from dssm_tf.data.schema import (
     text_id,
 )
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from tests.clicks import ClickExample
 
 VOCABULARY = Vocabulary(["#ca", "cat", "at#", "#a#"])
 

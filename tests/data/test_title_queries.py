@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.config import parse_config
-from dssm_tf.data.example_proto import Example
+from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.schema import Title, text_id
 from dssm_tf.data.title_queries import choose_titles, title_query_records
 from dssm_tf.text.letter_ngrams import letter_ngrams

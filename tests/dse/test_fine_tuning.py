@@ -12,11 +12,12 @@ from scipy import sparse
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse import fine_tuning
-from dssm_tf.dse.fine_tuning import FineTuning, LinkTask, fine_tune
+from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
 from dssm_tf.dse.margin_rank import margin_rank
 from dssm_tf.dse.networks import DSEPair, SSIPair, pair_scores
-from dssm_tf.dse.pretraining import Pretraining, pretrain
+from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.relevance import same_class
+from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.dse.tuple_batches import TupleBatches
 from tests.reference import dse as reference
 
@@ -54,7 +55,7 @@ def test_a_violated_margin_pulls_at_both_titles_and_nothing_else_does():
     assert tape.gradient(value, scores).numpy().tolist() == [[-0.5, 0.5], [0, 0]]
 
 
-@pytest.mark.parametrize("longest", [None, 0.05])
+@pytest.mark.parametrize("longest", [None, 0.03])  # of gradients from 0.018 to 0.042 long
 def test_it_follows_the_paper_s_gradients_with_momentum_decay_and_a_cosine(longest):
     """Momentum 0.9 and weight decay 1e-4 by default, the latter of matrices and not of biases."""
     task = topics()
@@ -93,7 +94,7 @@ def test_fine_tuning_orders_the_pages_of_the_classes(kind):
 
 def test_the_model_that_validation_likes_best_is_kept(monkeypatch):
     task = topics()
-    task = replace(task, validation=task.learned)
+    task = replace(task, validation=task.learned.copy())
     model = SSIPair(WORDS, 2)
     answers = iter([7.0, 3.0, 5.0])
     seen = []

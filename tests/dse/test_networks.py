@@ -8,6 +8,8 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.networks import DSEPair, DSETower, PSIPair, SSIPair
 
+pytestmark = pytest.mark.numeric
+
 WORDS, C = 6, 3
 
 

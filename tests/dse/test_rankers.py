@@ -81,6 +81,20 @@ def test_the_combination_is_linear(weight):
     np.testing.assert_allclose(ours.score_matrix(["lupus red"], TITLES), expected)
 
 
+@pytest.mark.parametrize("kind", [SSI, DSEWithTfIdf])
+def test_a_held_out_query_that_clicked_every_title_has_nothing_to_measure(kind):
+    held = np.random.default_rng(0).permutation(2)[0]
+    clicks = [(query, title, 1.0) for query, titles in zip(
+        ("lupus", "ursus"), (TITLES[:2], TITLES[:1])[:: -1 if held else 1], strict=True
+    ) for title in titles]  # fmt: skip
+    data = ClickData.of(clicks, TITLES[:2], "clicks")
+    chosen, _ = data.held_out(0.5, 0)
+    assert data.clicks[chosen].nnz == 2
+    options = {"pretraining_steps": 1} if kind is DSEWithTfIdf else {}
+    ours = kind(steps=2, dimension=2, held_out=0.5, **options).fit(clicks, TITLES[:2])
+    assert np.isfinite(ours.score_matrix(["lupus"], TITLES)).all()
+
+
 def test_no_clicks_are_refused():
     for kind in (DSE, SSI, PSI, DSEWithTfIdf):
         with pytest.raises(UserError, match="learns from clicks"):
@@ -103,7 +117,7 @@ def test_impossible_settings_are_refused(options):
         SSI(**options)
     with pytest.raises(ValueError, match="weight=2"):
         DSEWithTfIdf(weight=2)
-    with pytest.raises(ValueError, match="pretraining_steps=-1"):
+    with pytest.raises(ValueError, match="steps=-1"):
         DSE(pretraining_steps=-1)
 
 

@@ -17,19 +17,6 @@ def test_pages_of_one_class_answer_each_other_and_not_themselves():
     assert same_class(LABELS).toarray().tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("labels", "message"),
-    [
-        (["a", "a", "b"], "class 'b' has 1 page"),
-        (["a", "a", "", ""], "2 pages have an empty class"),
-        (["a", "a"], "1 class in the pages"),
-    ],
-)
-def test_classes_that_make_no_links_are_refused(labels, message):
-    with pytest.raises(UserError, match=message):
-        same_class(labels)
-
-
 def test_links_count_both_ways_once_and_never_to_the_page_itself():
     found = linked(["x", "y", "z"], [("x", "y"), ("y", "x"), ("z", "z")])
     assert found.toarray().tolist() == [[False, True, False], [True, False, False], [False] * 3]

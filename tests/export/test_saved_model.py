@@ -30,17 +30,13 @@ from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.vocabulary import TextLimits
 from dssm_tf.towers import TOWERS
+from tests.choices import changed
 from tests.clicks import Click, Data, write_data
 from tests.runs import finished_run
 
 LSTM = {"tower": {"name": "lstm", "cells": 4}}
 DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}, "shared_towers": True}
-FURTHER = [
-    {"name": "clsm", "window": 5, "features": 4, "widths": [4, 3]},
-    {"name": "rnn", "hidden": 3},
-    {"name": "lstm_plain", "cells": 3},
-    {"name": "bilstm", "cells": 2},
-]
+CLSM = {"tower": {"name": "clsm", "window": 5, "features": 4, "widths": [4, 3]}}
 LOG = [
     Click("fox", "Red Fox", 5),
     Click("owl", "green owl", 2),
@@ -132,7 +128,7 @@ def test_only_core_operations_are_used(exported):
     assert used - core <= {"_Arg", "_Retval"}
 
 
-def test_a_program_without_this_package_or_keras_gets_the_same_scores(exported, signatures):
+def test_a_program_without_this_package_or_keras_gets_the_same_scores(ranker, exported, signatures):
     code = """
 import json, sys
 sys.modules["dssm_tf"] = sys.modules["keras"] = None  # importing them is an error now
@@ -148,7 +144,7 @@ print(json.dumps([float(one) for one in answer["scores"].numpy()]))
         env={key: value for key, value in os.environ.items() if key != "PYTHONPATH"},
     )  # fmt: skip
     assert json.loads(found.stdout) == approx(
-        scores(signatures, ["fox"], titles).tolist(), abs=1e-6
+        scores(signatures, ["fox"], titles).tolist(), abs=2 * tolerance(ranker)
     )
 
 
@@ -169,6 +165,7 @@ def agree(ranker, signatures, texts) -> None:
     assert found == approx(wanted, abs=2 * allowed)
 
 
+@pytest.mark.numeric
 def test_all_three_ways_agree_on_what_once_broke_somebodys_model(ranker, signatures):
     agree(ranker, signatures, ADVERSARIAL)
 
@@ -186,15 +183,18 @@ def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker, signatures)
     # Red Fox was clicked 5 times: ln(6 / 14). A title never seen: ln(1 / 14).
     cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles(["red fox", "pony"]).T
     wanted = cosines[0] + WEIGHT * np.log([6 / 14, 1 / 14])
-    assert scores(signatures, ["fox", "fox"], ["RED fox!", "pony"]) == approx(wanted, abs=1e-6)
+    assert scores(signatures, ["fox", "fox"], ["RED fox!", "pony"]) == approx(
+        wanted, abs=2 * tolerance(ranker)
+    )
     assert TitlePrior([])(["anything"]).tolist() == [0.0]
 
 
 def test_one_query_scores_many_titles(ranker, signatures):
     titles = ["red fox", "green owl", "", "pony"]
     wanted = ranker.score("a bear", titles)
-    assert scores(signatures, ["a bear"], titles) == approx(wanted, abs=1e-5)
-    assert scores(signatures, ["a bear"] * 4, titles) == approx(wanted, abs=1e-5)
+    same = 2 * tolerance(ranker)
+    assert scores(signatures, ["a bear"], titles) == approx(wanted, abs=same)
+    assert scores(signatures, ["a bear"] * 4, titles) == approx(wanted, abs=same)
 
 
 def test_nothing_asked_is_nothing_answered(signatures):
@@ -203,15 +203,18 @@ def test_nothing_asked_is_nothing_answered(signatures):
     assert scores(signatures, ["fox"], []).shape == (0,)
 
 
-@pytest.mark.parametrize("tower", FURTHER, ids=lambda tower: tower["name"])
-def test_every_tower_exports_to_raw_strings(folder, data, tower):
-    run = finished_run(folder / tower["name"], data, {"tower": tower}, WEIGHT)
+@pytest.mark.parametrize("name", TOWERS)
+def test_every_tower_exports_to_raw_strings(folder, data, name):
+    tower = {"name": name, **changed(TOWERS[name])}
+    run = finished_run(folder / f"{name}-changed", data, {"tower": tower}, WEIGHT)
     signatures = tf.saved_model.load(str(export(run, folder / "models"))).signatures
     agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
 
 
 @pytest.mark.parametrize(
-    "config", [LSTM, DSSM, {"tower": FURTHER[0]}], ids=["lstm", "dssm", "clsm"]
+    "config",
+    [LSTM, pytest.param(DSSM, marks=pytest.mark.numeric), CLSM],
+    ids=["lstm", "dssm", "clsm"],
 )
 def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, data, config):
     mixed = {**config, "training": {"precision": "mixed_bfloat16"}}
@@ -229,11 +232,6 @@ def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, da
     assert ranker.encode_queries(ADVERSARIAL) == approx(
         np.asarray(trained.encode_query(batch)), abs=8 * 2**-7
     )
-
-
-def test_the_towers_exported_here_are_all_there_are():
-    towers = [LSTM["tower"], DSSM["tower"], *FURTHER]
-    assert {tower["name"] for tower in towers} == set(TOWERS)
 
 
 def test_shared_towers_and_no_prior_export_too(folder, data):

@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from dssm_tf.layers import WordHashing
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+from tests.rounding import rounding
+
+pytestmark = pytest.mark.numeric
 
 KNOWN = list(dict.fromkeys(t for w in ("cat", "aaaa", "dog", "catalog") for t in trigrams(w)))
 # Repeated words, a repeated trigram, an unseen word, a partly unseen one, an empty text.
@@ -80,7 +83,9 @@ def test_adam_sees_the_square_of_the_summed_gradient():
     # step is exactly the learning rate.
     m = (0.09 + 0.3) / (1 - 0.9**2)
     v = (0.000999 + 0.009) / (1 - 0.999**2)
-    assert float(made.kernel[1, 0]) == pytest.approx(-0.5 - 0.5 * m / np.sqrt(v), rel=1e-5)
+    # In float32, 1 - beta^2 is what the roundings of numbers near 1 leave.
+    precision = rounding(1, 1 / (1 - 0.999**2))
+    assert float(made.kernel[1, 0]) == pytest.approx(-0.5 - 0.5 * m / np.sqrt(v), rel=precision)
 
 
 def test_padding_changes_nothing():
@@ -92,7 +97,9 @@ def test_padding_changes_nothing():
             np.pad(batch["tokens"], [(0, 2), (0, 1)]),
         )
     )
-    np.testing.assert_array_equal(wide[: len(TEXTS), :-1], plain)
+    size = np.abs(made.kernel).max() * batch["word_ngrams"].shape[1]
+    same = rounding(batch["word_ngrams"].shape[1], size)
+    np.testing.assert_allclose(wide[: len(TEXTS), :-1], plain, atol=same)
     assert not wide[len(TEXTS) :].any()
     assert not wide[:, -1].any()
 

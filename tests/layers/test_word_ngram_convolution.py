@@ -8,6 +8,8 @@ import pytest
 
 from dssm_tf.layers import WordNgramConvolution
 
+pytestmark = pytest.mark.numeric
+
 
 def layer(window: int, units: int = 1) -> WordNgramConvolution:
     made = WordNgramConvolution(window, units, dtype="float64")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dssm_tf.data.example_proto import Example
+from dssm_tf.data.example_pb2 import Example
 from dssm_tf.text.normalize import normalize
 from pipelines import preprocess
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import gzip
 import signal
 import subprocess
 import sys
@@ -12,7 +14,6 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from dssm_tf.common.errors import UserError
 from pipelines import graph, preprocess, sources
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
@@ -96,14 +97,34 @@ def test_a_killed_run_leaves_no_output_and_the_next_run_succeeds(tmp_path, topic
     assert (output / "feature_spec.json").exists()
 
 
-def test_a_failing_worker_leaves_no_output_and_its_reason_is_one_line(run, capsys, monkeypatch):
+def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_line(
+    tmp_path, topics, capsys
+):
+    log = tmp_path / "log.tsv.gz"
+    header, *rows = topics.splitlines(keepends=True)
+    # Long enough that a worker finds its end, not the launcher, which reads the header.
+    log.write_bytes(gzip.compress("".join([header, *rows * 2000]).encode())[:-200])
+    assert preprocess.run(["--input", str(log), "--output", str(tmp_path / "data")]) == 1
+    reason = "Compressed file ended before the end-of-stream marker was reached"
+    said = capsys.readouterr().err.splitlines()
+    assert said[-1] == f"preprocess: {log} is not a whole gzip file: {reason}."
+    assert list(tmp_path.iterdir()) == [log]
+
+
+def test_a_run_leaves_garbage_collection_as_it_was(run):
+    before = gc.get_threshold()
+    run("query\ttitle\na\tb\n", "--validation_fraction", "0")
+    assert gc.get_threshold() == before
+
+
+def test_a_failing_worker_leaves_no_output(run, tmp_path, monkeypatch):
     def fail(*_):
-        raise UserError("disk on fire")
+        raise MemoryError
 
     monkeypatch.setattr("pipelines.transforms.sum_titles", fail)
-    data = run("query\ttitle\na\tb\nc\td\n", code=1)
-    assert capsys.readouterr().err == "preprocess: disk on fire\n"
-    assert list(data.path.parent.iterdir()) == [data.path.parent / "log.tsv"]
+    with pytest.raises((MemoryError, RuntimeError), match="Sum titles"):
+        run("query\ttitle\na\tb\nc\td\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
 
 
 def test_a_quiet_run_says_what_it_did_and_nothing_else(tmp_path, topics):
@@ -195,4 +216,4 @@ def test_no_bucket_grows_with_the_log():
     for log_bytes in (10**9, 10**12, 10**15):
         buckets = graph.bucket_count(log_bytes, options)
         assert graph.BUCKET_BYTES <= log_bytes / buckets < 1.02 * graph.BUCKET_BYTES
-    assert graph.shard_counts(10**9, options)["train"] == 10**9 // graph.SHARD_BYTES
+    assert graph.shards_of(10**9, options).counts["train"] == 10**9 // graph.SHARD_BYTES

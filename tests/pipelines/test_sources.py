@@ -40,8 +40,7 @@ def test_rows_are_read_once_wherever_a_file_is_cut(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "MIN_PIECE_BYTES", size)
         patch.setattr(sources, "PIECES", 1000)
-        patch.setattr(sources, "BLOCK_BYTES", block)
-        patch.setattr(sources, "LINE_BYTES", block)
+        patch.setattr("dssm_tf.tables.table.BLOCK_BYTES", block)
         pieces, rows = read(path)
     assert [f"{row.query}\t{row.title}" for row in rows] == lines
     assert len(pieces) == -(-path.stat().st_size // size)
@@ -56,6 +55,17 @@ def test_lines_of_the_pieces_add_up_to_the_lines_of_the_file(tmp_path, monkeypat
     for reader in readers:
         list(reader)
     assert sum(reader.lines for reader in readers) == 51
+
+
+def test_an_endless_line_is_a_reject_and_read_to_its_end_by_one_piece(tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 1000)
+    monkeypatch.setattr(sources, "PIECES", 1000_000)
+    long = "x" * (sources.MAX_LINE_BYTES + 5000)
+    path = tmp_path / "log.tsv"
+    path.write_text(f"query\ttitle\na\tb\n{long}\nc\td\n", "utf-8")
+    pieces, rows = read(path)
+    assert len(pieces) > 1000
+    assert rows == [LogRow("a", "b"), Reject(3, "line too long", "x" * 500), LogRow("c", "d")]
 
 
 def test_a_file_whose_cells_may_hold_line_ends_is_not_cut(tmp_path, monkeypatch):

@@ -2,6 +2,94 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+TRIGRAMS = 25_000
+"""By which P16's numbers of parameters are those of its first matrices."""
+
+
+class PaperRow(NamedTuple):
+    """A row that a paper's table has, or an equation without a row.
+
+    Attributes:
+        tower: its model's sizes and variant.
+        negatives: unclicked titles a click: n in P16, J in S14.
+        millions: of parameters, where the table states them.
+        gamma: None where the paper sets it on held-out data and does not print it.
+    """
+
+    tower: Mapping[str, Any]
+    negatives: int
+    millions: float | None = None
+    gamma: float | None = None
+
+
+def _cells(name: str, cells: int, *, of_equation: bool = False) -> dict[str, Any]:
+    return {
+        "name": name,
+        "cells": cells,
+        "peepholes": of_equation,
+        "forget_gate": of_equation,
+    }
+
+
+def _windows(window: int, features: int, width: int) -> dict[str, Any]:
+    return {"name": "clsm", "window": window, "features": features, "widths": (width,)}
+
+
+P16 = {
+    # Table IV. Sec. V: "we will remove the peephole connections and the forget gate from the
+    # LSTM-RNN model in the current task"; "4 negative samples, i.e., n = 4".
+    "dssm-p16": PaperRow({"name": "dssm", "widths": (288, 96)}, 4, 14.4),
+    "clsm-p16-win1": PaperRow(_windows(1, 288, 96), 4, 14.4),
+    "clsm-p16-win3": PaperRow(_windows(3, 288, 96), 4, 43.2),
+    "clsm-p16-win5": PaperRow(_windows(5, 288, 96), 4, 72.0),
+    "rnn-288": PaperRow({"name": "rnn", "hidden": 288}, 4, 14.4),
+    "lstm-32": PaperRow(_cells("lstm", 32), 4, 4.8),
+    "lstm-64": PaperRow(_cells("lstm", 64), 4, 9.6),
+    "lstm-96": PaperRow(_cells("lstm", 96), 4, 14.4),
+    "bilstm-96": PaperRow(_cells("bilstm", 96), 4),
+    # Eq. 2 as it stands.
+    "lstm_full-96": PaperRow(_cells("lstm", 96, of_equation=True), 4),
+    "bilstm_full-96": PaperRow(_cells("bilstm", 96, of_equation=True), 4),
+    # Palangi et al. 2014, eq. 1-6; eq. 9 has the cosines as they are.
+    "lstm-p14": PaperRow(_cells("lstm", 96, of_equation=True), 4, gamma=1.0),
+}
+"""Palangi et al., trained by Nesterov's method as algorithm 1 says."""
+
+S14 = {
+    # Table 5, row 12, and table 6: "300/300/128", "K = 300, L = 128".
+    "dssm-s14": PaperRow({"name": "dssm", "widths": (300, 300, 128)}, 4),
+    "clsm-s14-win1": PaperRow(_windows(1, 300, 128), 50),
+    "clsm-s14-win3": PaperRow(_windows(3, 300, 128), 50),
+    "clsm-s14-win5": PaperRow(_windows(5, 300, 128), 50),
+}
+"""Shen et al. 2014, sec. 4 and 5.2, trained by plain stochastic gradient descent."""
+
+S14_BATCH = 1024
+"""Sec. 4: "Each mini-batch consists of 1024 training samples"."""
+
+P16_MOMENTUM = {"ends": 0.9, "middle": 0.995, "share of each end": 0.02}
+"""Sec. IV, of all parameter updates."""
+
+AS_IT_IS = {
+    "shared_towers": False,
+    "tower.dropout": 0.0,
+    "tower.ngram_dropout": 0.0,
+    "loss.name": "click_softmax",
+    "negatives.fresh": 0,
+    "negatives.in_batch": False,
+    "negatives.logq": 0.0,
+    "optimizer.options": {},
+    "training.averaging": 0.0,
+    "training.title_queries": False,
+    "training.refit": False,
+    "training.click_weight": "none",
+    "ranking.prior": 0.0,
+}
+"""Two towers (P16 algorithm 1; S14 sec. 5.2), and nothing that no paper has."""
+
 DOC2VEC = {
     "min_count": 1,
     "window": 5,
@@ -10,4 +98,8 @@ DOC2VEC = {
     "negative": 5,
     "epochs": 30,
 }
-"""Palangi et al. 2016, sec. V-B, by gensim's names of today."""
+"""P16 sec. V-B, by gensim's names of today."""
+
+SKIP_THOUGHT = {"kind": "combine", "units": 2400, "word_units": 620}
+"""P16 sec. V-B: 4,800 numbers, a uni-skip of 2,400 and a bi-skip of 1,200 each way; of Kiros et
+al. 2015, which it takes off the shelf, the words of 620."""

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.metrics import METRICS
 from dssm_tf.reports.files import run, write
 from dssm_tf.reports.table import print_tables
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -26,6 +27,7 @@ def test_written_files_hold_what_was_measured(tmp_path):
     assert set(written) == {"systems", "tests"}
     assert written["systems"]["better"]["ndcg@3"] == evaluation.mean("better", "ndcg@3")
     assert written["systems"]["better"]["queries"] == 60
+    assert set(written["systems"]["better"]) == {*METRICS, "queries", "queries_left_out"}
     assert set(written["tests"][0]) == {
         "a", "b", "metric", "p", "p_adjusted", "p_randomisation", "difference", "ci95"
     }  # fmt: skip

@@ -8,6 +8,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.retrieval import index as module
 from dssm_tf.retrieval.index import ExactIndex, FaissIndex
 
+pytestmark = pytest.mark.numeric
+
 TITLES = np.array([[1, 0], [0, 1], [0.6, 0.8], [1, 0]], np.float32)
 BIAS = np.array([-0.5, 0.0, 0.0, -0.5], np.float32)
 

@@ -12,7 +12,7 @@ import grpc
 import numpy as np
 import pytest
 
-from serving import messages
+from serving import messages, predict_pb2
 
 INPUTS = {
     "encode_query": {"queries"},
@@ -96,14 +96,14 @@ def grpc_address(ranker):
             name: messages.decode_tensor(tensor).tolist() for name, tensor in request.inputs.items()
         }
         outputs = ranker.predict(spec.name, version(spec), spec.signature_name, inputs)
-        response = messages.PredictResponse()
+        response = predict_pb2.PredictResponse()
         for name, array in outputs.items():
             response.outputs[name].CopyFrom(messages.encode_tensor(array))
         return response
 
     def status(request):
         ranker.check(request.model_spec.name, version(request.model_spec))
-        response = messages.GetModelStatusResponse()
+        response = predict_pb2.GetModelStatusResponse()
         response.model_version_status.add(version=3, state=30)
         return response
 
@@ -113,9 +113,9 @@ def grpc_address(ranker):
         )
 
     handlers = {
-        messages.PREDICT: method(predict, messages.PredictRequest, messages.PredictResponse),
+        messages.PREDICT: method(predict, predict_pb2.PredictRequest, predict_pb2.PredictResponse),
         messages.GET_MODEL_STATUS: method(
-            status, messages.GetModelStatusRequest, messages.GetModelStatusResponse
+            status, predict_pb2.GetModelStatusRequest, predict_pb2.GetModelStatusResponse
         ),
     }
     server = grpc.server(ThreadPoolExecutor(2))

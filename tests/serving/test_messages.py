@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving import messages
+from serving import messages, predict_pb2
 from serving.client import Client, ServingError
 
 
@@ -30,7 +30,7 @@ def apis():
 
 
 def our_request():
-    request = messages.PredictRequest()
+    request = predict_pb2.PredictRequest()
     request.model_spec.name = "lstm"
     request.model_spec.version.value = 7
     request.model_spec.signature_name = "score"
@@ -64,7 +64,7 @@ def test_our_class_reads_the_generated_request(apis):
     theirs.model_spec.version_label = "canary"
     theirs.inputs["queries"].CopyFrom(tf.make_tensor_proto(["red", "hat"]))
     raw = theirs.SerializeToString(deterministic=True)
-    ours = messages.PredictRequest.FromString(raw)
+    ours = predict_pb2.PredictRequest.FromString(raw)
     assert ours.model_spec.version_label == "canary"
     assert not ours.model_spec.HasField("version")
     assert messages.decode_tensor(ours.inputs["queries"]).tolist() == [b"red", b"hat"]
@@ -77,7 +77,7 @@ def test_numeric_tensors_agree_both_ways(apis, dtype, shape):
     import tensorflow as tf
 
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
-    ours = messages.TensorProto.FromString(tf.make_tensor_proto(array).SerializeToString())
+    ours = predict_pb2.Tensor.FromString(tf.make_tensor_proto(array).SerializeToString())
     np.testing.assert_array_equal(messages.decode_tensor(ours), array)
     assert messages.decode_tensor(ours).dtype == array.dtype
     raw = messages.encode_tensor(array).SerializeToString()
@@ -88,14 +88,14 @@ def test_numeric_tensors_agree_both_ways(apis, dtype, shape):
 
 def test_values_are_also_read_from_their_own_field():
     # TensorFlow Serving answers with float_val, not with tensor_content.
-    tensor = messages.TensorProto(dtype=1, float_val=[1, 2, 3, 4])
+    tensor = predict_pb2.Tensor(dtype=1, float_val=[1, 2, 3, 4])
     tensor.tensor_shape.dim.add(size=2)
     tensor.tensor_shape.dim.add(size=2)
     np.testing.assert_array_equal(messages.decode_tensor(tensor), [[1, 2], [3, 4]])
 
 
 def test_left_out_repetitions_of_the_last_value_are_restored():
-    tensor = messages.TensorProto(dtype=1, float_val=[1, 2])
+    tensor = predict_pb2.Tensor(dtype=1, float_val=[1, 2])
     tensor.tensor_shape.dim.add(size=4)
     np.testing.assert_array_equal(messages.decode_tensor(tensor), [1, 2, 2, 2])
 
@@ -111,7 +111,7 @@ def test_left_out_repetitions_of_the_last_value_are_restored():
 )
 def test_a_tensor_that_cannot_be_read_is_an_error(tensor, message):
     with pytest.raises(ValueError, match=message):
-        messages.decode_tensor(messages.TensorProto(**tensor))
+        messages.decode_tensor(predict_pb2.Tensor(**tensor))
 
 
 def test_text_arrays_are_not_taken_for_numbers():
@@ -122,13 +122,16 @@ def test_text_arrays_are_not_taken_for_numbers():
 @given(st.lists(st.text(st.characters(exclude_categories=()))))
 def test_texts_survive_the_round_trip(texts):
     raw = messages.encode_tensor(texts).SerializeToString()
-    back = messages.decode_tensor(messages.TensorProto.FromString(raw)).tolist()
+    back = messages.decode_tensor(predict_pb2.Tensor.FromString(raw)).tolist()
     assert [one.decode("utf-8", "surrogatepass") for one in back] == texts
 
 
 def test_states_are_those_of_tensorflow_serving(apis):
     states = apis.get_model_status_pb2.ModelVersionStatus.State
-    assert dict(zip(states.values(), states.keys(), strict=True)) == messages.STATES
+    ours = predict_pb2.ModelVersionStatus.State
+    assert ours.items() == states.items()
+    for number, name in [*zip(states.values(), states.keys(), strict=True), (77, "UNKNOWN")]:
+        assert messages.state_name(predict_pb2.ModelVersionStatus(state=number)) == name
 
 
 @pytest.fixture

@@ -160,7 +160,7 @@ def test_layers_are_rebuilt_from_their_configuration():
     cell = GRUCell(5, "after", seed=3)
     again = GRUCell.from_config(cell.get_config())
     assert (again.units, again.reset, again.seed) == (5, "after", 3)
-    assert keras.saving.get_registered_object("dssm_tf>GRUCell") is GRUCell
+    assert keras.saving.get_registered_object("dssm_tf.skip_thought>GRUCell") is GRUCell
 
 
 @pytest.mark.parametrize(

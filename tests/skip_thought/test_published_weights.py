@@ -55,6 +55,7 @@ def expected(release, name, words):
 TEXT, TOKENS = "A red, KETTLE!", ["UNK", "red", "kettle"]
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("kind", ["uni", "bi"])
 def test_vectors_equal_the_oracles(release, kind):
     found = load_vectors(release, kind)([TEXT, "rug"])
@@ -81,6 +82,7 @@ def test_a_text_without_a_known_word_has_the_zero_vector(release):
     )
 
 
+@pytest.mark.numeric
 def test_a_text_has_the_same_vector_to_the_last_bit_beside_any_others(release):
     encode = load_vectors(release)
     random = np.random.default_rng(5)

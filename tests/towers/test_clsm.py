@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.towers import CLSM
+from dssm_tf.towers.clsm import CLSM
 from tests.reference import clsm as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+pytestmark = pytest.mark.numeric
 
 SENTENCES = [
     ["cat", "dog", "cat"],

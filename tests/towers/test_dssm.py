@@ -6,9 +6,11 @@ import keras
 import numpy as np
 import pytest
 
-from dssm_tf.towers import DSSM
+from dssm_tf.towers.dssm import DSSM
 from tests.reference import dssm as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+pytestmark = pytest.mark.numeric
 
 SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["unseen", "cats"]]
 KNOWN = list(dict.fromkeys(t for word in ("cat", "dog") for t in trigrams(word)))

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 
 from dssm_tf.layers import PeepholeLSTMCell
-from dssm_tf.towers import LSTMRNN, BidirectionalLSTMRNN, PlainLSTMRNN
+from dssm_tf.towers.bilstm import BidirectionalLSTMRNN
+from dssm_tf.towers.lstm import LSTMRNN
 from tests.reference import peephole_lstm as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+pytestmark = pytest.mark.numeric
 
 SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["cats", "unseen", "dog", "cat", "aaaa"]]
 KNOWN = list(dict.fromkeys(t for word in ("cat", "dog", "aaaa") for t in trigrams(word)))
@@ -39,24 +42,9 @@ def test_vectors_are_those_of_the_reference(peepholes, forget_gate):
     np.testing.assert_allclose(found, expected, atol=1e-13)
 
 
-def test_the_plain_variant_has_neither_peepholes_nor_forget_gate():
-    p = reference.LSTMParameters.random(len(KNOWN), CELLS, seed=1)
-    tower = PlainLSTMRNN(len(KNOWN), CELLS, dtype="float64")
-    tower.build()
-    kernel = p.side_by_side("w", forget_gate=False)
-    tower.hashing.kernel.assign(np.concatenate([np.full((1, 3 * CELLS), 9.0), kernel]))
-    give(tower.recurrence.cell, p)
-    found = np.array(tower(text_batch(SENTENCES, KNOWN)))
-    expected = [
-        reference.encode(p, count_matrix(s, KNOWN), peepholes=False, forget_gate=False)
-        for s in SENTENCES
-    ]
-    np.testing.assert_allclose(found, expected, atol=1e-13)
-
-
-def test_the_plain_variant_has_the_number_of_parameters_of_table_iv():
+def test_without_peepholes_and_forget_gate_it_has_the_number_of_parameters_of_table_iv():
     # 14.4 M: 2 towers, 25,000 trigrams, 3 matrices of 96 cells, less what is not hashing.
-    tower = PlainLSTMRNN(25_000, 96)
+    tower = LSTMRNN(25_000, 96, peepholes=False, forget_gate=False)
     tower.build()
     assert 2 * np.prod(tower.hashing.kernel.shape) - 2 * 3 * 96 == 14_400_000  # row 0: padding
     # Beside it only W_rec1, W_rec3, W_rec4 and b_1, b_3, b_4.
@@ -90,7 +78,7 @@ def test_the_order_of_the_words_matters():
     assert not np.allclose(found[0], found[1], atol=1e-3)
 
 
-@pytest.mark.parametrize("tower", [LSTMRNN, PlainLSTMRNN, BidirectionalLSTMRNN])
+@pytest.mark.parametrize("tower", [LSTMRNN, BidirectionalLSTMRNN])
 def test_no_cells_are_refused(tower):
-    with pytest.raises(ValueError, match=r"cells=0; expected at least 1"):
+    with pytest.raises(ValueError, match=r"0 units; expected at least 1"):
         tower(4, 0)

@@ -1,6 +1,6 @@
 """The gradients of P16 appendix A, from the loss down to the parameters of the towers.
 
-Eq. 8 (loss) is also in tests/test_losses.py, eq. 11, 12 and 15 (cosine) in
+Eq. 8 (loss) is also in tests/losses/test_click_softmax.py, eq. 11, 12 and 15 (cosine) in
 tests/model/test_siamese.py. What the appendix leaves out or prints wrongly is said in
 tests/reference/tanh_rnn.py and
 lstm_gradients.py; the whole gradient of every tower is held against finite differences in
@@ -15,11 +15,15 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers import LSTMRNN, RNN
+from dssm_tf.towers.lstm import LSTMRNN
+from dssm_tf.towers.rnn import RNN
+from tests.labels import all_count
 from tests.reference import click_softmax, lstm_gradients, peephole_lstm, tanh_rnn
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+pytestmark = pytest.mark.numeric
 
 QUERY = ["cat", "food"]
 TITLES = [["cats", "and", "food"], ["dog", "food"], ["the", "bird", "cage"], ["dog"]]
@@ -58,7 +62,7 @@ def test_the_gradient_of_the_loss_in_every_parameter_of_the_rnns_is_the_paper_s(
     with tf.GradientTape() as tape:
         inputs = {"query": text_batch([QUERY], KNOWN), "titles": text_batch(TITLES, KNOWN)}
         found = model(inputs | {"candidates": np.array([[0, 1, 2, 3]])})
-        loss = ClickSoftmax(GAMMA)(np.zeros((1, 4)), found)
+        loss = ClickSoftmax(GAMMA)(all_count([[0] * 4]), found)
     assert float(loss) == pytest.approx(click_softmax.loss(cosines, GAMMA), abs=1e-5)
     variables, wanted = [], []
     for tower, total in zip(towers, expected, strict=True):

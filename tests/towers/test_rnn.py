@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.towers import RNN
+from dssm_tf.towers.rnn import RNN
 from tests.reference import tanh_rnn as reference
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
+
+pytestmark = pytest.mark.numeric
 
 SENTENCES = [["cat", "dog", "cat"], [], ["dog"], ["cats", "unseen", "dog", "cat", "aaaa"]]
 KNOWN = list(dict.fromkeys(t for word in ("cat", "dog", "aaaa") for t in trigrams(word)))
@@ -80,5 +82,5 @@ def test_the_order_of_the_words_matters():
 
 
 def test_no_neurons_are_refused():
-    with pytest.raises(ValueError, match=r"hidden=0; expected at least 1"):
+    with pytest.raises(ValueError, match=r"0 units; expected at least 1"):
         RNN(4, 0)

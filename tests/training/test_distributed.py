@@ -14,16 +14,22 @@ from pytest import approx
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from tests.clicks import click_log, write_data
+from tests.rounding import rounding
 from tests.training.processes import training_processes
+
+pytestmark = pytest.mark.numeric
 
 CONFIG = {
     "tower": {"name": "dssm", "widths": [8, 6]},
     "shared_towers": True,
     # Rivals that do not depend on how a step is cut into parts.
     "negatives": {"recorded": 2, "in_batch": False},
-    "optimizer": {"name": "sgd", "learning_rate": 0.5},
+    # Small enough that steps do not make a rounding grow: at .5 one of 1e-7 becomes 1e-5.
+    "optimizer": {"name": "sgd", "learning_rate": 0.1},
     "training": {"epochs": 2, "batch_size": 8, "click_weight": "log"},
 }
+# At most 12 steps add to weights of about 1 a sum over 8 pairs of 3 candidates each.
+SAME = rounding(12 * 8 * 3, 1)
 
 
 def free_ports(count: int) -> list[int]:
@@ -68,7 +74,7 @@ def test_two_processes_reach_the_losses_of_one(runs):
     one, two, _ = runs
     assert len(history(two)) == 2
     for alone, together in zip(history(one), history(two), strict=True):
-        assert together == approx(alone, rel=1e-4)
+        assert together == approx(alone, abs=10 * SAME)  # gamma is 10
 
 
 def test_two_processes_reach_the_weights_of_one(runs):
@@ -77,7 +83,7 @@ def test_two_processes_reach_the_weights_of_one(runs):
         names = []
         a.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
         for name in names:
-            assert np.asarray(b[name]) == approx(np.asarray(a[name]), abs=1e-5), name
+            assert np.asarray(b[name]) == approx(np.asarray(a[name]), abs=SAME), name
 
 
 def test_both_processes_know_the_result_and_only_the_first_speaks(runs):

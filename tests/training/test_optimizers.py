@@ -12,15 +12,16 @@ import tensorflow as tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import TrainingConfig, parse_config
 from dssm_tf.layers import WordHashing
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.towers import DSSM
+from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.optimizers import ScheduledNesterov, clip_by_tower, make_optimizer
 from dssm_tf.training.train import train
+from tests.labels import all_count
 from tests.reference import nesterov as reference
-from tests.training.configuration import BATCH, config
+from tests.training.configuration import config
 
 pytestmark = pytest.mark.keras
 
@@ -48,6 +49,7 @@ def run(optimizer: ScheduledNesterov, updates: int) -> list[np.ndarray]:
     return points
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("total", [50, 100, 150])
 def test_every_update_is_the_paper_s_through_both_momentum_changes(total):
     found = run(ScheduledNesterov(0.05, total), total)
@@ -55,6 +57,7 @@ def test_every_update_is_the_paper_s_through_both_momentum_changes(total):
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.numeric
 def test_the_first_two_updates_by_hand():
     # D_1 = -.1 g(L_0); L_1 = L_0 + D_1. With 1000 updates mu is .9 at the start:
     # D_2 = .9 D_1 - .1 g(L_1 + .9 D_1).
@@ -116,6 +119,7 @@ def test_a_trigram_read_twice_is_clipped_by_its_summed_gradient():
     assert np.linalg.norm(np.array(clipped)) == pytest.approx(1.0)
 
 
+@pytest.mark.numeric
 def test_clipped_updates_are_the_paper_s():
     found = run(ScheduledNesterov(0.1, 40, clip_norm=0.5), 40)
     expected = reference.descend(START, slope, 0.1, 40, 40, threshold=0.5)
@@ -135,9 +139,10 @@ def tiny_model() -> tuple[Siamese, tf.data.Dataset]:
         "candidates": np.array([[0, 1, 2], [1, 0, 2], [2, 0, 1]], np.int32),
     }
     model(inputs)
-    return model, tf.data.Dataset.from_tensors((inputs, np.zeros((3, 3), np.float32)))
+    return model, tf.data.Dataset.from_tensors((inputs, all_count(np.zeros((3, 3)))))
 
 
+@pytest.mark.numeric
 @pytest.mark.parametrize("clip_norm", [None, 0.05])
 def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_ahead(
     clip_norm, tmp_path
@@ -145,13 +150,13 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
     """The whole of algorithm 1 through `fit`, against its equations on the same gradients."""
     updates, rate = 60, 0.03
     model, data = tiny_model()
-    inputs, offsets = next(iter(data))
+    inputs, known = next(iter(data))
     kept = [variable.numpy() for variable in model.trainable_variables]
 
     @tf.function
     def tensors():
         with tf.GradientTape() as tape:
-            value = ClickSoftmax(5.0)(offsets, model(inputs))
+            value = ClickSoftmax(5.0)(known, model(inputs))
         return tape.gradient(value, model.trainable_variables)
 
     def gradients(values) -> list[np.ndarray]:
@@ -179,8 +184,15 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
     optimizer = ScheduledNesterov(rate, updates, clip_norm=clip_norm)
     model.compile(optimizer, ClickSoftmax(5.0))
     steps = updates // 3
+    ranked, _ = tiny_model()
     keeper = Keeper(
-        TrainingConfig(), None, None, Checkpoint(tmp_path / "state"), chief=False, keep_last=True
+        TrainingConfig(),
+        None,
+        ranked,
+        None,
+        Checkpoint(tmp_path / "x"),
+        chief=False,
+        keep_last=True,
     )
     found = []
     notes = keras.callbacks.LambdaCallback(on_epoch_end=lambda *_: found.append(keeper.best))
@@ -188,9 +200,10 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
         data.repeat(), epochs=3, steps_per_epoch=steps, shuffle=False, verbose=0,
         callbacks=[keeper, notes],
     )  # fmt: skip
-    found.append([variable.numpy() for variable in model.trainable_variables])
-    # After each epoch what is kept, and in the end what is left, is L_k.
-    for values, place in zip(found, (steps, 2 * steps, updates, updates), strict=True):
+    found += [one.get_weights() for one in (ranked, model)]
+    # What is kept after each epoch, ranked with and left in the end, is L_k.
+    places = (steps, 2 * steps, updates, updates, updates)
+    for values, place in zip(found, places, strict=True):
         for value, expected in zip(values, path[place - 1], strict=True):
             np.testing.assert_allclose(value, expected, atol=2e-4)
     assert any(np.abs(d).max() > 1e-3 for d in change)  # the look-ahead would have been elsewhere
@@ -241,14 +254,14 @@ def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, m
     )
     raw = config(
         optimizer={"name": "nesterov", "learning_rate": 0.01},
-        training__epochs=3, training__patience=3, training__refit=refit,
+        training__epochs=3, training__patience=3, training__refit=refit, training__batch_size=4,
     )  # fmt: skip
     result = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     pairs = data.spec.records
     best = result.best_epoch
     of_refit = {False: [], True: [best], "continue": [math.ceil(2 * best / 3)]}[refit]
-    expected = [3 * math.ceil(pairs["train"] / BATCH)] + [
-        epochs * math.ceil((pairs["train"] + pairs["validation"]) / BATCH) for epochs in of_refit
+    expected = [3 * math.ceil(pairs["train"] / 4)] + [
+        epochs * math.ceil((pairs["train"] + pairs["validation"]) / 4) for epochs in of_refit
     ]
     assert ended == [(updates, updates) for updates in expected]  # counted, and made
 

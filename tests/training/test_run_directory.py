@@ -11,7 +11,7 @@ from pytest import approx
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.losses import ClickSoftmax
+from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.validation import ValidationTask
 from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
@@ -81,8 +81,8 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
         Preprocessed(data.path), ("validation",), BatchOptions(batch_size=BATCH, negatives=0)
     )
     # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
-    ((inputs, offsets, row_weights),) = batches.epoch()
-    loss = ClickSoftmax(10.0)(offsets, ranker.model(inputs), sample_weight=row_weights)
+    ((inputs, known, row_weights),) = batches.epoch()
+    loss = ClickSoftmax(10.0)(known, ranker.model(inputs), sample_weight=row_weights)
     assert float(loss) == approx(min(losses), rel=1e-5)
 
 

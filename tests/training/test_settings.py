@@ -11,21 +11,34 @@ from pytest import approx
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.training import fitting
+from dssm_tf.training import fitting, keeper
 from dssm_tf.training.devices import Workers
 from dssm_tf.training.train import train
+from dssm_tf.training.validation import ValidationTask, cosines
 from tests.clicks import click_log, read_examples, write_data, write_records
+from tests.rounding import rounding
 from tests.training.configuration import CONFIG, config, equal
 
 
-def test_reduced_precision_trains_an_lstm(data, folder):
+def test_an_lstm_trained_in_reduced_precision_is_measured_in_float32(data, folder, monkeypatch):
+    measured = []
+
+    def watched(encode, task):
+        measured.append(cosines(encode, task))
+        return measured[-1]
+
+    monkeypatch.setattr(keeper, "cosines", watched)
     tower = {"name": "lstm", "cells": 4}
     raw = config(tower=tower, training__precision="mixed_bfloat16", training__epochs=1)
     result = train(parse_config(raw), data.path, folder / "bfloat16", quiet=True)
     assert np.isfinite(result.history[0]["loss"])
-    vectors = SemanticRanker.load(folder / "bfloat16").encode_queries(["red fox", ""])
-    assert np.linalg.norm(vectors, axis=1) == approx([1, 0], abs=1e-2)
+    ranker = SemanticRanker.load(folder / "bfloat16")
+    task = ValidationTask.of(Preprocessed(data.path), 2000, 20000)
+    expected = ranker.encode_queries(task.queries) @ ranker.encode_titles(task.titles).T
+    # Cosines of some 20 trigrams through 4 cells; bfloat16 would be off by some 2^-8.
+    assert measured[0] == approx(expected, abs=rounding(24, 2))
 
 
 def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_path):

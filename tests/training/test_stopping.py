@@ -95,7 +95,7 @@ def test_the_second_training_starts_where_a_new_model_would(data, tmp_path, monk
         if phase == "refit":
             new = Fitting(self._config, self._data, self._out, self._devices, True, None)
             kept = fit(new, phase, *arguments, **named)
-            self.model.set_weights(new.model.get_weights())
+            self.ranked.set_weights(new.ranked.get_weights())
             return kept
         return fit(self, phase, *arguments, **named)
 

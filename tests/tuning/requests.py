@@ -14,7 +14,7 @@ CONFIG = {
     "tower": {"name": "dssm", "widths": [6]},
     "training": {"epochs": EPOCHS, "batch_size": 16, "xla": False, "refit": True},
 }
-GRID = ("gamma=5,10", "optimizer.learning_rate=0.01,0.05")
+GRID = ("loss.gamma=5,10", "optimizer.learning_rate=0.01,0.05")
 
 
 def request(folder: Path, *grid: str, **options) -> Request:

@@ -36,7 +36,7 @@ def test_the_chosen_configuration_says_how_it_was_chosen_and_how_to_train_it(tun
     assert header[0] == "Chosen by validation ndcg@10 from 4 trials:"
     settings = tuned.best.run.trial.settings
     assert header[1] == (
-        f"gamma={settings['gamma']:g} "
+        f"loss.gamma={settings['loss.gamma']:g} "
         f"optimizer.learning_rate={settings['optimizer.learning_rate']:g}"
     )
     command = f"dssm train --config {folder}/tuned/best.yaml --data {folder}/data --out RUN"
@@ -50,7 +50,7 @@ def test_the_trials_are_listed_with_their_measures_and_runs(tuned):
     summary = json.loads((tuned.out / "trials.json").read_text("utf-8"))
     assert summary["metric"] == "ndcg@10"
     assert [trial["trial"] for trial in summary["trials"]] == [1, 2, 3, 4]
-    assert [trial["settings"]["gamma"] for trial in summary["trials"]] == [5, 5, 10, 10]
+    assert [trial["settings"]["loss.gamma"] for trial in summary["trials"]] == [5, 5, 10, 10]
     for trial in summary["trials"]:
         assert trial["status"] == "finished"
         history = json.loads((tuned.out / trial["run"] / "history.json").read_text("utf-8"))

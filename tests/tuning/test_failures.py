@@ -47,7 +47,7 @@ def broken(*_) -> None:
 def test_an_unexpected_failure_keeps_its_traceback_beside_the_trial(folder, monkeypatch, tmp_path):
     Calls(monkeypatch, at=1, do=broken)
     with pytest.raises(UserError, match="all 1 trials failed, the first because: RuntimeError"):
-        tune(make_plan(request(folder, "gamma=5")), folder / "data", tmp_path / "out")
+        tune(make_plan(request(folder, "loss.gamma=5")), folder / "data", tmp_path / "out")
     (record,) = (tmp_path / "out" / "trials").glob("*.json")
     assert "in broken" in json.loads(record.read_text("utf-8"))["traceback"]
     (trial,) = trials_of(tmp_path / "out")
@@ -61,7 +61,7 @@ def test_a_full_disk_is_nobodys_setting_and_stops_the_tuning(folder, monkeypatch
 
     Calls(monkeypatch, at=1, do=full)
     with pytest.raises(OSError, match="No space left"):
-        tune(make_plan(request(folder, "gamma=5,10")), folder / "data", tmp_path / "out")
+        tune(make_plan(request(folder, "loss.gamma=5,10")), folder / "data", tmp_path / "out")
     assert [trial["status"] for trial in trials_of(tmp_path / "out")] == ["waiting", "waiting"]
 
 
@@ -76,18 +76,18 @@ def test_a_damaged_trial_says_what_to_remove(tuned, folder, tmp_path):
 def test_a_directory_of_something_else_is_left_alone(folder, tmp_path):
     (tmp_path / "thesis.txt").write_text("years of work", "utf-8")
     with pytest.raises(UserError, match="holds something that `dssm tune` did not make"):
-        tune(make_plan(request(folder, "gamma=5")), folder / "data", tmp_path)
+        tune(make_plan(request(folder, "loss.gamma=5")), folder / "data", tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
 
 
 def test_a_log_without_validation_records_cannot_be_tuned_on(folder, tmp_path):
     write_data(tmp_path / "data", click_log(8), validation=())
     with pytest.raises(UserError, match="holds no validation records"):
-        tune(make_plan(request(folder, "gamma=5")), tmp_path / "data", tmp_path / "out")
+        tune(make_plan(request(folder, "loss.gamma=5")), tmp_path / "data", tmp_path / "out")
 
 
 def test_several_machines_cannot_share_a_tuning(folder, monkeypatch, tmp_path):
     cluster = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
     with pytest.raises(UserError, match="runs on one machine"):
-        tune(make_plan(request(folder, "gamma=5")), folder / "data", tmp_path / "out")
+        tune(make_plan(request(folder, "loss.gamma=5")), folder / "data", tmp_path / "out")

@@ -91,12 +91,12 @@ def test_another_grid_keeps_what_was_done_and_adds_what_is_new(
     out = Path(shutil.copytree(tuned.out, tmp_path / "out"))
     before = {path.name for path in (out / "trials").iterdir()}
     calls = Calls(monkeypatch)
-    plan = make_plan(request(folder, "gamma=10,20", "optimizer.learning_rate=0.05"))
+    plan = make_plan(request(folder, "loss.gamma=10,20", "optimizer.learning_rate=0.05"))
     wider = tune(plan, folder / "data", out)
     assert [path.name for path in calls.directories] == [wider.rows[1].run.identity]
     assert measures(wider)[0] == measures(tuned)[3]
     assert before < {path.name for path in (out / "trials").iterdir()}
-    assert [trial["settings"]["gamma"] for trial in trials_of(out)] == [10, 20]
+    assert [trial["settings"]["loss.gamma"] for trial in trials_of(out)] == [10, 20]
 
 
 def test_other_data_are_other_trials_and_a_copy_is_not(folder, tmp_path):

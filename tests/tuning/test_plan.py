@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.losses import LOSSES
 from dssm_tf.tuning.plan import make_plan
 from dssm_tf.tuning.tune import tune
 from tests.tuning.requests import request
@@ -23,33 +24,33 @@ def test_trials_hold_the_settings_as_the_configuration_reads_them(folder):
 
 
 def test_trials_run_without_refit_and_the_plan_remembers_it(folder):
-    plan = make_plan(request(folder, "gamma=5,10"))
+    plan = make_plan(request(folder, "loss.gamma=5,10"))
     assert plan.refit is True
     assert {trial.config.training.refit for trial in plan.trials} == {False}
     for choice, kept in (("false", False), ("continue", "continue")):
         overrides = [f"training.refit={choice}"]
-        assert make_plan(request(folder, "gamma=5", overrides=overrides)).refit == kept
+        assert make_plan(request(folder, "loss.gamma=5", overrides=overrides)).refit == kept
 
 
 def test_the_metric_also_chooses_the_epoch_unless_the_user_says_otherwise(folder):
-    plan = make_plan(request(folder, "gamma=5", metric="ndcg@1"))
+    plan = make_plan(request(folder, "loss.gamma=5", metric="ndcg@1"))
     assert (plan.metric, plan.trials[0].config.training.monitor) == ("ndcg@1", "ndcg@1")
-    own = request(folder, "gamma=5", metric="ndcg@1", overrides=["training.monitor=loss"])
+    own = request(folder, "loss.gamma=5", metric="ndcg@1", overrides=["training.monitor=loss"])
     assert make_plan(own).trials[0].config.training.monitor == "loss"
-    assert make_plan(request(folder, "gamma=5")).metric == "ndcg@10"
+    assert make_plan(request(folder, "loss.gamma=5")).metric == "ndcg@10"
 
 
 def test_equal_settings_are_one_trial(folder):
-    plan = make_plan(request(folder, "gamma=5,10,5.0"))
-    assert [trial.settings["gamma"] for trial in plan.trials] == [5, 10]
+    plan = make_plan(request(folder, "loss.gamma=5,10,5.0"))
+    assert [trial.settings["loss.gamma"] for trial in plan.trials] == [5, 10]
 
 
 def test_random_trials_are_as_many_as_asked_for_or_all_there_are(folder):
-    plan = make_plan(request(folder, "gamma=5:6", random=9))
-    assert sorted(trial.settings["gamma"] for trial in plan.trials) == [5, 6]
-    plan = make_plan(request(folder, "gamma=5:50", random=9, seed=3))
-    assert len({trial.settings["gamma"] for trial in plan.trials}) == 9
-    again = make_plan(request(folder, "gamma=5:50", random=20, seed=3))
+    plan = make_plan(request(folder, "loss.gamma=5:6", random=9))
+    assert sorted(trial.settings["loss.gamma"] for trial in plan.trials) == [5, 6]
+    plan = make_plan(request(folder, "loss.gamma=5:50", random=9, seed=3))
+    assert len({trial.settings["loss.gamma"] for trial in plan.trials}) == 9
+    again = make_plan(request(folder, "loss.gamma=5:50", random=20, seed=3))
     assert again.trials[:9] == plan.trials
 
 
@@ -58,20 +59,20 @@ def test_random_trials_are_as_many_as_asked_for_or_all_there_are(folder):
     [
         (["gama=5"], {}, "at gama=5: "),
         (["gama=5"], {}, "gama is not a key; allowed here: tower, "),
-        (["gamma=5,-1"], {}, "at gamma=-1: "),
-        (["gamma=5,-1"], {}, "gamma: input should be greater than 0; received -1"),
+        (["loss.gamma=5,-1"], {}, "at loss.gamma=-1: "),
+        (["loss.gamma=5,-1"], {}, "loss.gamma: input should be greater than 0; received -1"),
         (["tower.widths=[6.5]"], {}, "tower.widths.0: "),
-        (["gamma=5:20"], {}, "add --random N, or list the values"),
-        (["gamma=5"], {"seed": 1}, "--seed is of random draws"),
-        (["gamma=5"], {"random": 0}, "from 1 to 1,000"),
-        (["gamma=5"], {"metric": "mrr"}, "choose from ndcg@1, ndcg@3, ndcg@10, loss"),
-        (["gamma=5"], {"overrides": ["gamma=6"]}, "gamma is in --grid and in --set"),
+        (["loss.gamma=5:20"], {}, "add --random N, or list the values"),
+        (["loss.gamma=5"], {"seed": 1}, "--seed is of random draws"),
+        (["loss.gamma=5"], {"random": 0}, "from 1 to 1,000"),
+        (["loss.gamma=5"], {"metric": "mrr"}, "choose from ndcg@1, ndcg@3, ndcg@10, loss"),
+        (["loss.gamma=5"], {"overrides": ["loss.gamma=6"]}, "loss.gamma is in --grid and in --set"),
         (["training.refit=true,false"], {}, "no validation records are left"),
         (["validation.queries=5,10"], {}, "it says what the trials are compared on"),
         (
             ["training.batch_size=8,16"],
             {"metric": "loss"},
-            "their losses are not over the same titles",
+            "their losses cannot be compared",
         ),
         ([f"training.seed={','.join(map(str, range(1001)))}"], {}, "1,001 settings are more"),
         ([], {}, "nothing to tune"),
@@ -85,8 +86,14 @@ def test_what_cannot_be_tried_is_an_error_before_anything_is_trained(
     assert message in str(error.value)
 
 
+def test_different_losses_are_not_compared(folder, monkeypatch):
+    monkeypatch.setitem(LOSSES, "other", LOSSES["click_softmax"])
+    with pytest.raises(UserError, match=r"the trials differ in loss\.name"):
+        make_plan(request(folder, "loss.name=click_softmax,other", metric="loss"))
+
+
 def test_losses_over_the_same_titles_are_compared(folder):
-    plan = make_plan(request(folder, "gamma=5,10", metric="loss"))
+    plan = make_plan(request(folder, "loss.gamma=5,10", metric="loss"))
     assert plan.metric == "loss"
     recorded = ["negatives.in_batch=false", "negatives.recorded=2"]
     sizes = request(folder, "training.batch_size=8,16", metric="loss", overrides=recorded)

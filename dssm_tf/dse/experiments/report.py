@@ -3,54 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
-from typing import Any, NamedTuple
+from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.markdown import Markdown
 
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.dse.pretraining import Told
 
-RESULTS = "results.json"
+_RESULTS = "results.json"
 TABLES = "tables.md"
-
-
-class ResultTable(NamedTuple):
-    """A table of the paper's layout.
-
-    Args:
-        title: what the numbers are.
-        header: names of the columns.
-        rows: a name and the numbers, None where nothing was measured.
-    """
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-
-    def markdown(self) -> str:
-        """As a Markdown table under its title."""
-        lines = [
-            f"**{self.title}**",
-            "",
-            "| " + " | ".join(self.header) + " |",
-            "|" + "---|" * len(self.header),
-        ]
-        lines += ["| " + " | ".join(row) + " |" for row in self.rows]
-        return "\n".join(lines) + "\n"
-
-    def print(self, console: Console) -> None:
-        """As a table on the terminal, below its title, which may be wider."""
-        console.print(self.title, highlight=False)
-        table = Table(*self.header)
-        for row in self.rows:
-            table.add_row(*row)
-        console.print(table)
 
 
 class Run:
@@ -62,13 +29,13 @@ class Run:
 
     Attributes:
         results: what `results.json` holds, once `finish` was called.
+        text: what `tables.md` holds.
     """
 
     def __init__(self, directory: Path, bar: Task) -> None:
         self.directory = directory
         self.results: dict[str, Any] = {}
-        self.tables: Sequence[ResultTable] = ()
-        self.preface = ""
+        self.text = ""
         self._bar = bar
         self._started = monotonic()
 
@@ -80,30 +47,27 @@ class Run:
         """Says that one more model is fitted."""
         self._bar.advance()
 
-    def finish(
-        self, results: Mapping[str, Any], tables: Sequence[ResultTable], preface: str
-    ) -> None:
+    def finish(self, results: Mapping[str, Any], tables: Sequence[str], preface: str) -> None:
         """Writes `results.json` and `tables.md`.
 
         Args:
             results: what JSON can hold; the seconds it took are added.
-            tables: the same numbers, as the paper has them.
+            tables: the same numbers, as the paper has them, in Markdown.
             preface: what they are, above the tables.
         """
         seconds = round(monotonic() - self._started, 1)
         self.results = {**results, "seconds": seconds}
-        self.tables = tables
         quick = ", a tenth of the training (--quick)" if results["quick"] else ""
-        self.preface = f"{preface} {seconds:.0f} s{quick}."
-        with atomic_write(self.directory / RESULTS) as file:
+        self.text = "\n".join([f"{preface} {seconds:.0f} s{quick}.\n", *tables])
+        with atomic_write(self.directory / _RESULTS) as file:
             json.dump(self.results, file, indent=1)
         with atomic_write(self.directory / TABLES) as file:
-            file.write(f"{self.preface}\n\n" + "\n".join(table.markdown() for table in tables))
+            file.write(self.text)
 
 
 @contextmanager
 def experiment(out: Path | str, console: Console | None, fits: int) -> Iterator[Run]:
-    """Makes the directory of an experiment whole or not at all, and prints its tables.
+    """Makes the directory of an experiment, whole or not at all, and prints its tables.
 
     Args:
         out: directory to write, new.
@@ -114,10 +78,14 @@ def experiment(out: Path | str, console: Console | None, fits: int) -> Iterator[
     with atomic_directory(out) as directory, progress_of("fits", fits, console, "done") as bar:
         run = Run(directory, bar)
         yield run
-    for table in run.tables:
-        table.print(console)
-    console.print(run.preface, highlight=False)
-    console.print(f"{out}: {TABLES}, {RESULTS}, figures")
+    console.print(Markdown(run.text))
+    console.print(f"{out}: {TABLES}, {_RESULTS}, figures")
+
+
+def markdown_table(title: str, header: Sequence[str], rows: Iterable[Iterable[str]]) -> str:
+    """A table below its title, in Markdown."""
+    heads, *cells = ("| " + " | ".join(row) + " |" for row in (header, *rows))
+    return "\n".join([f"**{title}**", "", heads, "|" + "---|" * len(header), *cells]) + "\n"
 
 
 def per_cent(loss: float | None) -> str:
@@ -129,10 +97,10 @@ def per_cent(loss: float | None) -> str:
     return "-" if loss is None else f"{loss:.2f}"
 
 
-def words_table(neighbours: Mapping[str, Sequence[str]]) -> ResultTable:
+def words_table(neighbours: Mapping[str, Sequence[str]]) -> str:
     """Table 2 of the paper: words and their nearest ones."""
-    return ResultTable(
+    return markdown_table(
         "Table 2: nearest words in DSE's first layer",
         ("word", "5 nearest neighbours"),
-        tuple((word, " ".join(near)) for word, near in neighbours.items()),
+        ((word, " ".join(near)) for word, near in neighbours.items()),
     )

@@ -9,12 +9,13 @@ from typing import TypeVar
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.dse.fine_tuning import FineTuning, LinkTask, fine_tune
+from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
 from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, PSIPair, SSIPair, encode
-from dssm_tf.dse.pretraining import Pretraining, Told, pretrain
+from dssm_tf.dse.pretraining import Told
+from dssm_tf.dse.settings import FineTuning, Pretraining
 
-NEIGHBOURS = 5
-SHOWN_WORDS = 40
+_NEIGHBOURS = 5
+_SHOWN_WORDS = 40
 
 Settings = TypeVar("Settings", FineTuning, Pretraining)
 
@@ -22,32 +23,6 @@ Settings = TypeVar("Settings", FineTuning, Pretraining)
 def tenth(settings: Settings) -> Settings:
     """A tenth of the steps: to see that it works, not to quote."""
     return replace(settings, steps=max(20, settings.steps // 10))
-
-
-def pretrained_tower(
-    bags: sparse.csr_matrix,
-    dimension: int,
-    settings: Pretraining,
-    *,
-    widths: Sequence[int] | None = None,
-    lower: DSETower | None = None,
-    seed: int = 0,
-    told: Told = lambda _: None,
-) -> DSETower:
-    """A tower that knows pages without their links, for any number of fits to start from.
-
-    Args:
-        bags: `(pages, words)`.
-        dimension: C.
-        settings: how its RBMs are taught.
-        widths: of its binary layers, the paper's rule by default.
-        lower: a tower whose binary RBMs are taken over.
-        seed: of everything random.
-        told: how it goes.
-    """
-    tower = DSETower(bags.shape[1], dimension, widths, seed=seed)
-    pretrain(tower, bags, settings, seed=seed, lower=lower, told=told)
-    return tower
 
 
 def fit_system(
@@ -68,7 +43,7 @@ def fit_system(
         task: pages and links.
         dimension: C.
         settings: how.
-        tower: where `dse` starts from; it is left as it is.
+        tower: a pretrained one, which `dse` starts from; any number of fits can start from it.
         tuples: size of the training set of tuples; all that the links allow by default.
         seed: of everything random.
         told: how it goes.
@@ -100,6 +75,6 @@ def nearest_words(tower: DSETower, words: Sequence[str]) -> dict[str, list[str]]
     correlation = np.asarray(np.corrcoef(activities))
     correlation[np.diag_indices(len(words))] = -np.inf
     order = np.argsort(-correlation, axis=1, kind="stable")
-    order = order[:, : min(NEIGHBOURS, len(words) - 1)]
-    shown = range(0, len(words), max(1, len(words) // SHOWN_WORDS))
+    order = order[:, : min(_NEIGHBOURS, len(words) - 1)]
+    shown = range(0, len(words), max(1, len(words) // _SHOWN_WORDS))
     return {words[place]: [words[near] for near in order[place]] for place in shown}

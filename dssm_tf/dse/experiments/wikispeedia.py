@@ -15,12 +15,19 @@ from dssm_tf.common import figures
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.bag_of_words import BagOfWords
 from dssm_tf.dse.dse_tfidf import WEIGHTS, mixed
-from dssm_tf.dse.experiments.report import ResultTable, Run, experiment, per_cent, words_table
-from dssm_tf.dse.experiments.systems import fit_system, nearest_words, pretrained_tower, tenth
-from dssm_tf.dse.fine_tuning import FineTuning, LinkTask
+from dssm_tf.dse.experiments.report import (
+    Run,
+    experiment,
+    markdown_table,
+    per_cent,
+    words_table,
+)
+from dssm_tf.dse.experiments.systems import fit_system, nearest_words, tenth
+from dssm_tf.dse.fine_tuning import LinkTask
 from dssm_tf.dse.networks import BagPair, DSEPair, DSETower, Scores, pair_scores
-from dssm_tf.dse.pretraining import Pretraining
+from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.relevance import linked, split_links
+from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.evaluation.rank_loss import rank_loss
 from dssm_tf.tables.reader import read_rows
 
@@ -30,12 +37,13 @@ TUPLES_SIZE = 1000
 DIMENSION = 100
 TRAIN = 0.7
 VALIDATION = 0.05
-WIDEST = 1500
+_WIDEST = 1500
 """Words from which on DSE's hidden layers are those of this many words.
 
 The paper's rule would give 31 million weights at 5,000 words, an hour on two cores."""
-TRAINED = ("dse", "ssi", "psi")
-SYSTEMS = (*TRAINED, "tfidf", "dse+tfidf")
+_TRAINED = ("dse", "ssi", "psi")
+SYSTEMS = (*_TRAINED, "tfidf", "dse+tfidf")
+_COMPARED = ("dse", "ssi", "dse+tfidf", "tfidf")  # by the number of tuples, figure 2
 PRETRAINING = Pretraining(steps=300)
 STEPS = 800
 # What each trained system tries with the fewest words; validation chooses. Momentum is the paper's.
@@ -47,6 +55,7 @@ FITTINGS = {
 }
 
 Losses = dict[str, dict[str, float]]
+Choices = dict[str, dict[str, dict[str, float | None]]]
 Fitted = tuple[BagPair, sparse.csr_matrix]
 """A model and what it reads."""
 
@@ -96,7 +105,7 @@ def wikispeedia(
         docs: TSV with `doc_id` and `text`.
         links: TSV with `source` and `target`.
         out: directory to write, new.
-        quick: a tenth of the training, three sizes, two numbers of tuples.
+        quick: a tenth of the training, two sizes, two numbers of tuples.
         seed: of everything random.
         console: where to print; None is silent.
 
@@ -109,27 +118,18 @@ def wikispeedia(
     articles = read_articles(Path(docs), Path(links))
     sizes = (500, 1000) if quick else SIZES
     numbers = TUPLES[:2] if quick else TUPLES
-    compared = ("dse", "ssi", "dse+tfidf", "tfidf")
-    by_size: Losses = {system: {} for system in SYSTEMS}
-    by_tuples: Losses = {system: {} for system in compared}
-    weights: dict[str, float] = {}
-    fits = len(TRAINED) * (len(FEATURES) * len(FITTINGS) + len(sizes) - 1) + 2 * len(numbers)
+    fits = len(_TRAINED) * (len(FEATURES) * len(FITTINGS) + len(sizes) - 1) + 2 * len(numbers)
     with experiment(out, console, fits) as run:
         systems = _Systems(articles, quick, seed, run)
-        for size in sizes:
-            found, weights[str(size)] = systems.losses(size, SYSTEMS)
-            for system, loss in found.items():
-                by_size[system][str(size)] = loss
+        of_size = {str(size): systems.losses(size, SYSTEMS) for size in sizes}
         everything = BagOfWords(None).fit(articles.texts)
-        tfidf_all = systems.loss(cosine_scores(everything.transform(articles.texts)))
-        for number in numbers:
-            found, _ = systems.losses(TUPLES_SIZE, compared, tuples=number)
-            for system, loss in found.items():
-                by_tuples[system][str(number)] = loss
+        tfidf_all = systems.loss(_cosine_scores(everything.transform(articles.texts)))
+        of_tuples = {
+            str(number): systems.losses(TUPLES_SIZE, _COMPARED, number) for number in numbers
+        }
         # All that the batches of table 3 stood for: each link against the others of its batch.
-        possible = systems.tuples_seen()
-        for system, row in by_tuples.items():
-            row[str(possible)] = by_size[system][str(TUPLES_SIZE)]
+        of_tuples[str(systems.tuples_seen())] = of_size[str(TUPLES_SIZE)]
+        by_size, by_tuples = _by_system(of_size, SYSTEMS), _by_system(of_tuples, _COMPARED)
         figures.rank_loss_by_number(by_size, run.directory / "table3_words.png", "words")
         figures.rank_loss_by_number(
             by_tuples, run.directory / "figure2_tuples.png", "training tuples", logarithmic=True
@@ -142,7 +142,7 @@ def wikispeedia(
             "rank_loss_by_words": by_size,
             "rank_loss_by_tuples": by_tuples,
             "tfidf_all_words": {"words": len(everything.words), "rank_loss": tfidf_all},
-            "tfidf_weight": weights,
+            "tfidf_weight": systems.weights,
             "choices": systems.choices,
             "chosen": systems.chosen,
             "nearest_words": systems.nearest_words,
@@ -171,17 +171,22 @@ class _Systems:
         choices: rank loss on the links for choosing, by system, input and optimizer; None for a
             training that diverged.
         chosen: the input and the optimizer of least loss, by system.
+        weights: share of TF-IDF in the combination, by the number of words.
         nearest_words: of DSE at `TUPLES_SIZE` words, once it is fitted.
     """
 
     def __init__(self, articles: Articles, quick: bool, seed: int, run: Run) -> None:
         self._articles = articles
-        self._quick = quick
+        self._pretraining = tenth(PRETRAINING) if quick else PRETRAINING
+        self._fittings = {
+            name: tenth(settings) if quick else settings for name, settings in FITTINGS.items()
+        }
         self._seed = seed
         self._run = run
         self._towers: dict[tuple[int, str], DSETower] = {}
         self.chosen: dict[str, tuple[str, str]] = {}
-        self.choices: dict[str, dict[str, dict[str, float | None]]] = {}
+        self.choices: Choices = {}
+        self.weights: dict[str, float] = {}
         self.nearest_words: dict[str, list[str]] = {}
         learned, self._test = split_links(articles.relevant, TRAIN, seed)
         self._validation, self._train = split_links(learned, VALIDATION, seed + 1)
@@ -195,12 +200,12 @@ class _Systems:
 
     def losses(
         self, size: int, names: Sequence[str], tuples: int | None = None
-    ) -> tuple[dict[str, float], float]:
-        """Rank loss of the systems, and the share of TF-IDF in the combination."""
+    ) -> dict[str, float]:
+        """Rank loss of the systems, fitted with so many words and tuples."""
         texts = self._articles.texts
-        lexical = cosine_scores(BagOfWords(size).fit(texts).transform(texts))
+        lexical = _cosine_scores(BagOfWords(size).fit(texts).transform(texts))
         scores: dict[str, Scores] = {"tfidf": lexical}
-        for system in TRAINED:
+        for system in _TRAINED:
             if system in names:
                 model, bags = self._chosen(system, size, tuples)
                 scores[system] = pair_scores(model, bags, bags)
@@ -212,11 +217,13 @@ class _Systems:
 
         weight = min(WEIGHTS, key=lambda share: self.loss(combination(share), self._validation))
         scores["dse+tfidf"] = combination(weight)
-        return {name: self.loss(scores[name]) for name in names}, weight
+        if tuples is None:
+            self.weights[str(size)] = weight
+        return {name: self.loss(scores[name]) for name in names}
 
     def tuples_seen(self) -> int:
         """Tuples that the batches of DSE stood for where their number was not limited."""
-        settings = self._settings(self.chosen["dse"][1])
+        settings = self._fittings[self.chosen["dse"][1]]
         links = min(settings.batch_size, self._train.nnz)
         return settings.steps * links * (links - 1)
 
@@ -248,27 +255,25 @@ class _Systems:
     def _fit(
         self, system: str, size: int, features: str, fitting: str, tuples: int | None
     ) -> Fitted:
-        bag = _bag(size, features, system).fit(self._articles.texts)
-        bags = bag.transform(self._articles.texts)
+        # On or off, or at most 1 for the units of an RBM; else of length 1, as cosines have it.
+        normalization = "largest" if system == "dse" or features == "binary" else "length"
+        bag = BagOfWords(size, weighting=features, normalization=normalization)
+        bags = bag.fit(self._articles.texts).transform(self._articles.texts)
         dimension = min(DIMENSION, size)
         limited = f", {tuples:,} tuples" if tuples else ""
         told = self._run.told(f"{system}, {size} words{limited}, {features}, {fitting}")
         if system == "dse" and (size, features) not in self._towers:
-            words = min(len(bag.words), WIDEST)
-            self._towers[size, features] = pretrained_tower(
-                bags,
-                dimension,
-                tenth(PRETRAINING) if self._quick else PRETRAINING,
-                widths=(max(1, words // 2), max(1, words // 2), words),
-                seed=self._seed,
-                told=told,
-            )
+            words = min(len(bag.words), _WIDEST)
+            widths = (max(1, words // 2), max(1, words // 2), words)
+            tower = DSETower(bags.shape[1], dimension, widths, seed=self._seed)
+            pretrain(tower, bags, self._pretraining, seed=self._seed, told=told)
+            self._towers[size, features] = tower
         try:
             model = fit_system(
                 system,
-                self._task(bags),
+                LinkTask(bags, bags, self._train, self._known, self._ignored, self._validation),
                 dimension,
-                self._settings(fitting),
+                self._fittings[fitting],
                 tower=self._towers.get((size, features)),
                 tuples=tuples,
                 seed=self._seed,
@@ -280,53 +285,33 @@ class _Systems:
             self.nearest_words = nearest_words(model.query_tower, bag.words)
         return model, bags
 
-    def _task(self, bags: sparse.csr_matrix) -> LinkTask:
-        """The links with some vectors of the articles."""
-        return LinkTask(
-            bags,
-            bags,
-            self._train,
-            self._known,
-            self._ignored,
-            self._validation,
-        )
 
-    def _settings(self, fitting: str) -> FineTuning:
-        return tenth(FITTINGS[fitting]) if self._quick else FITTINGS[fitting]
-
-
-def cosine_scores(bags: sparse.csr_matrix) -> Scores:
+def _cosine_scores(bags: sparse.csr_matrix) -> Scores:
     """Scores of pages by the dot product of their normalised vectors."""
     return lambda rows: (bags[rows] @ bags.T).toarray()
 
 
-def _bag(size: int, features: str, system: str) -> BagOfWords:
-    """Whether each word is there, or TF-IDF: of length 1, or for an RBM's units at most 1."""
-    if features == "binary":
-        return BagOfWords(size, weighting="binary", normalization="none")
-    return BagOfWords(size, normalization="largest" if system == "dse" else "length")
+def _by_system(losses: Losses, systems: Sequence[str]) -> Losses:
+    """Losses by system and number from those by number and system."""
+    return {
+        system: {number: found[system] for number, found in losses.items()} for system in systems
+    }
 
 
-def _table_of(title: str, losses: Losses) -> ResultTable:
-    numbers = sorted({int(number) for row in losses.values() for number in row})
-    return ResultTable(
+def _table_of(title: str, losses: Losses) -> str:
+    return markdown_table(
         title,
-        ("system", *(f"{number:,}" for number in numbers)),
-        tuple(
-            (system, *(per_cent(row.get(str(number))) for number in numbers))
-            for system, row in losses.items()
-        ),
+        ("system", *(f"{int(number):,}" for number in next(iter(losses.values())))),
+        ((system, *map(per_cent, row.values())) for system, row in losses.items()),
     )
 
 
-def _choices_table(
-    choices: dict[str, dict[str, dict[str, float | None]]], size: int
-) -> ResultTable:
-    return ResultTable(
+def _choices_table(choices: Choices, size: int) -> str:
+    return markdown_table(
         f"Choice: rank loss (%) on the links for choosing, {size} words",
         ("system", "input", *FITTINGS),
-        tuple(
-            (system, features, *(per_cent(losses[fitting]) for fitting in FITTINGS))
+        (
+            (system, features, *map(per_cent, losses.values()))
             for system, tried in choices.items()
             for features, losses in tried.items()
         ),

@@ -7,12 +7,12 @@ import re
 import numpy as np
 import pytest
 
-from dssm_tf.benchmark.description import Description
-from dssm_tf.benchmark.report_data import report_data
-from dssm_tf.benchmark.result import BenchmarkResult, Row, SeedResult
-from dssm_tf.benchmark.table import markdown
-from dssm_tf.evaluation.evaluation import Evaluation, Ranking
+from dssm_tf.evaluation.description import Description
+from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
+from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.reports.page_data import page_data
+from dssm_tf.reports.table import markdown
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.reference import first_titles as reference
 
@@ -41,8 +41,8 @@ JUDGED, RANKED = judged_and_ranked()
 
 
 @pytest.fixture(scope="module")
-def result() -> BenchmarkResult:
-    """The benchmark's result for these rankings, and a query more that no mean counts."""
+def result() -> Evaluation:
+    """The evaluation of these rankings, and a query more that no mean counts."""
     ids = {title: f"d{number}" for number, title in enumerate(TITLES)}
     judgments = [Judgment("left", "left out", "d0", TITLES[0], 0.0)]
     for query, grades in JUDGED.items():
@@ -58,18 +58,8 @@ def result() -> BenchmarkResult:
         ]
 
     values = {"ndcg@1": np.array([np.nan] + [0.5] * QUERIES)}
-    every = {name: rankings(name) for name in SYSTEMS}
-    rows = [Row(name, "run", [SeedResult(None, values, every[name], {})]) for name in SYSTEMS]
-    evaluation = Evaluation(task, ("ndcg@1",), dict.fromkeys(SYSTEMS, values), every, [])
-    return BenchmarkResult(
-        evaluation=evaluation,
-        rows=rows,
-        against=(),
-        seen=np.ones(QUERIES + 1, dtype=bool),
-        half=np.zeros(QUERIES + 1, dtype=np.int64),
-        description=Description.of(task, every),
-        settings={"tune": "ndcg@1", "jobs": 1},
-    )
+    rows = [Row(name, "run", [SeedResult(None, values, rankings(name))]) for name in SYSTEMS]
+    return Evaluation(task, ("ndcg@1",), rows, comparisons=[], against=())
 
 
 def table_under(text: str, head: str) -> list[list[str]]:
@@ -87,7 +77,7 @@ def table_under(text: str, head: str) -> list[list[str]]:
 def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(result):
     found = result.description
     assert found.labels == tuple(LABELS)
-    page = report_data(result)
+    page = page_data(result)
     assert page["grades"] == list(LABELS)
     head, *rows = table_under(markdown(result), "## Grade of the first title")
     assert head == ["System", *LABELS]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from dssm_tf.layers.word_recurrence import WordRecurrence
-
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class PeepholeLSTMCell(keras.layers.Layer):
@@ -28,9 +26,12 @@ class PeepholeLSTMCell(keras.layers.Layer):
         peepholes: whether the gates see the cell state; without, `W_p` are zero.
         forget_gate: whether `f(t)` is learned; without, it is 1 (the variant of P16 sec. V) and
             has no parameters: three blocks of `units` stand where there are four with it.
-        forget_bias: initial value of `b_2`. The paper says "small random numbers"; a positive
-            bias lets the first words of a text survive from the first update on.
-        recurrent_initializer: of the four `W_rec`, `(units, 4 * units)`.
+        forget_bias: added to the initial `b_2`: a positive bias lets the first words of a text
+            survive from the first update on.
+        recurrent_initializer: of the four `W_rec`, `(units, 4 * units)`. The paper has "small
+            random numbers" for these and all other parameters, so no `forget_bias`.
+        bias_initializer: of the four `b`.
+        peephole_initializer: of the three `W_p`.
 
     Call arguments:
         inputs: `(batch, 4 * units)`: `W_1 l(t) .. W_4 l(t)` side by side; without forget gate
@@ -50,6 +51,8 @@ class PeepholeLSTMCell(keras.layers.Layer):
         forget_gate=True,
         forget_bias=1.0,
         recurrent_initializer="orthogonal",
+        bias_initializer="zeros",
+        peephole_initializer="zeros",
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -58,8 +61,11 @@ class PeepholeLSTMCell(keras.layers.Layer):
         self.units = units
         self.peepholes = peepholes
         self.forget_gate = forget_gate
+        self.blocks = 4 if forget_gate else 3
         self.forget_bias = forget_bias
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+        self.peephole_initializer = keras.initializers.get(peephole_initializer)
         self.state_size = [units, units]
         self.output_size = units
 
@@ -68,32 +74,32 @@ class PeepholeLSTMCell(keras.layers.Layer):
 
         Without forget gate each is without the block of number 2.
         """
-        units = self.units
-        gates = 4 if self.forget_gate else 3
+        units, blocks = self.units, self.blocks
         self.recurrent_kernel = self.add_weight(
             name="recurrent_kernel",
-            shape=(units, gates * units),
+            shape=(units, blocks * units),
             initializer=self.recurrent_initializer,
         )
-        self.bias = self.add_weight(name="bias", shape=(gates * units,), initializer=self._bias)
+        self.bias = self.add_weight(name="bias", shape=(blocks * units,), initializer=self._bias)
         if self.peepholes:
             self.peephole_kernel = self.add_weight(
-                name="peephole_kernel", shape=(gates - 1, units), initializer="zeros"
+                name="peephole_kernel",
+                shape=(blocks - 1, units),
+                initializer=self.peephole_initializer,
             )
         self.built = True
 
     def _bias(self, shape, dtype=None):
+        bias = self.bias_initializer(shape, dtype)
         if not self.forget_gate:
-            return ops.zeros(shape, dtype)
-        ones = ops.ones((self.units,), dtype)
-        zeros = ops.zeros((self.units,), dtype)
-        return ops.concatenate([zeros, self.forget_bias * ones, zeros, zeros])
+            return bias
+        return bias + self.forget_bias * ops.cast(ops.arange(shape[0]) // self.units == 1, dtype)
 
     def call(self, inputs, states, training=False):
         """One time step."""
         y, c = states
         net = inputs + ops.matmul(y, self.recurrent_kernel) + self.bias
-        blocks = ops.split(net, 4 if self.forget_gate else 3, axis=-1)
+        blocks = ops.split(net, self.blocks, axis=-1)
         net_o, net_i, net_g = blocks[0], blocks[-2], blocks[-1]
         if self.peepholes:
             peephole = ops.convert_to_tensor(self.peephole_kernel)
@@ -120,42 +126,6 @@ class PeepholeLSTMCell(keras.layers.Layer):
             "forget_gate": self.forget_gate,
             "forget_bias": self.forget_bias,
             "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "peephole_initializer": keras.initializers.serialize(self.peephole_initializer),
         }
-
-
-@keras.saving.register_keras_serializable(package="dssm_tf")
-class PeepholeLSTM(WordRecurrence):
-    """Runs a `PeepholeLSTMCell` over the words of each text; the last word's `y` is the output.
-
-    Args:
-        units: number of cells.
-        go_backwards: read each text from right to left.
-        cell_options: further arguments of `PeepholeLSTMCell`.
-        kwargs: further arguments of `WordRecurrence`.
-
-    Call arguments:
-        sequences: `(texts, max_words, 4 * units)`, 3 without forget gate.
-        mask: bool `(texts, max_words)`, false at padding.
-
-    Returns:
-        `(texts, units)`; with `return_sequences` `(texts, max_words, units)`.
-    """
-
-    def __init__(self, units, go_backwards=False, cell_options=None, **kwargs):
-        self.units = units
-        self.cell_options = dict(cell_options or {})
-        kwargs.pop("cell", None)
-        dtype = kwargs.get("dtype")
-        cell = PeepholeLSTMCell(units, dtype=dtype, **self.cell_options)
-        super().__init__(cell, go_backwards=go_backwards, **kwargs)
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        config = super().get_config()
-        config.pop("cell", None)
-        return config | {"units": self.units, "cell_options": self.cell_options}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        """Rebuilds the layer; the cell comes from `units` and `cell_options`."""
-        return cls(**config)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from dssm_tf.layers.word_recurrence import WordRecurrence
-
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
 class TanhCell(keras.layers.Layer):
@@ -17,7 +15,9 @@ class TanhCell(keras.layers.Layer):
 
     Args:
         units: number of neurons.
-        recurrent_initializer: of `W_rec`, `(units, units)`.
+        recurrent_initializer: of `W_rec`, `(units, units)`; the paper has "small random numbers"
+            for all parameters.
+        bias_initializer: of `b`.
 
     Call arguments:
         inputs: `(batch, units)`: `W l(t)`.
@@ -29,12 +29,15 @@ class TanhCell(keras.layers.Layer):
     Reference: Palangi et al. 2016, eq. 1.
     """
 
-    def __init__(self, units, recurrent_initializer="orthogonal", **kwargs):
+    def __init__(
+        self, units, recurrent_initializer="orthogonal", bias_initializer="zeros", **kwargs
+    ):
         super().__init__(**kwargs)
         if units < 1:
             raise ValueError(f"TanhCell received units={units}; expected at least 1.")
         self.units = units
         self.recurrent_initializer = keras.initializers.get(recurrent_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
         self.state_size = [units]
         self.output_size = units
 
@@ -45,7 +48,9 @@ class TanhCell(keras.layers.Layer):
             shape=(self.units, self.units),
             initializer=self.recurrent_initializer,
         )
-        self.bias = self.add_weight(name="bias", shape=(self.units,), initializer="zeros")
+        self.bias = self.add_weight(
+            name="bias", shape=(self.units,), initializer=self.bias_initializer
+        )
         self.built = True
 
     def call(self, inputs, states, training=False):
@@ -62,39 +67,5 @@ class TanhCell(keras.layers.Layer):
         return super().get_config() | {
             "units": self.units,
             "recurrent_initializer": keras.initializers.serialize(self.recurrent_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
         }
-
-
-@keras.saving.register_keras_serializable(package="dssm_tf")
-class TanhRNN(WordRecurrence):
-    """Runs a `TanhCell` over the words of each text; the last word's `y` is the output.
-
-    Args:
-        units: number of neurons.
-        recurrent_initializer: of `W_rec`, see `TanhCell`.
-        kwargs: further arguments of `WordRecurrence`.
-
-    Call arguments:
-        sequences: `(texts, max_words, units)`.
-        mask: bool `(texts, max_words)`, false at padding.
-
-    Returns:
-        `(texts, units)`; with `return_sequences` `(texts, max_words, units)`.
-    """
-
-    def __init__(self, units, recurrent_initializer="orthogonal", **kwargs):
-        self.units = units
-        cell = TanhCell(units, recurrent_initializer, dtype=kwargs.get("dtype"))
-        super().__init__(cell, **kwargs)
-
-    def get_config(self):
-        """Constructor arguments, for `keras.saving`."""
-        config = super().get_config()
-        config.pop("cell", None)
-        initializer = keras.initializers.serialize(self.cell.recurrent_initializer)
-        return config | {"units": self.units, "recurrent_initializer": initializer}
-
-    @classmethod
-    def from_config(cls, config, custom_objects=None):
-        """Rebuilds the layer; the cell comes from `units`."""
-        return cls(**config)

@@ -1,0 +1,38 @@
+"""What every loss takes: scores of candidates, which of them count, and which were clicked."""
+
+from __future__ import annotations
+
+import abc
+
+import keras
+from keras import ops
+
+
+class RankingLoss(keras.losses.Loss, abc.ABC):
+    """A loss of each query from the scores of its candidate titles.
+
+    Differs from `keras.losses.Loss` by what stands where Keras has `y_true`: a dict of what is
+    known of the candidates. A subclass writes `per_query`; Keras weighs and reduces what it says.
+
+    Call arguments:
+        y_true: dict of `mask`, `correction` and `targets`, each `(batch, columns)`, see
+            `per_query`.
+        y_pred: scores `(batch, columns)`, such as cosines.
+    """
+
+    def call(self, y_true, y_pred):
+        """Loss of each query `(batch,)`."""
+        mask = ops.cast(y_true["mask"], "bool")
+        return self.per_query(y_pred, mask, y_true["correction"], y_true["targets"])
+
+    @abc.abstractmethod
+    def per_query(self, scores, mask, correction, targets):
+        """Loss of each query `(batch,)`, 0 for one without a rival.
+
+        Args:
+            scores: `(batch, columns)`, in float32 like all else, whatever the model computes in.
+            mask: bool `(batch, columns)`, false for a candidate that must not count.
+            correction: `(batch, columns)`, in nats: the log of how many candidates the column
+                stands for, less that of how often it was drawn (logQ).
+            targets: `(batch, columns)`, 1 for the clicked title and else 0.
+        """

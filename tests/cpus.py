@@ -1,0 +1,105 @@
+"""Runs the tests marked `numeric` as other CPUs and other numbers of threads would compute them.
+
+    python -m tests.cpus [--workers 2] [ARGUMENTS FOR PYTEST ...]
+
+What a sum of floats comes to depends on the order of its terms, and that on the instructions of
+the CPU, on the library that uses them, and on the threads that share the sum. What this CPU cannot
+do is left out, and said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+TESTS = Path(__file__).resolve().parent
+
+
+class Cpu(NamedTuple):
+    """How tests are computed.
+
+    Args:
+        name: what the output calls it.
+        threads: of TensorFlow, within an operation and beside others, and of NumPy.
+        settings: environment variables: TensorFlow's, oneDNN's and OpenBLAS's.
+        needs: the flag of /proc/cpuinfo without which it cannot be computed here.
+        left_out: tests it cannot compute, as pytest's `-k` has them.
+    """
+
+    name: str
+    threads: int
+    settings: dict[str, str]
+    needs: str = ""
+    left_out: str = ""
+
+
+def one_dnn(most: str, blas: str) -> dict[str, str]:
+    """oneDNN with no later instructions than `most`, and OpenBLAS as of such a CPU."""
+    return {
+        "TF_ENABLE_ONEDNN_OPTS": "1", "ONEDNN_MAX_CPU_ISA": most, "OPENBLAS_CORETYPE": blas
+    }  # fmt: skip
+
+
+# TensorFlow asks the CPU itself whether it has AVX-512, and on one that has gives oneDNN bfloat16
+# to multiply, which crashes where oneDNN was told to leave AVX-512 alone.
+NO_BFLOAT16 = "not bfloat16"
+CPUS = [
+    Cpu("oneDNN off, 8 threads", 8, {"TF_ENABLE_ONEDNN_OPTS": "0"}),
+    Cpu("oneDNN, all of this CPU, 2 threads", 2, {"TF_ENABLE_ONEDNN_OPTS": "1"}),
+    Cpu("oneDNN, AVX-512, 1 thread", 1, one_dnn("AVX512_CORE", "SkylakeX"), "avx512bw"),
+    Cpu("oneDNN, AVX2, 2 threads", 2, one_dnn("AVX2", "Haswell"), "avx2", NO_BFLOAT16),
+    Cpu("oneDNN, SSE4.1, 8 threads", 8, one_dnn("SSE41", "Nehalem"), "sse4_1", NO_BFLOAT16),
+]
+
+
+def flags() -> set[str]:
+    """What /proc/cpuinfo says this CPU can do; nothing where there is no such file."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("ascii").splitlines()
+    except OSError:
+        return set()
+    return {flag for line in lines if line.startswith("flags") for flag in line.split()}
+
+
+def run(cpu: Cpu, arguments: list[str]) -> tuple[Cpu, int, str]:
+    """Runs the tests and returns pytest's exit code and output."""
+    files = [
+        str(path) for path in sorted(TESTS.rglob("test_*.py")) if "mark.numeric" in path.read_text()
+    ]
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+         "-m", "numeric and not slow", "-k", cpu.left_out, *files, *arguments],
+        env=os.environ | {name: str(cpu.threads) for name in names} | cpu.settings,
+        cwd=TESTS.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    return cpu, done.returncode, done.stdout
+
+
+def main() -> int:
+    """Runs all and tells how each ended; returns the number of those that failed."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--workers", type=int, default=2, help="at a time (default 2)")
+    options, arguments = parser.parse_known_args()
+    known, failed = flags(), 0
+    for cpu in CPUS:
+        if cpu.needs and cpu.needs not in known:
+            sys.stdout.write(f"{cpu.name}: left out, this CPU has no {cpu.needs}\n")
+    possible = [cpu for cpu in CPUS if not cpu.needs or cpu.needs in known]
+    with ThreadPoolExecutor(options.workers) as pool:
+        for cpu, code, output in pool.map(lambda one: run(one, arguments), possible):
+            failed += code != 0
+            *rest, last = output.rstrip("\n").split("\n")
+            sys.stdout.write("\n".join(rest) + "\n" if code else "")
+            sys.stdout.write(f"{cpu.name}: {last.strip('= ')}\n")
+            sys.stdout.flush()
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,146 @@
+"""What every loss of the table promises, whatever its paper."""
+
+from __future__ import annotations
+
+import inspect
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.losses import LOSSES
+from tests.choices import changed
+from tests.labels import all_count, labels
+
+GENERATOR = np.random.default_rng(7)
+SCORES = GENERATOR.uniform(-1, 1, (6, 5))
+MASK = np.array([[1, 1, 1, 1, 1], [1, 0, 1, 1, 0], [1, 0, 0, 0, 0], [1, 1, 0, 0, 0],
+                 [1, 1, 1, 0, 1], [1, 0, 0, 1, 1]], bool)  # fmt: skip
+CORRECTION = GENERATOR.normal(0, 0.5, SCORES.shape)
+LABELS = labels(MASK, CORRECTION)
+RIVALS = MASK & (LABELS["targets"] == 0)
+
+every_loss = pytest.mark.parametrize("name", LOSSES)
+
+
+def loss(name: str, scores=SCORES, known=LABELS, **options) -> np.ndarray:
+    """The loss of each query, in float64."""
+    made = LOSSES[name](reduction="none", dtype="float64", **options)
+    return np.array(made(known, np.asarray(scores, np.float64)))
+
+
+def slopes(name: str, scores=SCORES, known=LABELS) -> np.ndarray:
+    variable = tf.Variable(scores)
+    with tf.GradientTape() as tape:
+        total = LOSSES[name](reduction="sum", dtype="float64")(known, variable)
+    return np.array(tape.gradient(total, variable))
+
+
+@every_loss
+def test_there_is_a_finite_loss_a_query(name):
+    found = loss(name)
+    assert found.shape == (len(SCORES),)
+    assert np.isfinite(found).all()
+    assert found.any()
+
+
+@every_loss
+def test_a_masked_candidate_counts_exactly_nothing(name):
+    changed_there = np.where(MASK, SCORES, 1.0)  # a perfect cosine, the worst case
+    np.testing.assert_array_equal(loss(name, changed_there), loss(name))
+    assert not slopes(name)[~MASK].any()
+
+
+@every_loss
+def test_a_query_without_a_rival_has_no_loss_and_no_gradient(name):
+    alone = labels([[1, 0, 0]])
+    scores = np.array([[-0.5, 1.0, 0.3]])
+    assert loss(name, scores, alone) == pytest.approx([0], abs=1e-12)
+    assert slopes(name, scores, alone) == pytest.approx(np.zeros((1, 3)), abs=1e-12)
+
+
+@every_loss
+def test_a_candidate_that_stands_for_three_costs_as_three(name):
+    three = labels([[1, 1, 1]], [[0, np.log(3), 0]])
+    apart = all_count([[0] * 5])
+    found = loss(name, [[0.2, 0.5, -0.1]], three)
+    assert found == pytest.approx(loss(name, [[0.2, 0.5, 0.5, 0.5, -0.1]], apart), rel=1e-6)
+
+
+@every_loss
+def test_the_loss_falls_with_the_clicked_score_and_rises_with_a_rival_s(name):
+    found = slopes(name)
+    assert (found[LABELS["targets"] == 1] <= 0).all()
+    assert (found[RIVALS] >= 0).all()
+    assert found[RIVALS].any()
+
+
+@every_loss
+def test_the_clicked_title_may_stand_in_any_column(name):
+    order = [3, 1, 0, 4, 2]
+    moved = {key: value[:, order] for key, value in LABELS.items()}
+    np.testing.assert_allclose(loss(name, SCORES[:, order], moved), loss(name), rtol=1e-12)
+
+
+@every_loss
+def test_a_query_s_loss_is_its_own(name):
+    for row, expected in enumerate(loss(name)):
+        own = {key: value[row : row + 1] for key, value in LABELS.items()}
+        assert loss(name, SCORES[row : row + 1], own) == pytest.approx([expected], rel=1e-12)
+
+
+@every_loss
+def test_weights_weigh_the_queries(name):
+    weights = np.array([3, 0, 1, 2, 0.5, 0])
+    found = LOSSES[name](dtype="float64")(LABELS, SCORES, sample_weight=weights)
+    assert float(found) == pytest.approx(np.mean(weights * loss(name)))
+
+
+@every_loss
+def test_the_gradient_is_the_slope(name):
+    found = slopes(name)
+    for place in np.ndindex(SCORES.shape):
+        step = np.zeros(SCORES.shape)
+        step[place] = 1e-6
+        slope = (loss(name, SCORES + step).sum() - loss(name, SCORES - step).sum()) / 2e-6
+        assert found[place] == pytest.approx(slope, abs=1e-6), place
+
+
+@every_loss
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_scores_of_reduced_precision_give_a_loss_of_float32(name, dtype):
+    scores = tf.cast(SCORES, dtype)
+    with tf.GradientTape() as tape:
+        tape.watch(scores)
+        found = LOSSES[name](reduction="none")(LABELS, scores)
+    assert found.dtype == tf.float32
+    exact = loss(name, np.array(tf.cast(scores, tf.float64)))
+    np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5)
+    assert np.isfinite(tf.cast(tape.gradient(found, scores), tf.float32).numpy()).all()
+
+
+@every_loss
+def test_compiled_by_xla_the_numbers_are_the_same(name):
+    made = LOSSES[name](reduction="none")
+    compiled = tf.function(made, jit_compile=True)
+    found = compiled(LABELS, tf.constant(SCORES, tf.float32))
+    np.testing.assert_allclose(found, loss(name), rtol=1e-5, atol=1e-6)
+
+
+@every_loss
+def test_its_keys_in_the_table_are_the_arguments_of_the_class_with_the_same_defaults(name):
+    parameters = inspect.signature(LOSSES[name].kind).parameters.values()
+    own = {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
+    assert own.pop("name") == name
+    assert own == LOSSES[name].section(name=name).arguments
+
+
+@every_loss
+def test_every_argument_survives_its_configuration(name):
+    arguments = changed(LOSSES[name])
+    made = LOSSES[name](**arguments, reduction="sum")
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    assert type(again) is LOSSES[name].kind
+    assert again.get_config() == made.get_config()
+    assert made.get_config().items() >= {**arguments, "reduction": "sum"}.items()

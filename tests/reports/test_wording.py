@@ -1,0 +1,33 @@
+from dataclasses import replace
+
+from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.reports.wording import cells_of, mark
+from tests.rankers import GOOD, JUDGMENTS, many
+
+
+def test_the_best_mean_of_a_column_is_told_and_none_of_a_table_of_one():
+    cells = cells_of(evaluate(*many()))
+    assert all(cell.best for cell in cells["better"])
+    assert not any(cell.best for cell in cells["worse"])
+    assert not cells_of(evaluate({"good": GOOD}, JUDGMENTS))["good"][0].best
+
+
+def test_equal_means_as_shown_are_both_the_best():
+    cells = cells_of(evaluate({"a": GOOD, "b": GOOD}, JUDGMENTS))
+    assert cells["a"][0].best
+    assert cells["b"][0].best
+
+
+def test_letters_are_of_the_systems_to_compare_with_in_their_order():
+    rankers, judgments, corpus = many()
+    three = evaluate(
+        {"worse": rankers["worse"], "equal": rankers["worse"], "better": rankers["better"]},
+        judgments,
+        corpus,
+    )
+    assert three.beaten("better", "ndcg@1") == ["worse", "equal"]
+    assert [mark(three, name) for name in three.systems] == ["ᵃ", "ᵇ", "ᶜ"]
+    turned = replace(three, against=("equal", "worse"))
+    assert turned.beaten("better", "ndcg@1") == ["equal", "worse"]
+    assert [mark(turned, name) for name in turned.systems] == ["ᵇ", "ᵃ", ""]
+    assert replace(three, against=("equal",)).beaten("better", "ndcg@1") == ["equal"]

@@ -1,0 +1,88 @@
+"""`configs/paper/` holds what the papers state, and nothing of our own."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+import keras
+import numpy as np
+import pytest
+
+from dssm_tf.baselines.skip_thought import SkipThought
+from dssm_tf.config import config_directories, find_config, load_baseline, load_config
+from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
+from tests.reference.paper_settings import (
+    AS_IT_IS,
+    P16,
+    P16_MOMENTUM,
+    S14,
+    S14_BATCH,
+    SKIP_THOUGHT,
+    TRIGRAMS,
+)
+
+ROWS = {**P16, **S14}
+
+
+def configuration(name):
+    return load_config(find_config(f"paper/{name}"))
+
+
+def value(config, key):
+    return reduce(getattr, key.split("."), config)
+
+
+def optimizer(config, updates=1000):
+    chosen = config.optimizer
+    return make_optimizer(
+        chosen.name, chosen.learning_rate, updates, chosen.clip_norm, chosen.options
+    )
+
+
+def test_every_configuration_of_a_tower_is_a_row_of_a_paper():
+    paths = [path for directory in config_directories() for path in directory.glob("paper/*.yaml")]
+    assert {path.stem for path in paths if load_baseline(path) is None} == set(ROWS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_sizes_negatives_and_gamma_are_the_row_s(name):
+    config, row = configuration(name), ROWS[name]
+    assert {key: getattr(config.tower, key) for key in row.tower} == row.tower
+    assert config.negatives.recorded == row.negatives
+    assert row.gamma in (None, config.loss.gamma)
+    assert {key: value(config, key) for key in AS_IT_IS} == AS_IT_IS
+
+
+@pytest.mark.parametrize("name", [name for name, row in ROWS.items() if row.millions])
+def test_two_towers_have_the_parameters_that_the_table_counts(name):
+    config = configuration(name)
+    smaller, larger = (build_model(config, trigrams).count_params() for trigrams in (5, 6))
+    assert (larger - smaller) * TRIGRAMS / 1e6 == pytest.approx(ROWS[name].millions)
+
+
+@pytest.mark.parametrize("name", P16)
+def test_p16_trains_by_nesterov_s_method_with_its_momentum_and_a_threshold(name):
+    config = configuration(name)
+    found = optimizer(config)
+    assert isinstance(found, ScheduledNesterov)
+    assert found.clip_norm == config.optimizer.clip_norm > 0
+    ends, middle, share = P16_MOMENTUM.values()
+    updates = np.arange(1000)
+    at_an_end = (updates < share * 1000) | (updates >= (1 - share) * 1000)
+    assert np.array(found.momentum_at(updates)) == pytest.approx(np.where(at_an_end, ends, middle))
+
+
+@pytest.mark.parametrize("name", S14)
+def test_s14_trains_by_plain_gradient_descent_in_batches_of_1024(name):
+    config = configuration(name)
+    found = optimizer(config)
+    assert type(found) is keras.optimizers.SGD
+    assert (found.momentum, found.nesterov, found.global_clipnorm) == (0, False, None)
+    assert config.training.batch_size == S14_BATCH
+
+
+def test_skip_thought_has_the_published_sizes():
+    base, parameters = load_baseline(find_config("paper/skip_thought"))
+    assert base == SkipThought.name
+    assert {key: parameters[key] for key in SKIP_THOUGHT} == SKIP_THOUGHT

@@ -1,0 +1,38 @@
+"""What a recurrent tower's weights are before it has seen a click."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from dssm_tf.config import find_config, load_config
+from dssm_tf.model.semantic_ranker import build_model
+from tests.reference.paper_settings import P16
+
+RECURRENT = [name for name, row in P16.items() if row.tower["name"] in ("rnn", "lstm", "bilstm")]
+
+
+@pytest.mark.parametrize("name", RECURRENT)
+def test_the_paper_s_configurations_set_all_parameters_to_small_random_numbers(name):
+    """P16 algorithm 1: "Set all parameters in Lambda_Q and Lambda_D to small random numbers"."""
+    keras.utils.set_random_seed(0)
+    for weight in build_model(load_config(find_config(f"paper/{name}")), 20).weights:
+        if not weight.dtype.startswith("float"):
+            continue  # the state of a random generator
+        values = weight.numpy().ravel()
+        # Keras' small numbers are normal with deviation 0.05; four of their errors either way.
+        assert (values != 0).all(), weight.path
+        assert abs(values.mean()) < 4 * 0.05 / np.sqrt(values.size), weight.path
+        assert abs(values.std() - 0.05) < 4 * 0.05 / np.sqrt(2 * values.size), weight.path
+
+
+@pytest.mark.parametrize("name", ["rnn", "lstm", "bilstm"])
+def test_by_default_only_the_forget_gate_has_a_bias(name):
+    for weight in build_model(load_config(find_config(name)), 20).weights:
+        if weight.path.endswith("/bias"):
+            expected = [0, 1, 0, 0] if "lstm" in name else [0]
+            blocks = np.split(weight.numpy(), len(expected))
+            assert [set(block) for block in blocks] == [{one} for one in expected]
+        elif weight.path.endswith("/peephole_kernel"):
+            assert not weight.numpy().any()

@@ -69,7 +69,7 @@ def embed_command(
 
     Args:
         model: directory that `dssm train` wrote.
-        input: file of texts, see `retrieval.texts`; `-` reads standard input.
+        input: file of texts, see `tables.texts`; `-` reads standard input.
         out: `.npy` or `.parquet`, see `vectors.open_writer`; replaced when complete.
         side: `title` or `query`, the tower to use.
         column: column of the text; `title`, `query` or `text` by default.

@@ -68,7 +68,7 @@ def open_texts(
         text_name = fold(column) if column else _first(TEXT_COLUMNS[side], names)
         id_name = fold(id_column) if id_column else _first(ID_COLUMNS[side], names)
         if not names:
-            table.check_names(TEXT_COLUMNS[side][:1])
+            table.check_names(TEXT_COLUMNS[side][:1])  # says that the file is empty
         if text_name is None:
             raise UserError(
                 f"{path} has the columns {', '.join(map(repr, names))}; expected "

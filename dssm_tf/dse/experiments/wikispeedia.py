@@ -68,7 +68,7 @@ class Articles(NamedTuple):
 
 
 def read_articles(docs: Path, links: Path) -> Articles:
-    """Reads `doc_id text` and `source target` tables, TSV with a header.
+    """Reads `doc_id text` and `source target` tables.
 
     Raises:
         UserError: a column or a text is missing, an id comes twice, or a link names an unknown id.
@@ -102,8 +102,8 @@ def wikispeedia(
     (`FEATURES`) and its optimizer (`FITTINGS`) with the fewest words, by the links kept for that.
 
     Args:
-        docs: TSV with `doc_id` and `text`.
-        links: TSV with `source` and `target`.
+        docs: table with `doc_id` and `text`.
+        links: table with `source` and `target`.
         out: directory to write, new.
         quick: a tenth of the training, two sizes, two numbers of tuples.
         seed: of everything random.

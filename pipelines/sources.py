@@ -17,7 +17,7 @@ from dssm_tf.tables.reader import format_of, open_table
 from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
 
 MIN_PIECE_BYTES = 1 << 20
-MAX_PIECE_BYTES = 32 << 20
+_MAX_PIECE_BYTES = 32 << 20
 PIECES = 64
 
 
@@ -63,7 +63,7 @@ def plan(files: Sequence[FileMetadata]) -> list[Piece]:
         UserError: a file cannot be read, or its header lacks `query` or `title`.
     """
     total = sum(metadata.size_in_bytes for metadata in files)
-    size = min(MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
+    size = min(_MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
     pieces: list[Piece] = []
     for file, metadata in enumerate(files):
         path, end = metadata.path, metadata.size_in_bytes

@@ -16,7 +16,7 @@ from dssm_tf.tables.cells import BadRow, one_line
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
-MAX_REJECT_TEXT = 500
+_MAX_REJECT_TEXT = 500
 
 Cells = Sequence[Any]
 
@@ -27,7 +27,7 @@ class Reject(NamedTuple):
     Args:
         line: line number in the file, the header being 1; for Parquet the row number.
         reason: why, from a small fixed set, so that reasons can be counted.
-        text: the row, cut to `MAX_REJECT_TEXT` characters, on one line.
+        text: the row, cut to 500 characters, on one line.
     """
 
     line: int
@@ -249,6 +249,6 @@ def reading(where: str) -> Iterator[None]:
 def reject(number: int, reason: BadRow, text: bytes | str) -> Reject:
     """A `Reject` with its text decoded, cut and put on one line."""
     if isinstance(text, bytes):
-        text = text[: 4 * MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
-    text = text[:MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()
+        text = text[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
+    text = text[:_MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()
     return Reject(number, str(reason), one_line(text))

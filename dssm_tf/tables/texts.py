@@ -13,12 +13,12 @@ from dssm_tf.tables.cells import identifier, readable, text
 from dssm_tf.tables.reader import TABLES, format_of, open_table
 from dssm_tf.tables.table import Cells, fold
 
-TEXT_COLUMNS = {
+_TEXT_COLUMNS = {
     "title": ("title", "text"),
     "query": ("query", "text"),
     "passage": ("text", "title"),
 }
-ID_COLUMNS = {"title": ("doc_id", "id"), "query": ("query_id", "id"), "passage": ("id",)}
+_ID_COLUMNS = {"title": ("doc_id", "id"), "query": ("query_id", "id"), "passage": ("id",)}
 
 
 class Text(NamedTuple):
@@ -65,14 +65,14 @@ def open_texts(
     raw = sys.stdin.buffer if standard_input else None
     with open_table("standard input" if raw else path, format, raw=raw) as table:
         names = table.names
-        text_name = fold(column) if column else _first(TEXT_COLUMNS[side], names)
-        id_name = fold(id_column) if id_column else _first(ID_COLUMNS[side], names)
+        text_name = fold(column) if column else _first(_TEXT_COLUMNS[side], names)
+        id_name = fold(id_column) if id_column else _first(_ID_COLUMNS[side], names)
         if not names:
-            table.check_names(TEXT_COLUMNS[side][:1])  # says that the file is empty
+            table.check_names(_TEXT_COLUMNS[side][:1])  # says that the file is empty
         if text_name is None:
             raise UserError(
                 f"{path} has the columns {', '.join(map(repr, names))}; expected "
-                f"{' or '.join(map(repr, TEXT_COLUMNS[side]))}. Name another with --column."
+                f"{' or '.join(map(repr, _TEXT_COLUMNS[side]))}. Name another with --column."
             )
 
         def make(cells: Cells) -> Text:

@@ -15,10 +15,7 @@ from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_lines
 
 Run = dict[str, dict[str, float]]
-"""`run[query_id][doc_id]` is a score."""
-
-Qrels = dict[str, dict[str, float]]
-"""`qrels[query_id][doc_id]` is a grade."""
+"""`run[query_id][doc_id]` is a score; of qrels it is a grade."""
 
 
 def read_run(path: Path | str) -> Run:
@@ -33,7 +30,7 @@ def read_run(path: Path | str) -> Run:
     return _read(path, "query_id Q0 doc_id rank score tag", lambda cells: number(cells[4], "score"))
 
 
-def read_qrels(path: Path | str) -> Qrels:
+def read_qrels(path: Path | str) -> Run:
     """Reads TREC qrels: `query_id 0 doc_id grade`; negative grades (not judged) count as 0.
 
     Raises:

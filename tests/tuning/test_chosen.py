@@ -60,7 +60,7 @@ def test_the_trials_are_listed_with_their_measures_and_runs(tuned):
     assert values[summary["best"] - 1] == max(values)
     with (tuned.out / "trials.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
-    assert [float(row["gamma"]) for row in rows] == [5, 5, 10, 10]
+    assert [float(row["loss.gamma"]) for row in rows] == [5, 5, 10, 10]
     assert [float(row["ndcg@10"]) for row in rows] == values
 
 

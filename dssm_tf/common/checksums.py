@@ -1,0 +1,74 @@
+"""Checksums of the files that a directory is made of: what changed since is one clear line."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+
+CHECKSUMS = "SHA256SUMS"
+"""One line a file, which `sha256sum -c SHA256SUMS` reads too."""
+
+_BLOCK = 1 << 20  # bytes read at once
+
+
+def write_checksums(directory: Path, names: Iterable[str]) -> None:
+    """Writes checksums of files, when all of them stand; those of other files stay.
+
+    Args:
+        directory: which holds the files, and then `SHA256SUMS`.
+        names: of the files, such as `variables/variables.index`.
+    """
+    path = directory / CHECKSUMS
+    known = _read(path, "Remove it, or choose another directory.") if path.exists() else {}
+    known |= {name: _sha256(directory / name) for name in names}
+    with atomic_write(path) as file:
+        file.writelines(f"{digest}  {name}\n" for name, digest in sorted(known.items()))
+
+
+def check_files(directory: Path, names: Iterable[str] | None, mend: str) -> None:
+    """Compares files with the checksums they were written with.
+
+    Args:
+        directory: what `write_checksums` was called for.
+        names: the files; None for all that have a checksum.
+        mend: a sentence that says what to do where they differ.
+
+    Raises:
+        UserError: the checksums or a file are missing, or a file has changed.
+    """
+    known = _read(directory / CHECKSUMS, mend)
+    for name in sorted(known) if names is None else names:
+        path = directory / name
+        if not path.is_file():
+            raise UserError(f"{path} does not exist. {mend}")
+        if known.get(name) != _sha256(path):
+            raise UserError(
+                f"{path} is damaged or was changed: it does not have the checksum in {CHECKSUMS} "
+                f"beside it. {mend}"
+            )
+
+
+def _read(path: Path, mend: str) -> dict[str, str]:
+    """The checksum of each file."""
+    try:
+        lines = path.read_text("utf-8").splitlines()
+        return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
+    except FileNotFoundError:
+        raise UserError(
+            f"{path} does not exist, which is written last: what should be there is not complete, "
+            f"or of an earlier version. {mend}"
+        ) from None
+    except ValueError:  # UnicodeDecodeError is one
+        raise UserError(f"{path} is damaged; expected lines of `sha256sum`. {mend}") from None
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -13,7 +13,7 @@ from dssm_tf.common.errors import did_you_mean
 class Parser(argparse.ArgumentParser):
     """Flags that a person types.
 
-    `--min_clicks` is `--min-clicks`. A flag that is unknown, or cut short, is an error that says
+    `--min-clicks` is `--min-clicks`. A flag that is unknown, or cut short, is an error that says
     which one may have been meant, below the command's usage in one line.
 
     Args:

@@ -12,8 +12,8 @@ from typing import Any
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import TextLimits
 
-TRAIN, VALIDATION, TEST = "train", "validation", "test"
-SPLITS = (TRAIN, VALIDATION, TEST)
+TRAIN, VALIDATION = "train", "validation"
+SPLITS = (TRAIN, VALIDATION)
 _NEGATIVE_SOURCES = ("log", "impressions", "both")
 FILES, CLEANING, TEXT, TRAINING, RUNNING = (
     "files",
@@ -121,9 +121,6 @@ class PreprocessOptions:
     validation_fraction: float = _flag(
         TRAINING, 0.1, "share of the queries held out for validation", most=1
     )
-    test_fraction: float = _flag(
-        TRAINING, 0.0, "share of the queries written as a test part", most=1
-    )
     negatives: int = _flag(TRAINING, 4, "titles not clicked for the query, recorded with each pair")
     negative_alpha: float = _flag(
         TRAINING, 0.75, "draw titles in proportion to clicks ** this; 0: all alike"
@@ -153,12 +150,8 @@ class PreprocessOptions:
             choices = one.metadata["argument"].get("choices", (value,))
             if value not in choices:
                 raise UserError(f"--{one.name} is {value!r}; expected one of {', '.join(choices)}.")
-        held_out = self.validation_fraction + self.test_fraction
-        if held_out >= 1:
-            raise UserError(
-                f"--validation_fraction and --test_fraction add up to {held_out:g}; "
-                "less than 1 leaves something to train on."
-            )
+        if self.validation_fraction == 1:
+            raise UserError("--validation_fraction is 1; less leaves something to train on.")
 
     @property
     def limits(self) -> TextLimits:

@@ -33,7 +33,7 @@ def mixed(topics):
     return "\n".join(rows * 2) + "\n"
 
 
-FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5", "--test_fraction", "0.2")
+FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
 def test_a_second_run_writes_the_same_bytes_and_another_seed_does_not(run, mixed):

@@ -176,6 +176,7 @@ def _fitted(
     corpus: Sequence[CorpusTitle] | None,
     data: Path | None,
 ) -> dict[str, Ranker]:
+    from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.systems import BASELINES
 
     clicks: list[tuple[str, str, float]] = []
@@ -186,7 +187,7 @@ def _fitted(
 
         clicks = Preprocessed(data).log()
     entries = judgments if corpus is None else corpus
-    titles = list(dict.fromkeys(entry.title for entry in entries))
+    titles = sorted({entry.title for entry in entries}, key=tie_key)
     fitted: dict[str, Ranker] = {}
     for entry in dict.fromkeys(names):
         name, _, saved = entry.partition("=")

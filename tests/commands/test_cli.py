@@ -141,6 +141,22 @@ def test_every_command_is_listed_with_its_purpose(capsys):
         assert re.search(rf"^    {command}\s+\w+ \w+", out, re.MULTILINE), command
 
 
+@pytest.mark.parametrize(
+    "own", [["pipelines.py"], ["pipelines/__init__.py", "pipelines/sources.py"]]
+)
+def test_a_folder_that_hides_our_pipelines_is_named(own, tmp_path):
+    for name in own:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "clicks.tsv").write_text("query\ttitle\na\tb\n", "utf-8")
+    found = dssm("benchmark", "--clicks", "clicks.tsv", "--judge-later", "0.2", "--out", "bench",
+                 cwd=tmp_path)  # fmt: skip
+    assert found.returncode == 1
+    assert f"dssm benchmark: {tmp_path / 'pipelines'}" in found.stderr
+    assert "hides the package `pipelines`" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
 def test_the_version_is_the_packages(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])

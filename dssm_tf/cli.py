@@ -17,6 +17,7 @@ from dssm_tf.commands import (
     embed,
     evaluate,
     experiment,
+    explain,
     export,
     search,
     skip_thought,
@@ -38,6 +39,7 @@ COMMANDS = (
     skip_thought,
     data,
     experiment,
+    explain,
     curves,
 )
 

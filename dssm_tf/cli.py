@@ -21,7 +21,7 @@ from dssm_tf.commands import (
     train,
     tune,
 )
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.boundary import run_command
 
 COMMANDS = (
     train,
@@ -57,21 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
-    try:
-        arguments.run(arguments)
-    except UserError as error:
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write(f"dssm {arguments.command}: interrupted\n")
-        return 1
-    except BrokenPipeError:  # the reader of our output went away
-        sys.stderr.close()
-        return 1
-    except OSError as error:  # no permission, no space, not a directory: it names the file
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    return 0
+    return run_command(f"dssm {arguments.command}", lambda: arguments.run(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:

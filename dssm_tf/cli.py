@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from dssm_tf import __version__
 from dssm_tf.commands import (
@@ -22,6 +24,8 @@ from dssm_tf.commands import (
     tune,
 )
 from dssm_tf.common.boundary import run_command
+from dssm_tf.common.command_line import Parser
+from dssm_tf.common.errors import UserError
 
 COMMANDS = (
     train,
@@ -57,11 +61,35 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
-    return run_command(f"dssm {arguments.command}", lambda: arguments.run(arguments))
+
+    def run() -> object:
+        try:
+            return arguments.run(arguments)
+        except ImportError as error:
+            if not (reason := _hidden(error)):
+                raise
+            raise UserError(reason) from None
+
+    return run_command(f"dssm {arguments.command}", run)
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _hidden(error: ImportError) -> str:
+    """What happened where a package of ours was not found but another's of its name; else empty."""
+    name = (error.name or "").partition(".")[0]
+    spec = find_spec(name) if name in ("pipelines", "serving") else None
+    if spec is None:
+        return ""
+    found = Path([*(spec.submodule_search_locations or []), spec.origin or ""][0])
+    if found == Path(__file__).parents[1] / name:
+        return ""
+    return (
+        f"{found} hides the package `{name}` that comes with dssm-tf; run `dssm` itself instead of "
+        "`python -m`, take that folder out of PYTHONPATH, or give it another name."
+    )
+
+
+def _parser() -> Parser:
+    parser = Parser(
         prog="dssm",
         description="From search click logs to a semantic ranker in production.",
         epilog=_EXAMPLES,

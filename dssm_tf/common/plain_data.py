@@ -28,6 +28,8 @@ def read_json(path: Path, mend: str) -> Any:
         return json.loads(path.read_bytes())
     except FileNotFoundError:
         raise UserError(f"{path} does not exist. {mend}") from None
+    except NotADirectoryError:
+        raise UserError(f"{path.parent} is a file. {mend}") from None
     except (ValueError, RecursionError) as error:  # RecursionError: a million brackets
         raise UserError(f"{path} is damaged, it is no JSON ({error}). {mend}") from None
 

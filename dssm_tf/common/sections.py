@@ -90,7 +90,13 @@ class Choice:
 
     def __init__(self, place: str, section: type[Named], **keys: tuple[Any, Any]) -> None:
         self.place = place
-        self.module, _, self._class = place.partition(":")
+        self.module, colon, self._class = place.partition(":")
+        pairs = [isinstance(key, tuple) and len(key) == 2 for key in keys.values()]
+        if not colon or not all(pairs):
+            raise TypeError(
+                f"Choice received {place!r} and {keys}; expected 'module:Class', and each key as "
+                "name=(type, default)."
+            )
         fields: dict[str, Any] = keys
         self.section: type[Named] = create_model(section.__name__, __base__=section, **fields)
 
@@ -125,6 +131,9 @@ class Table(dict[str, Choice]):
 
     def __init__(self, place: str, lines: Mapping[str, Choice], default: str = "") -> None:
         super().__init__(lines)
+        for name, line in lines.items():
+            if not isinstance(line, Choice):
+                raise TypeError(f"{place}: {name} is {line!r}; expected a Choice.")
         self.place = place
         self.default = default
 

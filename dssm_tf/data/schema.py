@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write

@@ -12,7 +12,10 @@ LOSSES = Table(
     "dssm_tf.losses.LOSSES",
     {
         "click_softmax": Choice(
-            "dssm_tf.losses.click_softmax:ClickSoftmax", Named, gamma=(AboveZero, 10.0)
+            "dssm_tf.losses.click_softmax:ClickSoftmax",
+            Named,
+            gamma=(AboveZero, 10.0),
+            learn_gamma=(bool, False),
         ),
     },
     default="click_softmax",

@@ -22,16 +22,19 @@ class ClickSoftmax(RankingLoss):
 
     Args:
         gamma: smoothing factor of the softmax, chosen on held-out data.
+        learn_gamma: whether gamma is where learning begins. The factor is then a weight of the
+            model (`Siamese`), which multiplies the scores by it.
 
     Reference: Palangi et al. 2016, eq. 4-5; Shen et al. 2014, eq. 5-6; without gamma
     Palangi et al. 2014, eq. 9.
     """
 
-    def __init__(self, gamma=10.0, name="click_softmax", **kwargs):
+    def __init__(self, gamma=10.0, learn_gamma=False, name="click_softmax", **kwargs):
         super().__init__(name=name, **kwargs)
         if not gamma > 0:
             raise ValueError(f"ClickSoftmax received gamma={gamma}; expected gamma > 0.")
         self.gamma = gamma
+        self.learn_gamma = learn_gamma
 
     def per_query(self, scores, mask, correction, targets):
         """Minus the log of the clicked title's probability."""
@@ -40,4 +43,4 @@ class ClickSoftmax(RankingLoss):
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma}
+        return super().get_config() | {"gamma": self.gamma, "learn_gamma": self.learn_gamma}

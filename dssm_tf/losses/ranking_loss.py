@@ -13,12 +13,15 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
 
     Differs from `keras.losses.Loss` by what stands where Keras has `y_true`: a dict of what is
     known of the candidates. A subclass writes `per_query`; Keras weighs and reduces what it says.
+    One with `learn_gamma` true gets scores that the model has multiplied by a weight of its own.
 
     Call arguments:
         y_true: dict of `mask`, `correction` and `targets`, each `(batch, columns)`, see
             `per_query`.
         y_pred: scores `(batch, columns)`, such as cosines.
     """
+
+    learn_gamma = False
 
     def call(self, y_true, y_pred):
         """Loss of each query `(batch,)`."""

@@ -29,7 +29,7 @@ def build_model(config: Config, vocabulary_size: int, precision: str = "float32"
     """The untrained model of a configuration, weights made.
 
     Args:
-        config: the towers.
+        config: the towers, and whether the loss has a factor that is learned.
         vocabulary_size: number of trigram ids, padding not counted.
         precision: a Keras dtype policy. Training has one of its own, `training.precision`; what
             ranks computes in float32, in which all weights are. In bfloat16 a vector would
@@ -40,10 +40,12 @@ def build_model(config: Config, vocabulary_size: int, precision: str = "float32"
     def tower(side: str) -> Any:
         return make(vocabulary_size, name=side, dtype=precision, **arguments)
 
-    if config.shared_towers:
-        model = Siamese(tower("query_tower"), name="siamese")
-    else:
-        model = Siamese(tower("query_tower"), tower("title_tower"), name="siamese")
+    model = Siamese(
+        tower("query_tower"),
+        None if config.shared_towers else tower("title_tower"),
+        learn_gamma=config.loss.arguments.get("learn_gamma", False),
+        name="siamese",
+    )
     model.build()
     return model
 

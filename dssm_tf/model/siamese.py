@@ -29,6 +29,8 @@ class Siamese(keras.Model):
     Args:
         query_tower: encodes queries.
         title_tower: encodes titles; None shares the query tower. The papers keep two.
+        learn_gamma: whether there is a weight, 1 at first, by which the loss sees the cosines
+            multiplied. It learns as its logarithm, so that it stays above 0.
 
     Call arguments:
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
@@ -42,7 +44,7 @@ class Siamese(keras.Model):
     Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
     """
 
-    def __init__(self, query_tower, title_tower=None, **kwargs):
+    def __init__(self, query_tower, title_tower=None, learn_gamma=False, **kwargs):
         super().__init__(**kwargs)
         for tower in (query_tower, title_tower):
             if tower is not None and not isinstance(tower, Tower):
@@ -57,6 +59,7 @@ class Siamese(keras.Model):
             )
         self.query_tower = query_tower
         self.shared = title_tower is None
+        self.learn_gamma = learn_gamma
         self.title_tower = query_tower if self.shared else title_tower
 
     def build(self, *_):
@@ -69,6 +72,8 @@ class Siamese(keras.Model):
                 # The side stands in the paths of the weights, by which the optimiser clips.
                 with nullcontext() if tower.name == side else keras.name_scope(side):
                     tower.build()
+        if self.learn_gamma:
+            self.log_factor = self.add_weight(shape=(), initializer="zeros", name="log_factor")
         self.built = True
 
     def call(self, inputs, training=False):
@@ -90,6 +95,13 @@ class Siamese(keras.Model):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The compiled `RankingLoss`; Keras' own would look for an output for each part of `y`."""
+        if self.loss.learn_gamma != self.learn_gamma:
+            raise ValueError(
+                f"The loss has learn_gamma={self.loss.learn_gamma}, the Siamese "
+                f"learn_gamma={self.learn_gamma}; expected both alike: the weight is the model's."
+            )
+        if self.learn_gamma:
+            y_pred = ops.exp(self.log_factor) * y_pred
         return self.loss(y, y_pred, sample_weight)
 
     def encode_query(self, texts):
@@ -114,6 +126,7 @@ class Siamese(keras.Model):
         return super().get_config() | {
             "query_tower": serialize(self.query_tower),
             "title_tower": None if self.shared else serialize(self.title_tower),
+            "learn_gamma": self.learn_gamma,
         }
 
     @classmethod

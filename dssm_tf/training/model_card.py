@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from dssm_tf.common.files import atomic_write
@@ -43,6 +44,8 @@ def write_model_card(
             else "; then trained anew on training and validation part for as many"
         )
     arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
+    if model.learn_gamma:
+        arguments += f", in the end multiplied by {math.exp(model.log_factor.numpy()):.3g}"
     text = f"""# {config.tower.name}
 
 {_described(type(model.query_tower))} Scores a title for a query by the cosine of two semantic

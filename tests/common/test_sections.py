@@ -37,3 +37,12 @@ def test_a_line_whose_class_is_missing_says_which(name, missing):
 def test_a_name_without_a_line_says_where_the_lines_are():
     with pytest.raises(ValueError, match=r"one of counter, nowhere, classless, .* here.TABLE"):
         TABLE.parse({"name": "abacus"})
+
+
+def test_a_line_that_is_written_wrongly_says_so_where_it_stands():
+    with pytest.raises(TypeError, match=r"Choice received 'a.b.C' and .*expected 'module:Class'"):
+        Choice("a.b.C", Named)
+    with pytest.raises(TypeError, match=r"each key as name=\(type, default\)"):
+        Choice("a.b:C", Named, units=int)
+    with pytest.raises(TypeError, match=r"some.TABLE: gru is 'a.b:C'; expected a Choice"):
+        Table("some.TABLE", {"gru": "a.b:C"})

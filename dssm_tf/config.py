@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
-from dssm_tf.common.errors import UserError
-from dssm_tf.common.sections import AboveZero, Named, Positive, Section, Share, Whole
+from dssm_tf.common.errors import OptionError, UserError, did_you_mean
+from dssm_tf.common.plain_data import parse_yaml
+from dssm_tf.common.sections import AboveZero, Named, Positive, Section, Seed, Share, Whole
 from dssm_tf.losses import LOSSES
 from dssm_tf.towers import TOWERS
 
@@ -64,7 +66,7 @@ class TrainingConfig(Section):
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
     shuffle_buffer: Positive = 200_000
-    seed: Whole = 0
+    seed: Seed = 0
     xla: bool | Literal["auto"] = "auto"
     precision: Literal["float32", "mixed_bfloat16"] = "float32"
 
@@ -122,7 +124,7 @@ def find_config(name: str) -> Path:
         return shipped[name]
     raise UserError(
         f"{name} is neither a file nor a configuration that comes with the package; those are "
-        f"{', '.join(shipped) or 'none'}."
+        f"{', '.join(shipped) or 'none'}.{did_you_mean(name, shipped)}"
     )
 
 
@@ -130,7 +132,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Reads a YAML file and applies dotted overrides such as `training.epochs=5`.
 
     Raises:
-        UserError: naming the key, what was received and what is allowed.
+        OptionError: an override is wrong, which its `option` names.
+        UserError: the file is wrong; either names the key, what was received and what is allowed.
     """
     raw = _read(path)
     if _BASELINE in raw:
@@ -140,9 +143,16 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         )
     if "gamma" in raw and "loss" not in raw:  # of a run before there was `loss`
         raw["loss"] = {"gamma": raw.pop("gamma")}
+    changed = deepcopy(raw)
     for override in overrides:
-        _apply(raw, override)
-    return parse_config(raw, str(path))
+        _apply(changed, override)
+    try:
+        return Config.model_validate(changed)
+    except ValidationError as error:
+        if overrides:
+            parse_config(raw, str(path))  # which raises where the file itself is wrong
+            raise _explain_override(error, raw, overrides) from None
+        raise UserError(f"{path}: {_explain(error)}") from None
 
 
 def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
@@ -164,15 +174,15 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        raw = yaml.safe_load(Path(path).read_text("utf-8"))
+        raw = parse_yaml(Path(path).read_text("utf-8"))
     except FileNotFoundError:
         raise UserError(
             f"{path} does not exist; give a configuration, e.g. configs/lstm.yaml."
         ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise UserError(f"{path} is not YAML: {error}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path} holds a {type(raw).__name__}; expected keys such as `tower:`.")
     return raw
@@ -203,9 +213,28 @@ def _apply(raw: dict[str, Any], override: str) -> None:
         if not isinstance(target, dict):
             raise UserError(f"--set {override!r}: {parent} is a value, it has no keys below it.")
     try:
-        target[last] = yaml.safe_load(value)
-    except yaml.YAMLError:
+        target[last] = parse_yaml(value)
+    except ValueError:
         raise UserError(f"--set {override!r}: {value!r} is not a YAML value.") from None
+
+
+def _explain_override(
+    error: ValidationError, raw: Mapping[str, Any], overrides: Sequence[str]
+) -> OptionError:
+    """The first problem, blamed on the overrides of its section; the file alone is right."""
+    first = error.errors()[0]
+    unknown = first["ctx"]["key"] if first["type"] == "unknown_key" else ""
+    section = str([*first["loc"], unknown][0])
+    given = {override.partition("=")[0].strip(): override for override in overrides}
+    blamed = [one for key, one in given.items() if key.split(".")[0] == section] or overrides
+    text = _explain(error)
+    kept, name = raw.get(section), given.get(f"{section}.name")
+    if name and f"{section}.{unknown}" not in given and isinstance(kept, dict) and unknown in kept:
+        text += (
+            f" The file gives {unknown} to {kept.get('name')}; replace the whole section: "
+            f"--set '{section}={{name: {name.partition('=')[2]}}}'."
+        )
+    return OptionError(" ".join(f"--set {one}" for one in blamed) + ":", text)
 
 
 def _explain(error: ValidationError) -> str:
@@ -219,8 +248,11 @@ def _explain(error: ValidationError) -> str:
     received = received if len(received) <= 60 else received[:57] + "..."
     if first["type"] == "unknown_key":
         text = f"{f'{keys[0]}.' if keys[0] else ''}{first['msg']}."
+        text += did_you_mean(first["ctx"]["key"], first["ctx"]["keys"].split(", "))
     elif first["type"] == "no_line":
-        text = f"{keys[0]}.{first['msg']}; received {received}."
+        name = first["input"].get("name")
+        text = f"{keys[0]}.{first['msg']}; received {repr(name) if name else received}."
+        text += did_you_mean(name, first["ctx"]["names"].split(", "))
     elif first["type"] == "missing":
         text = f"{keys[0]} is missing; expected, e.g., `tower: {{name: lstm}}`."
     else:

@@ -14,6 +14,7 @@ import os
 import ssl
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -173,9 +174,31 @@ def _target(host: str) -> str:
     return resolver + join_address(*split_address(name, PORT))
 
 
+class _Parser(argparse.ArgumentParser):
+    """Takes `--titles-file` for `--titles-file`, and says what a typo may have meant."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        words = list(sys.argv[1:] if args is None else args)
+        known = self._option_string_actions
+        for place, word in enumerate(words):
+            name, equals, value = word.partition("=")
+            if (flag := name.replace("_", "-")) in known:
+                words[place] = f"{flag}{equals}{value}"
+            elif word.startswith("--") and " " not in name:
+                near = "".join(
+                    f" Did you mean {one!r}?" for one in get_close_matches(flag, known, 1, 0.7)
+                )
+                self.error(f"there is no {name}.{near}")
+        return super().parse_known_args(words, namespace)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m serving.client",
+        usage="%(prog)s (--query Q --title T ... | --status) [--host HOST:PORT] [--model NAME] ...",
+        allow_abbrev=False,
         description="Ask a ranker that TensorFlow Serving serves: rank titles for a query, or "
         "show the state of the model.",
         epilog="example: python -m serving.client --model lstm --query 'wizard of oz' "
@@ -188,23 +211,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--model", default="lstm", help="the served model's name (default lstm)")
     parser.add_argument(
-        "--model_version", type=int, metavar="N", help="its version (default: the newest served)"
+        "--model-version", type=int, metavar="N", help="its version (default: the newest served)"
     )
     parser.add_argument("--rest", action="store_true", help="speak REST instead of gRPC")
     parser.add_argument("--tls", action="store_true", help="encrypt, and check who the server is")
     parser.add_argument(
-        "--ca_file",
+        "--ca-file",
         metavar="PEM",
         help="with --tls: whom to trust instead of the public authorities",
     )
-    parser.add_argument("--cert_file", metavar="PEM", help="with --tls: the client's certificate")
-    parser.add_argument("--key_file", metavar="PEM", help="with --tls: its private key")
+    parser.add_argument("--cert-file", metavar="PEM", help="with --tls: the client's certificate")
+    parser.add_argument("--key-file", metavar="PEM", help="with --tls: its private key")
     parser.add_argument("--query", metavar="Q", help="the query to rank titles for")
     parser.add_argument(
         "--title", metavar="T", action="append", default=[], help="a title; may be repeated"
     )
     parser.add_argument(
-        "--titles_file", metavar="FILE", help="titles, one a line, UTF-8; - for standard input"
+        "--titles-file", metavar="FILE", help="titles, one a line, UTF-8; - for standard input"
     )
     parser.add_argument(
         "--status", action="store_true", help="show the model's versions and their state instead"
@@ -213,7 +236,7 @@ def _parser() -> argparse.ArgumentParser:
         "--timeout", type=float, default=10.0, metavar="SECONDS", help="in all (default 10)"
     )
     parser.add_argument(
-        "--batch_size", type=int, default=256, metavar="N", help="titles a request (default 256)"
+        "--batch-size", type=int, default=256, metavar="N", help="titles a request (default 256)"
     )
     return parser
 
@@ -282,11 +305,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.status == (arguments.query is not None):
         parser.error("give either --query or --status")
     if arguments.query is not None and not (arguments.title or arguments.titles_file):
-        parser.error("--query needs titles to rank: --title or --titles_file")
+        parser.error("--query needs titles to rank: --title or --titles-file")
     if (arguments.ca_file or arguments.cert_file or arguments.key_file) and not arguments.tls:
-        parser.error("--ca_file, --cert_file and --key_file are for --tls")
+        parser.error("--ca-file, --cert-file and --key-file are for --tls")
     if bool(arguments.cert_file) != bool(arguments.key_file):
-        parser.error("--cert_file and --key_file go together")
+        parser.error("--cert-file and --key-file go together")
     try:
         client = _client(arguments)
     except (OSError, ModuleNotFoundError) as error:

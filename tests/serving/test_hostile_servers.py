@@ -355,7 +355,7 @@ def test_grpc_speaks_tls(ranker, certificate, capsys):
         with Client(address, "tiny", credentials=trusting, timeout=PATIENCE) as client:
             assert client.score("red", ["red"]) == [1]
         ask = ["--host", address, "--model", "tiny", "--status", "--timeout", str(PATIENCE)]
-        assert main([*ask, "--tls", "--ca_file", str(certificate[0])]) == 0
+        assert main([*ask, "--tls", "--ca-file", str(certificate[0])]) == 0
         assert capsys.readouterr().out == "3\tAVAILABLE\n"
         # Nobody vouches for this server, and it does not speak without TLS.
         assert main([*ask, "--tls"]) == main(ask) == 1
@@ -367,7 +367,7 @@ def test_rest_speaks_tls(serve, certificate, capsys):
     context.load_cert_chain(*certificate)
     body = b'{"model_version_status": [{"version": "3", "state": "AVAILABLE", "status": {}}]}'
     ask = ["--rest", "--tls", "--model", "tiny", "--status", "--timeout", str(PATIENCE), "--host"]
-    known = ["--ca_file", str(certificate[0])]
+    known = ["--ca-file", str(certificate[0])]
     assert main([*ask, serve(sends(response(body)), context), *known]) == 0
     assert capsys.readouterr().out == "3\tAVAILABLE\n"
     assert main([*ask, serve(sends(response(body)), context)]) == 1
@@ -390,13 +390,13 @@ def test_a_certificate_that_is_none_is_one_line(protocol, capsys, tmp_path):
     (tmp_path / "ca.pem").write_text("no certificate")
     for name in ("ca.pem", "missing.pem"):
         path = str(tmp_path / name)
-        assert main([*protocol, "--status", "--tls", "--ca_file", path]) == 1
+        assert main([*protocol, "--status", "--tls", "--ca-file", path]) == 1
         said = capsys.readouterr().err
         assert (said.count("\n"), path in said) == (1, True)
 
 
 @pytest.mark.parametrize(
-    "flags", [["--ca_file", "x"], ["--tls", "--cert_file", "x"], ["--tls", "--key_file", "x"]]
+    "flags", [["--ca-file", "x"], ["--tls", "--cert-file", "x"], ["--tls", "--key-file", "x"]]
 )
 def test_certificates_without_tls_are_wrong_usage(flags):
     with pytest.raises(SystemExit) as left:

@@ -71,7 +71,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"dssm {arguments.command}: {reason}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write(f"dssm {arguments.command}: interrupted\n")
+        left = getattr(arguments, "interrupted", "nothing was written")
+        sys.stderr.write(f"dssm {arguments.command}: interrupted; {left}\n")
         return 1
     except BrokenPipeError:  # the reader of our output went away
         sys.stderr.close()

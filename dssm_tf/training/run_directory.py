@@ -20,16 +20,43 @@ from dssm_tf.training.model_card import write_model_card
 from dssm_tf.training.result import Result
 
 
-def start_run(config: Config, data: Preprocessed, out: Path) -> None:
-    """Makes the run's directory, or checks that it is this run, unfinished.
+def finished(config: Config, data: Preprocessed, out: Path) -> Result | None:
+    """What this run ended with, where it was finished before; checks that `out` is its place.
 
     Raises:
-        UserError: it is finished, of another configuration or data, or something else.
+        UserError: it holds a run of another configuration or data, or something else.
     """
-    if (out / CONFIG).exists():
-        _check_same(config, data, out)
-    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
-        raise UserError(f"{out} exists and is not a run; choose another --out.")
+    if not (out / CONFIG).exists():
+        if out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+            raise UserError(f"{out} exists and is not a run; choose another --out.")
+        return None
+    done = (out / RANKING).exists()
+    _check_same(config, data, out, "a finished" if done else "an unfinished")
+    if not done:
+        return None
+    shutil.rmtree(out / STATE, ignore_errors=True)  # of a run killed at its very end
+    try:
+        ranking = json.loads((out / RANKING).read_text("utf-8"))
+        history = json.loads((out / HISTORY).read_text("utf-8"))
+        return Result(
+            len(history),
+            ranking["best_epoch"],
+            history,
+            ranking["prior_weight"],
+            ranking["validation"],
+            ranking["refitted"],
+            untrained=ranking["untrained"],
+            before=True,
+        )
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"{out / RANKING} or {HISTORY} beside it is damaged ({error!r}); choose another --out, "
+            "or remove the run."
+        ) from None
+
+
+def start_run(config: Config, data: Preprocessed, out: Path) -> None:
+    """Makes the run's directory."""
     out.mkdir(parents=True, exist_ok=True)
     # First, so that a run killed from here on is known for what it is.
     with atomic_write(out / CONFIG) as file:
@@ -39,19 +66,15 @@ def start_run(config: Config, data: Preprocessed, out: Path) -> None:
             file.write((data.directory / name).read_bytes())
 
 
-def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
-    if (out / RANKING).exists():
-        raise UserError(f"{out} holds a finished run; choose another --out, or remove it.")
+def _check_same(config: Config, data: Preprocessed, out: Path, run: str) -> None:
     before = load_config(out / CONFIG)
     if before != config:
         raise UserError(
-            f"{out} holds an unfinished run of another configuration "
+            f"{out} holds {run} run of another configuration "
             f"({_first_difference(before, config)}); choose another --out, or remove it."
         )
     if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != data.spec:
-        raise UserError(
-            f"{out} holds an unfinished run on other data; choose another --out, or remove it."
-        )
+        raise UserError(f"{out} holds {run} run on other data; choose another --out, or remove it.")
 
 
 def _first_difference(a: Config, b: Config) -> str:
@@ -94,6 +117,7 @@ def finish_run(
             "best_epoch": result.best_epoch,
             "refitted": result.refitted,
             "validation": result.ndcg,
+            "untrained": result.untrained,
         },
     )
     shutil.rmtree(out / STATE, ignore_errors=True)

@@ -15,7 +15,7 @@ from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.result import Result
-from dssm_tf.training.run_directory import finish_run, start_run
+from dssm_tf.training.run_directory import finish_run, finished, start_run
 from dssm_tf.training.settings import check_devices, check_settings
 from dssm_tf.training.validation import ValidationTask, cosines
 
@@ -31,7 +31,8 @@ def train(
     """Trains a model and writes the run's directory.
 
     A run that was interrupted, at any moment, goes on when called again with the same
-    arguments, to the same result: on the same machine and devices to the bit.
+    arguments, to the same result: on the same machine and devices to the bit. One that is
+    finished is left as it is.
 
     Args:
         config: the model and how to train it.
@@ -41,25 +42,30 @@ def train(
         told: see `Told`.
 
     Raises:
-        UserError: data or configuration are unusable, `out` is finished or of another
-            configuration, or the loss stopped being a number.
+        UserError: data or configuration are unusable, `out` is of another configuration, or
+            the training cannot learn, see `Keeper`.
     """
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)
+    if result := finished(config, data, out):
+        return result
     data.verify()
-    if devices.chief:
-        start_run(config, data, out)
     with data.explained():
         fitting = Fitting(config, data, out, devices, quiet, told)
+        if devices.chief:
+            start_run(config, data, out)  # not before the model could be made
         task = None
         if data.count("validation"):
             task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
+        untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         weight, ndcg = _weigh_prior(config, data, task, fitting.encode)
-        result = Result(len(kept.history), kept.best_epoch, kept.history, weight, ndcg)
+        result = Result(
+            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
+        )
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:

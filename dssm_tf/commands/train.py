@@ -81,7 +81,7 @@ def train_command(
         return
     console = console or Console()
     values = "/".join(f"{result.ndcg[f'ndcg@{k}']:.3f}" for k in (1, 3, 10)) if result.ndcg else ""
-    took = "before; nothing was left to do" if result.before else f"in {result.seconds:.0f} s"
+    took = f"in {result.seconds:.0f} s" if result.seconds else "before, nothing left to do"
     lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}"]
     if values:
         lines.append(

@@ -16,9 +16,9 @@ class Result:
         prior_weight: weight of the log-prior of titles.
         ndcg: validation NDCG of the kept weights with that prior.
         refitted: whether all records were then trained on, further or anew.
-        seconds: wall time of this process's part of the training.
+        seconds: wall time of this process's part of the training; 0 where the run was finished
+            before.
         untrained: validation NDCG before the first step, without a prior.
-        before: whether it was finished already, and nothing was trained.
     """
 
     epochs: int
@@ -29,7 +29,6 @@ class Result:
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
-    before: bool = False
 
     @property
     def doubt(self) -> str:

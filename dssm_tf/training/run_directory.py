@@ -11,48 +11,49 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, STATE, VERSIONS, WEIGHTS
+from dssm_tf.model.run_files import (
+    CONFIG,
+    HISTORY,
+    RANKING,
+    STATE,
+    VERSIONS,
+    WEIGHTS,
+    check_run,
+    is_finished,
+    mark_finished,
+)
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
 from dssm_tf.training.result import Result
 
 
-def finished(config: Config, data: Preprocessed, out: Path) -> Result | None:
-    """What this run ended with, where it was finished before; checks that `out` is its place.
+def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | None:
+    """What the same run ended with, if it did; removes what a kill at its very end left.
 
     Raises:
-        UserError: it holds a run of another configuration or data, or something else.
+        UserError: the run is damaged, or of another configuration or data, or `out` holds
+            something else.
     """
-    if not (out / CONFIG).exists():
-        if out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
-            raise UserError(f"{out} exists and is not a run; choose another --out.")
+    if not is_finished(out):
+        _check_place(config, data, out)
         return None
-    done = (out / RANKING).exists()
-    _check_same(config, data, out, "a finished" if done else "an unfinished")
-    if not done:
-        return None
-    shutil.rmtree(out / STATE, ignore_errors=True)  # of a run killed at its very end
-    try:
-        ranking = json.loads((out / RANKING).read_text("utf-8"))
-        history = json.loads((out / HISTORY).read_text("utf-8"))
-        return Result(
-            len(history),
-            ranking["best_epoch"],
-            history,
-            ranking["prior_weight"],
-            ranking["validation"],
-            ranking["refitted"],
-            untrained=ranking["untrained"],
-            before=True,
-        )
-    except (OSError, KeyError, TypeError, ValueError) as error:
-        raise UserError(
-            f"{out / RANKING} or {HISTORY} beside it is damaged ({error!r}); choose another --out, "
-            "or remove the run."
-        ) from None
+    check_run(out)
+    _check_same(config, data, out)
+    shutil.rmtree(out / STATE, ignore_errors=True)
+    ranking, history = (read_json(out / name, "Train it again.") for name in (RANKING, HISTORY))
+    return Result(
+        len(history),
+        ranking["best_epoch"],
+        history,
+        ranking["prior_weight"],
+        ranking["validation"],
+        ranking["refitted"],
+        untrained=ranking["untrained"],
+    )
 
 
 def start_run(config: Config, data: Preprocessed, out: Path) -> None:
@@ -66,15 +67,23 @@ def start_run(config: Config, data: Preprocessed, out: Path) -> None:
             file.write((data.directory / name).read_bytes())
 
 
-def _check_same(config: Config, data: Preprocessed, out: Path, run: str) -> None:
+def _check_place(config: Config, data: Preprocessed, out: Path) -> None:
+    if (out / CONFIG).exists():
+        _check_same(config, data, out)
+    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+        raise UserError(f"{out} exists and is not a run; choose another --out.")
+
+
+def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
+    holds = f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run"
     before = load_config(out / CONFIG)
     if before != config:
         raise UserError(
-            f"{out} holds {run} run of another configuration "
-            f"({_first_difference(before, config)}); choose another --out, or remove it."
+            f"{holds} of another configuration ({_first_difference(before, config)}); choose "
+            "another --out, or remove it."
         )
     if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != data.spec:
-        raise UserError(f"{out} holds {run} run on other data; choose another --out, or remove it.")
+        raise UserError(f"{holds} on other data; choose another --out, or remove it.")
 
 
 def _first_difference(a: Config, b: Config) -> str:
@@ -109,7 +118,6 @@ def finish_run(
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, _versions())
     write_model_card(out, model, config, result, spec)
-    # A run with this file is finished.
     _write_json(
         out / RANKING,
         {
@@ -120,6 +128,7 @@ def finish_run(
             "untrained": result.untrained,
         },
     )
+    mark_finished(out)
     shutil.rmtree(out / STATE, ignore_errors=True)
 
 

@@ -23,6 +23,7 @@ from dssm_tf.commands import (
     train,
     tune,
 )
+from dssm_tf.common.boundary import run_command
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 
@@ -60,26 +61,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
-    try:
-        arguments.run(arguments)
-    except UserError as error:
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    except ImportError as error:
-        if not (reason := _hidden(error)):
-            raise
-        sys.stderr.write(f"dssm {arguments.command}: {reason}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write(f"dssm {arguments.command}: interrupted\n")
-        return 1
-    except BrokenPipeError:  # the reader of our output went away
-        sys.stderr.close()
-        return 1
-    except OSError as error:  # no permission, no space, not a directory: it names the file
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    return 0
+
+    def run() -> object:
+        try:
+            return arguments.run(arguments)
+        except ImportError as error:
+            if not (reason := _hidden(error)):
+                raise
+            raise UserError(reason) from None
+
+    return run_command(f"dssm {arguments.command}", run)
 
 
 def _hidden(error: ImportError) -> str:

@@ -78,7 +78,8 @@ def train_command(
     if not Workers.from_environment().chief:
         return
     console = console or Console()
-    lines = [f"{out}: {result.epochs} epochs in {result.seconds:.0f} s, best {result.best_epoch}"]
+    took = f"in {result.seconds:.0f} s" if result.seconds else "trained before"
+    lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}"]
     if result.ndcg:
         lines.append(
             f"validation {with_intervals(result.ndcg)} with {result.prior_weight:g} x log-prior of "

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
@@ -18,6 +19,8 @@ from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
 from dssm_tf.training.validation import ValidationTask, cosines
+
+_RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
 
 def train(
@@ -60,6 +63,8 @@ def train(
         task = None
         if data.count("validation"):
             task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
+            for line in caution(_RESTS, len(task.queries)) if devices.chief and not quiet else ():
+                Console().print(line, style="yellow", highlight=False, soft_wrap=True)
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         weight, ndcg = _weigh_prior(config, data, task, fitting.encode)
@@ -85,7 +90,7 @@ def train(
 def _weigh_prior(
     config: Config, data: Preprocessed, task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
-    """The weight of the log-prior, and the validation NDCG with it."""
+    """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
@@ -93,4 +98,5 @@ def _weigh_prior(
     log_prior = TitlePrior(data.titles)(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
-    return chosen, task.ndcg(matrix + chosen * log_prior)
+    measured = task.measured(matrix + chosen * log_prior)
+    return chosen, measured | {"queries": float(len(task.queries))}

@@ -72,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise
             raise UserError(reason) from None
 
-    return run_command(f"dssm {arguments.command}", run)
+    left = getattr(arguments, "interrupted", "nothing was written")
+    return run_command(f"dssm {arguments.command}", run, left)
 
 
 def _hidden(error: ImportError) -> str:

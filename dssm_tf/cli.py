@@ -19,6 +19,7 @@ from dssm_tf.commands import (
     experiment,
     explain,
     export,
+    report,
     search,
     skip_thought,
     train,
@@ -41,6 +42,7 @@ COMMANDS = (
     data,
     experiment,
     explain,
+    report,
     curves,
 )
 

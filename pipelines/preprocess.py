@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -19,7 +17,8 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.counts import TITLE_QUERIES, RecordCounts, save_record_counts
+from dssm_tf.data import clicked_titles
+from dssm_tf.data.counts import RecordCounts, save_record_counts
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
@@ -32,6 +31,7 @@ from pipelines.progress import Progress, quiet_console, showing
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
 from pipelines.writing import (
+    REJECTS,
     Output,
     create,
     is_local,
@@ -41,7 +41,6 @@ from pipelines.writing import (
     refuse,
 )
 
-_REJECTS = "rejects.tsv"
 _REJECTS_HEADER = b"file\tline\treason\ttext\n"
 
 
@@ -88,14 +87,16 @@ def preprocess(job: Job) -> dict[str, Any]:
     started = time.monotonic()
     options = job.options
     runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
-    refuse(options.output, overwrite=options.overwrite)
     block_list = _block_list(options.block_list)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus)
+    inputs = [*(one.path for one in (*files, *corpus)), *filter(None, [options.block_list])]
+    refuse(options.output, inputs, overwrite=options.overwrite)
+    _refuse_rejects_of_others(_rejects_aside(options.output))
     pieces = plan(files)
     input_bytes = sum(metadata.size_in_bytes for metadata in files)
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output.workers)
+        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output)
         manifest = Manifest.load(output.workers)
         _check(manifest, pieces, options)
         result = _finish(manifest, pieces, input_bytes, options, output)
@@ -123,22 +124,26 @@ def _run_pipeline(
     corpus: Sequence[FileMetadata],
     input_bytes: int,
     block_list: BlockList,
-    directory: str,
+    output: Output,
 ) -> None:
     with ExitStack() as stack:
-        progress = Progress()
+        progress, store = Progress(), None
         if job.runner in LOCAL_RUNNERS:
-            reports = tempfile.mkdtemp(prefix="preprocess-progress-")
-            stack.callback(shutil.rmtree, reports, ignore_errors=True)
-            progress = Progress(reports)
-            stack.enter_context(showing(reports, quiet_console()))
+            reports, blocks = output.scratch / "progress", output.scratch / "blocks"
+            reports.mkdir()
+            blocks.mkdir()
+            progress, store = Progress(str(reports)), str(blocks)
+            stack.enter_context(showing(str(reports), quiet_console()))
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(*COLLECT_RARELY)
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
-        build(pipeline, pieces, input_bytes, job.options, block_list, directory, progress, corpus)
+        build(
+            pipeline, pieces, input_bytes, job.options, block_list, output.workers, progress,
+            corpus, store,
+        )  # fmt: skip
         state = pipeline.run().wait_until_finish()
     # A local run is over when it returns.
     if state not in (PipelineState.DONE, None):
@@ -198,11 +203,11 @@ def _finish(
     output.take({part: shards.name(place) for place, part in manifest.shards})
     with (output.local / TITLES).open("wb") as file:
         file.write(b"title\tclicks\tqueries\n")
-        file.writelines(merged(manifest.titles, _title_order))
-    with (output.local / TITLE_QUERIES).open("wb") as file:
-        file.write(b"title_id\tclicked_ids\n")
-        file.writelines(merged(manifest.title_queries))
-    with (output.local / _REJECTS).open("wb") as file:
+        file.writelines(merged(manifest.titles, output.scratch, _title_order))
+    with (output.local / clicked_titles.CLICKED_TITLES).open("wb") as file:
+        file.write(clicked_titles.HEADER)
+        file.writelines(merged(manifest.clicked_titles, output.scratch))
+    with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
     vocabulary.save(output.local / VOCABULARY)
@@ -264,9 +269,21 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> No
                 file.write(b"%s\t%d\t%s" % (path, at, rest))
 
 
+def _refuse_rejects_of_others(aside: str) -> None:
+    """Raises UserError where the rejects of a failed job would replace a file of another kind."""
+    if not is_local(aside) or not Path(aside).exists():
+        return
+    with Path(aside).open("rb") as file:
+        if file.read(len(_REJECTS_HEADER)) != _REJECTS_HEADER:
+            raise UserError(
+                f"{aside} is where the rows that a failed run rejects are listed, and it holds "
+                "something else; rename it, or choose another --output."
+            )
+
+
 def _rejects_aside(output: str) -> str:
     """Where the rejects of a failed job are kept."""
-    return f"{output.rstrip('/')}.{_REJECTS}"
+    return f"{output.rstrip('/')}.{REJECTS}"
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ from dssm_tf.common.files import atomic_write
 from pipelines.graph import Manifest
 from pipelines.options import SPLITS, PreprocessOptions
 from pipelines.report_page import report_page
-
-_REPORT_JSON = "report.json"
-_REPORT_HTML = "report.html"
+from pipelines.writing import REPORT_HTML, REPORT_JSON
 
 
 def make(
@@ -66,10 +64,10 @@ def make(
 
 def write(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json` and `report.html`."""
-    with atomic_write(directory / _REPORT_JSON) as file:
+    with atomic_write(directory / REPORT_JSON) as file:
         json.dump(report, file, indent=2, ensure_ascii=False)
         file.write("\n")
-    with atomic_write(directory / _REPORT_HTML) as file:
+    with atomic_write(directory / REPORT_HTML) as file:
         file.write(report_page(report))
 
 
@@ -91,7 +89,7 @@ def summary(report: Mapping[str, Any], output: str) -> str:
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams"
     )
-    lines.append(f"written to {output}; read {output.rstrip('/')}/{_REPORT_HTML}")
+    lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)
 
 

@@ -1,10 +1,6 @@
-"""What preprocess counted of its records, so that a training need not pass over them first.
+"""`record_counts.json`: what preprocess counted, so that no training passes over all records first.
 
-Two files beside the feature spec; directories that earlier versions wrote lack them.
-
-`record_counts.json` holds a `RecordCounts` for each split. `title_queries.tsv` holds a row for
-each title whose text is a query of the log, too: `title_id`, and `clicked_ids`, those of every
-title clicked for that query, separated by spaces. Both ids are `text_id`s.
+It holds a `RecordCounts` for each split.
 """
 
 from __future__ import annotations
@@ -17,8 +13,7 @@ from pathlib import Path
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
-_RECORD_COUNTS = "record_counts.json"
-TITLE_QUERIES = "title_queries.tsv"
+RECORD_COUNTS = "record_counts.json"
 
 
 @dataclass(frozen=True)
@@ -43,18 +38,18 @@ def save_record_counts(counts: Mapping[str, RecordCounts], directory: Path) -> N
         counts: by split.
         directory: where to.
     """
-    with atomic_write(Path(directory) / _RECORD_COUNTS) as file:
+    with atomic_write(Path(directory) / RECORD_COUNTS) as file:
         json.dump({split: asdict(one) for split, one in counts.items()}, file, indent=2)
         file.write("\n")
 
 
-def load_record_counts(directory: Path) -> dict[str, RecordCounts] | None:
-    """The counts by split; None for a directory without them.
+def load_record_counts(directory: Path) -> dict[str, RecordCounts]:
+    """The counts by split.
 
     Raises:
-        UserError: the file is damaged.
+        UserError: the file is missing or damaged.
     """
-    path = Path(directory) / _RECORD_COUNTS
+    path = Path(directory) / RECORD_COUNTS
     try:
         return {
             split: RecordCounts(
@@ -65,25 +60,6 @@ def load_record_counts(directory: Path) -> dict[str, RecordCounts] | None:
             for split, one in json.loads(path.read_text("utf-8")).items()
         }
     except FileNotFoundError:
-        return None
+        raise UserError(f"{path} does not exist; preprocess writes it.") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
-
-
-def load_title_queries(directory: Path) -> dict[int, list[int]] | None:
-    """The ids clicked for each title that is a query, too; None for a directory without them.
-
-    Raises:
-        UserError: a row is damaged.
-    """
-    path = Path(directory) / TITLE_QUERIES
-    try:
-        rows = path.read_text("ascii").splitlines()[1:]
-        return {
-            int(title): [int(one) for one in clicked.split(" ")]
-            for title, clicked in (row.split("\t") for row in rows)
-        }
-    except FileNotFoundError:
-        return None
-    except ValueError as error:
         raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None

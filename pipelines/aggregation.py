@@ -16,7 +16,7 @@ from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import TextLimits
 from pipelines.cleaning import FEW_CLICKS, PairCount
-from pipelines.options import TEST, TRAIN, VALIDATION, PreprocessOptions
+from pipelines.options import TRAIN, VALIDATION, PreprocessOptions
 
 FROM_CORPUS = -1
 """In place of a bucket of queries: the titles come from the corpus."""
@@ -109,9 +109,7 @@ class _Sums:
 def _split_of(query: str, options: PreprocessOptions) -> str:
     """The part a normalised query belongs to, by its hash and the seed."""
     at = unit_interval(query, f"split {options.seed}")
-    if at < options.validation_fraction:
-        return VALIDATION
-    return TEST if at < options.validation_fraction + options.test_fraction else TRAIN
+    return VALIDATION if at < options.validation_fraction else TRAIN
 
 
 def sum_queries(blocks: Iterable[Iterable[PairCount]], options: PreprocessOptions) -> QueryBucket:

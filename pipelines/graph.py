@@ -14,7 +14,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from pipelines import blocks, transforms
 from pipelines.cleaning import BlockList
-from pipelines.options import TEST, TRAIN, VALIDATION, PreprocessOptions
+from pipelines.options import TRAIN, VALIDATION, PreprocessOptions
 from pipelines.progress import Progress
 from pipelines.record_transforms import DrawNegatives, WriteShards, make_vocabulary
 from pipelines.records import SAMPLES, Coverage, PairRecord, record_order
@@ -67,14 +67,9 @@ def bucket_count(input_bytes: int, options: PreprocessOptions) -> int:
 def shards_of(input_bytes: int, options: PreprocessOptions) -> Shards:
     """The files that records are written in."""
     train = options.shards or max(_MIN_SHARDS, input_bytes // SHARD_BYTES)
-    left = 1 - options.validation_fraction - options.test_fraction
     counts = {TRAIN: train}
-    for split, fraction in (
-        (VALIDATION, options.validation_fraction),
-        (TEST, options.test_fraction),
-    ):
-        if fraction:
-            counts[split] = max(1, round(train * fraction / left))
+    if share := options.validation_fraction:
+        counts[VALIDATION] = max(1, round(train * share / (1 - share)))
     return Shards(counts)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow
-from dssm_tf.text.fingerprint import unit_interval
+from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.normalize import normalize
 
 
 def split_by_time(rows: Sequence[LogRow], share: float) -> tuple[list[LogRow], list[LogRow]]:
-    """The earlier rows and the later share of them; rows of equal time keep their order.
+    """The earlier rows and the later share of them; rows of equal time by a hash of their texts.
 
     Raises:
         UserError: the log has no time stamps, or nothing is left on one side.
@@ -27,7 +27,7 @@ def split_by_time(rows: Sequence[LogRow], share: float) -> tuple[list[LogRow], l
     times: Sequence[Any] = [row.timestamp for row in rows]
     with suppress(ValueError):  # dates, which sort as text
         times = [float(time) for time in times]
-    order = sorted(range(len(rows)), key=times.__getitem__)
+    order = sorted(range(len(rows)), key=lambda at: (times[at], *_hashed(rows[at])))
     cut = round(len(rows) * (1 - share))
     if not 0 < cut < len(rows):
         raise UserError(
@@ -36,6 +36,11 @@ def split_by_time(rows: Sequence[LogRow], share: float) -> tuple[list[LogRow], l
         )
     ordered = [rows[place] for place in order]
     return ordered[:cut], ordered[cut:]
+
+
+def _hashed(row: LogRow) -> tuple[int, LogRow]:
+    """What rows of equal time are sorted by: a log's own order may say what was clicked most."""
+    return fingerprint64(f"{row.query}\t{row.title}"), row
 
 
 def is_held_out(query: str, share: float, purpose: str) -> bool:

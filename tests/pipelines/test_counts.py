@@ -12,7 +12,7 @@ from dssm_tf.data.counts import load_record_counts, load_title_queries
 from dssm_tf.data.schema import FeatureSpec, load_titles, text_id
 from dssm_tf.text.normalize import words
 
-FLAGS = ("--validation_fraction", "0.3", "--test_fraction", "0.2", "--max_words", "3")
+FLAGS = ("--validation_fraction", "0.3", "--max_words", "3")
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_titles_that_are_queries_are_listed_with_what_those_queries_clicked(run,
     titles = {text_id(title.text) for title in load_titles(data.path)}
     clicked = {
         text_id(record.query): list(record.clicked_ids)
-        for split in ("train", "validation", "test")
+        for split in ("train", "validation")
         for record in data.records(split)
         if text_id(record.query) in titles
     }

@@ -33,7 +33,7 @@ def mixed(topics):
     return "\n".join(rows * 2) + "\n"
 
 
-FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5", "--test_fraction", "0.2")
+FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
 def test_a_second_run_writes_the_same_bytes_and_another_seed_does_not(run, mixed):
@@ -157,7 +157,7 @@ def test_other_runners_and_their_flags_are_passed_through():
 
 
 def test_a_mistyped_flag_of_a_local_run_is_not_dropped_in_silence():
-    with pytest.raises(BadFlag, match="--negative=4"):
+    with pytest.raises(BadFlag, match=r"has --negative\. Did you mean '--negatives'"):
         choose_runner("DirectRunner", ["--negative=4"])
 
 

@@ -36,7 +36,7 @@ class Manifest:
         counts: by name.
         ngrams: the vocabulary, most frequent first.
         titles: paths of title tables, each most clicked first.
-        clicked_titles: paths of parts of `clicked_titles.tsv`, each sorted.
+        clicked_titles: paths of parts of `clicked_titles.tsv.gz`, each sorted.
         shards: [place in `Shards`, path].
         rejects: [piece, path].
         samples: of training records: query, clicks and titles.

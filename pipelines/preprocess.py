@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import gc
 import logging
+import re
 import sys
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +36,7 @@ from pipelines.writing import (
     REJECTS,
     Output,
     create,
+    gzipped,
     is_local,
     merged,
     open_bytes,
@@ -41,6 +44,8 @@ from pipelines.writing import (
     refuse,
 )
 
+# An error of the system at the end of the traceback that Beam makes of it.
+_FROM_WORKER = re.compile(r"^(?:\w+: )*\w*(?:Error|Exception): (\[Errno \d+\] .*?)(?: \[while|$)", re.M)
 _REJECTS_HEADER = b"file\tline\treason\ttext\n"
 
 
@@ -63,13 +68,13 @@ def run(argv: Sequence[str] | None = None) -> int:
     except BadFlag as error:
         parser().error(str(error))
     except UserError as error:
-        sys.stderr.write(f"preprocess: {error}\n")
+        sys.stderr.write(f"dssm preprocess: {error}\n")
         return 1
     except (OSError, BeamIOError) as error:
-        sys.stderr.write(f"preprocess: {' '.join(str(error).split())}\n")
+        sys.stderr.write(f"dssm preprocess: {' '.join(str(error).split())}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("preprocess: interrupted; nothing was written\n")
+        sys.stderr.write("dssm preprocess: interrupted; nothing was written\n")
         return 1
     console.print(report.summary(result, job.options.output), highlight=False, markup=False)
     return 0
@@ -144,7 +149,12 @@ def _run_pipeline(
             pipeline, pieces, input_bytes, job.options, block_list, output.workers, progress,
             corpus, store,
         )  # fmt: skip
-        state = pipeline.run().wait_until_finish()
+        try:
+            state = pipeline.run().wait_until_finish()
+        except RuntimeError as error:  # Beam's word for whatever a worker raised
+            if found := _FROM_WORKER.search(str(error)):
+                raise UserError(f"{found[1]}; nothing was written.") from error
+            raise
     # A local run is over when it returns.
     if state not in (PipelineState.DONE, None):
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
@@ -183,6 +193,18 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
             f"None of the {rows:,} rows of {where} is left to learn from "
             f"(rejected: {total:,}; dropped: {dropped or 'none'})."
         )
+    records = counts.get(f"records {TRAIN}", 0)
+    if (
+        options.negatives_from == "impressions"
+        and options.negatives
+        and records
+        and counts.get(f"negatives {TRAIN} 0", 0) == records
+    ):
+        raise UserError(
+            "--negatives-from impressions finds no negative: no query of the training part has a "
+            "title that was shown and not clicked (a row with clicks 0 and impressions above 0). "
+            "Use --negatives-from log."
+        )
     if not counts.get(f"pairs {TRAIN}"):
         raise UserError(
             f"All {pairs:,} pairs fell into the held-out part; the log is too small for "
@@ -205,8 +227,8 @@ def _finish(
         file.write(b"title\tclicks\tqueries\n")
         file.writelines(merged(manifest.titles, output.scratch, _title_order))
     with (output.local / clicked_titles.CLICKED_TITLES).open("wb") as file:
-        file.write(clicked_titles.HEADER)
-        file.writelines(merged(manifest.clicked_titles, output.scratch))
+        rows = merged(manifest.clicked_titles, output.scratch)
+        file.writelines(gzipped(chain([clicked_titles.HEADER], rows)))
     with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
@@ -239,6 +261,7 @@ def _record_counts(
             {name: size for name, size in sizes.items() if name.startswith(f"{split}-")},
             report.histogram(manifest.counts, f"pair clicks {split} "),
             report.histogram(manifest.counts, f"clicked words {split} "),
+            report.histogram(manifest.counts, f"negatives {split} "),
         )
         for split in splits
     }

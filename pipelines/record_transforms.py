@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -34,7 +35,7 @@ def DrawNegatives(
     Input:  a dictionary of PCollections: `queries` and `titles`, the main outputs of
             AggregateClicks and SumTitles.
     Output: main (place of a shard, block of PairRecord); files, paths of rows of
-            `clicked_titles.tsv`, sorted.
+            `clicked_titles.tsv.gz`, sorted.
     """
     return (
         queries_and_titles
@@ -135,7 +136,8 @@ def _write_shard(
     records = [record for block in unpack_all(blocks) for record in block]
     written = write_shard(split, records, encoder, directory, progress)
     yield place, written.path
-    yield TaggedOutput("counts", {f"records {split}": written.records})
+    negatives = Counter(f"negatives {split} {len(record[3]) - 1}" for record in records)
+    yield TaggedOutput("counts", {f"records {split}": written.records, **negatives})
     yield TaggedOutput("seen", pack((written.samples, written.coverage)))
 
 

@@ -174,7 +174,8 @@ def CleanSessions(
     return (
         sessions
         | "Group sessions" >> beam.GroupByKey()
-        | "Clean sessions" >> step(_clean_bucket, options, block_list, buckets, store, counts=Counts)
+        | "Clean sessions"
+        >> step(_clean_bucket, options, block_list, buckets, store, counts=Counts)
     )
 
 

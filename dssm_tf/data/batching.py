@@ -62,7 +62,7 @@ class ClickedLookup:
         place = tf.minimum(tf.searchsorted(self._queries, ids), last)
         start, end = tf.gather(self._splits, place), tf.gather(self._splits, place + 1)
         known = tf.gather(self._queries, place) == ids
-        rows = tf.ragged.range(start, tf.where(known, end, start))
+        rows = tf.ragged.range(start, tf.where(known, end, start), row_splits_dtype=tf.int32)
         rows = rows.with_values(tf.gather(self._titles, rows.flat_values))
         return tf.concat([examples["title_ids"][:, :1], rows], axis=1)
 

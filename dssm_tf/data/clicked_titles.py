@@ -1,4 +1,4 @@
-"""`clicked_titles.tsv`: which titles were clicked for a query, anywhere in the log.
+"""`clicked_titles.tsv.gz`: which titles were clicked for a query, anywhere in the log.
 
 A row a (query, clicked title) pair, whatever its clicks and its part: `query_id` and `title_id`,
 both `text_id`s. A training masks these titles. They stand here once, and not in each record of the
@@ -16,7 +16,7 @@ from pyarrow import csv
 
 from dssm_tf.common.errors import UserError
 
-CLICKED_TITLES = "clicked_titles.tsv"
+CLICKED_TITLES = "clicked_titles.tsv.gz"
 HEADER = b"query_id\ttitle_id\n"
 
 
@@ -48,7 +48,7 @@ class ClickedTitles:
 
 
 def load_clicked_titles(directory: Path) -> ClickedTitles:
-    """Reads `clicked_titles.tsv`.
+    """Reads `clicked_titles.tsv.gz`.
 
     Raises:
         UserError: it is missing or damaged.
@@ -61,7 +61,7 @@ def load_clicked_titles(directory: Path) -> ClickedTitles:
         columns = [table[name].to_numpy() for name in names]
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; preprocess writes it.") from None
-    except (pyarrow.ArrowInvalid, KeyError) as error:
+    except (pyarrow.ArrowInvalid, KeyError, OSError) as error:
         what = str(error).splitlines()[0]
         raise UserError(f"{path} is damaged ({what}); run preprocess again.") from None
     if any(column.dtype != np.int64 for column in columns):  # an empty cell makes floats

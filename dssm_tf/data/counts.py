@@ -24,11 +24,13 @@ class RecordCounts:
         file_bytes: size of each shard, by file name.
         clicks: records by the clicks of their pair.
         title_words: records by the words of their clicked title, of which `max_words` are read.
+        negatives: records by how many they hold.
     """
 
     file_bytes: Mapping[str, int]
     clicks: Mapping[int, int]
     title_words: Mapping[int, int]
+    negatives: Mapping[int, int]
 
 
 def save_record_counts(counts: Mapping[str, RecordCounts], directory: Path) -> None:
@@ -54,8 +56,10 @@ def load_record_counts(directory: Path) -> dict[str, RecordCounts]:
         return {
             split: RecordCounts(
                 dict(one["file_bytes"]),
-                {int(clicks): records for clicks, records in one["clicks"].items()},
-                {int(words): records for words, records in one["title_words"].items()},
+                *(
+                    {int(value): records for value, records in one[name].items()}
+                    for name in ("clicks", "title_words", "negatives")
+                ),
             )
             for split, one in json.loads(path.read_text("utf-8")).items()
         }

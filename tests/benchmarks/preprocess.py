@@ -73,7 +73,7 @@ def rival(log: str, output: str, *flags: str) -> None:
     from apache_beam.io.tfrecordio import WriteToTFRecord
 
     from dssm_tf.data.record_encoder import RecordEncoder
-    from dssm_tf.data.schema import Title, text_id
+    from dssm_tf.data.schema import Title
     from dssm_tf.text.letter_ngrams import letter_ngrams
     from dssm_tf.text.normalize import normalize
     from dssm_tf.text.vocabulary import Vocabulary
@@ -96,13 +96,12 @@ def rival(log: str, output: str, *flags: str) -> None:
             shared["texts"] = list(titles)
             shared["sums"] = list(accumulate(titles.values()))
             shared["encoder"] = RecordEncoder(Vocabulary(ngram for ngram, _ in ngrams))
-        ids = [text_id(title) for title in clicked]
         rng = random.Random(query)
         for title, number in clicked.items():
             drawn = rng.choices(shared["texts"], cum_weights=shared["sums"], k=12)
             drawn = [one for one in dict.fromkeys(drawn) if one not in clicked][:4]
             chosen = [Title(one, titles[one]) for one in (title, *drawn)]
-            yield shared["encoder"].encode(query, chosen, number, ids)
+            yield shared["encoder"].encode(query, chosen, number)
 
     runner, options = choose_runner("DirectRunner", flags)
     with beam.Pipeline(runner=runner, options=options) as pipeline:

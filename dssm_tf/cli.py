@@ -18,15 +18,18 @@ from dssm_tf.commands import (
     evaluate,
     experiment,
     export,
+    preprocess,
     search,
     skip_thought,
     train,
     tune,
 )
+from dssm_tf.common.boundary import run_command
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 
 COMMANDS = (
+    preprocess,
     train,
     tune,
     evaluate,
@@ -42,7 +45,7 @@ COMMANDS = (
 )
 
 _EXAMPLES = """the usual way:
-  python -m pipelines.preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
+  dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
   dssm train --config lstm --data DATA --out RUN
   dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
   dssm export --model RUN --out EXPORT
@@ -58,28 +61,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 failed with a one-line reason on standard error, 2 wrong usage.
     """
-    parser = _parser()
-    arguments = parser.parse_args(argv)
-    try:
-        arguments.run(arguments)
-    except UserError as error:
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    except ImportError as error:
-        if not (reason := _hidden(error)):
-            raise
-        sys.stderr.write(f"dssm {arguments.command}: {reason}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write(f"dssm {arguments.command}: interrupted\n")
-        return 1
-    except BrokenPipeError:  # the reader of our output went away
-        sys.stderr.close()
-        return 1
-    except OSError as error:  # no permission, no space, not a directory: it names the file
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    return 0
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == [preprocess.NAME]:  # a flag that is unknown here is Beam's
+        arguments = argparse.Namespace(
+            command=preprocess.NAME, run=lambda _: preprocess.run(words[1:])
+        )
+    else:
+        arguments = _parser().parse_args(words)
+
+    def run() -> object:
+        try:
+            return arguments.run(arguments)
+        except ImportError as error:
+            if not (reason := _hidden(error)):
+                raise
+            raise UserError(reason) from None
+
+    return run_command(f"dssm {arguments.command}", run)
 
 
 def _hidden(error: ImportError) -> str:

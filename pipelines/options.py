@@ -83,7 +83,9 @@ class PreprocessOptions:
         metavar="FILE",
     )
     overwrite: bool = _flag(FILES, False, "replace an existing output", action="store_true")
-    shards: int = _flag(FILES, 0, "training files to write; 0: by the size of the input", most=100_000)
+    shards: int = _flag(
+        FILES, 0, "training files to write; 0: by the size of the input", most=100_000
+    )
     max_reject_fraction: float = _flag(
         FILES, 0.1, "fail when more than this share of the rows is malformed", most=1
     )
@@ -141,7 +143,10 @@ class PreprocessOptions:
     seed: int = _flag(TRAINING, 0, "same input and seed: same output", least=-inf)
 
     buckets: int = _flag(
-        RUNNING, 0, "pieces the log is grouped in, one in memory at a time; 0: by size", most=1_000_000
+        RUNNING,
+        0,
+        "pieces the log is grouped in, one in memory at a time; 0: by size",
+        most=1_000_000,
     )
 
     def __post_init__(self) -> None:

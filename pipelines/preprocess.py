@@ -1,4 +1,4 @@
-"""Click logs to training records: `python -m pipelines.preprocess --input LOG --output DATA`."""
+"""Click logs to training records: `dssm preprocess --input LOG --output DATA`."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
+from dssm_tf.common.boundary import run_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data import clicked_titles
 from dssm_tf.data.counts import RecordCounts, save_record_counts
@@ -45,7 +46,9 @@ from pipelines.writing import (
 )
 
 # An error of the system at the end of the traceback that Beam makes of it.
-_FROM_WORKER = re.compile(r"^(?:\w+: )*\w*(?:Error|Exception): (\[Errno \d+\] .*?)(?: \[while|$)", re.M)
+_FROM_WORKER = re.compile(
+    r"^(?:\w+: )*\w*(?:Error|Exception): (\[Errno \d+\] .*?)(?: \[while|$)", re.M
+)
 _REJECTS_HEADER = b"file\tline\treason\ttext\n"
 
 
@@ -61,23 +64,17 @@ def run(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: with code 2, on wrong usage.
     """
-    console = quiet_console()
-    try:
-        job = parse(argv)
-        result = preprocess(job)
-    except BadFlag as error:
-        parser().error(str(error))
-    except UserError as error:
-        sys.stderr.write(f"dssm preprocess: {error}\n")
-        return 1
-    except (OSError, BeamIOError) as error:
-        sys.stderr.write(f"dssm preprocess: {' '.join(str(error).split())}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("dssm preprocess: interrupted; nothing was written\n")
-        return 1
-    console.print(report.summary(result, job.options.output), highlight=False, markup=False)
-    return 0
+
+    def work() -> None:
+        try:
+            job = parse(argv)
+            result = preprocess(job)
+        except BadFlag as error:
+            parser().error(str(error))
+        text = report.summary(result, job.options.output)
+        quiet_console().print(text, highlight=False, markup=False)
+
+    return run_command("dssm preprocess", work)
 
 
 def preprocess(job: Job) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dssm_tf.common.files import atomic_write
 from pipelines.graph import Manifest
-from pipelines.options import SPLITS, PreprocessOptions
+from pipelines.options import SPLITS, TRAIN, PreprocessOptions
 from pipelines.report_page import report_page
 from pipelines.writing import REPORT_HTML, REPORT_JSON
 
@@ -45,6 +45,7 @@ def make(
         "pairs_dropped": counts.get("pairs dropped", 0),
         "splits": splits,
         "queries": sum(one["queries"] for one in splits.values()),
+        "records_without_negatives": counts.get(f"negatives {TRAIN} 0", 0),
         "titles": counts.get("titles", 0),
         "titles_train": counts.get("titles train", 0),
         "titles_corpus": counts.get("titles corpus", 0),
@@ -85,6 +86,8 @@ def summary(report: Mapping[str, Any], output: str) -> str:
             f"{split}: {counts['records']:,} records of {counts['queries']:,} queries, "
             f"{counts['clicks']:,} clicks"
         )
+    if report["settings"]["negatives"] and (bare := report["records_without_negatives"]):
+        lines.append(f"{bare:,} of the training records have no negative")
     lines.append(
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams"

@@ -72,16 +72,18 @@ def train_command(
 
     from dssm_tf.training.devices import Workers
     from dssm_tf.training.train import train
+    from dssm_tf.training.validation import with_intervals
 
     result = train(settings, data, out)
     if not Workers.from_environment().chief:
         return
     console = console or Console()
-    values = "/".join(f"{result.ndcg[f'ndcg@{k}']:.3f}" for k in (1, 3, 10)) if result.ndcg else ""
-    lines = [f"{out}: {result.epochs} epochs in {result.seconds:.0f} s, best {result.best_epoch}"]
-    if values:
+    took = f"in {result.seconds:.0f} s" if result.seconds else "trained before"
+    lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}"]
+    if result.ndcg:
         lines.append(
-            f"validation NDCG@1/3/10 {values} with {result.prior_weight:g} x log-prior of titles"
+            f"validation {with_intervals(result.ndcg)} with {result.prior_weight:g} x log-prior of "
+            f"titles, 95 % intervals over {result.ndcg['queries']:,.0f} queries"
         )
     lines.append(f"next: dssm export --model {out} --out EXPORT")
     for line in lines:

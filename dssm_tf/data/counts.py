@@ -12,6 +12,7 @@ from pathlib import Path
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
 
 RECORD_COUNTS = "record_counts.json"
 
@@ -52,18 +53,24 @@ def load_record_counts(directory: Path) -> dict[str, RecordCounts]:
         UserError: the file is missing or damaged.
     """
     path = Path(directory) / RECORD_COUNTS
+    if not path.exists():
+        raise UserError(f"{path} does not exist; preprocess writes it.")
     try:
         return {
             split: RecordCounts(
-                dict(one["file_bytes"]),
+                {name: _whole(size) for name, size in one["file_bytes"].items()},
                 *(
-                    {int(value): records for value, records in one[name].items()}
+                    {_whole(int(value)): _whole(n) for value, n in one[name].items()}
                     for name in ("clicks", "title_words", "negatives")
                 ),
             )
-            for split, one in json.loads(path.read_text("utf-8")).items()
+            for split, one in read_json(path, "Run preprocess again.").items()
         }
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist; preprocess writes it.") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
+
+
+def _whole(number: object) -> int:
+    if type(number) is not int or not 0 <= number < 1 << 53:
+        raise ValueError(f"{number!r:.60} is no number of anything counted")
+    return number

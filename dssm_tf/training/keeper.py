@@ -104,7 +104,7 @@ class Keeper(keras.callbacks.Callback):
         weights = self._weights()
         put(self._ranked.weights, weights)
         if self._task is not None:
-            logs.update(self._task.ndcg(cosines(self._encode, self._task)))
+            logs.update(self._task.measured(cosines(self._encode, self._task)))
         self.history.append({name: float(value) for name, value in logs.items()})
         if self._is_best():
             self.best_epoch = len(self.history)

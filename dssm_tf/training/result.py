@@ -14,9 +14,11 @@ class Result:
         best_epoch: the epoch whose weights were kept, from 1.
         history: one dict of metrics an epoch.
         prior_weight: weight of the log-prior of titles.
-        ndcg: validation NDCG of the kept weights with that prior.
+        ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
+            ndcg@1`, `high ndcg@1`), and the number of `queries`; empty without validation.
         refitted: whether all records were then trained on, further or anew.
-        seconds: wall time of this process's part of the training.
+        seconds: wall time of this process's part of the training; 0 where the run was finished
+            before.
     """
 
     epochs: int

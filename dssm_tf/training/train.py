@@ -10,14 +10,17 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.result import Result
-from dssm_tf.training.run_directory import finish_run, start_run
+from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
 from dssm_tf.training.validation import ValidationTask, cosines
+
+_RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
 
 def train(
@@ -31,7 +34,8 @@ def train(
     """Trains a model and writes the run's directory.
 
     A run that was interrupted, at any moment, goes on when called again with the same
-    arguments, to the same result: on the same machine and devices to the bit.
+    arguments, to the same result: on the same machine and devices to the bit. A finished one
+    stays as it is.
 
     Args:
         config: the model and how to train it.
@@ -41,14 +45,16 @@ def train(
         told: see `Told`.
 
     Raises:
-        UserError: data or configuration are unusable, `out` is finished or of another
-            configuration, or the loss stopped being a number.
+        UserError: data or configuration are unusable, `out` is of another configuration or
+            other data, or the loss stopped being a number.
     """
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)
+    if (earlier := finished_before(config, data, out)) is not None:
+        return earlier
     data.verify()
     if devices.chief:
         start_run(config, data, out)
@@ -57,6 +63,8 @@ def train(
         task = None
         if data.count("validation"):
             task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
+            for line in caution(_RESTS, len(task.queries)) if devices.chief and not quiet else ():
+                Console().print(line, style="yellow", highlight=False, soft_wrap=True)
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         weight, ndcg = _weigh_prior(config, data, task, fitting.encode)
         result = Result(len(kept.history), kept.best_epoch, kept.history, weight, ndcg)
@@ -79,7 +87,7 @@ def train(
 def _weigh_prior(
     config: Config, data: Preprocessed, task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
-    """The weight of the log-prior, and the validation NDCG with it."""
+    """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
@@ -87,4 +95,5 @@ def _weigh_prior(
     log_prior = TitlePrior(data.titles)(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
-    return chosen, task.ndcg(matrix + chosen * log_prior)
+    measured = task.measured(matrix + chosen * log_prior)
+    return chosen, measured | {"queries": float(len(task.queries))}

@@ -77,8 +77,12 @@ def exported(trained, folder) -> subprocess.CompletedProcess[str]:
 def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder):
     assert trained.returncode == 0
     lines = trained.stdout.splitlines()
-    assert [line.split(" · ")[0] for line in lines[:2]] == ["epoch   1/2", "epoch   2/2"]
-    assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[2])
+    assert "are chosen on 4 queries, fewer than 200" in lines[0]
+    assert [line.split(" · ")[0] for line in lines[1:3]] == ["epoch   1/2", "epoch   2/2"]
+    ends = r"\((\d?\.\d+-\d?\.\d+/?){3}\)"
+    assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {ends}", lines[1])
+    assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[3])
+    assert re.search(rf"^validation NDCG.* {ends} with .*over 4 queries$", lines[4])
     assert lines[-1] == "next: dssm export --model run --out EXPORT"
     kept = load_config(folder / "run" / "config.yaml")
     assert (kept.training.epochs, kept.training.seed, kept.training.batch_size) == (2, 5, 16)
@@ -247,13 +251,13 @@ def test_a_name_that_is_a_typo_gets_the_name_that_was_meant(arguments, message, 
 def test_a_file_given_as_the_data_directory_is_told_so(folder, capsys):
     line = failure(capsys, "train", "--config", "dssm", "--data", folder / "mine.yaml", "--out",
                    folder / "new")  # fmt: skip
-    assert "mine.yaml is a file; give the directory that preprocess wrote." in line
+    assert "mine.yaml is a file. Give the directory that preprocess wrote" in line
 
 
 def test_missing_data_is_one_line(folder, capsys):
     line = failure(capsys, "train", "--config", "dssm", "--data", folder / "nowhere", "--out",
                    folder / "new")  # fmt: skip
-    assert "feature_spec.json does not exist; give the directory that preprocess wrote" in line
+    assert "feature_spec.json does not exist" in line
 
 
 def test_a_run_that_is_missing_is_one_line(folder, capsys):

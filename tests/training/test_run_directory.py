@@ -23,6 +23,7 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     assert files == {
         "config.yaml", "feature_spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
         "history.json", "versions.json", "ranking.json", "MODEL_CARD.md", "logs",
+        "SHA256SUMS",
     }  # fmt: skip
     assert load_config(out / "config.yaml") == parse_config(CONFIG)
     for name in ("vocabulary.txt", "titles.tsv", "feature_spec.json"):
@@ -46,8 +47,9 @@ def test_the_history_has_losses_and_ndcg_of_each_epoch(run):
     assert json.loads((out / "history.json").read_text("utf-8")) == result.history
     assert len(result.history) == result.epochs == EPOCHS
     for epoch in result.history:
-        assert epoch.keys() == {"loss", "val_loss", "ndcg@1", "ndcg@3", "ndcg@10"}
-        assert 0 <= epoch["ndcg@1"] <= 1
+        ndcg = {f"{end}ndcg@{k}" for k in (1, 3, 10) for end in ("", "low ", "high ")}
+        assert epoch.keys() == {"loss", "val_loss", *ndcg}
+        assert 0 <= epoch["low ndcg@1"] <= epoch["ndcg@1"] <= epoch["high ndcg@1"] <= 1
     assert result.history[-1]["loss"] < result.history[0]["loss"]
 
 
@@ -69,7 +71,10 @@ def test_the_model_card_tells_what_was_trained_on_what(run, data):
     assert card.startswith("# dssm\n")
     assert f"| pairs (query, clicked title) | {data.spec.records['train']} |" in card
     assert data.vocabulary.fingerprint in card
-    assert f"| ndcg@1 | {run[1].ndcg['ndcg@1']:.4f} |" in card
+    ndcg = run[1].ndcg
+    shown = f"{ndcg['low ndcg@1']:.3f} to {ndcg['high ndcg@1']:.3f}"
+    assert f"| ndcg@1 | {ndcg['ndcg@1']:.4f} | {shown} |" in card
+    assert f"They rest on {ndcg['queries']:.0f} queries, fewer than 200" in card
 
 
 def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
@@ -92,6 +97,6 @@ def test_the_ranking_written_down_is_the_one_the_loaded_model_gives(run, data):
     task = ValidationTask.of(Preprocessed(data.path), 100, 100)
     kept = json.loads((out / "ranking.json").read_text("utf-8"))
     assert kept["prior_weight"] == ranker.prior_weight == result.prior_weight
-    found = task.ndcg(ranker.score_matrix(task.queries, task.titles))
-    assert found == approx(kept["validation"])
-    assert found == approx(result.ndcg)
+    found = task.measured(ranker.score_matrix(task.queries, task.titles))
+    assert found | {"queries": len(task.queries)} == approx(kept["validation"])
+    assert kept["validation"] == result.ndcg

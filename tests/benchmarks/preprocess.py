@@ -3,7 +3,7 @@
     python -m tests.benchmarks.preprocess [--rows 300000] [--alone] [preprocess flags ...]
 
 The log is synthetic, of the words and titles of WebQuestions: Zipf-like clicks of 50,000 queries
-on 20,000 titles, about 110,000 distinct pairs in 300,000 rows. The rival is the pipeline that
+on 20,000 titles, about 110,000 distinct pairs in 300,000 rows; a longer log has more of all. The rival is the pipeline that
 one writes first, on the same runner: an element a row, sums by pair, by title and by trigram,
 grouping by query, four negatives, hashing with `RecordEncoder`, gzip TFRecords. It has
 no rejects, cleaning, split, report or reproducible order. `--alone` leaves it out; flags that begin
@@ -29,14 +29,15 @@ PAIRS = ROOT / "dssm_tf" / "datasets" / "webquestions" / "pairs.tsv"
 
 def write_log(path: Path, rows: int, seed: int = 1) -> None:
     """Writes a synthetic click log."""
-    rng = random.Random(seed)
+    rng, scale = random.Random(seed), max(1, rows // 300_000)
     real = [line.split("\t") for line in PAIRS.read_text("utf-8").splitlines()[1:]]
     words = sorted({word for row in real for word in row[2].split()})
     names = sorted({row[3] for row in real})
     titles = [
-        f"{rng.choice(names)} {rng.choice(words)} {rng.choice(words)} {n}" for n in range(20_000)
+        f"{rng.choice(names)} {rng.choice(words)} {rng.choice(words)} {n}"
+        for n in range(20_000 * scale)
     ]
-    queries = [" ".join(rng.choices(words, k=rng.randint(1, 5))) for _ in range(50_000)]
+    queries = [" ".join(rng.choices(words, k=rng.randint(1, 5))) for _ in range(50_000 * scale)]
     with path.open("w", encoding="utf-8") as file:
         file.write("query\ttitle\tclicks\n")
         for _ in range(rows):

@@ -82,7 +82,9 @@ class PreprocessOptions:
         nargs="+",
         metavar="FILE",
     )
-    overwrite: bool = _flag(FILES, False, "replace an existing output", action="store_true")
+    overwrite: bool = _flag(
+        FILES, False, "replace an earlier output of preprocess", action="store_true"
+    )
     shards: int = _flag(
         FILES, 0, "training files to write; 0: by the size of the input", most=100_000
     )

@@ -6,7 +6,7 @@ import gzip
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dssm_tf.data.clicked_titles import CLICKED_TITLES, HEADER
-from dssm_tf.data.counts import RecordCounts, save_record_counts
+from dssm_tf.data.counts import RecordCounts, load_record_counts, save_record_counts
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec, Title, text_id
@@ -162,13 +162,25 @@ def write_data(
             path = directory / f"{split}-{shard:05d}-of-{shards:05d}.tfrecord.gz"
             write_records(path, [record.serialize(vocabulary) for record in part])
         counts[split] = RecordCounts(
-            {},  # no sizes, so that tests may damage a shard
+            {},  # see `count_bytes`
             dict(Counter(int(record.clicks) for record in records)),
             dict(Counter(len(vocabulary.words(r.titles[0].text)) for r in records)),
             dict(Counter(len(record.titles) - 1 for record in records)),
         )
     save_record_counts(counts, directory)
     return Data(directory, vocabulary, spec, examples)
+
+
+def count_bytes(directory: Path) -> None:
+    """Adds the sizes of the shards to the counts, by which a training knows damaged ones at once.
+
+    `write_data` leaves them out, so that a test may put other records in a shard.
+    """
+    counts = load_record_counts(directory)
+    for split, one in counts.items():
+        sizes = {path.name: path.stat().st_size for path in directory.glob(f"{split}-*")}
+        counts[split] = replace(one, file_bytes=sizes)
+    save_record_counts(counts, directory)
 
 
 def write_records(path: Path, records: Iterable[bytes]) -> None:

@@ -44,7 +44,7 @@ class ClickedTitles:
         at = int(np.searchsorted(self.queries, query))
         if at == len(self.queries) or self.queries[at] != query:
             return []
-        return self.titles[self.splits[at] : self.splits[at + 1]].tolist()
+        return [int(one) for one in self.titles[self.splits[at] : self.splits[at + 1]]]
 
 
 def load_clicked_titles(directory: Path) -> ClickedTitles:

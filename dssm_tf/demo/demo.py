@@ -184,8 +184,7 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
         f"--model_base_path={(out / 'export/lstm').resolve()}",
-        "  yours  python -m pipelines.preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv "
-        "--output DATA",
+        "  yours  dssm preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv --output DATA",
         "         dssm train --config lstm --data DATA --out RUN",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -3,11 +3,11 @@
     python -m tests.benchmarks.preprocess [--rows 300000] [--alone] [preprocess flags ...]
 
 The log is synthetic, of the words and titles of WebQuestions: Zipf-like clicks of 50,000 queries
-on 20,000 titles, about 110,000 distinct pairs in 300,000 rows; a longer log has more of all. The rival is the pipeline that
-one writes first, on the same runner: an element a row, sums by pair, by title and by trigram,
-grouping by query, four negatives, hashing with `RecordEncoder`, gzip TFRecords. It has
-no rejects, cleaning, split, report or reproducible order. `--alone` leaves it out; flags that begin
-with `--direct` are the rival's, too.
+on 20,000 titles, about 110,000 distinct pairs in 300,000 rows; a longer log has as many more.
+The rival is the pipeline that one writes first, on the same runner: an element a row, sums by
+pair, by title and by trigram, grouping by query, four negatives, hashing with `RecordEncoder`,
+gzip TFRecords. It has no rejects, cleaning, split, report or reproducible order. `--alone` leaves
+it out; flags that begin with `--direct` are the rival's, too.
 """
 
 from __future__ import annotations

@@ -118,4 +118,4 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path):
     for query in demonstration.LIVE_QUERIES:
         assert query in text
         assert query in page
-    assert "python -m pipelines.preprocess --input YOUR_CLICKS.tsv" in text
+    assert "dssm preprocess --input YOUR_CLICKS.tsv" in text

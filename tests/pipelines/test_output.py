@@ -154,7 +154,7 @@ def test_impressions_without_a_title_shown_and_not_clicked_are_an_error(log, cap
 
 
 def test_records_without_a_negative_are_counted_aloud(log, capsys):
-    rows = LOG.splitlines() + ["q1\tother\t0"]
+    rows = [*LOG.splitlines(), "q1\tother\t0"]
     text = "\n".join(f"{row}\t{'impressions' if n == 0 else 3}" for n, row in enumerate(rows))
     log.write_text(text + "\n", "utf-8")
     flags = ["--input", str(log), "--output", str(log.parent / "data")]
@@ -200,4 +200,4 @@ def test_the_command_works_beside_folders_named_as_its_packages(log, tmp_path):
         cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert wrong.returncode == 2
-    assert "--negative=3" in wrong.stderr
+    assert "Did you mean '--negatives'?" in wrong.stderr

@@ -17,6 +17,7 @@ from dssm_tf.commands import (
     embed,
     evaluate,
     experiment,
+    explain,
     export,
     preprocess,
     search,
@@ -41,6 +42,7 @@ COMMANDS = (
     skip_thought,
     data,
     experiment,
+    explain,
     curves,
 )
 
@@ -77,7 +79,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise
             raise UserError(reason) from None
 
-    return run_command(f"dssm {arguments.command}", run)
+    left = getattr(arguments, "interrupted", "nothing was written")
+    return run_command(f"dssm {arguments.command}", run, left)
 
 
 def _hidden(error: ImportError) -> str:

@@ -6,6 +6,7 @@ import gc
 import logging
 import re
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -136,6 +137,9 @@ def _run_pipeline(
             blocks.mkdir()
             progress, store = Progress(str(reports)), str(blocks)
             stack.enter_context(showing(str(reports), quiet_console()))
+            # Beam's temporary directory goes with ours, even if this process is killed.
+            stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
+            tempfile.tempdir = str(output.scratch)
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(*COLLECT_RARELY)
         if not job.verbose:

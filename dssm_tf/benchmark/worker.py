@@ -199,6 +199,7 @@ def _fit_tower(
                 "epochs": result.epochs,
                 "best_epoch": result.best_epoch,
                 "prior_weight": result.prior_weight,
+                "notes": [f"may have learned nothing: {result.doubt}"] if result.doubt else [],
             }
         with atomic_write(facts) as file:
             json.dump(about, file)

@@ -35,9 +35,11 @@ def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | N
     """What the same run ended with, if it did; removes what a kill at its very end left.
 
     Raises:
-        UserError: the run is damaged, or of another configuration or data.
+        UserError: the run is damaged, or of another configuration or data, or `out` holds
+            something else.
     """
     if not is_finished(out):
+        _check_place(config, data, out)
         return None
     check_run(out)
     _check_same(config, data, out)
@@ -50,19 +52,12 @@ def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | N
         ranking["prior_weight"],
         ranking["validation"],
         ranking["refitted"],
+        untrained=ranking["untrained"],
     )
 
 
 def start_run(config: Config, data: Preprocessed, out: Path) -> None:
-    """Makes the run's directory, or checks that it is this run, unfinished.
-
-    Raises:
-        UserError: it is of another configuration or data, or something else.
-    """
-    if (out / CONFIG).exists():
-        _check_same(config, data, out)
-    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
-        raise UserError(f"{out} exists and is not a run; choose another --out.")
+    """Makes the run's directory."""
     out.mkdir(parents=True, exist_ok=True)
     # First, so that a run killed from here on is known for what it is.
     with atomic_write(out / CONFIG) as file:
@@ -70,6 +65,13 @@ def start_run(config: Config, data: Preprocessed, out: Path) -> None:
     for name in (VOCABULARY, TITLES, FEATURE_SPEC):
         with atomic_write(out / name, "wb") as file:
             file.write((data.directory / name).read_bytes())
+
+
+def _check_place(config: Config, data: Preprocessed, out: Path) -> None:
+    if (out / CONFIG).exists():
+        _check_same(config, data, out)
+    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+        raise UserError(f"{out} exists and is not a run; choose another --out.")
 
 
 def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
@@ -123,6 +125,7 @@ def finish_run(
             "best_epoch": result.best_epoch,
             "refitted": result.refitted,
             "validation": result.ndcg,
+            "untrained": result.untrained,
         },
     )
     mark_finished(out)

@@ -46,7 +46,7 @@ def train(
 
     Raises:
         UserError: data or configuration are unusable, `out` is of another configuration or
-            other data, or the loss stopped being a number.
+            other data, or the training cannot learn, see `Keeper`.
     """
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
@@ -56,18 +56,21 @@ def train(
     if (earlier := finished_before(config, data, out)) is not None:
         return earlier
     data.verify()
-    if devices.chief:
-        start_run(config, data, out)
     with data.explained():
         fitting = Fitting(config, data, out, devices, quiet, told)
+        if devices.chief:
+            start_run(config, data, out)  # not before the model could be made
         task = None
         if data.count("validation"):
             task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
             for line in caution(_RESTS, len(task.queries)) if devices.chief and not quiet else ():
                 Console().print(line, style="yellow", highlight=False, soft_wrap=True)
+        untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         weight, ndcg = _weigh_prior(config, data, task, fitting.encode)
-        result = Result(len(kept.history), kept.best_epoch, kept.history, weight, ndcg)
+        result = Result(
+            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
+        )
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:

@@ -23,6 +23,7 @@ def finished_run(
     start_run(settings, Preprocessed(data.path), out)
     keras.utils.set_random_seed(seed)
     model = build_model(settings, data.vocabulary.size)
-    result = Result(1, 1, [{"loss": 1.0}], prior_weight, {"ndcg@1": 0.5})
+    ndcg = {"ndcg@1": 0.5, "low ndcg@1": 0.4, "high ndcg@1": 0.6, "queries": 9}
+    result = Result(1, 1, [{"loss": 1.0}], prior_weight, ndcg)
     finish_run(model, settings, result, data.spec, out)
     return out

@@ -452,5 +452,5 @@ def test_an_unfinished_run_is_not_exported(run, tmp_path):
 def test_damaged_weights_are_named(run, data, tmp_path):
     damaged = finished_run(tmp_path / "run", data, LSTM)
     (damaged / "model.weights.h5").write_bytes(b"not HDF5")
-    with pytest.raises(UserError, match=r"model.weights.h5 cannot be loaded"):
+    with pytest.raises(UserError, match=r"model.weights.h5 is damaged or was changed"):
         export(damaged, tmp_path / "models")

@@ -20,8 +20,19 @@ from dssm_tf.evaluation.task import RankingTask
 UNKNOWN = "unknown_trigrams"
 """In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
 
+_MANY_UNKNOWN = 1 / 3  # of the letter trigrams: from here on it is said
+
 COST_NAMES = ("training_seconds", "parameters", "bytes", "texts_per_second")
 """What may be known of a row's cost: names in `SeedResult.about`."""
+
+
+def about_vocabulary(unknown: float) -> dict[str, Any]:
+    """Of the share of the queries' letter trigrams that a model does not know: for `about`."""
+    note = (
+        f"does not know {100 * unknown:.0f} % of the letter trigrams of the judged queries: was it "
+        "trained on texts like these?"
+    )
+    return {UNKNOWN: unknown, "notes": [note] if unknown >= _MANY_UNKNOWN else []}
 
 
 class Part(NamedTuple):
@@ -198,7 +209,7 @@ class Evaluation:
             new = self.new_queries
             parts = [Part("known", (self.counted & ~new).astype(float))]
             parts.append(Part("new", new.astype(float)))
-        if self.traffic is not None:
+        if self.traffic is not None and self.traffic[self.counted].any():
             weights = np.where(self.counted, self.traffic, 0.0)
             if len(set(weights[self.counted])) > 1:  # equal weights give the plain means
                 parts.append(Part("traffic", weights))

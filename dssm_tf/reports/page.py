@@ -32,6 +32,7 @@ from dssm_tf.reports.wording import (
     metric_label,
     plural,
     protocol,
+    sentence,
     title,
 )
 
@@ -143,7 +144,7 @@ def _summary(evaluation: Evaluation) -> str:
 def _remarks(evaluation: Evaluation) -> str:
     """The protocol, and what a reader of single rows has to know."""
     notes = cautions(evaluation)
-    notes += [f"{row.name} {note}." for row in evaluation.rows for note in row.notes]
+    notes += [sentence(f"{row.name} {note}") for row in evaluation.rows for note in row.notes]
     notes += [
         f"{row.name} failed for some seeds: {row.error}"
         for row in evaluation.rows

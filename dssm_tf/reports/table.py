@@ -25,6 +25,7 @@ from dssm_tf.reports.wording import (
     metric_label,
     named,
     protocol,
+    sentence,
     title,
 )
 
@@ -178,7 +179,7 @@ def _failures(evaluation: Evaluation) -> list[str]:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    return [f"{row.name} {note}." for row in evaluation.rows for note in row.notes]
+    return [sentence(f"{row.name} {note}") for row in evaluation.rows for note in row.notes]
 
 
 def _choices(evaluation: Evaluation) -> list[str]:

@@ -70,10 +70,10 @@ def about_part(evaluation: Evaluation, part: Part) -> str:
     queries = plural(part.queries, "query", "queries")
     if part.name != "traffic":
         return f"{queries}."
+    effect = plural(round(queries_in_effect(part.weights)), "query", "queries")
     return (
         f"Each query counts as often as it was clicked for: {part.weights.sum():,.0f} clicks of "
-        f"{queries}, as uncertain as {queries_in_effect(part.weights):,.0f} queries of equal "
-        "weight."
+        f"{queries}, as uncertain as {effect} of equal weight."
     )
 
 
@@ -159,6 +159,11 @@ def plural(number: int, one: str, many: str) -> str:
     ('1 query has', '1,000 queries')
     """
     return f"{number:,} {one if number == 1 else many}"
+
+
+def sentence(text: str) -> str:
+    """A text that ends as a sentence does."""
+    return text if text.endswith((".", "?")) else f"{text}."
 
 
 def corrected_over(evaluation: Evaluation) -> str:

@@ -94,7 +94,9 @@ Rank titles for queries like those of the log. Clicks are not relevance: what us
 they could not click, and what ranked high was clicked more. Titles that nobody clicked have the
 smallest log-prior; those that neither the log nor a corpus given to preprocess held were never
 learned and are scored by what their letter trigrams share with others. Queries can hold personal
-data; this model keeps titles (`titles.tsv`) and letter trigrams, but no queries.
+data; this model keeps titles (`titles.tsv`), letter trigrams and a hash of each query
+(`query_ids.npy`, by which an evaluation knows new queries), but no query's text. Who guesses a
+query can tell by its hash whether the log held it; no ranking needs the file.
 """
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)

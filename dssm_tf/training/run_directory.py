@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-import platform
 import shutil
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
+from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
+    QUERY_IDS,
     RANKING,
     STATE,
     VERSIONS,
@@ -101,7 +103,7 @@ def _first_difference(a: Config, b: Config) -> str:
 
 
 def finish_run(
-    model: Siamese, config: Config, result: Result, spec: FeatureSpec, out: Path
+    model: Siamese, config: Config, result: Result, data: Preprocessed, out: Path
 ) -> None:
     """Writes weights, history, versions and model card; last, what makes the run finished.
 
@@ -109,15 +111,17 @@ def finish_run(
         model: never compiled: the optimizer's variables would be written, thrice its own size.
         config: how it was trained.
         result: what came of it.
-        spec: of the data.
+        data: what it was trained on.
         out: the run.
     """
     aside = out / f".{WEIGHTS}"
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
+    with atomic_write(out / QUERY_IDS, "wb") as file:
+        np.save(file, data.query_ids())
     _write_json(out / HISTORY, result.history)
-    _write_json(out / VERSIONS, _versions())
-    write_model_card(out, model, config, result, spec)
+    _write_json(out / VERSIONS, versions())
+    write_model_card(out, model, config, result, data.spec)
     _write_json(
         out / RANKING,
         {
@@ -136,14 +140,3 @@ def _write_json(path: Path, value: Any) -> None:
     with atomic_write(path) as file:
         json.dump(value, file, indent=2)
         file.write("\n")
-
-
-def _versions() -> dict[str, str]:
-    packages = ("dssm-tf", "tensorflow", "keras", "numpy", "apache-beam")
-    found: dict[str, str] = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found

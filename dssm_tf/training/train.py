@@ -83,7 +83,7 @@ def train(
             result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
-        finish_run(fitting.ranked, config, result, data.spec, out)
+        finish_run(fitting.ranked, config, result, data, out)
     return result
 
 

@@ -11,7 +11,9 @@ from pytest import approx
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.validation import ValidationTask
 from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
@@ -23,7 +25,7 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     assert files == {
         "config.yaml", "feature_spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
         "history.json", "versions.json", "ranking.json", "MODEL_CARD.md", "logs",
-        "SHA256SUMS",
+        "SHA256SUMS", "query_ids.npy",
     }  # fmt: skip
     assert load_config(out / "config.yaml") == parse_config(CONFIG)
     for name in ("vocabulary.txt", "titles.tsv", "feature_spec.json"):
@@ -40,6 +42,11 @@ def test_the_weights_are_those_of_the_towers_and_not_the_optimizers(run):
     assert numbers > 0
     floats = {k: v for k, v in weights(out).items() if np.issubdtype(v.dtype, np.floating)}
     assert sum(value.size for value in floats.values()) == numbers
+
+
+def test_a_run_knows_the_queries_of_its_log_by_their_hashes(run, data):
+    queries = {example.query for split in data.examples.values() for example in split}
+    assert known_queries(run[0]).tolist() == sorted(map(text_id, queries))
 
 
 def test_the_history_has_losses_and_ndcg_of_each_epoch(run):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +13,10 @@ from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.text.normalize import normalize
 
 CLICKS, JUDGMENTS, CORPUS = "clicks.tsv", "judgments.tsv", "corpus.tsv"
+TRAFFIC = "traffic.tsv"
 RECORDED = 4
 """Negatives that preprocess records unless a configuration asks for more."""
 
@@ -22,8 +26,8 @@ class Inputs:
     """A directory that `prepare` wrote.
 
     Attributes:
-        folder: holds `clicks.tsv`, `judgments.tsv`, perhaps `corpus.tsv`, and the log as
-            preprocess writes it, see `data_name`.
+        folder: holds `clicks.tsv`, `judgments.tsv`, perhaps `corpus.tsv` and `traffic.tsv`, and
+            the log as preprocess writes it, see `data_name`.
     """
 
     folder: Path
@@ -39,6 +43,18 @@ class Inputs:
         rows = (self.folder / CLICKS).read_text("utf-8").split("\n")[1:]
         cells = (row.split("\t") for row in rows if row)
         return [(query, title, float(clicks)) for query, title, clicks in cells]
+
+    def traffic(self) -> Mapping[str, float]:
+        """Clicks of each normalised query: in what judges where clicks do, else in the log."""
+        path = self.folder / TRAFFIC
+        if path.exists():
+            rows = path.read_text("utf-8").split("\n")[1:]
+            pairs = (row.split("\t") for row in rows if row)
+            return {query: float(clicks) for query, clicks in pairs}
+        clicks: dict[str, float] = defaultdict(float)
+        for query, _, count in self.clicks():
+            clicks[normalize(query)] += count
+        return clicks
 
     def titles(self) -> list[str]:
         """What statistics of titles are taken from: the corpus; without one, all titles known."""
@@ -56,6 +72,13 @@ class Inputs:
 def data_name(negatives: int) -> str:
     """The directory of the log preprocessed with so many recorded negatives."""
     return f"data-{negatives}"
+
+
+def write_traffic(path: Path, clicks: Mapping[str, float]) -> None:
+    """Writes what `Inputs.traffic` reads."""
+    with atomic_write(path) as file:
+        file.write("query\tclicks\n")
+        file.writelines(f"{query}\t{count:.15g}\n" for query, count in sorted(clicks.items()))
 
 
 def write_clicks(path: Path, clicks: list[Click]) -> None:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
 
@@ -17,15 +17,17 @@ from dssm_tf.benchmark.inputs import (
     CORPUS,
     JUDGMENTS,
     RECORDED,
+    TRAFFIC,
     Inputs,
     data_name,
     write_clicks,
+    write_traffic,
 )
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.click_log import LogRow, read_logs, write_log
+from dssm_tf.tables.click_log import LogRow, read_logs, traffic, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     Judgment,
@@ -40,7 +42,7 @@ from dssm_tf.text.normalize import normalize
 
 WORK = "work"
 _SOURCE = "source.json"
-_VERSION = 3  # of what `prepare` makes of the same files
+_VERSION = 4  # of what `prepare` makes of the same files
 _LOG = "log.tsv"
 _HELD_OUT = "benchmark"
 
@@ -143,7 +145,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - {WORK}):
         raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
     with progress_of("reading the click log", None, console, unit=""):
-        judgments, corpus, rows = _judged(sources)
+        judgments, corpus, rows, judging = _judged(sources)
     RankingTask(judgments, corpus)  # what is wrong with them shows before the slow part
     with atomic_directory(folder) as aside:
         write_judgments(aside / JUDGMENTS, judgments)
@@ -151,6 +153,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
             write_corpus(aside / CORPUS, corpus)
         if rows is not None:
             write_log(aside / _LOG, rows)
+            write_traffic(aside / TRAFFIC, traffic(judging))
         if console:
             console.print("preparing the click log", style="dim")
         data = aside / data_name(RECORDED)
@@ -161,6 +164,16 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         with atomic_write(aside / _SOURCE) as file:
             json.dump(fingerprint, file, indent=2)
     return Inputs(folder)
+
+
+def provenance(sources: Sources, inputs: Inputs) -> dict[str, Any]:
+    """The user's files as given, with their SHA-256."""
+    digests = json.loads((inputs.folder / _SOURCE).read_text("utf-8"))
+    found: dict[str, Any] = {"clicks": {"given": list(sources.clicks), "sha256": digests["clicks"]}}
+    for name in ("judgments", "corpus", "queries"):
+        if (path := getattr(sources, name)) is not None:
+            found[name] = {"given": str(path), "sha256": digests[name]}
+    return found
 
 
 def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
@@ -176,10 +189,23 @@ def _log_of(sources: Sources, folder: Path) -> list[str]:
     return [str(log)] if log.exists() else [str(path) for path in sources.log_files()]
 
 
-def _judged(
-    sources: Sources,
-) -> tuple[list[Judgment], list[CorpusTitle] | None, list[LogRow] | None]:
-    """Judgments, corpus, and the rows to learn from where they are not the whole log."""
+class _Judged(NamedTuple):
+    """What a log and the user's files come to.
+
+    Attributes:
+        judgments: grades.
+        corpus: titles; None for each query its judged ones.
+        learnt: the rows to learn from, None for the whole log.
+        judging: the rows of the queries' later or held-out clicks, empty with the whole log.
+    """
+
+    judgments: list[Judgment]
+    corpus: list[CorpusTitle] | None
+    learnt: list[LogRow] | None = None
+    judging: Sequence[LogRow] = ()
+
+
+def _judged(sources: Sources) -> _Judged:
     corpus = read_corpus(sources.corpus) if sources.corpus else None
     judgments: list[Judgment] | None = None
     if sources.judgments and sources.queries and corpus is not None:
@@ -187,7 +213,7 @@ def _judged(
     elif sources.judgments:
         judgments = read_judgments(sources.judgments, repeats=sources.repeats)
     if sources.judge_later is None and sources.hold_out_queries is None:
-        return judgments or [], corpus, None
+        return _Judged(judgments or [], corpus)
     rows = sorted(read_logs(sources.log_files()))  # no figure depends on the order of a log
     share = sources.hold_out_queries
     if sources.judge_later is not None:
@@ -202,11 +228,12 @@ def _judged(
             chosen = {normalize(one.query) for one in judgments}
             # Queries of the log that nobody judged need not be held out.
             earlier = [one for one in rows if normalize(one.query) not in chosen]
-            return judgments, corpus, earlier
+            held_out = [one for one in rows if normalize(one.query) in chosen]
+            return _Judged(judgments, corpus, earlier, held_out)
     if corpus is None:
         titles = sorted({row.title for row in rows})
         corpus = [CorpusTitle(f"t{n:06d}", title) for n, title in enumerate(titles, start=1)]
-    return _judged_by_clicks(later, corpus), corpus, earlier
+    return _Judged(_judged_by_clicks(later, corpus), corpus, earlier, later)
 
 
 def _judged_by_clicks(rows: Sequence[LogRow], corpus: Sequence[CorpusTitle]) -> list[Judgment]:

@@ -16,13 +16,23 @@ def command(
     run: Callable[[argparse.Namespace], object],
     summary: str,
     details: str = "",
+    interrupted: str = "nothing was written",
 ) -> Parser:
-    """Adds a command with one line of help, more of it below, and the function that runs it."""
+    """Adds a command.
+
+    Args:
+        commands: of the parser.
+        name: what is typed.
+        run: gets the parsed flags.
+        summary: one line of help.
+        details: more of it.
+        interrupted: what is left after Ctrl-C.
+    """
     parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ("" if not details else ". " + details),
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, interrupted=interrupted)
     return parser

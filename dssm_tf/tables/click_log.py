@@ -5,6 +5,7 @@ Other columns, such as `doc_id` and `position`, are ignored.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,6 +15,7 @@ from dssm_tf.tables.cells import clean_text, count
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.table import Cells, Reject, Table
 from dssm_tf.tables.writer import write_table
+from dssm_tf.text.normalize import normalize
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
@@ -58,6 +60,14 @@ def read_logs(paths: Sequence[Path]) -> list[LogRow]:
         names = " ".join(map(str, paths))
         raise UserError(f"{names} holds no usable rows below the header; is it the right log?")
     return rows
+
+
+def traffic(rows: Iterable[LogRow]) -> Counter[str]:
+    """How often each query, normalised, was clicked for."""
+    clicks: Counter[str] = Counter()
+    for row in rows:
+        clicks[normalize(row.query)] += row.clicks
+    return clicks
 
 
 def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:

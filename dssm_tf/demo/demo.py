@@ -20,7 +20,7 @@ from dssm_tf.demo.page import demo_page
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.export.saved_model import export
+from dssm_tf.export.saved_model import export, load_export
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.reports.files import write
 from dssm_tf.reports.table import print_tables
@@ -150,9 +150,7 @@ Answers = dict[str, dict[str, list[tuple[str, float]]]]
 
 def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> Answers:
     """The best titles of each live query, of BM25 and of each SavedModel, with their scores."""
-    scorers = {
-        name: tf.saved_model.load(str(path)).signatures["score"] for name, path in exported.items()
-    }
+    scorers = {name: load_export(path).signatures["score"] for name, path in exported.items()}
     answers: Answers = {}
     for query in LIVE_QUERIES:
         values = {"bm25": np.asarray(bm25.score(query, titles))}

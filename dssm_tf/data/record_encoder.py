@@ -67,7 +67,6 @@ class RecordEncoder:
         query_text: str,
         titles: Sequence[tuple[str, int, int]],
         clicks: float,
-        clicked_ids: Iterable[int],
     ) -> bytes:
         """The record of a (query, clicked title) pair.
 
@@ -75,13 +74,11 @@ class RecordEncoder:
             query_text: the query as logged.
             titles: (text, clicks, queries) as `Title` has them, the clicked one first.
             clicks: clicks of the pair.
-            clicked_ids: `text_id` of every title clicked for the query anywhere in the log.
         """
         known = self._texts.get  # a plain dictionary: this is the inner loop of preprocess
         query = known(query_text) or self._encode_text(query_text)
         texts = [known(text) or self._encode_text(text) for text, _, _ in titles]
         integers = {
-            "clicked_ids": b"".join([_title_id(one) for one in clicked_ids]),
             "query_id": query.text_id,
             "query_ngrams": query.ngrams,
             "query_word_ngrams": query.word_ngrams,
@@ -137,7 +134,6 @@ def _varint(number: int) -> bytes:
 
 
 _small = lru_cache(maxsize=1 << 14)(_varint)
-_title_id = lru_cache(maxsize=1 << 17)(_varint)  # the ids of a title come up with each click
 
 
 def _varints(numbers: Iterable[int]) -> bytes:

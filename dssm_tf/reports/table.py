@@ -79,7 +79,8 @@ def _terminal_parts(evaluation: Evaluation) -> Table:
     table = Table(header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
     table.add_column(metric_label(metric), overflow="fold")
     for part in parts:
-        table.add_column(f"{PARTS[part.name]} ({part.queries:,})", justify="right")
+        head = {"known": "in the log", "new": "not in the log", "traffic": "by traffic"}[part.name]
+        table.add_column(f"{head} ({part.queries:,})", justify="right", no_wrap=True)
     means = [cells_of(evaluation, part) for part in parts]
     place = evaluation.metrics.index(metric)
     for name in evaluation.systems:

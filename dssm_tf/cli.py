@@ -21,6 +21,7 @@ from dssm_tf.commands import (
     train,
     tune,
 )
+from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 
 COMMANDS = (
@@ -74,8 +75,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+def _parser() -> Parser:
+    parser = Parser(
         prog="dssm",
         description="From search click logs to a semantic ranker in production.",
         epilog=_EXAMPLES,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import OptionError, UserError, did_you_mean
 from dssm_tf.common.sections import AboveZero, Named, Positive, Section, Share, Whole
 from dssm_tf.losses import LOSSES
 from dssm_tf.towers import TOWERS
@@ -122,7 +123,7 @@ def find_config(name: str) -> Path:
         return shipped[name]
     raise UserError(
         f"{name} is neither a file nor a configuration that comes with the package; those are "
-        f"{', '.join(shipped) or 'none'}."
+        f"{', '.join(shipped) or 'none'}.{did_you_mean(name, shipped)}"
     )
 
 
@@ -130,7 +131,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Reads a YAML file and applies dotted overrides such as `training.epochs=5`.
 
     Raises:
-        UserError: naming the key, what was received and what is allowed.
+        OptionError: an override is wrong, which its `option` names.
+        UserError: the file is wrong; either names the key, what was received and what is allowed.
     """
     raw = _read(path)
     if _BASELINE in raw:
@@ -140,9 +142,16 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
         )
     if "gamma" in raw and "loss" not in raw:  # of a run before there was `loss`
         raw["loss"] = {"gamma": raw.pop("gamma")}
+    changed = deepcopy(raw)
     for override in overrides:
-        _apply(raw, override)
-    return parse_config(raw, str(path))
+        _apply(changed, override)
+    try:
+        return Config.model_validate(changed)
+    except ValidationError as error:
+        if overrides:
+            parse_config(raw, str(path))  # which raises where the file itself is wrong
+            raise _explain_override(error, raw, overrides) from None
+        raise UserError(f"{path}: {_explain(error)}") from None
 
 
 def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
@@ -208,6 +217,25 @@ def _apply(raw: dict[str, Any], override: str) -> None:
         raise UserError(f"--set {override!r}: {value!r} is not a YAML value.") from None
 
 
+def _explain_override(
+    error: ValidationError, raw: Mapping[str, Any], overrides: Sequence[str]
+) -> OptionError:
+    """The first problem, blamed on the overrides of its section; the file alone is right."""
+    first = error.errors()[0]
+    unknown = first["ctx"]["key"] if first["type"] == "unknown_key" else ""
+    section = str([*first["loc"], unknown][0])
+    given = {override.partition("=")[0].strip(): override for override in overrides}
+    blamed = [one for key, one in given.items() if key.split(".")[0] == section] or overrides
+    text = _explain(error)
+    kept, name = raw.get(section), given.get(f"{section}.name")
+    if name and f"{section}.{unknown}" not in given and isinstance(kept, dict) and unknown in kept:
+        text += (
+            f" The file gives {unknown} to {kept.get('name')}; replace the whole section: "
+            f"--set '{section}={{name: {name.partition('=')[2]}}}'."
+        )
+    return OptionError(" ".join(f"--set {one}" for one in blamed) + ":", text)
+
+
 def _explain(error: ValidationError) -> str:
     """The first problem in one line; the number of further ones."""
     problems = error.errors()
@@ -219,8 +247,11 @@ def _explain(error: ValidationError) -> str:
     received = received if len(received) <= 60 else received[:57] + "..."
     if first["type"] == "unknown_key":
         text = f"{f'{keys[0]}.' if keys[0] else ''}{first['msg']}."
+        text += did_you_mean(first["ctx"]["key"], first["ctx"]["keys"].split(", "))
     elif first["type"] == "no_line":
-        text = f"{keys[0]}.{first['msg']}; received {received}."
+        name = first["input"].get("name")
+        text = f"{keys[0]}.{first['msg']}; received {repr(name) if name else received}."
+        text += did_you_mean(name, first["ctx"]["names"].split(", "))
     elif first["type"] == "missing":
         text = f"{keys[0]} is missing; expected, e.g., `tower: {{name: lstm}}`."
     else:

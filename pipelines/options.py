@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
+from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import TextLimits
 
@@ -146,12 +147,14 @@ class PreprocessOptions:
             value, (least, most) = getattr(self, one.name), one.metadata["range"]
             if isinstance(value, (int, float)) and not least <= value <= most:  # NaN neither
                 upto = "or more" if most == inf else f"to {most}"
-                raise UserError(f"--{one.name} is {value}; expected {least} {upto}.")
+                raise UserError(f"{flag(one.name)} is {value}; expected {least} {upto}.")
             choices = one.metadata["argument"].get("choices", (value,))
             if value not in choices:
-                raise UserError(f"--{one.name} is {value!r}; expected one of {', '.join(choices)}.")
+                raise UserError(
+                    f"{flag(one.name)} is {value!r}; expected one of {', '.join(choices)}."
+                )
         if self.validation_fraction == 1:
-            raise UserError("--validation_fraction is 1; less leaves something to train on.")
+            raise UserError("--validation-fraction is 1; less leaves something to train on.")
 
     @property
     def limits(self) -> TextLimits:
@@ -183,9 +186,18 @@ def parse(argv: Sequence[str] | None) -> Job:
         parser().error(str(error))
 
 
-def parser() -> argparse.ArgumentParser:
+def flag(name: str) -> str:
+    """The flag of a setting.
+
+    >>> flag("min_clicks")
+    '--min-clicks'
+    """
+    return f"--{name.replace('_', '-')}"
+
+
+def parser() -> Parser:
     """The command line of `python -m pipelines.preprocess`."""
-    p = argparse.ArgumentParser(
+    p = Parser(
         prog="python -m pipelines.preprocess",
         description=(
             "Turns search click logs into training records: parse, clean, sum clicks, split by "
@@ -198,13 +210,13 @@ def parser() -> argparse.ArgumentParser:
             "Exit codes: 0 done, 1 failed with a one-line reason, 2 wrong usage."
         ),
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
-        allow_abbrev=False,
+        passes_on=True,
     )
     groups: dict[str, Any] = {}
     for one in dataclasses.fields(PreprocessOptions):
         name = one.metadata["group"]
         group = groups.get(name) or groups.setdefault(name, p.add_argument_group(name))
-        group.add_argument(f"--{one.name}", **one.metadata["argument"])
+        group.add_argument(flag(one.name), **one.metadata["argument"])
     groups["running"].add_argument("--runner", default="DirectRunner", help="any Beam runner")
     groups["running"].add_argument("--verbose", action="store_true", help="show Beam's log")
     return p

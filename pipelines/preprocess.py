@@ -111,9 +111,9 @@ def _block_list(path: str) -> BlockList:
         with open_bytes(path) as file:
             return BlockList.parse(file.read().decode())
     except (OSError, BeamIOError) as error:
-        raise UserError(f"--block_list {path} cannot be read: {error}.") from error
+        raise UserError(f"--block-list {path} cannot be read: {error}.") from error
     except UnicodeDecodeError:
-        raise UserError(f"--block_list {path} is not UTF-8.") from None
+        raise UserError(f"--block-list {path} is not UTF-8.") from None
 
 
 def _run_pipeline(
@@ -167,7 +167,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
         raise UserError(
             f"{total:,} of {rows:,} rows are malformed ({total / rows:.1%}; allowed are "
             f"{options.max_reject_fraction:.1%}): {reasons}. They are listed in {aside}; mend "
-            "the log or raise --max_reject_fraction."
+            "the log or raise --max-reject-fraction."
         )
     if options.corpus and not counts.get("titles corpus"):
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
@@ -181,7 +181,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
     if not counts.get(f"pairs {TRAIN}"):
         raise UserError(
             f"All {pairs:,} pairs fell into the held-out part; the log is too small for "
-            f"--validation_fraction {options.validation_fraction:g}."
+            f"--validation-fraction {options.validation_fraction:g}."
         )
 
 

@@ -8,7 +8,9 @@ from typing import Any, NoReturn
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, SetupOptions
 
+from dssm_tf.common.errors import did_you_mean
 from pipelines import local_worker
+from pipelines.options import parser
 
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
 
@@ -38,7 +40,8 @@ def choose_runner(
     local = name in LOCAL_RUNNERS
     unknown = _unknown_flags(flags)
     if unknown and local:
-        raise BadFlag(f"unrecognized arguments: {' '.join(unknown)}")
+        typed, ours = unknown[0].partition("=")[0], parser().flags()
+        raise BadFlag(f"neither preprocess nor Beam has {typed}.{did_you_mean(typed, ours)}")
     options = PipelineOptions(flags=[*flags, *([] if local else [f"--runner={name}"])])
     options.view_as(SetupOptions).save_main_session = False
     return (_local_runner(options, verbose) if local else name), options

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,31 @@ class Client(ModelClient):
             raise self._error(name, error.code().name, error.details() or "") from error
 
 
+class _Parser(argparse.ArgumentParser):
+    """Takes `--titles-file` for `--titles-file`, and says what a typo may have meant."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: Any = None
+    ) -> tuple[Any, list[str]]:
+        words = list(sys.argv[1:] if args is None else args)
+        known = self._option_string_actions
+        for place, word in enumerate(words):
+            name, equals, value = word.partition("=")
+            if (flag := name.replace("_", "-")) in known:
+                words[place] = f"{flag}{equals}{value}"
+            elif word.startswith("--") and " " not in name:
+                near = "".join(
+                    f" Did you mean {one!r}?" for one in get_close_matches(flag, known, 1, 0.7)
+                )
+                self.error(f"there is no {name}.{near}")
+        return super().parse_known_args(words, namespace)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m serving.client",
+        usage="%(prog)s (--query Q --title T ... | --status) [--host HOST:PORT] [--model NAME] ...",
+        allow_abbrev=False,
         description="Ask a ranker that TensorFlow Serving serves: rank titles for a query, or "
         "show the state of the model.",
         epilog="example: python -m serving.client --model lstm --query 'wizard of oz' "
@@ -132,7 +155,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--model", default="lstm", help="the served model's name (default lstm)")
     parser.add_argument(
-        "--model_version", type=int, metavar="N", help="its version (default: the newest served)"
+        "--model-version", type=int, metavar="N", help="its version (default: the newest served)"
     )
     parser.add_argument("--rest", action="store_true", help="speak REST instead of gRPC")
     parser.add_argument("--query", metavar="Q", help="the query to rank titles for")
@@ -140,7 +163,7 @@ def _parser() -> argparse.ArgumentParser:
         "--title", metavar="T", action="append", default=[], help="a title; may be repeated"
     )
     parser.add_argument(
-        "--titles_file", metavar="FILE", help="titles, one a line, UTF-8; - for standard input"
+        "--titles-file", metavar="FILE", help="titles, one a line, UTF-8; - for standard input"
     )
     parser.add_argument(
         "--status", action="store_true", help="show the model's versions and their state instead"
@@ -149,7 +172,7 @@ def _parser() -> argparse.ArgumentParser:
         "--timeout", type=float, default=10.0, metavar="SECONDS", help="in all (default 10)"
     )
     parser.add_argument(
-        "--batch_size", type=int, default=256, metavar="N", help="titles a request (default 256)"
+        "--batch-size", type=int, default=256, metavar="N", help="titles a request (default 256)"
     )
     return parser
 
@@ -180,7 +203,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.status == (arguments.query is not None):
         parser.error("give either --query or --status")
     if arguments.query is not None and not (arguments.title or arguments.titles_file):
-        parser.error("--query needs titles to rank: --title or --titles_file")
+        parser.error("--query needs titles to rank: --title or --titles-file")
     client_class, host = (RestClient, REST_HOST) if arguments.rest else (Client, HOST)
     try:
         client = client_class(

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 
 
@@ -36,6 +37,11 @@ CORPUS = [
 ]
 GOOD = TableRanker({("hat", "red hat"): 2.0, ("hat", "blue box"): 1.0, ("shoe", "red shoe"): 1.0})
 BAD = TableRanker({("hat", "green tie"): 2.0, ("hat", "blue box"): 1.0, ("shoe", "blue box"): 1.0})
+
+
+def texts(name, count):
+    """Texts that a task keeps in this order."""
+    return sorted((f"{name} {number}" for number in range(count)), key=tie_key)
 
 
 def many(seed=0, queries=60):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.common.files import atomic_write
+from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.tables.judgments import read_corpus, read_judgments
@@ -43,7 +44,7 @@ class Inputs:
         """What statistics of titles are taken from: the corpus; without one, all titles known."""
         task = self.task()
         clicked = [] if task.whole_corpus else [title for _, title, _ in self.clicks()]
-        return list(dict.fromkeys([*task.titles, *clicked]))
+        return sorted({*task.titles, *clicked}, key=tie_key)
 
     def prior(self) -> TitlePrior:
         """The log-prior of titles by the clicks of the whole log."""

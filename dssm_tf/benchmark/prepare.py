@@ -40,7 +40,7 @@ from dssm_tf.text.normalize import normalize
 
 WORK = "work"
 _SOURCE = "source.json"
-_VERSION = 2  # of what `prepare` makes of the same files
+_VERSION = 3  # of what `prepare` makes of the same files
 _LOG = "log.tsv"
 _HELD_OUT = "benchmark"
 
@@ -188,7 +188,7 @@ def _judged(
         judgments = read_judgments(sources.judgments, repeats=sources.repeats)
     if sources.judge_later is None and sources.hold_out_queries is None:
         return judgments or [], corpus, None
-    rows = read_logs(sources.log_files())
+    rows = sorted(read_logs(sources.log_files()))  # no figure depends on the order of a log
     share = sources.hold_out_queries
     if sources.judge_later is not None:
         earlier, later = split_by_time(rows, sources.judge_later)
@@ -204,7 +204,7 @@ def _judged(
             earlier = [one for one in rows if normalize(one.query) not in chosen]
             return judgments, corpus, earlier
     if corpus is None:
-        titles = dict.fromkeys(row.title for row in rows)
+        titles = sorted({row.title for row in rows})
         corpus = [CorpusTitle(f"t{n:06d}", title) for n, title in enumerate(titles, start=1)]
     return _judged_by_clicks(later, corpus), corpus, earlier
 

@@ -16,7 +16,7 @@ import yaml
 from dssm_tf import __version__
 from dssm_tf.benchmark.fit_code import digest
 from dssm_tf.benchmark.inputs import RECORDED, data_name
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.config import (
     config_directories,
     find_config,
@@ -177,15 +177,20 @@ def _system(
         return _baseline(row or name, name, parameters, sweep)
     try:
         path = find_config(files.get(name, name))
-    except UserError as error:
+    except UserError:
+        known = [*BASELINES, *shipped_configs(), *_GROUPS, POPULARITY]
         raise UserError(
-            f"there is no system {name!r}; the baselines are {', '.join(BASELINES)}. {error}"
+            f"there is no system {name!r}; it is neither a configuration's file nor one of "
+            f"{', '.join(known)}.{did_you_mean(name, known)}"
         ) from None
     row = row or (name if not Path(name).is_file() else Path(name).stem)
     if found := load_baseline(path):
         base, given = found
         if base not in BASELINES:
-            raise UserError(f"{path}: no baseline {base!r}; choose from {', '.join(BASELINES)}.")
+            raise UserError(
+                f"{path}: no baseline {base!r}; choose from {', '.join(BASELINES)}."
+                f"{did_you_mean(base, BASELINES)}"
+            )
         return _baseline(row, base, {**given, **parameters}, sweep)
     config = load_config(path, [*overrides, *(f"{k}={_plain(v)}" for k, v in parameters.items())])
     negatives = max(RECORDED, config.negatives.recorded)
@@ -234,7 +239,7 @@ def _split_target(target: str, files: Mapping[str, str]) -> tuple[str, str]:
     if key:
         raise UserError(
             f"--sweep {target}: there is no system {name!r}; choose from {', '.join(known)}, or "
-            "name a configuration with --configs NAME=FILE."
+            f"name a configuration with --configs NAME=FILE.{did_you_mean(name, known)}"
         )
     return "", ""
 
@@ -292,9 +297,10 @@ def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
 
     for key, value in parameters.items():
         if not _takes(name, key, value):
+            names = _parameter_names(BASELINES[name])
             raise UserError(
                 f"{name}.{key}: {name} has no parameter {key!r}; it has "
-                f"{', '.join(_parameter_names(BASELINES[name])) or 'none'}."
+                f"{', '.join(names) or 'none'}.{did_you_mean(key, names)}"
             )
     try:
         BASELINES[name](**parameters)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -140,7 +140,10 @@ def _known(name: str) -> str:
     from dssm_tf.adapters import ADAPTERS
 
     if name not in ADAPTERS:
-        raise UserError(f"there is no source {name!r}; choose from {', '.join(ADAPTERS)}.")
+        raise UserError(
+            f"there is no source {name!r}; choose from {', '.join(ADAPTERS)}."
+            f"{did_you_mean(name, ADAPTERS)}"
+        )
     return name
 
 
@@ -152,7 +155,7 @@ def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, 
         if not equals or key not in options:
             raise UserError(
                 f"--set {setting}: expected KEY=VALUE; {name} has the keys "
-                f"{', '.join(options) or 'none'}."
+                f"{', '.join(options) or 'none'}.{did_you_mean(key, options)}"
             )
         options[key] = value
     return options

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from dssm_tf.commands.named import named_paths
 from dssm_tf.commands.parser import Commands, command
-from dssm_tf.common.errors import NoClicks, UserError
+from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -160,7 +160,10 @@ def _refuse_clashes(
     baselines = [entry.partition("=")[0] for entry in dict.fromkeys(baselines)]
     unknown = [name for name in baselines if name not in BASELINES]
     if unknown:
-        raise UserError(f"there is no baseline {unknown[0]!r}; choose from {', '.join(BASELINES)}.")
+        raise UserError(
+            f"there is no baseline {unknown[0]!r}; choose from {', '.join(BASELINES)}."
+            f"{did_you_mean(unknown[0], BASELINES)}"
+        )
     names = [*baselines, *models, *runs]
     clash = next((name for name in names if names.count(name) > 1), None)
     if clash is not None:
@@ -173,6 +176,7 @@ def _fitted(
     corpus: Sequence[CorpusTitle] | None,
     data: Path | None,
 ) -> dict[str, Ranker]:
+    from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.systems import BASELINES
 
     clicks: list[tuple[str, str, float]] = []
@@ -183,7 +187,7 @@ def _fitted(
 
         clicks = Preprocessed(data).log()
     entries = judgments if corpus is None else corpus
-    titles = list(dict.fromkeys(entry.title for entry in entries))
+    titles = sorted({entry.title for entry in entries}, key=tie_key)
     fitted: dict[str, Ranker] = {}
     for entry in dict.fromkeys(names):
         name, _, saved = entry.partition("=")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from dssm_tf.common.command_line import Parser
+
 Commands = argparse._SubParsersAction  # argparse has no public name for it
 
 
@@ -14,9 +16,9 @@ def command(
     run: Callable[[argparse.Namespace], object],
     summary: str,
     details: str = "",
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Adds a command with one line of help, more of it below, and the function that runs it."""
-    parser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ("" if not details else ". " + details),

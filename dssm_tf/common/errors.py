@@ -1,4 +1,10 @@
-"""The exceptions that reach a person at the terminal."""
+"""The exceptions that reach a person at the terminal, and what their messages share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
 
 
 class UserError(Exception):
@@ -24,3 +30,27 @@ class OptionError(UserError):
 
 class NoClicks(UserError):
     """A system that learns from clicks alone got none to learn from."""
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """The end of a message about a word that is unknown: the known one it may be a typo of.
+
+    >>> did_you_mean("lstn", ["dssm", "lstm"]), did_you_mean("xyz", ["dssm"])
+    (" Did you mean 'lstm'?", '')
+    """
+    known, word = list(known), str(word)
+    near = get_close_matches(word, known, n=1, cutoff=0.7)
+    near = near or [one for one in known if word and one.startswith(word)]
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra, in a checkout as in an installation.
+
+    >>> install("search").startswith("pip install ")
+    True
+    """
+    checkout = Path(__file__).parents[2]
+    if (checkout / "setup.py").is_file():
+        return f"pip install -e '{checkout}[{extra}]'"
+    return f"pip install 'dssm-tf[{extra}]'"

@@ -132,6 +132,10 @@ class FeatureSpec:
             raise UserError(
                 f"{path} does not exist; give the directory that preprocess wrote."
             ) from None
+        except NotADirectoryError:
+            raise UserError(
+                f"{directory} is a file; give the directory that preprocess wrote."
+            ) from None
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
 

@@ -45,8 +45,8 @@ def evaluate(
 
     Without a corpus each query ranks its judged titles. With one, each query
     ranks the whole corpus and titles that are not judged have grade 0. Ties go
-    to the smaller doc id. Queries without a relevant title are left out of
-    every mean and named in the result.
+    by a hash of the title's text, see `ranking.tie_key`. Queries without a
+    relevant title are left out of every mean and named in the result.
 
     Args:
         systems: rankers by the name to show.

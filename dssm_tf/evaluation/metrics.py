@@ -70,7 +70,7 @@ def mean_ndcg(scores: Scores, grades: ArrayLike, k: int) -> float:
     """Mean NDCG@k over the queries that have a relevant title.
 
     Args:
-        scores: `(queries, titles)`; ties go to the earlier column.
+        scores: `(queries, titles)`; ties go to the earlier column, see `ranking.tie_key`.
         grades: `(queries, titles)`, at least 0.
         k: how many ranks count.
 

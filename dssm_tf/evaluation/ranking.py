@@ -1,4 +1,7 @@
-"""From scores to ranks: ties in column order, no full sort where a count will do."""
+"""From scores to ranks: ties in column order, no full sort where a count will do.
+
+Columns stand in the order of `tie_key`, in every task that is ranked and measured.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dssm_tf.text.fingerprint import fingerprint64
+
 Scores = NDArray[np.floating[Any]]
 
 # Comparisons held at once while counting ranks: 16 MiB of booleans.
 _CELLS = 1 << 24
+
+
+def tie_key(text: str) -> tuple[int, str]:
+    """What texts are sorted by so that ties are broken: a hash of the text, then the text.
+
+    Neither the order of rows nor ids have a part in it. An aggregated log has the titles clicked
+    most first and ids follow the log: by those, ties would go to the titles that clicks judge
+    to be right.
+    """
+    return fingerprint64(text), text
 
 
 class Ranking(NamedTuple):
@@ -66,8 +81,8 @@ def relevant_ranks(scores: Scores, grades: ArrayLike) -> RelevantRanks:
     """Ranks the relevant titles of every row of a score matrix.
 
     A rank is one plus the number of titles that score higher, plus the equal
-    ones in earlier columns: put the columns in doc id order and ties are
-    broken by doc id. A score of -inf means "not ranked".
+    ones in earlier columns: put the columns in the order of `tie_key`. A score
+    of -inf means "not ranked".
 
     Args:
         scores: `(queries, titles)`.

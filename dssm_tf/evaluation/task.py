@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import normalize
 
 # Queries scored together when each has its own titles: more would score many
@@ -18,7 +20,11 @@ _QUERIES_WITH_OWN_TITLES = 32
 
 
 class RankingTask:
-    """Queries, titles in doc id order, and the grades that join them.
+    """Queries, titles in the order of their texts' hashes, and the grades that join them.
+
+    No measurement depends on the order of rows or on ids: queries and titles stand in the order
+    of `tie_key`, and where texts are equal, in that of their judgments. Titles that score the
+    same are ranked in this order.
 
     A judged title is found in the corpus by its doc id, else by its exact
     title. One that is in neither way there could not be ranked: with grade 0
@@ -31,11 +37,10 @@ class RankingTask:
         corpus: the titles every query ranks; None for each query its judged ones.
 
     Attributes:
-        query_ids: in order of appearance.
-        queries: their texts.
-        doc_ids: in increasing order; without a corpus, one entry for each
-            doc id and title.
-        titles: aligned with `doc_ids`.
+        query_ids: aligned with `queries`.
+        queries: their texts, ordered.
+        doc_ids: aligned with `titles`.
+        titles: ordered; without a corpus, one entry for each doc id and title.
         judged_columns: for each query, its judged places in `titles`, increasing.
         judged_grades: aligned with `judged_columns`.
         whole_corpus: whether there is a corpus.
@@ -57,7 +62,7 @@ class RankingTask:
             entries = {(judgment.doc_id, judgment.title) for judgment in judgments}
         else:
             entries = {(entry.doc_id, entry.title) for entry in corpus}
-        ordered = sorted(entries)
+        ordered = _ordered(entries, ((one.doc_id, f"{one.grade} {one.query}") for one in judgments))
         self.doc_ids = tuple(doc_id for doc_id, _ in ordered)
         self.titles = tuple(title for _, title in ordered)
         self._columns_of: dict[str, list[int]] = defaultdict(list)
@@ -67,9 +72,13 @@ class RankingTask:
             twice = next(doc_id for doc_id, columns in self._columns_of.items() if columns[1:])
             raise UserError(f"the corpus gives doc_id {twice!r} to more than one title.")
         self.dropped = self.retitled = 0
-        texts, tables = self._join(judgments)
-        self.query_ids = tuple(texts)
-        self.queries = tuple(texts.values())
+        texts, tables_of = self._join(judgments)
+        queries = _ordered(
+            texts.items(), ((one.query_id, f"{one.grade} {one.title}") for one in judgments)
+        )
+        self.query_ids = tuple(query_id for query_id, _ in queries)
+        self.queries = tuple(query for _, query in queries)
+        tables = [tables_of[query_id] for query_id in self.query_ids]
         self.judged_columns = [np.array(sorted(table), dtype=np.int64) for table in tables]
         self.judged_grades = [
             np.array([table[column] for column in sorted(table)], dtype=np.float64)
@@ -136,8 +145,10 @@ class RankingTask:
             part = rows[start : start + _QUERIES_WITH_OWN_TITLES]
             yield part, np.unique(np.concatenate([self.judged_columns[row] for row in part]))
 
-    def _join(self, judgments: Sequence[Judgment]) -> tuple[dict[str, str], list[dict[int, float]]]:
-        """Query texts, and grades by place; a title judged twice keeps the higher grade."""
+    def _join(
+        self, judgments: Sequence[Judgment]
+    ) -> tuple[dict[str, str], dict[str, dict[int, float]]]:
+        """By query id: its text, and grades by place; a title judged twice keeps the higher one."""
         place_of_entry = {
             entry: place for place, entry in enumerate(zip(self.doc_ids, self.titles, strict=True))
         }
@@ -177,4 +188,24 @@ class RankingTask:
                 f"{len(renamed)} judged doc ids have another title in the corpus: {doc_id!r} is "
                 f"{judged!r} in the judgments and {held!r} in the corpus; use the same ids in both."
             )
-        return texts, list(tables.values())
+        return texts, tables
+
+
+def _ordered(
+    entries: Iterable[tuple[str, str]], judged: Iterable[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Ids and texts in the order of `tie_key`; equal texts by a hash of what is judged of them.
+
+    Args:
+        entries: ids and texts.
+        judged: ids and what a judgment says of each, without ids.
+    """
+    entries = list(entries)
+    times = Counter(text for _, text in entries)
+    twins = {key for key, text in entries if times[text] > 1}
+    said: dict[str, list[str]] = defaultdict(list)
+    for key, what in judged:
+        if key in twins:
+            said[key].append(what)
+    judgments = {key: fingerprint64("\n".join(sorted(lines))) for key, lines in said.items()}
+    return sorted(entries, key=lambda one: (*tie_key(one[1]), judgments.get(one[0], 0), one[0]))

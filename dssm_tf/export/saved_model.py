@@ -15,7 +15,7 @@ from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.model.text_features import TextFeatures, normalize
 from dssm_tf.text.vocabulary import Vocabulary
 
 _WARMUP = "tf_serving_warmup_requests"
@@ -50,7 +50,7 @@ class _Served(tf.Module):
         self._features = TextFeatures(ranker.vocabulary)
         self._model = _Untracked(ranker.model)
         self._prior_weight = ranker.prior_weight
-        self._prior = _PriorTable(ranker.prior, self._features) if self._prior_weight else None
+        self._prior = _PriorTable(ranker.prior) if self._prior_weight else None
         self.weights = [weight.value for weight in ranker.model.weights]
 
     def query_vectors(self, queries: tf.Tensor) -> tf.Tensor:
@@ -74,7 +74,12 @@ class _Served(tf.Module):
         ]
     )
     def score(self, queries, titles):
-        # One query stands for as many as there are titles.
+        sizes = tf.size(queries), tf.size(titles)
+        taken = (sizes[0] == sizes[1]) | (sizes[0] == 1)
+        found = tf.strings.format("{} queries and {} titles", sizes)
+        wanted = "`score` takes as many queries as titles, or one query for all of them; received"
+        with tf.control_dependencies([tf.debugging.Assert(taken, [wanted, found])]):
+            queries = tf.identity(queries)
         cosines = tf.reduce_sum(self.query_vectors(queries) * self.title_vectors(titles), 1)
         if self._prior is None:
             # The shape of the answer follows the titles, with one query as with many.
@@ -92,11 +97,13 @@ class _Untracked:
 class _PriorTable:
     """`TitlePrior` in core ops: a binary search over fingerprints of normalised titles."""
 
-    def __init__(self, prior: TitlePrior, features: TextFeatures) -> None:
-        self._features = features
+    def __init__(self, prior: TitlePrior) -> None:
         self._unseen = prior.unseen
         titles = list(prior.log_shares)
-        keys = _fingerprint(tf.constant([title.encode() for title in titles], tf.string)).numpy()
+        encoded = [title.encode() for title in titles]
+        # A longer title is an unseen one, and need not be read to its end.
+        self._longest = max(map(len, encoded), default=0)
+        keys = _fingerprint(tf.constant(encoded, tf.string)).numpy()
         order = np.argsort(keys)
         if len(np.unique(keys)) != len(keys):
             raise UserError("two titles have one fingerprint; set ranking.prior to 0.")
@@ -106,7 +113,7 @@ class _PriorTable:
         self._shares = np.append(shares[order], prior.unseen).astype(np.float32)
 
     def __call__(self, titles: tf.Tensor) -> tf.Tensor:
-        keys = _fingerprint(self._features.normalize(titles))
+        keys = _fingerprint(normalize(titles, self._longest))
         place = tf.searchsorted(tf.constant(self._keys), keys)
         found = tf.gather(tf.constant(self._keys), place) == keys
         return tf.where(found, tf.gather(tf.constant(self._shares), place), self._unseen)

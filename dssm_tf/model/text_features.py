@@ -7,18 +7,23 @@ once a batch:
     word_ngrams  int32 (distinct_words, max_ngrams_per_word)  trigram ids, 0 = padding; row 0 empty
     tokens       int32 (texts, max_words)                     index into word_ngrams, 0 = padding
 
+A server is sent texts of any length, so what lies beyond the limits is cut off as a string, before
+it becomes code points, and nothing is as long as the number of texts times the longest. Matrices
+are: theirs is the longest of what is kept.
+
 Only core TensorFlow ops are used (no lookup-table resource, no TensorFlow Text), so an exported
 model needs no initialisation and loads in a stock TensorFlow Serving.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 import tensorflow as tf
 
-from dssm_tf.text.character_rules import CODE_POINTS, DELETE, SPACE, character_map
+from dssm_tf.text.character_rules import CODE_POINTS, DELETED, LOWER, SEPARATORS
 from dssm_tf.text.letter_ngrams import BOUNDARY, BUCKET_MODULUS, BUCKET_MULTIPLIERS
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -26,7 +31,8 @@ TextBatch = dict[str, tf.Tensor]
 
 _PAGE = 256
 _CODE_BITS = 21
-_REPLACEMENT = 0xFFFD
+_SURROGATES = range(0xD800, 0xE000)
+_SHRINKS = 3  # lower case takes at least a third of the bytes, as `k` does of the Kelvin sign
 
 
 class TextFeatures:
@@ -58,75 +64,35 @@ class TextFeatures:
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
         """The text batch of string `(texts,)`."""
-        letters, positions, word_of, word_text = self._split(texts)
-        words = tf.shape(word_text)[0]
-        word_lengths = tf.math.unsorted_segment_sum(tf.ones_like(letters), word_of, words)
-        strings = tf.strings.unicode_encode(
-            tf.RaggedTensor.from_row_lengths(letters, word_lengths, validate=False), "UTF-8"
+        found = tf.raw_ops.StringSplitV2(
+            input=_separated(texts), sep="", maxsplit=self.limits.max_words
         )
-        distinct, index = tf.unique(strings)
-        count = tf.shape(distinct)[0]
-        first = tf.math.unsorted_segment_min(tf.range(words), index, count)
-        is_first = tf.gather(tf.range(words) == tf.gather(first, index), word_of)
-        ngrams = tf.boolean_mask(
-            self._ngram_ids(letters, positions, word_of, word_lengths), is_first
-        )
-        word_ngrams = tf.RaggedTensor.from_row_lengths(
-            ngrams, tf.gather(word_lengths, first), validate=False
-        ).to_tensor()
-        tokens = tf.RaggedTensor.from_value_rowids(
-            index + 1, word_text, nrows=tf.size(texts, out_type=word_text.dtype), validate=False
-        ).to_tensor()
+        # What follows the last word that is read is one more piece.
+        kept = found.indices[:, 1] < self.limits.max_words
+        place = tf.boolean_mask(found.indices, kept)
+        words = tf.boolean_mask(found.values, kept)
+        words = tf.strings.substr(words, 0, self.limits.max_letters, unit="UTF8_CHAR")
+        distinct, index = tf.unique(_lower(words), out_idx=tf.int32)
+        decoded = tf.strings.unicode_decode(distinct, "UTF-8")
+        letters, starts = decoded.flat_values, decoded.row_splits
+        at = tf.range(tf.size(letters, out_type=tf.int64))
+        # Not `value_rowids`, which takes memory for each word times the longest.
+        word = tf.searchsorted(starts, at, side="right", out_type=tf.int64) - 1
+        position = at - tf.gather(starts, word)
+        is_last = at + 1 == tf.gather(starts, word + 1)
         return {
-            "word_ngrams": _at_least_one_column(tf.pad(word_ngrams, [[1, 0], [0, 0]])),
-            "tokens": _at_least_one_column(tokens),
+            "word_ngrams": _matrix(
+                tf.stack([word + 1, position], 1),
+                self._ngram_ids(letters, position == 0, is_last),
+                tf.size(distinct) + 1,
+            ),
+            "tokens": _matrix(place, index + 1, tf.size(texts)),
         }
 
-    def normalize(self, texts: tf.Tensor) -> tf.Tensor:
-        """The words of each text joined by single spaces: string `(texts,)`, not cut."""
-        codes, text_of = _codes(texts)
-        ragged = tf.RaggedTensor.from_value_rowids(
-            codes, text_of, nrows=tf.size(texts, out_type=text_of.dtype), validate=False
-        )
-        spaced = tf.strings.unicode_encode(ragged, "UTF-8")
-        return tf.strings.strip(tf.strings.regex_replace(spaced, " +", " "))
-
-    def _split(self, texts: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Letters kept, their position in the word, their word's index; the text of each word."""
-        codes, text_of = _codes(texts)
-        is_letter = codes != SPACE
-        before = tf.concat([[False], is_letter[:-1]], 0)
-        new_text = tf.concat([[True], text_of[1:] != text_of[:-1]], 0)[: tf.size(codes)]
-        starts = is_letter & (~before[: tf.size(codes)] | new_text)
-        start_at = tf.where(starts)[:, 0]
-        word_text = tf.gather(text_of, start_at)
-        codes = tf.boolean_mask(codes, is_letter)
-        word_of = tf.boolean_mask(tf.cumsum(tf.cast(starts, tf.int32)) - 1, is_letter)
-        letter_start = tf.where(tf.boolean_mask(starts, is_letter))[:, 0]
-        position = tf.range(tf.size(codes)) - tf.gather(tf.cast(letter_start, tf.int32), word_of)
-
-        # Cut long words, then long texts.
-        first_word = tf.math.unsorted_segment_min(
-            tf.range(tf.size(word_text)), word_text, tf.size(texts)
-        )
-        place = tf.range(tf.size(word_text)) - tf.gather(first_word, word_text)
-        word_kept = place < self.limits.max_words
-        kept = (position < self.limits.max_letters) & tf.gather(word_kept, word_of)
-        renumbered = tf.cumsum(tf.cast(word_kept, tf.int32)) - 1
-        return (
-            tf.boolean_mask(codes, kept),
-            tf.boolean_mask(position, kept),
-            tf.gather(renumbered, tf.boolean_mask(word_of, kept)),
-            tf.boolean_mask(word_text, word_kept),
-        )
-
-    def _ngram_ids(
-        self, letters: tf.Tensor, positions: tf.Tensor, word_of: tf.Tensor, lengths: tf.Tensor
-    ) -> tf.Tensor:
+    def _ngram_ids(self, letters: tf.Tensor, is_first: tf.Tensor, is_last: tf.Tensor) -> tf.Tensor:
         """The id of the trigram around each letter; 0 where it is unseen and not bucketed."""
         boundary = tf.constant(ord(BOUNDARY), tf.int32)
-        is_last = positions == tf.gather(lengths, word_of) - 1
-        left = tf.where(positions == 0, boundary, tf.roll(letters, 1, 0))
+        left = tf.where(is_first, boundary, tf.roll(letters, 1, 0))
         right = tf.where(is_last, boundary, tf.roll(letters, -1, 0))
         trigram = [tf.cast(codes, tf.int64) for codes in (left, letters, right)]
         key = trigram[0]
@@ -147,38 +113,57 @@ def _key(ngram: str) -> int:
     return (a << 2 * _CODE_BITS) + (b << _CODE_BITS) + c
 
 
-def _codes(texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Mapped code points of all texts, deleted ones left out, and the text of each."""
-    decoded = tf.strings.unicode_decode(
-        texts, "UTF-8", errors="replace", replacement_char=_REPLACEMENT
-    )
-    blocks, pages = _character_pages()
-    flat = decoded.flat_values
-    page = tf.gather(tf.constant(blocks), flat // _PAGE)
-    mapped = tf.gather(tf.constant(pages), page * _PAGE + flat % _PAGE)
-    # A page holds the character where it becomes, as a shift, so that plain pages are shared.
-    codes = tf.where(
-        mapped == _TO_SPACE, SPACE, tf.where(mapped == _TO_NOTHING, DELETE, flat + mapped)
-    )
-    kept = codes != DELETE
-    return tf.boolean_mask(codes, kept), tf.boolean_mask(decoded.value_rowids(), kept)
+def normalize(texts: tf.Tensor, longest: int | None = None) -> tf.Tensor:
+    """The words of each text joined by single spaces, string `(texts,)`.
+
+    Args:
+        texts: string `(texts,)`, UTF-8.
+        longest: what is longer in bytes may be cut, to something that is still longer; None cuts
+            nothing.
+    """
+    plain = tf.strings.strip(_separated(texts))
+    if longest is not None:
+        # Of a character that is cut in two, up to three bytes are lost.
+        plain = tf.strings.substr(plain, 0, _SHRINKS * (longest + 1) + 3)
+    return _lower(plain)
 
 
-_TO_SPACE = CODE_POINTS
-_TO_NOTHING = CODE_POINTS + 1
+def _separated(texts: tf.Tensor) -> tf.Tensor:
+    """Texts in good UTF-8 with single spaces for separators and without what is deleted."""
+    texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", replacement_char=ord(" "))
+    texts = tf.strings.regex_replace(texts, _any_of(DELETED), "")
+    return tf.strings.regex_replace(texts, _any_of(SEPARATORS), " ")
+
+
+def _any_of(ranges: Iterable[tuple[int, int]]) -> str:
+    """A regular expression for a run of such characters; good UTF-8 has no surrogates."""
+    inside = (
+        rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges if first not in _SURROGATES
+    )
+    return f"[{''.join(inside)}]+"
+
+
+def _lower(texts: tf.Tensor) -> tf.Tensor:
+    """Lower case by the table of `character_rules`, character by character."""
+    decoded = tf.strings.unicode_decode(texts, "UTF-8")
+    blocks, pages = _shifts()
+    codes = decoded.flat_values
+    page = tf.gather(tf.constant(blocks), codes // _PAGE)
+    shift = tf.gather(tf.constant(pages), page * _PAGE + codes % _PAGE)
+    return tf.strings.unicode_encode(decoded.with_flat_values(codes + shift), "UTF-8")
 
 
 @cache
-def _character_pages() -> tuple[np.ndarray, np.ndarray]:
-    """`character_map` in two levels: the page of each block of 256, and the distinct pages."""
-    target = np.array(character_map(), np.int32)
-    shift = target - np.arange(CODE_POINTS, dtype=np.int32)
-    shift[target == SPACE] = _TO_SPACE
-    shift[target == DELETE] = _TO_NOTHING
+def _shifts() -> tuple[np.ndarray, np.ndarray]:
+    """How far each code point moves in lower case: the page of each block of 256, and the pages."""
+    shift = np.zeros(CODE_POINTS, np.int32)
+    for first, last, step, by in LOWER:
+        shift[first : last + 1 : step] = by
     pages, blocks = np.unique(shift.reshape(-1, _PAGE), axis=0, return_inverse=True)
     return blocks.reshape(-1).astype(np.int32), pages.reshape(-1).astype(np.int32)
 
 
-def _at_least_one_column(matrix: tf.Tensor) -> tf.Tensor:
-    missing = tf.maximum(1 - tf.shape(matrix)[1], 0)
-    return tf.pad(matrix, [[0, 0], [0, missing]])
+def _matrix(places: tf.Tensor, values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:
+    """Values at their row and column, 0 elsewhere; as wide as it must be, and at least 1."""
+    width = tf.reduce_max(tf.pad(places[:, 1], [[0, 1]])) + 1
+    return tf.scatter_nd(places, values, tf.stack([tf.cast(rows, tf.int64), width]))

@@ -147,7 +147,8 @@ def protocol(evaluation: Evaluation) -> list[str]:
         "(all grades 0) and no part in the means."
         if left_out
         else "Every query has a relevant title (grade above 0).",
-        "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties go to the smaller doc id.",
+        "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties go by a hash of the title's text, "
+        "whatever the order of rows or ids.",
     ]
     if task.dropped:
         sentences.append(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.metrics import mean_ndcg
+from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.judgments import judgments_from_clicks
 from dssm_tf.text.normalize import normalize
 
@@ -23,8 +24,8 @@ class ValidationTask:
 
     Args:
         queries: distinct queries of the validation part.
-        titles: of the log and the corpus, most clicked first, cut to a maximum but for the
-            clicked ones.
+        titles: of the log and the corpus, the most clicked ones where there are more than a
+            maximum, and the clicked ones of these queries; in the order that ties go by.
         grades: `(queries, titles)`: 3 for a query's most clicked title, 2 for at least half of
             its clicks, else 1; 0 where nobody clicked.
     """
@@ -42,20 +43,18 @@ class ValidationTask:
             if query in chosen or len(chosen) < max_queries:
                 chosen[query] = None
                 clicks.append((query, clicked_title, count))
-        clicked = {normalize(title): title for _, title, _ in clicks}
-        titles = list(clicked)
+        ranked = {normalize(title): title for _, title, _ in clicks}
         for title in data.titles:
-            if len(titles) >= max_titles:
+            if len(ranked) >= max_titles:
                 break
-            if (key := normalize(title.text)) not in clicked:
-                clicked[key] = title.text
-                titles.append(key)
+            ranked.setdefault(normalize(title.text), title.text)
+        titles = sorted(ranked, key=tie_key)
         column = {key: i for i, key in enumerate(titles)}
         row = {query: i for i, query in enumerate(chosen)}
         grades = np.zeros((len(row), len(titles)), np.float32)
         for judgment in judgments_from_clicks(clicks):
             grades[row[judgment.query], column[normalize(judgment.title)]] = judgment.grade
-        return cls(tuple(chosen), tuple(clicked[key] for key in titles), grades)
+        return cls(tuple(chosen), tuple(ranked[key] for key in titles), grades)
 
     def ndcg(self, scores: NDArray[np.float32]) -> dict[str, float]:
         """Mean NDCG at each cut-off of scores `(queries, titles)`."""

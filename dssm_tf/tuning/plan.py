@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.config import Config, Refit, find_config, load_config
 from dssm_tf.tuning.space import (
     Setting,
@@ -125,7 +125,8 @@ def make_plan(request: Request) -> Plan:
             config = load_config(path, [*overrides, *words, f"{_REFIT}=false"])
         except UserError as error:
             tried = " ".join(f"{key}={show(value)}" for key, value in setting.items())
-            raise UserError(f"--grid, at {tried}: {error}") from None
+            problem = error.problem if isinstance(error, OptionError) else error
+            raise UserError(f"--grid, at {tried}: {problem}") from None
         return Trial({key: _value(config, key) for key in setting}, config)
 
     if request.random is None:

@@ -38,18 +38,20 @@ RANDOM = "doc2vec.size=4"
 
 
 def benchmark(folder: Path, *arguments: str):
+    """The result of the command on the files of `folder`, and what it printed."""
+    return run_command(
+        "--clicks", str(folder / "clicks.tsv"), "--judgments", str(folder / "judgments.tsv"),
+        "--corpus", str(folder / "corpus.tsv"), *arguments,
+    )  # fmt: skip
+
+
+def run_command(*arguments: str):
     """The command's result and what it printed."""
     parser = argparse.ArgumentParser()
     add(parser.add_subparsers())
     out = io.StringIO()
-    result = benchmark_command(
-        parser.parse_args(
-            ["benchmark", "--clicks", str(folder / "clicks.tsv"),
-             "--judgments", str(folder / "judgments.tsv"),
-             "--corpus", str(folder / "corpus.tsv"), *arguments]
-        ),
-        Console(file=out, width=160),
-    )  # fmt: skip
+    parsed = parser.parse_args(["benchmark", *arguments])
+    result = benchmark_command(parsed, Console(file=out, width=160))
     return result, out.getvalue()
 
 
@@ -217,6 +219,56 @@ def test_tests_are_paired_on_means_over_seeds_and_adjusted_over_the_whole_table(
     assert [test["p_adjusted"] for test in written["tests"]] == pytest.approx(holm(p).tolist())
 
 
+def figures(result) -> dict:
+    """All that was measured, by the texts of queries: values, tests, what was chosen."""
+    queries = list(result.task.queries)
+    values = {
+        row.name: [{m: one.values[m].tolist() for m in METRICS} for one in row.seeds]
+        for row in result.rows
+    }
+    chosen = [one.about.get("chosen") for row in result.rows for one in row.seeds]
+    return {"queries": queries, "values": values, "tests": result.comparisons, "chosen": chosen}
+
+
+@pytest.mark.parametrize("judged", ["by judgments", "by later clicks"])
+def test_no_figure_of_a_benchmark_depends_on_the_order_of_rows_or_on_ids(folder, tmp_path, judged):
+    draw = random.Random(1)
+    header, *rows = (folder / "clicks.tsv").read_text().splitlines()
+    rows = sorted(f"{row}\t2024-01-0{number % 4 + 1}" for number, row in enumerate(rows))
+    ids = [f"d{n:02d}" for n in range(len(TITLES))]
+    found = []
+    for turn in ("one", "other"):
+        here = tmp_path / turn
+        here.mkdir()
+        half = len(rows) // 2
+        for name, part in (("a.tsv", rows[:half]), ("b.tsv", rows[half:])):
+            (here / name).write_text("\n".join([f"{header}\ttimestamp", *part]) + "\n")
+        corpus = [f"{one}\t{title}" for one, title in zip(ids, TITLES, strict=True)]
+        draw.shuffle(corpus)
+        (here / "corpus.tsv").write_text("doc_id\ttitle\n" + "\n".join(corpus) + "\n")
+        table, *judgments = (folder / "judgments.tsv").read_text().splitlines()
+        new_ids = {f"d{n:02d}": one for n, one in enumerate(ids)}
+        judgments = ["\t".join(new_ids.get(cell, cell) for cell in row.split("\t"))
+                     for row in judgments]  # fmt: skip
+        if turn == "other":
+            judgments.reverse()
+        (here / "judgments.tsv").write_text("\n".join([table, *judgments]) + "\n")
+        sources = (
+            ["--judgments", str(here / "judgments.tsv"), "--corpus", str(here / "corpus.tsv")]
+            if judged == "by judgments"
+            else ["--judge-later", "0.3"]
+        )
+        result, _ = run_command(
+            "--clicks", str(here / "[ab].tsv"), *sources,
+            "--systems", "popularity,bm25,wtm", "--hybrid", "bm25+prior,rrf:bm25+wtm",
+            "--metrics", ",".join(METRICS), "--tune", "ndcg@1", "--out", str(here / "out"),
+        )  # fmt: skip
+        found.append(figures(result))
+        draw.shuffle(rows)
+        draw.shuffle(ids)
+    assert str(found[0]) == str(found[1])  # as text, for a NaN is not equal to itself
+
+
 def test_superscripts_name_the_systems_that_are_beaten(done, folder):
     result, shown = done
     beaten = {row.name: result.beaten(row.name, "map") for row in result.measured_rows}
@@ -284,8 +336,10 @@ def test_values_are_written_query_by_query(done, folder):
     assert found["query_ids"] == list(result.task.query_ids)
     entry = found["systems"][RANDOM]
     first, second = entry["seeds"]
-    assert entry["mean"]["map"][-1] is None  # the query without a relevant title
-    assert entry["mean"]["map"][0] == pytest.approx((first["map"][0] + second["map"][0]) / 2)
+    left_out = found["queries"].index("purple")  # the query without a relevant title
+    assert entry["mean"]["map"][left_out] is None
+    row = left_out - 1
+    assert entry["mean"]["map"][row] == pytest.approx((first["map"][row] + second["map"][row]) / 2)
 
 
 def test_every_seed_has_a_run_file_that_measures_as_reported(written, folder):

@@ -16,8 +16,10 @@ from dssm_tf.evaluation.evaluate import measure
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.rankers import texts
 
-CORPUS = [CorpusTitle(f"d{n}", f"title {n}") for n in range(4)]
+TITLES = texts("title", 4)
+CORPUS = [CorpusTitle(title, title) for title in TITLES]
 
 
 def task_of(queries, grades=None):
@@ -25,7 +27,7 @@ def task_of(queries, grades=None):
     grades = grades or [1.0] * len(queries)
     return RankingTask(
         [
-            Judgment(f"q{n}", query, f"d{n % 4}", f"title {n % 4}", grade)
+            Judgment(f"q{n:02d}", query, TITLES[n % 4], TITLES[n % 4], grade)
             for n, (query, grade) in enumerate(zip(queries, grades, strict=True))
         ],
         CORPUS,
@@ -44,22 +46,26 @@ class Constant:
 
 @given(st.lists(st.text("ab c", min_size=0, max_size=6), min_size=1, max_size=30))
 def test_halves_are_even_and_equal_texts_stay_together(queries):
-    half = halves(task_of(queries))
+    task = task_of(queries)
+    half = halves(task)
     of_text = {}
-    for query, number in zip(queries, half, strict=True):
+    for query, number in zip(task.queries, half, strict=True):
         assert of_text.setdefault(" ".join(query.split()), number) == number
     counts = [list(of_text.values()).count(number) for number in (0, 1)]
     assert 0 <= counts[0] - counts[1] <= 1
 
 
+def half_of(task):
+    return dict(zip(task.queries, halves(task), strict=True))
+
+
 def test_halves_do_not_depend_on_the_order_of_judgments_or_on_queries_that_do_not_count():
     queries = [f"query {n}" for n in range(12)]
-    half = dict(zip(queries, halves(task_of(queries)), strict=True))
-    backwards = queries[::-1]
-    assert dict(zip(backwards, halves(task_of(backwards)), strict=True)) == half
+    half = half_of(task_of(queries))
+    assert half_of(task_of(queries[::-1])) == half
     more = [*queries, "bad one", "bad two"]
     grades = [1.0] * 12 + [0.0] * 2
-    with_bad = dict(zip(more, halves(task_of(more, grades)), strict=True))
+    with_bad = half_of(task_of(more, grades))
     assert {query: with_bad[query] for query in queries} == half
 
 
@@ -104,8 +110,7 @@ def test_a_grid_holds_every_combination():
 
 @pytest.fixture
 def by_half():
-    queries = [f"query {n}" for n in range(8)]
-    task = task_of(queries)
+    task = task_of(texts("query", 8))
     half = halves(task)
     up, down = (measure("s", Constant(row), task) for row in ([1, 2, 3, 4], [4, 3, 2, 1]))
     return task, half, ByHalf((up, down), half)

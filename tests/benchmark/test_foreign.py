@@ -81,13 +81,14 @@ def vectors(folder, queries, titles, ids=None):
 
 
 def test_vectors_rank_by_cosine_whatever_their_length(task, tmp_path):
+    assert task.doc_ids == ("d1", "d3", "d2")  # the order of titles.tsv
     # q1 points as d1 does, which is short; d3 is long and at an angle of 45 degrees to both.
-    paths = vectors(tmp_path, [[2.0, 0.0], [1.0, 1.0]], [[0.1, 0.0], [0.0, 0.0], [9.0, 9.0]])
+    paths = vectors(tmp_path, [[2.0, 0.0], [1.0, 1.0]], [[0.1, 0.0], [9.0, 9.0], [0.0, 0.0]])
     source = embedding_source("v", paths, task).source
     scores = source.block(np.arange(2), None)
-    assert scores[0] == pytest.approx([1, 0, np.sqrt(0.5)], abs=1e-6)
+    assert scores[0] == pytest.approx([1, np.sqrt(0.5), 0], abs=1e-6)
     assert ranks(source, task) == [1, 1]
-    assert source.block(np.array([1]), np.array([2]))[0] == pytest.approx([1.0])
+    assert source.block(np.array([1]), np.array([1]))[0] == pytest.approx([1.0])
 
 
 def test_ids_beside_a_file_say_which_row_is_whose(task, tmp_path):

@@ -7,6 +7,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import measure
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.rankers import texts
 
 TITLES = 4
 
@@ -23,11 +24,12 @@ class Scores:
 
 def task_of(relevant):
     """One query a relevant title."""
+    titles = texts("title", TITLES)
     judgments = [
-        Judgment(f"q{n}", f"query {n}", f"d{title}", f"title {title}", 1.0)
-        for n, title in enumerate(relevant)
+        Judgment(query, query, titles[place], titles[place], 1.0)
+        for query, place in zip(texts("query", len(relevant)), relevant, strict=True)
     ]
-    return RankingTask(judgments, [CorpusTitle(f"d{n}", f"title {n}") for n in range(TITLES)])
+    return RankingTask(judgments, [CorpusTitle(title, title) for title in titles])
 
 
 def kept(task, table):
@@ -82,7 +84,7 @@ def test_scores_add_up_by_weight_after_scaling():
     hybrid = Hybrid.parse("a+b", ["a", "b"])
     fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map", 4)
     # Evenly weighted, the first of the settings, title 0 ties with title 1 at 1/2 and wins by
-    # its id; so nothing is better, and the first setting is chosen.
+    # its hash; so nothing is better, and the first setting is chosen.
     assert about["chosen"][0]["values"] == {"scale": "min-max", "weights": {"a": 0.5, "b": 0.5}}
     first = fused.joined().rankings[0]
     assert first.columns.tolist() == [0, 1, 2, 3]

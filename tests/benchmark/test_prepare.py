@@ -1,6 +1,7 @@
 """The inputs of a benchmark: what is made of them, and which are refused with which words."""
 
 import json
+import random
 
 import pytest
 
@@ -91,6 +92,28 @@ def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             prepare(sources(files), files / "out")
     assert prepare(sources(files), files / "out").clicks()
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"judgments": None, "corpus": None, "judge_later": 0.3},
+        {"judgments": None, "judge_later": 0.3},
+        {"judgments": None, "corpus": None, "hold_out_queries": 0.4},
+    ],
+)
+def test_what_is_learnt_and_judged_does_not_depend_on_the_order_of_the_log(files, changes):
+    rows = LOG.splitlines(keepends=True)[1:]
+    rows = [row.rsplit("\t", 1)[0] + f"\t{place // 7}\n" for place, row in enumerate(rows)]
+    rows += [row.replace("\t1\t", "\t5\t") for row in rows[::3]]
+    found = []
+    for number in range(4):
+        random.Random(number).shuffle(rows)
+        (files / "log.tsv").write_text(LOG.splitlines(keepends=True)[0] + "".join(rows))
+        folder = prepare(sources(files, **changes), files / f"out{number}").folder
+        names = ["judgments.tsv", "corpus.tsv", "log.tsv"]
+        found.append([(folder / name).read_text() for name in names])
+    assert found[1:] == found[:1] * 3
 
 
 def test_later_clicks_judge_and_are_not_learnt_from(files):

@@ -178,22 +178,60 @@ def test_an_unknown_configuration_lists_the_shipped_ones(folder, capsys):
     line = failure(capsys, *train_with(folder, "--config", "lstn"))
     assert "lstn is neither a file nor" in line
     assert "dssm" in line
-    assert "lstm" in line
+    assert line.endswith("Did you mean 'lstm'?")
 
 
 @pytest.mark.parametrize(
     ("override", "message"),
     [
         ("training.epoch=5", "training.epoch is not a key; allowed here: epochs, "),
+        ("training.epoch=5", "Did you mean 'epochs'?"),
         ("training.epochs=none", "training.epochs: "),
         ("tower.name=bert", "tower.name must be one of dssm, clsm, rnn, lstm"),
+        ("tower.name=dsm", "received 'dsm'. Did you mean 'dssm'?"),
         ("gamma", "expected KEY=VALUE"),
     ],
 )
-def test_a_wrong_setting_names_its_key(folder, capsys, override, message):
+def test_a_wrong_setting_names_its_key_and_no_file(folder, capsys, override, message):
     line = failure(capsys, *train_with(folder, "--config", "lstm", "--set", override))
     assert message in line
+    assert line.startswith("dssm train: --set ")
+    assert ".yaml" not in line
     assert not (folder / "new").exists()
+
+
+def test_keys_left_over_from_another_tower_say_how_to_replace_the_section(folder, capsys):
+    line = failure(capsys, *train_with(folder, "--config", "lstm", "--set", "tower.name=dssm"))
+    assert "tower.cells is not a key" in line
+    assert line.endswith("replace the whole section: --set 'tower={name: dssm}'.")
+
+
+def test_a_file_that_is_wrong_by_itself_is_blamed_and_not_the_setting(folder, capsys):
+    (folder / "wrong.yaml").write_text("tower: {name: dssm, cells: 3}", "utf-8")
+    line = failure(
+        capsys, *train_with(folder, "--config", folder / "wrong.yaml", "--set", "loss.gamma=3")
+    )
+    assert f"{folder / 'wrong.yaml'}: tower.cells is not a key" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "--judgments", "J", "--out", "E", "--baselines", "bm52"], "mean 'bm25'?"),
+        (["benchmark", "--clicks", "C", "--out", "B", "--systems", "lstn"], "mean 'lstm'?"),
+        (["benchmark", "--clicks", "C", "--out", "B", "--systems", "tfdf"], "mean 'tfidf'?"),
+        (["data", "list", "wnds"], "mean 'wands'?"),
+    ],
+)
+def test_a_name_that_is_a_typo_gets_the_name_that_was_meant(arguments, message, capsys):
+    assert failure(capsys, *arguments).endswith(message)
+    assert not Path("B").exists()
+
+
+def test_a_file_given_as_the_data_directory_is_told_so(folder, capsys):
+    line = failure(capsys, "train", "--config", "dssm", "--data", folder / "mine.yaml", "--out",
+                   folder / "new")  # fmt: skip
+    assert "mine.yaml is a file; give the directory that preprocess wrote." in line
 
 
 def test_missing_data_is_one_line(folder, capsys):

@@ -203,6 +203,22 @@ def test_nothing_asked_is_nothing_answered(signatures):
     assert scores(signatures, ["fox"], []).shape == (0,)
 
 
+@pytest.mark.parametrize(("queries", "titles"), [(0, 3), (2, 3), (3, 1), (2, 0)])
+def test_a_score_of_other_sizes_says_which_it_takes(signatures, queries, titles):
+    taken = f"as many queries as titles, or one query .*{queries} queries and {titles} titles"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=taken):
+        scores(signatures, ["fox"] * queries, ["owl"] * titles)
+
+
+def test_a_long_title_has_the_prior_of_an_unseen_one(ranker, signatures):
+    long = "red fox " * 10_000
+    found = scores(signatures, ["fox"] * 2, [long, "red  fox" + " " * 10_000])
+    cosines = ranker.encode_queries(["fox"]) @ ranker.encode_titles([long, "red fox"]).T
+    # Clicks as above: 9 and one more for each of 4 titles and for all unseen ones.
+    wanted = cosines[0] + WEIGHT * np.log([1 / 14, 6 / 14])
+    assert found == approx(wanted, abs=2 * tolerance(ranker))
+
+
 @pytest.mark.parametrize("name", TOWERS)
 def test_every_tower_exports_to_raw_strings(folder, data, name):
     tower = {"name": name, **changed(TOWERS[name])}

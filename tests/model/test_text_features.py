@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import sys
 
 import numpy as np
@@ -11,7 +12,9 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dssm_tf.model import text_features
 from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.text.character_rules import LOWER
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import decode, normalize, words
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
@@ -45,7 +48,7 @@ GRAPHS = {
     name: tf.function(features.__call__, input_signature=SIGNATURE)
     for name, features in FEATURES.items()
 }
-NORMALIZE = tf.function(FEATURES["defaults"].normalize, input_signature=SIGNATURE)
+NORMALIZE = tf.function(text_features.normalize, input_signature=SIGNATURE)
 
 
 def encoded(some_texts) -> list[bytes]:
@@ -106,6 +109,77 @@ def test_bytes_that_are_not_utf8_give_the_same_trigrams_in_both_worlds(some_byte
 def test_normalised_texts_are_the_same_in_both_worlds(some_texts):
     found = NORMALIZE(tf.constant(encoded(some_texts), tf.string)).numpy().tolist()
     assert found == [normalize(decoded(text)).encode() for text in some_texts]
+
+
+@given(st.lists(texts | raw_bytes, min_size=1, max_size=8), st.integers(0, 12))
+def test_a_normalised_text_may_be_cut_only_where_it_is_too_long(some_texts, longest):
+    whole = [normalize(decoded(text)).encode() for text in some_texts]
+    found = text_features.normalize(tf.constant(encoded(some_texts), tf.string), longest).numpy()
+    for text, cut in zip(whole, found.tolist(), strict=True):
+        assert cut == text if len(text) <= longest else len(cut) > longest
+
+
+def test_lower_case_takes_at_least_a_third_of_the_bytes():
+    for first, last, step, by in LOWER:
+        for code in range(first, last + 1, step):
+            size = len(chr(code).encode())
+            assert size <= text_features._SHRINKS * len(chr(code + by).encode())
+
+
+# Runs of what is deleted or separates, and words, around and far beyond every limit: the cut of a
+# string must come where Python's cut of the words does.
+runs = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [
+                *" \0-a\u00a0\u3000\u00ad\u200d\ufe0f\u0301\u0130\u212a\ud800\ufeff",
+                "\n\t",
+                "A\u00ad",
+            ]
+        ),
+        st.sampled_from([1, 2, 3, 4, 63, 64, 65, 300]),
+    ),
+    max_size=9,
+).map(lambda parts: "".join(part * count for part, count in parts))
+
+
+@settings(max_examples=300)
+@given(st.lists(runs | raw_bytes, min_size=1, max_size=5), st.sampled_from(list(VOCABULARIES)))
+def test_long_runs_are_cut_where_python_cuts_them(some_texts, name):
+    assert_same(name, some_texts)
+
+
+@pytest.mark.parametrize("unit", ["word ", "x", " ", "\u00ad", "w\u00ad", "\u6771 ", "\ud800"])
+def test_a_text_of_any_length_reads_as_its_first_words(unit):
+    long = ("first " + unit * 3000 + " last").encode("utf-8", "surrogatepass")
+    assert_same("defaults", ["a cat", long.decode("utf-8", "surrogatepass"), ""])
+    assert_same("tight", ["a cat", long.decode("utf-8", "surrogatepass"), ""])
+
+
+LIMITED = """
+import resource, sys, tensorflow as tf
+from dssm_tf.model.text_features import TextFeatures, normalize
+from dssm_tf.text.vocabulary import Vocabulary
+features = TextFeatures(Vocabulary(["#ca", "cat", "at#"]))
+read = tf.function(
+    lambda texts: (features(texts), normalize(texts, 100)),
+    input_signature=[tf.TensorSpec([None], tf.string)],
+)
+titles = ["a cat number %d" % number for number in range(1000)]
+read(tf.constant(titles))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+for text in ("word " * 200_000, "x" * 1_000_000, " " * 1_000_000):
+    read(tf.constant([*titles, text]))
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+def test_one_long_text_among_a_thousand_costs_as_much_memory_as_alone():
+    done = subprocess.run(
+        [sys.executable, "-c", LIMITED], capture_output=True, text=True, check=True
+    )
+    # A megabyte and a few copies of it; a thousand times a megabyte was gigabytes.
+    assert int(done.stdout) < 300
 
 
 def compare_code_points(codes) -> None:

@@ -157,7 +157,7 @@ def test_other_runners_and_their_flags_are_passed_through():
 
 
 def test_a_mistyped_flag_of_a_local_run_is_not_dropped_in_silence():
-    with pytest.raises(BadFlag, match="--negative=4"):
+    with pytest.raises(BadFlag, match=r"has --negative\. Did you mean '--negatives'"):
         choose_runner("DirectRunner", ["--negative=4"])
 
 

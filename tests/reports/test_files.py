@@ -14,7 +14,7 @@ from dssm_tf.reports.files import run, write
 from dssm_tf.reports.table import print_tables
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_qrels, read_run
-from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, many
+from tests.rankers import BAD, GOOD, JUDGMENTS, TableRanker, many, texts
 
 
 def test_written_files_hold_what_was_measured(tmp_path):
@@ -62,10 +62,11 @@ def test_a_written_run_evaluates_to_the_same_numbers(tmp_path):
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=40))
 @settings(max_examples=60)
 def test_scores_in_a_run_fall_strictly_in_single_precision(values):
-    titles = [f"t{i}" for i in range(len(values))]
+    titles = texts("title", len(values))
     ranker = TableRanker({("q", t): v for t, v in zip(titles, values, strict=True)})
     corpus = [CorpusTitle(f"d{i:02d}", t) for i, t in enumerate(titles)]
-    evaluation = evaluate({"s": ranker}, [Judgment("q", "q", "d00", "t0", 1.0)], corpus, samples=1)
+    judgments = [Judgment("q", "q", "d00", titles[0], 1.0)]
+    evaluation = evaluate({"s": ranker}, judgments, corpus, samples=1)
     listed = list(run(evaluation.task, evaluation.rankings["s"])["q"].items())
     written = np.array([np.float32(f"{score:.9g}") for _, score in listed])
     assert (np.diff(written) < 0).all()
@@ -91,7 +92,7 @@ def test_the_terminal_table_shows_means_marks_and_protocol():
     assert "NDCG@10" in shown
     assert "Means over 60 queries" in shown
     assert "gain 2^grade - 1" in shown
-    assert "Ties go to the smaller doc id" in shown
+    assert "Ties go by a hash of the title's text" in shown
 
 
 def test_brackets_in_a_system_name_are_not_markup():

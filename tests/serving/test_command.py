@@ -75,12 +75,20 @@ def test_wrong_usage_is_exit_code_2(capsys, arguments):
     assert "usage: python -m serving.client" in capsys.readouterr().err
 
 
+def test_a_typo_gets_the_usage_in_one_line_and_the_flag_that_was_meant(capsys):
+    with pytest.raises(SystemExit):
+        main(["--titels_file", "x", "--query", "a"])
+    usage, line = capsys.readouterr().err.splitlines()
+    assert usage.startswith("usage: python -m serving.client (--query Q ")
+    assert line.endswith("there is no --titels_file. Did you mean '--titles-file'?")
+
+
 def test_help_shows_every_option_and_an_example(capsys):
     with pytest.raises(SystemExit) as left:
         main(["--help"])
     assert left.value.code == 0
     text = capsys.readouterr().out
-    for words in ("--host", "127.0.0.1:8500", "--rest", "--query", "--titles_file", "example:"):
+    for words in ("--host", "127.0.0.1:8500", "--rest", "--query", "--titles-file", "example:"):
         assert words in text
 
 

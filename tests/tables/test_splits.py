@@ -1,4 +1,6 @@
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow
@@ -20,10 +22,13 @@ def test_the_latest_rows_are_split_off_by_number_or_by_date():
     assert [row.query for row in [*earlier, *later]] == ["tie", "box", "hat"]
 
 
-def test_rows_of_equal_time_keep_their_order():
-    rows = [row._replace(timestamp="1") for row in ROWS]
-    earlier, later = split_by_time(rows, 1 / 3)
-    assert [*earlier, *later] == rows
+@given(st.permutations(range(12)))
+def test_which_rows_of_equal_time_are_later_does_not_depend_on_their_order(order):
+    rows = [LogRow(f"query {n // 2}", "hat", clicks=n, timestamp=str(n // 9)) for n in range(12)]
+    expected = split_by_time(rows, 1 / 2)
+    assert split_by_time([rows[place] for place in order], 1 / 2) == expected
+    # Nine rows are of one time: the later ones are not the last in the log or the alphabet.
+    assert {row.query for row in expected[1][:3]} != {"query 3", "query 4"}
 
 
 def test_a_log_without_times_or_too_small_a_share_is_refused():

@@ -7,6 +7,7 @@ import pytest
 from pytest import approx
 
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.training.validation import PRIOR_WEIGHTS, ValidationTask, cosines
 from tests.clicks import Click, write_data
 
@@ -48,6 +49,15 @@ def test_the_grades_follow_the_clicks(task):
 
 def test_every_title_of_the_log_is_ranked_once(task):
     assert sorted(task.titles) == sorted({click.title for click in LOG})
+
+
+def test_titles_clicked_in_validation_do_not_win_ties(tmp_path):
+    # Fifty queries click a title of their own; a model that knows nothing has one of them right.
+    log = [Click(f"query {n}", f"title {n}") for n in range(50)]
+    data = write_data(tmp_path / "data", log, validation={c.query for c in log[:25]}).path
+    task = ValidationTask.of(Preprocessed(data), 100, 100)
+    assert list(task.titles) == sorted(task.titles, key=tie_key)
+    assert task.ndcg(np.zeros(task.grades.shape, np.float32))["ndcg@1"] <= 1 / 25
 
 
 def test_titles_beyond_the_limit_are_the_least_clicked_of_the_others(directory):

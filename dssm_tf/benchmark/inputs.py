@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.tables.cells import number
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.table import Cells
+from dssm_tf.tables.writer import write_table
 
 CLICKS, JUDGMENTS, CORPUS = "clicks.tsv", "judgments.tsv", "corpus.tsv"
+LOG = "log.json"
+_COLUMNS = ("query", "title", "clicks")
 RECORDED = 4
 """Negatives that preprocess records unless a configuration asks for more."""
 
@@ -36,9 +43,12 @@ class Inputs:
 
     def clicks(self) -> list[Click]:
         """The log as every system gets it: cleaned, one row a query and title."""
-        rows = (self.folder / CLICKS).read_text("utf-8").split("\n")[1:]
-        cells = (row.split("\t") for row in rows if row)
-        return [(query, title, float(clicks)) for query, title, clicks in cells]
+        return [row for _, row in read_rows(self.folder / CLICKS, _COLUMNS, _click)]
+
+    def log(self) -> dict[str, Any]:
+        """How the log was read (`Tally.described`) and, if it was, split (`Split.described`)."""
+        found: dict[str, Any] = json.loads((self.folder / LOG).read_text("utf-8"))
+        return found
 
     def titles(self) -> list[str]:
         """What statistics of titles are taken from: the corpus; without one, all titles known."""
@@ -60,6 +70,9 @@ def data_name(negatives: int) -> str:
 
 def write_clicks(path: Path, clicks: list[Click]) -> None:
     """Writes what `Inputs.clicks` reads."""
-    with atomic_write(path) as file:
-        file.write("query\ttitle\tclicks\n")
-        file.writelines(f"{query}\t{title}\t{count:.15g}\n" for query, title, count in clicks)
+    write_table(path, _COLUMNS, ((query, title, f"{count:.15g}") for query, title, count in clicks))
+
+
+def _click(cells: Cells) -> Click:
+    query, title, clicks = cells
+    return query, title, number(clicks, "clicks")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.evaluation.evaluation import Evaluation, spread
+from dssm_tf.tables.splits import in_words
 
 COSTS = {
     "training_seconds": "Training",
@@ -159,6 +160,8 @@ def protocol(evaluation: Evaluation) -> list[str]:
             f"{task.retitled:,} judgments were found by a doc id that has another title "
             "in the corpus."
         )
+    if split := settings.get("log", {}).get("split"):
+        sentences.append(f"The log: {in_words(split)}.")
     if evaluation.seen is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow
@@ -26,17 +26,25 @@ class Split(NamedTuple):
     learned_times: tuple[str, str] | None = None
     judging_times: tuple[str, str] | None = None
 
-    def described(self) -> str:
-        """How much is learned from and how much judges, in one line."""
-        said = []
-        for what, rows, times in (
-            ("learned from", self.learned, self.learned_times),
-            ("judged by", self.judging, self.judging_times),
-        ):
-            clicks = sum(row.clicks for row in rows)
-            of = f", {times[0]} to {times[1]}" if times else ""
-            said.append(f"{what} {len(rows):,} rows with {clicks:,} clicks{of}")
-        return "; ".join(said)
+    def described(self) -> dict[str, dict[str, Any]]:
+        """How much is learned from and how much judges, for programs; see `in_words`."""
+        parts = {
+            "learned from": (self.learned, self.learned_times),
+            "judged by": (self.judging, self.judging_times),
+        }
+        return {
+            part: {"rows": len(rows), "clicks": sum(row.clicks for row in rows), "times": times}
+            for part, (rows, times) in parts.items()
+        }
+
+
+def in_words(split: Mapping[str, Mapping[str, Any]]) -> str:
+    """What `Split.described` has, in one line."""
+    return "; ".join(
+        f"{part} {one['rows']:,} rows with {one['clicks']:,} clicks"
+        + (f", {one['times'][0]} to {one['times'][1]}" if one["times"] else "")
+        for part, one in split.items()
+    )
 
 
 def split_by_time(rows: Sequence[LogRow], share: float, time_format: str | None = None) -> Split:
@@ -64,9 +72,7 @@ def split_by_time(rows: Sequence[LogRow], share: float, time_format: str | None 
     split = Split([rows[at] for at in order[:cut]], [rows[at] for at in order[cut:]])
     _both_sides(split, f"--judge-later {share:g}")
     shown = [clock.shown(times[order[at]]) for at in (0, cut - 1, cut, -1)]
-    return split._replace(
-        learned_times=(shown[0], shown[1]), judging_times=(shown[2], shown[3])
-    )
+    return split._replace(learned_times=(shown[0], shown[1]), judging_times=(shown[2], shown[3]))
 
 
 def _hashed(row: LogRow) -> tuple[int, LogRow]:
@@ -104,14 +110,13 @@ def split_at_random(rows: Sequence[LogRow], share: float, seed: int) -> Split:
 
 
 def judged_by_clicks(
-    rows: Sequence[LogRow], corpus: Sequence[CorpusTitle] | None, titles: Sequence[LogRow] = ()
+    split: Split, corpus: Sequence[CorpusTitle] | None
 ) -> tuple[list[Judgment], Sequence[CorpusTitle]]:
     """Judgments of clicks on titles of the corpus; other clicks judge nothing.
 
     Args:
-        rows: that judge.
-        corpus: the titles; None makes one of the titles of `rows` and of `titles`.
-        titles: rows whose titles are in such a corpus, too.
+        split: whose later part judges.
+        corpus: the titles; None makes one of the titles of both parts.
 
     Returns:
         The judgments and the corpus. Ids that are made follow the alphabet, not the log, whose
@@ -121,16 +126,16 @@ def judged_by_clicks(
         UserError: no row has a click on a title of the corpus.
     """
     if corpus is None:
-        texts = sorted({row.title for row in (*rows, *titles)})
+        texts = sorted({row.title for rows in split[:2] for row in rows})
         corpus = [CorpusTitle(f"t{n:06d}", title) for n, title in enumerate(texts, start=1)]
     ids = {one.title: one.doc_id for one in reversed(corpus)}
-    known = sorted(row for row in rows if row.title in ids)
+    known = sorted(row for row in split.judging if row.title in ids)
     judgments = judgments_from_clicks(
         ((row.query, row.title, float(row.clicks)) for row in known), ids
     )
     if not judgments:
         raise UserError(
-            f"none of the {len(rows):,} rows to judge by clicks a title of the corpus; use the "
+            f"none of the {len(split.judging):,} rows to judge by clicks a title of the corpus; use the "
             "same titles in both."
         )
     return judgments, corpus

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
 from shlex import quote
@@ -92,9 +92,22 @@ class Tally:
         said = [f"rejected: {self._reasons()} ({self._shares()})", self._examples()]
         return said + ([f"give {self._flag()} to read them"] if self._flag() else [])
 
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Tally:
+        """What `described` returned."""
+        rejects = [dict(one) for one in described["largest_rejected"]]
+        return cls(
+            described["in"],
+            described["clicks"],
+            described["rejected_clicks"],
+            Counter(described["rejected"]),
+            [Placed(one.pop("file"), Reject(**one)) for one in rejects],
+        )
+
     def described(self) -> dict[str, Any]:
-        """The same for a program."""
+        """All of it, for programs."""
         return {
+            "in": self.rows,
             "rejected": dict(self.reasons),
             "clicks": self.clicks,
             "rejected_clicks": self.rejected_clicks,

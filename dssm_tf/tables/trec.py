@@ -18,7 +18,7 @@ Run = dict[str, dict[str, float]]
 """`run[query_id][doc_id]` is a score; of qrels it is a grade."""
 
 
-def read_run(path: Path | str) -> Run:
+def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
     """Reads a TREC run: `query_id Q0 doc_id rank score tag`.
 
     The order is the scores'; the written rank and tag are not used, as in trec_eval.
@@ -27,18 +27,18 @@ def read_run(path: Path | str) -> Run:
         UserError: naming file and line; a line has not six columns, a score
             is not a number, or a title comes twice for a query.
     """
-    return _read(path, "query_id Q0 doc_id rank score tag", lambda cells: number(cells[4], "score"))
+    columns = "query_id Q0 doc_id rank score tag"
+    return _read(path, columns, lambda cells: number(cells[4], "score"), encoding)
 
 
-def read_qrels(path: Path | str) -> Run:
+def read_qrels(path: Path | str, encoding: str = "utf-8") -> Run:
     """Reads TREC qrels: `query_id 0 doc_id grade`; negative grades (not judged) count as 0.
 
     Raises:
         UserError: naming file and line, as `read_run`; a grade is too high.
     """
-    return _read(
-        path, "query_id 0 doc_id grade", lambda cells: grade(max(number(cells[3], "grade"), 0.0))
-    )
+    columns = "query_id 0 doc_id grade"
+    return _read(path, columns, lambda cells: grade(max(number(cells[3], "grade"), 0.0)), encoding)
 
 
 def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
@@ -73,7 +73,9 @@ def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
     )
 
 
-def _read(path: Path | str, columns: str, value: Callable[[list[str]], float]) -> Run:
+def _read(
+    path: Path | str, columns: str, value: Callable[[list[str]], float], encoding: str
+) -> Run:
     def parse(line: Cells) -> tuple[str, str, float] | None:
         cells = line[0].split()
         if cells and len(cells) != columns.count(" ") + 1:
@@ -81,7 +83,7 @@ def _read(path: Path | str, columns: str, value: Callable[[list[str]], float]) -
         return (cells[0], cells[2], value(cells)) if cells else None
 
     table: Run = {}
-    for at, row in read_rows(path, ("text",), parse, "txt"):
+    for at, row in read_rows(path, ("text",), parse, "txt", encoding):
         if row:
             query_id, doc_id, found = row
             titles = table.setdefault(query_id, {})

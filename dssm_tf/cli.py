@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from dssm_tf import __version__
 from dssm_tf.commands import (
@@ -21,6 +23,7 @@ from dssm_tf.commands import (
     train,
     tune,
 )
+from dssm_tf.common.boundary import run_command
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 
@@ -58,21 +61,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     parser = _parser()
     arguments = parser.parse_args(argv)
-    try:
-        arguments.run(arguments)
-    except UserError as error:
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write(f"dssm {arguments.command}: interrupted\n")
-        return 1
-    except BrokenPipeError:  # the reader of our output went away
-        sys.stderr.close()
-        return 1
-    except OSError as error:  # no permission, no space, not a directory: it names the file
-        sys.stderr.write(f"dssm {arguments.command}: {error}\n")
-        return 1
-    return 0
+
+    def run() -> object:
+        try:
+            return arguments.run(arguments)
+        except ImportError as error:
+            if not (reason := _hidden(error)):
+                raise
+            raise UserError(reason) from None
+
+    return run_command(f"dssm {arguments.command}", run)
+
+
+def _hidden(error: ImportError) -> str:
+    """What happened where a package of ours was not found but another's of its name; else empty."""
+    name = (error.name or "").partition(".")[0]
+    spec = find_spec(name) if name in ("pipelines", "serving") else None
+    if spec is None:
+        return ""
+    found = Path([*(spec.submodule_search_locations or []), spec.origin or ""][0])
+    if found == Path(__file__).parents[1] / name:
+        return ""
+    return (
+        f"{found} hides the package `{name}` that comes with dssm-tf; run `dssm` itself instead of "
+        "`python -m`, take that folder out of PYTHONPATH, or give it another name."
+    )
 
 
 def _parser() -> Parser:

@@ -11,7 +11,8 @@ import yaml
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
 from dssm_tf.common.errors import OptionError, UserError, did_you_mean
-from dssm_tf.common.sections import AboveZero, Named, Positive, Section, Share, Whole
+from dssm_tf.common.plain_data import parse_yaml
+from dssm_tf.common.sections import AboveZero, Named, Positive, Section, Seed, Share, Whole
 from dssm_tf.losses import LOSSES
 from dssm_tf.towers import TOWERS
 
@@ -65,7 +66,7 @@ class TrainingConfig(Section):
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
     shuffle_buffer: Positive = 200_000
-    seed: Whole = 0
+    seed: Seed = 0
     xla: bool | Literal["auto"] = "auto"
     precision: Literal["float32", "mixed_bfloat16"] = "float32"
 
@@ -173,15 +174,15 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        raw = yaml.safe_load(Path(path).read_text("utf-8"))
+        raw = parse_yaml(Path(path).read_text("utf-8"))
     except FileNotFoundError:
         raise UserError(
             f"{path} does not exist; give a configuration, e.g. configs/lstm.yaml."
         ) from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not YAML: {' '.join(str(error).split())}") from None
+    except ValueError as error:  # UnicodeDecodeError is one
+        raise UserError(f"{path} is not YAML: {error}") from None
     if not isinstance(raw, dict):
         raise UserError(f"{path} holds a {type(raw).__name__}; expected keys such as `tower:`.")
     return raw
@@ -212,8 +213,8 @@ def _apply(raw: dict[str, Any], override: str) -> None:
         if not isinstance(target, dict):
             raise UserError(f"--set {override!r}: {parent} is a value, it has no keys below it.")
     try:
-        target[last] = yaml.safe_load(value)
-    except yaml.YAMLError:
+        target[last] = parse_yaml(value)
+    except ValueError:
         raise UserError(f"--set {override!r}: {value!r} is not a YAML value.") from None
 
 

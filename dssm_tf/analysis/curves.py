@@ -31,14 +31,9 @@ def curves(runs: Mapping[str, Path], metric: str, out: Path) -> None:
 
     from rich.console import Console
 
+    from dssm_tf.common import figures
     from dssm_tf.common.files import atomic_write
 
-    try:
-        from dssm_tf.common import figures
-    except ModuleNotFoundError:
-        raise UserError(
-            "figures need matplotlib, which is not installed: pip install 'dssm-tf[figures]'."
-        ) from None
     with atomic_write(out, "wb") as file:
         figures.cost_curves(values, file, metric, logarithmic=metric in _LOGARITHMIC)
     Console().print(f"Written: {out}", highlight=False, markup=False, soft_wrap=True)

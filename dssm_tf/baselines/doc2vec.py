@@ -13,7 +13,7 @@ from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.ibm1 import ClickedPairs
 from dssm_tf.baselines.model_file import Arrays, Settings
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.text.normalize import normalize
@@ -201,9 +201,7 @@ def _gensim() -> Any:
     try:
         from gensim.models import doc2vec
     except ImportError as error:
-        raise UserError(
-            "doc2vec needs the gensim library: pip install 'dssm-tf[baselines]'."
-        ) from error
+        raise UserError(f"doc2vec needs the gensim library: {install('baselines')}.") from error
     return doc2vec
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.collection import Collection
 from dssm_tf.baselines.topic_model import TopicModel, training_titles
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.progress import progress_of
 from dssm_tf.text.normalize import words
 
@@ -111,5 +111,5 @@ def load_tomotopy() -> ModuleType:
             return importlib.import_module("tomotopy")
     except ImportError as error:
         raise UserError(
-            "lda samples with tomotopy, which is not installed: pip install 'dssm-tf[baselines]'."
+            f"lda samples with tomotopy, which is not installed: {install('baselines')}."
         ) from error

@@ -17,6 +17,7 @@ from dssm_tf import __version__
 from dssm_tf.benchmark.fit_code import digest
 from dssm_tf.benchmark.inputs import RECORDED, data_name
 from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import (
     config_directories,
     find_config,
@@ -212,8 +213,8 @@ def _swept(entry: str, files: Mapping[str, str], overrides: Sequence[str]) -> li
     """
     target, equals, text = entry.partition("=")
     try:
-        values = yaml.safe_load(f"[{text}]")
-    except yaml.YAMLError:
+        values = parse_yaml(f"[{text}]")
+    except ValueError:
         values = []
     # The longest beginning that names a system: a configuration's file may hold dots.
     name, key = _split_target(target, files)

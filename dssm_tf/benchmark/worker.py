@@ -169,7 +169,7 @@ def _fit_tower(
     job: dict[str, Any], inputs: Inputs, task: RankingTask, directory: Path, say: _Stage
 ) -> Fitted:
     from dssm_tf.config import load_config
-    from dssm_tf.model.run_files import RANKING
+    from dssm_tf.model.run_files import is_finished
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.training.train import train
 
@@ -178,10 +178,10 @@ def _fit_tower(
         file.write(job["base"])
     config = load_config(path, [f"training.seed={job['seed']}"])
     model, facts = directory / _MODEL, directory / "training.json"
-    if not (model / RANKING).exists() or not facts.exists():
+    if not is_finished(model) or not facts.exists():
         say("training")
         resumed = model.exists()
-        if (model / RANKING).exists():  # killed between the end of the training and its facts
+        if is_finished(model):  # killed between the end of the training and its facts
             about: dict[str, Any] = {"training_seconds": None, "resumed": True}
         else:
             result = train(

@@ -78,7 +78,8 @@ def train_command(
         return
     console = console or Console()
     values = "/".join(f"{result.ndcg[f'ndcg@{k}']:.3f}" for k in (1, 3, 10)) if result.ndcg else ""
-    lines = [f"{out}: {result.epochs} epochs in {result.seconds:.0f} s, best {result.best_epoch}"]
+    took = f"in {result.seconds:.0f} s" if result.seconds else "trained before"
+    lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}"]
     if values:
         lines.append(
             f"validation NDCG@1/3/10 {values} with {result.prior_weight:g} x log-prior of titles"

@@ -62,6 +62,8 @@ def _read(path: Path, mend: str) -> dict[str, str]:
             f"{path} does not exist, which is written last: what should be there is not complete, "
             f"or of an earlier version. {mend}"
         ) from None
+    except NotADirectoryError:
+        raise UserError(f"{path.parent} is a file. {mend}") from None
     except ValueError:  # UnicodeDecodeError is one
         raise UserError(f"{path} is damaged; expected lines of `sha256sum`. {mend}") from None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -45,12 +46,7 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra, in a checkout as in an installation.
-
-    >>> install("search").startswith("pip install ")
-    True
-    """
+    """The command that installs an extra for this Python, in a checkout as in an installation."""
     checkout = Path(__file__).parents[2]
-    if (checkout / "setup.py").is_file():
-        return f"pip install -e '{checkout}[{extra}]'"
-    return f"pip install 'dssm-tf[{extra}]'"
+    package = f"-e '{checkout}[" if (checkout / "setup.py").is_file() else "'dssm-tf["
+    return f"{sys.executable} -m pip install {package}{extra}]'"

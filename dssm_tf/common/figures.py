@@ -9,17 +9,17 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, install
 
 try:
     import matplotlib as mpl
 
     mpl.use("Agg")  # files only: there may be no screen
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 except ImportError as error:
     raise UserError(
-        f"figures need matplotlib, which is not installed ({error}): pip install 'dssm-tf[figures]'"
+        f"figures need matplotlib, which cannot be imported ({error}): {install('figures')}"
     ) from error
 
 _DPI = 130
@@ -145,10 +145,13 @@ def cost_curves(
         axis.plot(epochs, values, marker="os^Dv"[place % 5], markersize=3, label=name)
     if logarithmic:
         axis.set_yscale("log")
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axis.yaxis.set_minor_locator(NullLocator())
     axis.xaxis.set_major_locator(MaxNLocator(integer=True))
     axis.set_xlabel("epoch")
     axis.set_ylabel(label)
-    axis.grid(alpha=0.3, which="both")
+    axis.grid(alpha=0.3)
     axis.legend()
     _write(figure, path)
 

@@ -24,6 +24,7 @@ def _odd(number: int) -> int:
 
 Whole = Annotated[int, Field(strict=True)]  # not `true`, which Python counts as 1
 Positive = Annotated[Whole, Field(ge=1)]
+Seed = Annotated[Whole, Field(ge=0, lt=1 << 31)]
 Odd = Annotated[Positive, AfterValidator(_odd)]
 Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Share = Annotated[float, Field(ge=0, lt=1)]

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
 
 _RECORD_COUNTS = "record_counts.json"
 TITLE_QUERIES = "title_queries.tsv"
@@ -55,19 +56,25 @@ def load_record_counts(directory: Path) -> dict[str, RecordCounts] | None:
         UserError: the file is damaged.
     """
     path = Path(directory) / _RECORD_COUNTS
+    if not path.exists():
+        return None
     try:
         return {
             split: RecordCounts(
-                dict(one["file_bytes"]),
-                {int(clicks): records for clicks, records in one["clicks"].items()},
-                {int(words): records for words, records in one["title_words"].items()},
+                {name: _whole(size) for name, size in one["file_bytes"].items()},
+                {_whole(int(clicks)): _whole(n) for clicks, n in one["clicks"].items()},
+                {_whole(int(words)): _whole(n) for words, n in one["title_words"].items()},
             )
-            for split, one in json.loads(path.read_text("utf-8")).items()
+            for split, one in read_json(path, "Run preprocess again.").items()
         }
-    except FileNotFoundError:
-        return None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
+
+
+def _whole(number: object) -> int:
+    if type(number) is not int or not 0 <= number < 1 << 53:
+        raise ValueError(f"{number!r:.60} is no number of anything counted")
+    return number
 
 
 def load_title_queries(directory: Path) -> dict[int, list[int]] | None:

@@ -10,16 +10,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
 _FORMAT_VERSION = 1
+_MOST = 1 << 53  # of anything counted: what float64 counts without a gap
 FEATURE_SPEC = "feature_spec.json"
 VOCABULARY = "vocabulary.txt"
 TITLES = "titles.tsv"
@@ -119,25 +122,34 @@ class FeatureSpec:
             UserError: the file is missing, damaged, or of another format version.
         """
         path = Path(directory) / FEATURE_SPEC
+        raw = read_json(path, "Give the directory that preprocess wrote, or run preprocess again.")
+        version = raw.get("format_version") if isinstance(raw, dict) else None
+        if version != _FORMAT_VERSION:
+            raise UserError(
+                f"{path} has record format {version!r:.60}; this version reads {_FORMAT_VERSION}. "
+                "Run preprocess again."
+            )
         try:
-            raw: dict[str, Any] = json.loads(path.read_text("utf-8"))
-            version = raw["format_version"]
-            if version != _FORMAT_VERSION:
-                raise UserError(
-                    f"{path} has record format {version}; this version reads {_FORMAT_VERSION}. "
-                    "Run preprocess again."
-                )
-            return cls(**(raw | {"limits": TextLimits(**raw["limits"])}))
-        except FileNotFoundError:
-            raise UserError(
-                f"{path} does not exist; give the directory that preprocess wrote."
-            ) from None
-        except NotADirectoryError:
-            raise UserError(
-                f"{directory} is a file; give the directory that preprocess wrote."
-            ) from None
+            spec = cls(**(raw | {"limits": TextLimits(**raw["limits"])}))
+            spec._check()
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
+        return spec
+
+    def _check(self) -> None:
+        """Raises TypeError or ValueError where a value is none of its field."""
+        sizes = asdict(self.limits) | {f"records.{name}": n for name, n in self.records.items()}
+        for name in ("negatives", "vocabulary_size", "clicks", "pairs"):
+            sizes[name] = getattr(self, name)
+        for name, size in sizes.items():
+            if type(size) is not int or not 0 <= size < _MOST:
+                raise ValueError(f"{name} is {size!r:.60}; expected a whole number of at least 0")
+        if min(self.limits.max_words, self.limits.max_letters) < 1:
+            raise ValueError("max_words or max_letters is 0")
+        if type(self.negative_alpha) not in (int, float) or not isfinite(self.negative_alpha):
+            raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
+        if not isinstance(self.vocabulary_fingerprint, str):
+            raise ValueError("vocabulary_fingerprint is no text")
 
 
 def load_vocabulary(directory: Path, spec: FeatureSpec) -> Vocabulary:
@@ -169,15 +181,26 @@ def load_titles(directory: Path) -> list[Title]:
         rows = path.read_text("utf-8").split("\n")
     except FileNotFoundError:
         raise UserError(f"{path} does not exist; preprocess writes it.") from None
+    except UnicodeDecodeError as error:
+        raise UserError(
+            f"{path} is not UTF-8 at byte {error.start + 1}; run preprocess again."
+        ) from None
     titles = []
     for number, row in enumerate(rows[1:], start=2):
         if not row:
             continue
         try:
             text, clicks, queries = row.split("\t")
-            titles.append(Title(text, int(clicks), int(queries)))
+            titles.append(Title(text, _count(clicks), _count(queries)))
         except ValueError:
             raise UserError(
                 f"{path}:{number} holds {row[:60]!r}; expected title, clicks, queries."
             ) from None
     return titles
+
+
+def _count(text: str) -> int:
+    """A number of clicks; raises ValueError where it is none."""
+    if not 0 <= (count := int(text)) < _MOST:
+        raise ValueError(f"{count} is no number of clicks")
+    return count

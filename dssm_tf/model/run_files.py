@@ -1,10 +1,38 @@
-"""The names of a run's files, beside those that preprocess gave it."""
+"""The files of a run: their names, and whether it is finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 
 CONFIG = "config.yaml"
 WEIGHTS = "model.weights.h5"
-RANKING = "ranking.json"  # its presence says that the run is finished
+RANKING = "ranking.json"
 HISTORY = "history.json"
 VERSIONS = "versions.json"
 MODEL_CARD = "MODEL_CARD.md"
 STATE = "state"
 LOGS = "logs"
+
+_CHECKED = (CONFIG, FEATURE_SPEC, VOCABULARY, TITLES, WEIGHTS, RANKING, HISTORY)
+
+
+def mark_finished(run: Path) -> None:
+    """Writes the checksums of a run's files, which is the last thing a training does."""
+    write_checksums(run, _CHECKED)
+
+
+def is_finished(run: Path) -> bool:
+    """Whether the training came to its end."""
+    return (run / CHECKSUMS).exists()
+
+
+def check_run(run: Path) -> None:
+    """Compares the files of a finished run with what the training wrote.
+
+    Raises:
+        UserError: a file is missing, damaged or was changed.
+    """
+    check_files(run, _CHECKED, "Copy the run again, or train it again.")

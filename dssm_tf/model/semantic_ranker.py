@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,12 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS
+from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
@@ -89,6 +89,17 @@ class Encoder:
         return rows[[place[text] for text in texts]] if texts else rows
 
 
+def _prior_weight(path: Path) -> float:
+    ranking = read_json(path, "Train the run again.")
+    weight = ranking.get("prior_weight") if isinstance(ranking, dict) else None
+    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < np.inf:
+        raise UserError(
+            f"{path}: prior_weight is {weight!r}; expected a number of at least 0. "
+            "Train the run again."
+        )
+    return float(weight)
+
+
 class SemanticRanker:
     """A trained model behind the `Ranker` protocol.
 
@@ -132,21 +143,19 @@ class SemanticRanker:
         run = Path(run)
         if not (run / CONFIG).exists():
             raise UserError(f"{run} holds no {CONFIG}; give a directory that `dssm train` wrote.")
-        if not (run / RANKING).exists():
-            raise UserError(
-                f"{run} is not finished: {RANKING} is missing. Run the same `dssm train` again "
-                "to resume."
-            )
+        if not is_finished(run):
+            raise UserError(f"{run} is not finished. Run the same `dssm train` again to resume.")
+        check_run(run)
         config = load_config(run / CONFIG)
         spec = FeatureSpec.load(run)
         vocabulary = load_vocabulary(run, spec)
         model = build_model(config, vocabulary.size)
         try:
             model.load_weights(run / WEIGHTS)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # HDF5 and Keras raise almost any kind
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
-        weight = json.loads((run / RANKING).read_text("utf-8"))["prior_weight"]
+        weight = _prior_weight(run / RANKING)
         prior = TitlePrior(load_titles(run))
         return cls(name or config.tower.name, config, model, vocabulary, prior, weight)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import UserError, install
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -210,7 +210,7 @@ def _faiss() -> ModuleType:
         import faiss
     except ImportError as error:
         raise UserError(
-            f"faiss cannot be imported ({error}); install it with: pip install 'dssm-tf[search]'. "
+            f"faiss cannot be imported ({error}); install it with: {install('search')}. "
             "The exact index needs nothing more."
         ) from None
     module: ModuleType = faiss

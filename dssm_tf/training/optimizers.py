@@ -187,8 +187,29 @@ def make_optimizer(
             }
         )
     except (TypeError, ValueError) as error:
-        reason = str(error).split("\n")[0].split(" Full object config")[0][:200]
-        raise UserError(f"optimizer.options of {name}: {options} was refused ({reason}).") from None
+        raise _refused(name, options, error) from None
+
+
+def check_optimizer(
+    name: str, learning_rate: float, clip_norm: float | None, options: dict[str, Any]
+) -> None:
+    """Updates one number once: Keras looks at most options only where they are used.
+
+    Raises:
+        UserError: see `make_optimizer`; or an option is of the wrong type.
+    """
+    optimizer = make_optimizer(name, learning_rate, 1, clip_norm, options)
+    number = keras.Variable(0.5)
+    try:
+        optimizer.build([number])
+        optimizer.apply([ops.ones(())], [number])
+    except Exception as error:  # of any kind: TypeError, AttributeError, TensorFlow's own
+        raise _refused(name, options, error) from None
+
+
+def _refused(name: str, options: dict[str, Any], error: Exception) -> UserError:
+    reason = str(error).split("\n")[0].split(" Full object config")[0][:200]
+    return UserError(f"optimizer.options of {name}: {options!r:.200} was refused ({reason}).")
 
 
 def _keras_optimizers() -> list[str]:

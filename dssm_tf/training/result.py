@@ -16,7 +16,8 @@ class Result:
         prior_weight: weight of the log-prior of titles.
         ndcg: validation NDCG of the kept weights with that prior.
         refitted: whether all records were then trained on, further or anew.
-        seconds: wall time of this process's part of the training.
+        seconds: wall time of this process's part of the training; 0 where the run was finished
+            before.
     """
 
     epochs: int

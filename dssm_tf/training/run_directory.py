@@ -11,20 +11,53 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, STATE, VERSIONS, WEIGHTS
+from dssm_tf.model.run_files import (
+    CONFIG,
+    HISTORY,
+    RANKING,
+    STATE,
+    VERSIONS,
+    WEIGHTS,
+    check_run,
+    is_finished,
+    mark_finished,
+)
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
 from dssm_tf.training.result import Result
+
+
+def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | None:
+    """What the same run ended with, if it did; removes what a kill at its very end left.
+
+    Raises:
+        UserError: the run is damaged, or of another configuration or data.
+    """
+    if not is_finished(out):
+        return None
+    check_run(out)
+    _check_same(config, data, out)
+    shutil.rmtree(out / STATE, ignore_errors=True)
+    ranking, history = (read_json(out / name, "Train it again.") for name in (RANKING, HISTORY))
+    return Result(
+        len(history),
+        ranking["best_epoch"],
+        history,
+        ranking["prior_weight"],
+        ranking["validation"],
+        ranking["refitted"],
+    )
 
 
 def start_run(config: Config, data: Preprocessed, out: Path) -> None:
     """Makes the run's directory, or checks that it is this run, unfinished.
 
     Raises:
-        UserError: it is finished, of another configuration or data, or something else.
+        UserError: it is of another configuration or data, or something else.
     """
     if (out / CONFIG).exists():
         _check_same(config, data, out)
@@ -40,18 +73,15 @@ def start_run(config: Config, data: Preprocessed, out: Path) -> None:
 
 
 def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
-    if (out / RANKING).exists():
-        raise UserError(f"{out} holds a finished run; choose another --out, or remove it.")
+    holds = f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run"
     before = load_config(out / CONFIG)
     if before != config:
         raise UserError(
-            f"{out} holds an unfinished run of another configuration "
-            f"({_first_difference(before, config)}); choose another --out, or remove it."
+            f"{holds} of another configuration ({_first_difference(before, config)}); choose "
+            "another --out, or remove it."
         )
     if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != data.spec:
-        raise UserError(
-            f"{out} holds an unfinished run on other data; choose another --out, or remove it."
-        )
+        raise UserError(f"{holds} on other data; choose another --out, or remove it.")
 
 
 def _first_difference(a: Config, b: Config) -> str:
@@ -86,7 +116,6 @@ def finish_run(
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, _versions())
     write_model_card(out, model, config, result, spec)
-    # A run with this file is finished.
     _write_json(
         out / RANKING,
         {
@@ -96,6 +125,7 @@ def finish_run(
             "validation": result.ndcg,
         },
     )
+    mark_finished(out)
     shutil.rmtree(out / STATE, ignore_errors=True)
 
 

@@ -6,7 +6,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.training.devices import Devices
-from dssm_tf.training.optimizers import make_optimizer
+from dssm_tf.training.optimizers import check_optimizer
 
 
 def check_settings(config: Config, data: Preprocessed) -> None:
@@ -31,7 +31,7 @@ def check_settings(config: Config, data: Preprocessed) -> None:
             "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
         )
     chosen = config.optimizer
-    make_optimizer(chosen.name, chosen.learning_rate, 1, chosen.clip_norm, chosen.options)
+    check_optimizer(chosen.name, chosen.learning_rate, chosen.clip_norm, chosen.options)
 
 
 def check_devices(config: Config, devices: Devices) -> None:

@@ -15,7 +15,7 @@ from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.result import Result
-from dssm_tf.training.run_directory import finish_run, start_run
+from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
 from dssm_tf.training.validation import ValidationTask, cosines
 
@@ -31,7 +31,8 @@ def train(
     """Trains a model and writes the run's directory.
 
     A run that was interrupted, at any moment, goes on when called again with the same
-    arguments, to the same result: on the same machine and devices to the bit.
+    arguments, to the same result: on the same machine and devices to the bit. A finished one
+    stays as it is.
 
     Args:
         config: the model and how to train it.
@@ -41,14 +42,16 @@ def train(
         told: see `Told`.
 
     Raises:
-        UserError: data or configuration are unusable, `out` is finished or of another
-            configuration, or the loss stopped being a number.
+        UserError: data or configuration are unusable, `out` is of another configuration or
+            other data, or the loss stopped being a number.
     """
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)
+    if (earlier := finished_before(config, data, out)) is not None:
+        return earlier
     data.verify()
     if devices.chief:
         start_run(config, data, out)

@@ -10,9 +10,8 @@ from itertools import product
 from random import Random
 from typing import Any
 
-import yaml
-
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.plain_data import parse_yaml
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _RANGE = re.compile(rf"(log:)?({_NUMBER}):({_NUMBER})")
@@ -111,8 +110,8 @@ def _parse_range(text: str, values: str) -> Range | None:
 
 def _parse_values(text: str, values: str) -> Values:
     try:
-        found = yaml.safe_load(f"[{values}]")
-    except yaml.YAMLError:
+        found = parse_yaml(f"[{values}]")
+    except ValueError:
         found = None
     if not isinstance(found, list) or not found:
         raise UserError(f"--grid {text!r}: expected one or more YAML values, {_EXAMPLE}.")

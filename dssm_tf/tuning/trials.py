@@ -25,7 +25,7 @@ from dssm_tf.common.files import atomic_write
 from dssm_tf.config import load_config
 from dssm_tf.data.records import record_files
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
-from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING
+from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, is_finished
 from dssm_tf.training import train as training
 from dssm_tf.tuning.plan import Trial
 
@@ -118,7 +118,7 @@ class TrialRun:
         record = _read(self.record) if self.record.exists() else {}
         try:
             # The run itself is the witness: a kill may have come before the record was written.
-            if (self.directory / RANKING).exists():
+            if is_finished(self.directory):
                 return self._finished(record.get("seconds"))
             if record.get("status") == "failed":
                 return Outcome("failed", seconds=record["seconds"], reason=record["reason"])

@@ -46,6 +46,22 @@ def test_each_run_is_a_line_over_its_epochs_on_a_logarithmic_axis(runs, monkeypa
     assert (runs / "curves.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_the_logarithmic_axis_has_plain_labels(runs, monkeypatch):
+    from matplotlib.figure import Figure
+
+    labels = []
+    save = Figure.savefig
+
+    def saved(figure, *rest, **options):
+        save(figure, *rest, **options)
+        labels.extend(label.get_text() for label in figure.axes[0].get_yticklabels(which="both"))
+
+    monkeypatch.setattr(Figure, "savefig", saved)
+    curves({"rnn": runs / "rnn"}, "loss", runs / "curves.png")
+    assert {"0.5", "1", "2"} <= set(labels)  # losses from 0.5 to 2
+    assert not any("10^" in label or "e" in label for label in labels)
+
+
 def test_a_metric_the_history_lacks_is_named_with_those_it_has(runs):
     with pytest.raises(UserError, match=r"no metric 'ndcg@10'; it has loss, val_loss"):
         curves({"rnn": runs / "rnn"}, "ndcg@10", runs / "curves.png")

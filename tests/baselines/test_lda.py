@@ -48,7 +48,7 @@ def test_mixtures_agree_with_those_of_the_sampler():
 
 def test_without_tomotopy_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tomotopy", None)
-    with pytest.raises(UserError, match=r"pip install 'dssm-tf\[baselines\]'"):
+    with pytest.raises(UserError, match=r"-m pip install .*\[baselines\]'"):
         LDA().fit([], TITLES)
 
 

@@ -141,6 +141,22 @@ def test_every_command_is_listed_with_its_purpose(capsys):
         assert re.search(rf"^    {command}\s+\w+ \w+", out, re.MULTILINE), command
 
 
+@pytest.mark.parametrize(
+    "own", [["pipelines.py"], ["pipelines/__init__.py", "pipelines/sources.py"]]
+)
+def test_a_folder_that_hides_our_pipelines_is_named(own, tmp_path):
+    for name in own:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "clicks.tsv").write_text("query\ttitle\na\tb\n", "utf-8")
+    found = dssm("benchmark", "--clicks", "clicks.tsv", "--judge-later", "0.2", "--out", "bench",
+                 cwd=tmp_path)  # fmt: skip
+    assert found.returncode == 1
+    assert f"dssm benchmark: {tmp_path / 'pipelines'}" in found.stderr
+    assert "hides the package `pipelines`" in found.stderr
+    assert "Traceback" not in found.stderr
+
+
 def test_the_version_is_the_packages(capsys):
     with pytest.raises(SystemExit) as stop:
         main(["--version"])
@@ -231,13 +247,13 @@ def test_a_name_that_is_a_typo_gets_the_name_that_was_meant(arguments, message, 
 def test_a_file_given_as_the_data_directory_is_told_so(folder, capsys):
     line = failure(capsys, "train", "--config", "dssm", "--data", folder / "mine.yaml", "--out",
                    folder / "new")  # fmt: skip
-    assert "mine.yaml is a file; give the directory that preprocess wrote." in line
+    assert "mine.yaml is a file. Give the directory that preprocess wrote" in line
 
 
 def test_missing_data_is_one_line(folder, capsys):
     line = failure(capsys, "train", "--config", "dssm", "--data", folder / "nowhere", "--out",
                    folder / "new")  # fmt: skip
-    assert "feature_spec.json does not exist; give the directory that preprocess wrote" in line
+    assert "feature_spec.json does not exist" in line
 
 
 def test_a_run_that_is_missing_is_one_line(folder, capsys):

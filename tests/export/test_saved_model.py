@@ -340,7 +340,7 @@ def test_an_unfinished_run_is_not_exported(run, tmp_path):
     unfinished = tmp_path / "run"
     unfinished.mkdir()
     (unfinished / "config.yaml").write_bytes((run / "config.yaml").read_bytes())
-    with pytest.raises(UserError, match=r"is not finished: ranking.json is missing"):
+    with pytest.raises(UserError, match=r"is not finished\. Run the same"):
         export(unfinished, tmp_path / "models")
     with pytest.raises(UserError, match=r"holds no config.yaml"):
         export(tmp_path / "elsewhere", tmp_path / "models")

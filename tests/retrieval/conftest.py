@@ -9,7 +9,7 @@ from rich.console import Console
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS
+from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
@@ -50,6 +50,8 @@ def run_directory(tmp_path_factory):
     (run / TITLES).write_text("title\tclicks\tqueries\nGreen Tie\t99999\t1\n")
     (run / CONFIG).write_text(config.dump())
     (run / RANKING).write_text(json.dumps({"prior_weight": 0.0}))
+    (run / HISTORY).write_text("[]")
+    mark_finished(run)
     return run
 
 

@@ -173,7 +173,7 @@ def test_without_faiss_the_error_says_what_to_install(monkeypatch):
 
     monkeypatch.delitem(sys.modules, "faiss", raising=False)
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(UserError, match=r"pip install 'dssm-tf\[search\]'"):
+    with pytest.raises(UserError, match=r"-m pip install .*\[search\]'"):
         FaissIndex(TITLES)
 
 

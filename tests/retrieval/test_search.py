@@ -11,7 +11,7 @@ from rich.console import Console
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.search import search_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.model.run_files import RANKING
+from dssm_tf.model.run_files import RANKING, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.searcher import Searcher
 from dssm_tf.tables.judgments import CorpusTitle
@@ -47,6 +47,7 @@ def test_a_title_asked_for_word_by_word_is_found_by_all(searcher):
 def test_semantic_scores_are_the_rankers_with_its_prior(run_directory, tmp_path):
     run = shutil.copytree(run_directory, tmp_path / "run")
     (run / RANKING).write_text(json.dumps({"prior_weight": 0.5}))
+    mark_finished(run)
     ranker = SemanticRanker.load(run)
     found = Searcher(ranker, TITLES).search("red hat", k=5)["semantic"]
     # Green Tie has nearly all clicks, the others none of 100,001: the prior differs by

@@ -17,7 +17,12 @@ from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.checkpoint import Checkpoint
 from dssm_tf.training.keeper import Keeper
-from dssm_tf.training.optimizers import ScheduledNesterov, clip_by_tower, make_optimizer
+from dssm_tf.training.optimizers import (
+    ScheduledNesterov,
+    check_optimizer,
+    clip_by_tower,
+    make_optimizer,
+)
 from dssm_tf.training.train import train
 from tests.labels import all_count
 from tests.reference import nesterov as reference
@@ -293,3 +298,25 @@ def test_an_unknown_optimiser_or_option_is_refused_by_name(name, options):
     assert str(options) in message or "allowed are nesterov, " in message
     assert message.startswith("optimizer.")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("adam", {"beta_1": "x"}),
+        ("adam", {"epsilon": [1e-7]}),
+        ("sgd", {"momentum": {"a": 1}}),
+        ("nesterov", {"momentum": "0.9"}),
+        ("nesterov", {"edge": None}),
+        ("adam", {"weight_decay": "much"}),
+        ("adam", {"learning_rate": "fast"}),
+    ],
+)
+def test_an_option_of_the_wrong_type_is_refused_before_anything_is_trained(name, options):
+    with pytest.raises(UserError, match=rf"optimizer\.options of {name}: .* was refused \(.+\)"):
+        check_optimizer(name, 0.1, None, options)
+
+
+@pytest.mark.parametrize("name", ["nesterov", "adam", "sgd", "adagrad", "rmsprop"])
+def test_options_that_work_are_taken(name):
+    check_optimizer(name, 0.1, 1.0, {})

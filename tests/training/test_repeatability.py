@@ -10,6 +10,7 @@ import pytest
 from pytest import approx
 
 from dssm_tf.config import parse_config
+from dssm_tf.model.run_files import is_finished
 from dssm_tf.training.devices import use_xla
 from tests.rounding import rounding
 from tests.training.configuration import CONFIG, RECORDED, config, equal, weights
@@ -68,7 +69,7 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
                 ("fit.npz", 2),
                 ("batch", 2 * STEPS + ANYWHERE),
                 ("refit.npz", 1),
-                ("ranking.json", 1),
+                ("SHA256SUMS", 1),
             ],
             marks=pytest.mark.slow,
         ),
@@ -85,7 +86,7 @@ def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
     for moment in moments:
         outcome = processes.train(raw, data.path, killed, die_at=moment)
         assert outcome.signal == signal.SIGKILL, (moment, outcome)
-        assert not (killed / "ranking.json").exists()
+        assert not is_finished(killed)
     finished = processes.train(raw, data.path, killed)
     assert finished.result["history"] == uninterrupted.result["history"], moments
     assert equal(whole, killed), moments

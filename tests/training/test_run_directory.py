@@ -23,6 +23,7 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     assert files == {
         "config.yaml", "feature_spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
         "history.json", "versions.json", "ranking.json", "MODEL_CARD.md", "logs",
+        "SHA256SUMS",
     }  # fmt: skip
     assert load_config(out / "config.yaml") == parse_config(CONFIG)
     for name in ("vocabulary.txt", "titles.tsv", "feature_spec.json"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -79,9 +81,28 @@ def test_a_loss_that_is_not_a_number_stops_and_the_last_good_epoch_is_kept(
     assert equal(out, run[0])
 
 
-def test_a_finished_run_is_not_trained_over(run, data):
-    with pytest.raises(UserError, match=r"run holds a finished run; choose another --out"):
-        train(parse_config(CONFIG), data.path, run[0])
+def test_a_finished_run_given_again_stays_as_it_is(run, data):
+    out, result = run
+    before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+    assert train(parse_config(CONFIG), data.path, out) == replace(result, seconds=0.0)
+    assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == before
+
+
+def test_a_training_killed_between_its_end_and_its_clean_up_is_cleaned_up(run, data, tmp_path):
+    out = Path(shutil.copytree(run[0], tmp_path / "run"))
+    (out / "state").mkdir()
+    (out / "state" / "fit.npz").write_bytes(b"what the kill left")
+    assert train(parse_config(CONFIG), data.path, out).history == run[1].history
+    assert not (out / "state").exists()
+
+
+def test_a_finished_run_is_not_trained_over(run, data, tmp_path):
+    other = parse_config(config(training__seed=3))
+    with pytest.raises(UserError, match=r"run holds a finished run of another configuration"):
+        train(other, data.path, run[0])
+    other = write_data(tmp_path / "other", click_log(30))
+    with pytest.raises(UserError, match=r"run holds a finished run on other data; choose another"):
+        train(parse_config(CONFIG), other.path, run[0])
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "nesterov"])

@@ -1,0 +1,88 @@
+"""Where a command ends: what went wrong is one line on the error stream, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+
+# Families of errors that tell of files and machines, by name: their libraries are not imported
+# here. TensorFlow, Arrow and SQLite meet a full disk or a damaged file without an OSError.
+_OUTSIDE = {
+    ("tensorflow.python.framework.errors_impl", "OpError"),
+    ("pyarrow.lib", "ArrowException"),
+    ("sqlite3", "Error"),
+    ("zipfile", "BadZipFile"),
+    ("zlib", "error"),
+}
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_MOST_LETTERS = 600
+
+
+def run_command(name: str, run: Callable[[], Any]) -> int:
+    """Runs a command.
+
+    `DSSM_DEBUG=1` shows the traceback of every error.
+
+    Args:
+        name: what the line starts with.
+        run: does the work; may return an exit code.
+
+    Returns:
+        0 done, 1 failed with a one-line reason on standard error, or what `run` returned.
+    """
+    _write_whatever_the_locale()
+    try:
+        code = run()
+        return code if isinstance(code, int) else 0
+    except KeyboardInterrupt:
+        reason = "interrupted"
+    except BrokenPipeError:  # the reader of our output went away
+        sys.stderr.close()
+        return 1
+    except Exception as error:
+        told = one_line(error)
+        if told is None or os.environ.get("DSSM_DEBUG"):
+            raise
+        reason = told
+    sys.stderr.write(f"{name}: {reason}\n")
+    return 1
+
+
+def one_line(error: BaseException) -> str | None:
+    """What an error says to a person; None for one that only the program's authors can mend."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError):  # no permission, not a directory: it names the file
+        return _short(error)
+    for cause in _chain(error):  # HDF5 and ZIP files raise another error while they clean up
+        if any(os.strerror(number) in str(cause) for number in _DISK):
+            return _short(cause)
+    if isinstance(error, MemoryError):
+        return f"out of memory. {_short(error)}".strip()
+    for kind in type(error).__mro__:
+        if (kind.__module__, kind.__qualname__) in _OUTSIDE:
+            return f"{_short(error)} ({type(error).__name__})"
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + " ..."
+
+
+def _write_whatever_the_locale() -> None:
+    """Has the output streams escape what their encoding lacks, as ASCII lacks a middle dot."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,100 @@
+"""Whatever happens outside of the program is one line at its end."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sqlite3
+import sys
+import zipfile
+
+import pytest
+
+from dssm_tf.common.boundary import one_line, run_command
+from dssm_tf.common.errors import UserError
+
+
+def failing(error: BaseException):
+    def run() -> None:
+        raise error
+
+    return run
+
+
+def full() -> OSError:
+    return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "out/model.h5")
+
+
+def cleaning_up_after_a_full_disk() -> Exception:
+    try:
+        try:
+            raise full()
+        finally:
+            raise ValueError("Can't close the file while there is an open writing handle")
+    except ValueError as error:
+        return error
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (UserError("no."), "no."),
+        (full(), "[Errno 28] No space left on device: 'out/model.h5'"),
+        (cleaning_up_after_a_full_disk(), "[Errno 28] No space left on device: 'out/model.h5'"),
+        (
+            RuntimeError("Can't decrement id ref count (errno = 28, No space left on device)"),
+            "Can't decrement id ref count (errno = 28, No space left on device)",
+        ),
+        (PermissionError(13, "Permission denied", "a"), "[Errno 13] Permission denied: 'a'"),
+        (sqlite3.OperationalError("database or disk\nis full"), "database or disk is full"),
+        (zipfile.BadZipFile("not a zip"), "not a zip"),
+        (MemoryError("116 TiB"), "out of memory. 116 TiB"),
+        (KeyboardInterrupt(), "interrupted"),
+    ],
+)
+def test_an_error_from_outside_is_one_line_and_exit_code_1(error, line, capsys):
+    assert run_command("dssm train", failing(error)) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"dssm train: {line}")
+    assert said.count("\n") == 1
+
+
+def test_an_error_of_tensorflow_is_one_line():
+    import tensorflow as tf
+
+    error = tf.errors.ResourceExhaustedError(None, None, "x.tfrecord; No space left on device\n")
+    assert one_line(error).startswith("x.tfrecord; No space left on device")
+    error = tf.errors.DataLossError(None, None, "corrupted record at 12\n" + "\n at node" * 999)
+    assert "\n" not in one_line(error)
+    assert len(one_line(error)) < 700
+
+
+def test_an_error_of_arrow_is_one_line():
+    pyarrow = pytest.importorskip("pyarrow")
+    assert one_line(pyarrow.ArrowInvalid("not a parquet file")).startswith("not a parquet file")
+
+
+def test_a_mistake_of_ours_keeps_its_traceback():
+    with pytest.raises(ZeroDivisionError):
+        run_command("dssm train", failing(ZeroDivisionError()))
+    assert one_line(KeyError("a")) is None
+
+
+def test_every_error_keeps_it_where_that_is_asked_for(monkeypatch):
+    monkeypatch.setenv("DSSM_DEBUG", "1")
+    with pytest.raises(UserError):
+        run_command("dssm train", failing(UserError("no.")))
+
+
+def test_a_command_may_choose_its_exit_code():
+    assert run_command("dssm benchmark", lambda: 3) == 3
+    assert run_command("dssm benchmark", lambda: None) == 0
+
+
+def test_what_the_encoding_of_the_terminal_lacks_is_escaped(monkeypatch):
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))
+    assert run_command("dssm train", lambda: sys.stdout.write("epoch 1 · été\n") and None) == 0
+    sys.stdout.flush()
+    assert raw.getvalue() == b"epoch 1 \\xb7 \\xe9t\\xe9\n"

@@ -1,0 +1,68 @@
+"""Plain data is read as it stands; whatever else a file holds is refused, at once."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.plain_data import parse_yaml, read_json
+
+BILLION = "a0: &a0 [x]\n" + "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)
+)
+
+
+def test_plain_documents_are_read():
+    text = "tower: {name: lstm, cells: 3}\nlist: [1, 2.5, true, null]\nempty:\n"
+    assert parse_yaml(text) == {
+        "tower": {"name": "lstm", "cells": 3},
+        "list": [1, 2.5, True, None],
+        "empty": None,
+    }
+    assert parse_yaml("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (BILLION, "line 1: anchors and aliases"),
+        ("a: *b", "line 1: anchors and aliases"),
+        ("[" * 100_000, "nested deeper than 40"),
+        ("{a: " * 100_000, "nested deeper than 40"),
+        ("- " * 100_000, "nested deeper than 40"),
+        ("!!python/object/apply:os.system [ls]", "line 1: tags such as tag:yaml.org"),
+        ("!!timestamp noon", "tags"),
+        ("a: 9" + "9" * 5000, "integer string conversion"),
+        ("a: 2020-99-99", "month"),
+        ("a: [1", "expected"),
+        ("a: \x00", "special characters"),
+        ("? {a: 1}\n: 2", "unhashable"),
+        ("- x\n" * 300_000, "1,200,000 letters"),
+    ],
+)
+def test_what_is_no_plain_document_is_refused_at_once(text, reason):
+    started = monotonic()
+    with pytest.raises(ValueError, match=reason):
+        parse_yaml(text)
+    assert monotonic() - started < 10  # each took minutes, or for ever
+
+
+def test_json_is_read(tmp_path):
+    (tmp_path / "a.json").write_text('{"a": [1, null]}')
+    assert read_json(tmp_path / "a.json", "Mend.") == {"a": [1, None]}
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b"\xff\xfe{", b"[" * 1_000_000, b"9" * 10_000, b"\x00" * 8]
+)
+def test_what_is_no_json_is_one_line(tmp_path, content):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.json is damaged, .* Mend\."):
+        read_json(tmp_path / "a.json", "Mend.")
+
+
+def test_a_json_file_that_is_missing_is_named(tmp_path):
+    with pytest.raises(UserError, match=r"a\.json does not exist\. Mend\."):
+        read_json(tmp_path / "a.json", "Mend.")

@@ -111,7 +111,7 @@ def build(
     offered = (
         pipeline
         | "Corpus files" >> beam.Create([file.path for file in corpus])
-        | "Read corpus" >> transforms.ReadCorpus(buckets)
+        | "Read corpus" >> transforms.ReadCorpus(options, buckets)
     )
     titles = (
         (queries.titles, offered.main)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from rich.console import Console
@@ -17,8 +16,8 @@ from dssm_tf.benchmark.inputs import (
     CLICKS,
     CORPUS,
     JUDGMENTS,
-    RECORDED,
     LOG,
+    RECORDED,
     Inputs,
     data_name,
     write_clicks,
@@ -78,7 +77,7 @@ class Sources:
     judge_later: float | None = None
     hold_out_queries: float | None = None
     repeats: Literal["refuse", "mean"] = "refuse"
-    layout: Layout = Layout()
+    layout: Layout = field(default_factory=Layout)
     time_format: str | None = None
     max_reject_fraction: float = MAX_REJECTED
 
@@ -216,7 +215,7 @@ class _Judged(NamedTuple):
     corpus: Sequence[CorpusTitle] | None
     rows: list[LogRow] | None = None
     tally: Tally | None = None
-    split: Mapping[str, Any] = MappingProxyType({})
+    split: dict[str, dict[str, Any]] | None = None
 
 
 def _judged(sources: Sources) -> _Judged:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from dssm_tf.commands.named import named_paths
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_encoding, command
 from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
@@ -35,6 +35,7 @@ def add(commands: Commands) -> None:
             data=arguments.data,
             runs=arguments.runs,
             repeats=arguments.repeats,
+            encoding=arguments.encoding,
         )
 
     parser = command(
@@ -83,6 +84,7 @@ def add(commands: Commands) -> None:
         default="refuse",
         help="what to do with a pair that is judged more than once",
     )
+    add_encoding(parser)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
 
 
@@ -96,14 +98,15 @@ def evaluate_command(
     data: Path | str | None = None,
     runs: Sequence[str] = (),
     repeats: Literal["refuse", "mean"] = "refuse",
+    encoding: str = "utf-8",
     console: Console | None = None,
 ) -> Evaluation:
     """Evaluates, writes `out` and prints the table.
 
     Args:
         models: directories of trained models, `RUN` or `NAME=RUN`.
-        judgments: TSV, see `read_judgments`.
-        corpus: TSV, see `read_corpus`; None ranks each query's judged titles.
+        judgments: a table, see `read_judgments`.
+        corpus: a table, see `read_corpus`; None ranks each query's judged titles.
         out: directory to make.
         baselines: names in `BASELINES`, fitted on the titles to rank, or `NAME=DIR`: what
             its `save` wrote, e.g. skip-thought weights.
@@ -111,6 +114,7 @@ def evaluate_command(
             them know the titles only.
         runs: TREC run files of other systems, `FILE` or `NAME=FILE`.
         repeats: what pairs judged more than once are, see `read_judgments`.
+        encoding: of the text of tables and runs.
         console: where to print; a new one by default.
 
     Raises:
@@ -130,8 +134,8 @@ def evaluate_command(
     named_models = named_paths(models, "--model")
     named_runs = named_paths(runs, "--runs")
     _refuse_clashes(baselines, named_models, named_runs)
-    grades = read_judgments(judgments, repeats=repeats)
-    titles = None if corpus is None else read_corpus(corpus)
+    grades = read_judgments(judgments, repeats=repeats, encoding=encoding)
+    titles = None if corpus is None else read_corpus(corpus, encoding)
     load_tensorflow()
     systems: dict[str, Ranker] = {
         **_fitted(baselines, grades, titles, None if data is None else Path(data)),
@@ -141,7 +145,7 @@ def evaluate_command(
         systems,
         grades,
         titles,
-        runs={name: read_run(path) for name, path in named_runs.items()},
+        runs={name: read_run(path, encoding) for name, path in named_runs.items()},
         console=console,
     )
     with atomic_directory(out) as folder:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from shlex import quote
 
 MAX_COUNT = 1 << 40
 _LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
@@ -106,7 +105,7 @@ def count(value: object, name: str, default: int, thousands: str = "") -> int:
             raise BadRow(
                 between_thousands(name, sign),
                 f"{name} {value!r:.40} has {sign!r} between its thousands; say so with "
-                f"--thousands {quote(sign)}",
+                f"--thousands {sign!r}",
                 int(digits),
             )
         elif thousands == "." and "." in value:

@@ -127,7 +127,7 @@ class _Quoted(_TabSeparated):
     def _fed(self, lines: list[str]) -> Iterator[str]:
         """Lines as text; each is also put into the list."""
         for text in self._texts():
-            lines.append(text)
+            lines.append(text.rstrip("\n"))
             yield text
 
     def _texts(self) -> Iterator[str]:

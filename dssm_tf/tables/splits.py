@@ -135,8 +135,8 @@ def judged_by_clicks(
     )
     if not judgments:
         raise UserError(
-            f"none of the {len(split.judging):,} rows to judge by clicks a title of the corpus; use the "
-            "same titles in both."
+            f"none of the {len(split.judging):,} rows to judge by clicks a title of the corpus; "
+            "use the same titles in both."
         )
     return judgments, corpus
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
-from shlex import quote
 from typing import Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
@@ -15,8 +14,9 @@ from dssm_tf.tables.table import Reject
 
 MAX_REJECTED = 0.1
 """The share of rows or clicks beyond which a log is refused unless another is asked for."""
+_COUNTS = ("clicks", "impressions")
 _SHOWN = 3
-_SHOWN_TEXT = 80
+_SHOWN_TEXT = 120
 
 
 class Placed(NamedTuple):
@@ -44,6 +44,11 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     largest: list[Placed] = field(default_factory=list)
 
+    def accept(self, clicks: int = 1) -> None:
+        """Counts a good row."""
+        self.rows += 1
+        self.clicks += clicks
+
     def reject(self, file: str, row: Reject) -> None:
         """Counts a bad row."""
         self.reasons[row.reason] += 1
@@ -64,12 +69,12 @@ class Tally:
         of_rows = self.rejected / self.rows if self.rows else 0.0
         return max(of_rows, self.rejected_clicks / self.clicks if self.clicks else 0.0)
 
-    def refuse(self, limit: float, flag: str, kept: str = "") -> None:
+    def refuse(self, limit: float, flag: str = "", kept: str = "") -> None:
         """Refuses a log of which too much is bad.
 
         Args:
             limit: the share of rows, and of clicks, that may be bad.
-            flag: what raises the limit.
+            flag: what raises the limit, if anything does.
             kept: where the bad rows are listed.
 
         Raises:
@@ -77,20 +82,21 @@ class Tally:
         """
         if self.share <= limit:
             return
-        listed = f" They are listed in {kept}." if kept else ""
-        thousands = f"Give {self._flag()}, mend" if self._flag() else "Mend"
+        ways = [*self._flags(), "mend the file", *([f"raise {flag}"] if flag else [])]
+        do = " or ".join(ways)
         raise UserError(
-            f"{self.rejected:,} of {self.rows:,} rows are malformed ({self._shares()}; allowed are "
-            f"{limit:.1%}): {self._reasons()}; {self._examples()}.{listed} {thousands} the log, "
-            f"or raise {flag}."
+            f"{self.rejected:,} of {self.rows:,} rows are malformed ({self.shares()}; allowed are "
+            f"{limit:.1%}): {self._reasons()}; {self._examples()}."
+            + (f" They are listed in {kept}." if kept else "")
+            + f" {do[0].upper()}{do[1:]}."
         )
 
     def lines(self) -> list[str]:
         """What to say of the bad rows at a terminal; nothing if there are none."""
         if not self.rejected:
             return []
-        said = [f"rejected: {self._reasons()} ({self._shares()})", self._examples()]
-        return said + ([f"give {self._flag()} to read them"] if self._flag() else [])
+        said = [f"rejected: {self._reasons()} ({self.shares()})", self._examples()]
+        return said + [f"to read them, {' or '.join(self._flags())}"] * bool(self._flags())
 
     @classmethod
     def of(cls, described: Mapping[str, Any]) -> Tally:
@@ -114,7 +120,8 @@ class Tally:
             "largest_rejected": [{"file": file, **row._asdict()} for file, row in self.largest],
         }
 
-    def _shares(self) -> str:
+    def shares(self) -> str:
+        """The bad rows' share of the rows, and of the clicks where that is another."""
         rows = self.rejected / self.rows if self.rows else 0.0
         said = f"{rows:.1%} of the rows"
         if self.clicks and self.rejected_clicks * self.rows != self.rejected * self.clicks:
@@ -127,19 +134,19 @@ class Tally:
 
     def _examples(self) -> str:
         rows = "; ".join(
-            f"{file}:{row.line} {row.text.strip()[:_SHOWN_TEXT]!r}" for file, row in self.largest
+            f"{file}:{row.line}: {row.text.strip()[:_SHOWN_TEXT]}" for file, row in self.largest
         )
         many = any(row.clicks > 1 for _, row in self.largest)
         return f"{'the largest' if many else 'the first'}: {rows}"
 
-    def _flag(self) -> str:
-        signs = [
-            sign
+    def _flags(self) -> list[str]:
+        """What would read bad rows."""
+        found = [
+            f"give --thousands {sign!r}"
             for sign in THOUSANDS
-            for name in ("clicks", "impressions")
-            if self.reasons[between_thousands(name, sign)]
+            if any(self.reasons[between_thousands(name, sign)] for name in _COUNTS)
         ]
-        return f"--thousands {quote(signs[0])}" if signs else ""
+        return found + ["give --encoding, such as cp1252"] * ("bad UTF-8" in self.reasons)
 
 
 def largest(rows: Iterable[Placed]) -> list[Placed]:

@@ -78,8 +78,8 @@ class Clock:
             if kind != self.kind:
                 if self.kind:
                     raise UserError(
-                        f"the time stamps are mixed: {self._first!r} is {self.kind}, {cell!r} is "
-                        f"{kind}; write all of them alike."
+                        f"the time stamps are mixed: {self._first[:40]!r} is {self.kind}, "
+                        f"{cell[:40]!r} is {kind}; write all of them alike."
                     )
                 self.kind, self._first = kind, cell
             found.append(at)
@@ -194,9 +194,9 @@ def _guess(cells: Iterable[str]) -> str:
         rest = {"": "", 1: " %H:%M", 2: " %H:%M:%S"}.get(clock and clock.count(":"), " ...")
         if int(one) > 12 or int(other) > 12:
             order = "%d{0}%m{0}%Y" if int(one) > 12 else "%m{0}%d{0}%Y"
-            also = "" if cell == first else f" ({cell!r} shows which is the day)"
+            also = "" if cell == first else f" ({cell[:40]!r} shows which is the day)"
             return f"; give --time-format '{order.format(sign)}{rest}'{also}"
     return (
-        f"; neither it nor {last!r} shows which is the day and which the month: give --time-format "
-        f"'%d{sign}%m{sign}%Y{rest}' or '%m{sign}%d{sign}%Y{rest}'"
+        f"; neither it nor {last[:40]!r} shows which is the day and which the month: give "
+        f"--time-format '%d{sign}%m{sign}%Y{rest}' or '%m{sign}%d{sign}%Y{rest}'"
     )

@@ -310,7 +310,7 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
                  "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
     arguments, options = seen["evaluate"]
     assert arguments == (["A", "b=B"], Path("J"), None, Path("E"), [])
-    assert options == {"data": Path("P"), "runs": [], "repeats": "mean"}
+    assert options == {"data": Path("P"), "runs": [], "repeats": "mean", "encoding": "utf-8"}
 
 
 def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):

@@ -17,6 +17,7 @@ from dssm_tf.commands import (
     embed,
     evaluate,
     experiment,
+    explain,
     export,
     search,
     skip_thought,
@@ -39,6 +40,7 @@ COMMANDS = (
     skip_thought,
     data,
     experiment,
+    explain,
     curves,
 )
 
@@ -70,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 raise
             raise UserError(reason) from None
 
-    return run_command(f"dssm {arguments.command}", run)
+    left = getattr(arguments, "interrupted", "nothing was written")
+    return run_command(f"dssm {arguments.command}", run, left)
 
 
 def _hidden(error: ImportError) -> str:

@@ -10,61 +10,82 @@ It needs grpcio, protobuf and numpy; `RestClient`, with the same methods, only n
 from __future__ import annotations
 
 import argparse
+import os
+import ssl
 import sys
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from serving.model_client import ModelClient, RankedTitle, ServingError, VersionStatus
+from serving.address import join_address, split_address
+from serving.model_client import (
+    LONGEST_VECTOR,
+    ModelClient,
+    RankedTitle,
+    ServingError,
+    VersionStatus,
+)
 from serving.rest_client import HOST as REST_HOST
+from serving.rest_client import PORT as REST_PORT
 from serving.rest_client import RestClient
 
 __all__ = ["Client", "RankedTitle", "RestClient", "ServingError", "VersionStatus", "main"]
 
-HOST = "127.0.0.1:8500"
+PORT = 8500
+HOST = f"127.0.0.1:{PORT}"
+
+_NUMBER_BYTES = 8
+_ANSWER_BYTES = 1 << 20  # what else an answer may hold
 
 _OPTIONS = [
-    # Vectors of a large batch exceed gRPC's default of 4 MB.
-    ("grpc.max_receive_message_length", -1),
     # A model server is a neighbour: the environment's proxies are for the world outside.
     ("grpc.enable_http_proxy", 0),
     # Of several addresses of one name (`dns:///NAME:PORT`), all are used.
     ("grpc.lb_policy_name", "round_robin"),
     # A new client starts afresh, whatever an earlier one found at the same address.
     ("grpc.use_local_subchannel_pool", 1),
+    # A server that is back is found within a second; gRPC itself would wait up to two minutes.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
 ]
+
+# What gRPC resolves in ways of its own.
+_SCHEMES = ("ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
 
 
 class Client(ModelClient):
     """A client of TensorFlow Serving's PredictionService and ModelService.
 
-    Connects at the first request. The arguments are those of `ModelClient`; `host` may be any
-    target that gRPC can resolve, as `dns:///ranker:8500`.
+    Connects at the first request.
+
+    Args:
+        host: `HOST:PORT`, or any target that gRPC can resolve, as `dns:///ranker:8500`.
+        model: the served model's name.
+        credentials: of the connection, such as `grpc.ssl_channel_credentials()` for TLS; without,
+            nothing is encrypted.
+        options: further arguments of `ModelClient`.
 
     Raises:
         ModuleNotFoundError: grpcio or protobuf is not installed.
     """
 
-    def __init__(self, host: str = HOST, model: str = "lstm", **options: Any) -> None:
-        super().__init__(host, model, **options)
-        if host.startswith(("http://", "https://")):
-            raise ValueError(
-                f"host is {host!r}; gRPC expects HOST:PORT. For a web address use RestClient."
-            )
-        # Here, not above: RestClient is for where these are not installed.
-        try:
-            import grpc
+    def __init__(
+        self, host: str = HOST, model: str = "lstm", *, credentials: Any = None, **options: Any
+    ) -> None:
+        target = _target(host)
+        super().__init__(target, model, **options)
+        self._grpc = grpc = _import_grpc()
+        from serving import messages, predict_pb2
 
-            from serving import messages, predict_pb2
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"gRPC needs the package {error.name}: pip install grpcio protobuf, or use "
-                "RestClient (--rest), which needs neither.",
-                name=error.name,
-            ) from error
-        self._grpc, self._messages, self._predict_pb2 = grpc, messages, predict_pb2
-        self._channel = grpc.insecure_channel(host, _OPTIONS)
+        self._messages, self._predict_pb2 = messages, predict_pb2
+        most = _ANSWER_BYTES + self.batch_size * LONGEST_VECTOR * _NUMBER_BYTES
+        limited = [*_OPTIONS, ("grpc.max_receive_message_length", min(most, (1 << 31) - 1))]
+        self._channel = (
+            grpc.insecure_channel(target, limited)
+            if credentials is None
+            else grpc.secure_channel(target, credentials, limited)
+        )
         self._call_predict = self._channel.unary_unary(
             messages.PREDICT,
             request_serializer=predict_pb2.PredictRequest.SerializeToString,
@@ -91,7 +112,12 @@ class Client(ModelClient):
         self._channel.close()
 
     def _predict(
-        self, signature: str, inputs: Mapping[str, Sequence[str]], output: str, timeout: float
+        self,
+        signature: str,
+        inputs: Mapping[str, Sequence[str]],
+        output: str,
+        most: int,
+        timeout: float,
     ) -> Any:
         request = self._predict_pb2.PredictRequest()
         self._name_model(request.model_spec)
@@ -102,7 +128,7 @@ class Client(ModelClient):
         if output not in answer.outputs:
             raise self._error(signature, "BAD_ANSWER", f"the answer has no output {output!r}")
         try:
-            return self._messages.decode_tensor(answer.outputs[output])
+            return self._messages.decode_tensor(answer.outputs[output], most)
         except ValueError as error:
             raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
 
@@ -115,7 +141,37 @@ class Client(ModelClient):
         try:
             return call(request, timeout=timeout)
         except self._grpc.RpcError as error:
-            raise self._error(name, error.code().name, error.details() or "") from error
+            status, details = error.code().name, error.details() or ""
+            if "CLIENT: Received message larger" in details:
+                status = "BAD_ANSWER"  # a smaller batch may have but a smaller answer
+            raise self._error(name, status, details) from error
+
+
+def _import_grpc() -> Any:
+    """gRPC; imported only where it is used, as RestClient is for where it is not installed."""
+    try:
+        import google.protobuf  # noqa: F401
+        import grpc
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            f"gRPC needs the package {error.name}: pip install grpcio protobuf, or use "
+            "RestClient (--rest), which needs neither.",
+            name=error.name,
+        ) from error
+    return grpc
+
+
+def _target(host: str) -> str:
+    """An address as gRPC takes it; without a port, it would ask at 443."""
+    if host.startswith(_SCHEMES):
+        return host
+    cut = (host.rfind("/") + 1 or len("dns:")) if host.startswith("dns:") else 0
+    resolver, name = host[:cut], host[cut:]
+    if "://" in name:
+        raise ValueError(
+            f"host is {host[:100]!r}; gRPC expects HOST:PORT. For a web address use RestClient."
+        )
+    return resolver + join_address(*split_address(name, PORT))
 
 
 class _Parser(argparse.ArgumentParser):
@@ -158,6 +214,14 @@ def _parser() -> argparse.ArgumentParser:
         "--model-version", type=int, metavar="N", help="its version (default: the newest served)"
     )
     parser.add_argument("--rest", action="store_true", help="speak REST instead of gRPC")
+    parser.add_argument("--tls", action="store_true", help="encrypt, and check who the server is")
+    parser.add_argument(
+        "--ca-file",
+        metavar="PEM",
+        help="with --tls: whom to trust instead of the public authorities",
+    )
+    parser.add_argument("--cert-file", metavar="PEM", help="with --tls: the client's certificate")
+    parser.add_argument("--key-file", metavar="PEM", help="with --tls: its private key")
     parser.add_argument("--query", metavar="Q", help="the query to rank titles for")
     parser.add_argument(
         "--title", metavar="T", action="append", default=[], help="a title; may be repeated"
@@ -175,6 +239,42 @@ def _parser() -> argparse.ArgumentParser:
         "--batch-size", type=int, default=256, metavar="N", help="titles a request (default 256)"
     )
     return parser
+
+
+def _client(arguments: argparse.Namespace) -> ModelClient:
+    options = {
+        "version": arguments.model_version,
+        "timeout": arguments.timeout,
+        "batch_size": arguments.batch_size,
+    }
+    files = arguments.ca_file, arguments.key_file, arguments.cert_file
+    context = _certificates(*files) if arguments.tls else None
+    if arguments.rest:
+        host = arguments.host or REST_HOST
+        if arguments.tls and "://" not in host:
+            host = f"https://{join_address(*split_address(host, REST_PORT))}"
+        return RestClient(host, arguments.model, context=context, **options)
+    credentials = None
+    if arguments.tls:
+        read = [Path(file).read_bytes() if file else None for file in files]
+        credentials = _import_grpc().ssl_channel_credentials(*read)
+    return Client(arguments.host or HOST, arguments.model, credentials=credentials, **options)
+
+
+def _certificates(ca: str | None, key: str | None, certificate: str | None) -> ssl.SSLContext:
+    """Certificates for https; made for gRPC too, as this alone says what is wrong with a file.
+
+    Raises:
+        OSError: a file cannot be read, or holds no certificate or key.
+    """
+    try:
+        context = ssl.create_default_context(cafile=ca)
+        if certificate:
+            context.load_cert_chain(certificate, key)
+    except OSError as error:
+        named = ", ".join(file for file in (ca, certificate, key) if file)
+        raise OSError(f"{named}: {error.strerror or error}; expected files in PEM.") from error
+    return context
 
 
 def _titles(arguments: argparse.Namespace) -> list[str]:
@@ -198,25 +298,24 @@ def _table(client: ModelClient, arguments: argparse.Namespace) -> list[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command line; returns its exit code (wrong usage exits by itself, with 2)."""
+    # What failed is said in one line; gRPC writes others of its own.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.status == (arguments.query is not None):
         parser.error("give either --query or --status")
     if arguments.query is not None and not (arguments.title or arguments.titles_file):
         parser.error("--query needs titles to rank: --title or --titles-file")
-    client_class, host = (RestClient, REST_HOST) if arguments.rest else (Client, HOST)
+    if (arguments.ca_file or arguments.cert_file or arguments.key_file) and not arguments.tls:
+        parser.error("--ca-file, --cert-file and --key-file are for --tls")
+    if bool(arguments.cert_file) != bool(arguments.key_file):
+        parser.error("--cert-file and --key-file go together")
     try:
-        client = client_class(
-            arguments.host or host,
-            arguments.model,
-            version=arguments.model_version,
-            timeout=arguments.timeout,
-            batch_size=arguments.batch_size,
-        )
+        client = _client(arguments)
+    except (OSError, ModuleNotFoundError) as error:
+        return _fail(str(error))
     except ValueError as error:
         parser.error(str(error))
-    except ModuleNotFoundError as error:
-        return _fail(str(error))
     try:
         with client:
             lines = _table(client, arguments)

@@ -6,6 +6,7 @@ megabytes in a process that only asks for scores; those of `predict.proto` need 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,7 +46,7 @@ def _encode_text(text: str) -> bytes:
 def encode_tensor(values: np.ndarray | Sequence[str]) -> Tensor:
     """A numeric array, or a sequence of texts as a `(n,)` string tensor, as a `Tensor`.
 
-    >>> decode_tensor(encode_tensor(["red", "shoes"])).tolist()
+    >>> decode_tensor(encode_tensor(["red", "shoes"]), most=2).tolist()
     [b'red', b'shoes']
     """
     tensor = Tensor()
@@ -66,11 +67,16 @@ def encode_tensor(values: np.ndarray | Sequence[str]) -> Tensor:
     return tensor
 
 
-def decode_tensor(tensor: Tensor) -> np.ndarray:
+def decode_tensor(tensor: Tensor, most: int) -> np.ndarray:
     """A `Tensor` as an array; strings become an object array of `bytes`.
 
+    Args:
+        tensor: as it came.
+        most: values that it may have; its shape may claim any number.
+
     Raises:
-        ValueError: a type this package has no use for, or values that do not fit the shape.
+        ValueError: a type this package has no use for, values that do not fit the shape, or more
+            than `most` of them.
     """
     if tensor.dtype not in _DTYPES:
         raise ValueError(
@@ -81,14 +87,17 @@ def decode_tensor(tensor: Tensor) -> np.ndarray:
         raise ValueError("tensor of unknown rank; values need a shape.")
     dtype, field = _DTYPES[tensor.dtype]
     shape = tuple(dim.size for dim in tensor.tensor_shape.dim)
+    count = math.prod(shape)
+    if min(shape, default=0) < 0 or count > most:
+        raise ValueError(f"tensor of the shape {shape}; expected {most:,} values at most.")
     if tensor.tensor_content:
         values = np.frombuffer(tensor.tensor_content, dtype)
     else:
         values = np.array(list(getattr(tensor, field)), dtype)
         # The format lets a sender leave out repetitions of the last value.
-        missing = int(np.prod(shape)) - len(values)
+        missing = count - len(values)
         if missing > 0 and len(values):
             values = np.append(values, np.repeat(values[-1:], missing))
-    if len(values) != np.prod(shape):
+    if len(values) != count:
         raise ValueError(f"tensor of {len(values)} values does not fit its shape {shape}.")
     return values.reshape(shape)

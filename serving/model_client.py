@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,8 +23,15 @@ _REMEDIES = {
     ),
     "RESOURCE_EXHAUSTED": "Set a smaller batch_size.",
     "UNIMPLEMENTED": "This address answers, but is not TensorFlow Serving's: check the port.",
+    "REDIRECTED": "Queries go to the address that was given and no other; give the right one.",
     "BAD_ANSWER": "Serve a model written by `dssm export`.",
 }
+
+
+LONGEST_VECTOR = 8192
+"""Numbers of a vector that a client reads at most, so that no answer fills the memory."""
+
+_LONGEST_TIMEOUT = 86_400.0  # seconds
 
 
 class ServingError(Exception):
@@ -91,10 +99,12 @@ class ModelClient(ABC):
         timeout: float = 10.0,
         batch_size: int = 256,
     ) -> None:
-        if not timeout > 0:
-            raise ValueError(f"timeout is {timeout}; expected seconds above 0.")
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size}; expected 1 or more.")
+        if not isinstance(timeout, (int, float)) or not 0 < timeout <= _LONGEST_TIMEOUT:
+            raise ValueError(f"timeout is {timeout!r}; expected seconds above 0, a day at most.")
+        if not isinstance(batch_size, int) or batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size!r}; expected 1 or more.")
+        if version is not None and (not isinstance(version, int) or not 0 <= version < 1 << 63):
+            raise ValueError(f"version is {version!r}; expected a whole number, such as 1.")
         if not model:
             raise ValueError("model is empty; expected the served model's name.")
         self.host = host
@@ -153,9 +163,17 @@ class ModelClient(ABC):
 
     @abstractmethod
     def _predict(
-        self, signature: str, inputs: Mapping[str, Sequence[str]], output: str, timeout: float
+        self,
+        signature: str,
+        inputs: Mapping[str, Sequence[str]],
+        output: str,
+        most: int,
+        timeout: float,
     ) -> Any:
-        """Asks once; returns the output named so, as something NumPy makes an array of."""
+        """Asks once; returns the output named so, as something NumPy makes an array of.
+
+        Reads no more than `most` numbers take.
+        """
 
     def _ask(
         self, signature: str, inputs: Mapping[str, list[str]], output: str, rank: int
@@ -164,6 +182,7 @@ class ModelClient(ABC):
         total = len(next(iter(inputs.values())))
         deadline = time.monotonic() + self.timeout
         parts = [np.zeros((0,) * rank, np.float32)] if total == 0 else []
+        width: tuple[int | None, ...] = (None,) * (rank - 1)
         for start in range(0, total, self.batch_size):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -174,18 +193,13 @@ class ModelClient(ABC):
                 )
             end = min(start + self.batch_size, total)
             batch = {name: texts[start:end] for name, texts in inputs.items()}
-            answer = self._predict(signature, batch, output, left)
+            most = math.prod(LONGEST_VECTOR if one is None else one for one in width)
+            answer = self._predict(signature, batch, output, (end - start) * most, left)
             try:
-                part = np.asarray(answer, np.float32)
+                parts.append(_numbers(answer, (end - start, *width)))
             except (TypeError, ValueError) as error:
                 raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
-            if part.ndim != rank or len(part) != end - start:
-                raise self._error(
-                    signature,
-                    "BAD_ANSWER",
-                    f"{output} has the shape {part.shape} for {end - start} texts",
-                )
-            parts.append(part)
+            width = parts[-1].shape[1:]
         return np.concatenate(parts)
 
     def _error(self, call: str, status: str, details: str) -> ServingError:
@@ -204,6 +218,29 @@ class ModelClient(ABC):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _numbers(answer: Any, shape: tuple[int | None, ...]) -> np.ndarray:
+    """An answer as float32 `shape`, in which None is a width that is not known yet.
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = np.asarray(answer)
+    fits = len(shape) == found.ndim and all(
+        size > 0 if wanted is None else size == wanted
+        for wanted, size in zip(shape, found.shape, strict=True)
+    )
+    if not fits:
+        wanted = ", ".join("d" if one is None else str(one) for one in shape)
+        raise ValueError(f"the shape is {found.shape}; expected ({wanted})")
+    if found.dtype.kind not in "fiu":
+        raise ValueError("it holds what is no number")
+    with np.errstate(over="ignore"):  # what float32 cannot hold is infinite, and refused
+        numbers = found.astype(np.float32)
+    if not np.isfinite(numbers).all():
+        raise ValueError("it holds numbers that are not finite")
+    return numbers
 
 
 def _texts(name: str, texts: Sequence[str]) -> list[str]:

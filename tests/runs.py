@@ -14,15 +14,18 @@ from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.training.run_directory import Result, finish_run, start_run
 from tests.clicks import Data
 
+NDCG = {"ndcg@1": 0.5, "low ndcg@1": 0.4, "high ndcg@1": 0.6, "queries": 300.0}
+
 
 def finished_run(
     out: Path, data: Data, config: Mapping[str, Any], prior_weight: float = 0.1, seed: int = 0
 ) -> Path:
     """Writes the directory that `dssm train` would, and returns it."""
     settings = parse_config(dict(config))
-    start_run(settings, Preprocessed(data.path), out)
+    records = Preprocessed(data.path)
+    start_run(settings, records, out)
     keras.utils.set_random_seed(seed)
     model = build_model(settings, data.vocabulary.size)
-    result = Result(1, 1, [{"loss": 1.0}], prior_weight, {"ndcg@1": 0.5})
-    finish_run(model, settings, result, data.spec, out)
+    result = Result(1, 1, [{"loss": 1.0}], prior_weight, NDCG)
+    finish_run(model, settings, result, records, out)
     return out

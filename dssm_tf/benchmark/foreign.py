@@ -14,7 +14,7 @@ from dssm_tf.evaluation.evaluate import RunScores, ScoreSource
 from dssm_tf.evaluation.ranking import Scores
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
-from dssm_tf.tables.trec import Run, read_qrels, read_run
+from dssm_tf.tables.trec import read_qrels, read_run
 
 
 class Foreign(NamedTuple):
@@ -37,34 +37,8 @@ def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
     Raises:
         UserError: naming file and line where it is malformed, or the ids that do not fit.
     """
-    run = read_run(path)
-    for query_id, scores in run.items():
-        for doc_id, score in scores.items():
-            if not np.isfinite(score):
-                raise UserError(
-                    f"{path}: the score of {doc_id!r} for query {query_id!r} is {score}; "
-                    "expected a finite number."
-                )
-    source = RunScores(name, run, task)
-    judged = set(task.query_ids)
-    missing = len(judged - set(run))
-    about: dict[str, object] = {"source": str(path)}
-    notes = []
-    if missing:
-        notes.append(
-            f"lists nothing for {missing:,} of {len(judged):,} judged queries; they count as 0"
-        )
-    strange = sorted(set(run) - judged)
-    if strange:
-        notes.append(
-            f"lists {len(strange):,} queries that are not judged here, {strange[0]!r} for one; "
-            "they are left out"
-        )
-    if not task.whole_corpus:
-        notes += _unjudged_titles(name, run, task)
-    if notes:
-        about["notes"] = notes
-    return Foreign(source, None, about)
+    source = RunScores(name, read_run(path), task)
+    return Foreign(source, None, {"source": str(path), "notes": source.notes})
 
 
 def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> Foreign:
@@ -205,21 +179,3 @@ def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
             f"{ids_path(path)} lacks {len(missing):,} ids that are needed, {missing[0]!r} for one."
         )
     return np.asarray(vectors[[rows[id_] for id_ in ids]], dtype=np.float32)
-
-
-def _unjudged_titles(name: str, run: Run, task: RankingTask) -> list[str]:
-    """What to say of titles that nobody judged for any query; a run of no others is refused."""
-    listed = {doc_id for scores in run.values() for doc_id in scores}
-    judged = set(task.doc_ids)
-    if not listed & judged:
-        raise UserError(
-            f"run {name} lists none of the judged titles; it has {sorted(listed)[:3]}, the "
-            f"judgments {list(task.doc_ids[:3])}."
-        )
-    strange = sorted(listed - judged)
-    if not strange:
-        return []
-    return [
-        f"lists {len(strange):,} titles that are not judged here, {strange[0]!r} for one; only "
-        "judged titles are ranked"
-    ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,10 +18,13 @@ from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_table
+from dssm_tf.text.normalize import normalize
 
 CLICKS, JUDGMENTS, CORPUS = "clicks.tsv", "judgments.tsv", "corpus.tsv"
+TRAFFIC = "traffic.tsv"
 LOG = "log.json"
 _COLUMNS = ("query", "title", "clicks")
+_TRAFFIC_COLUMNS = ("query", "clicks")
 RECORDED = 4
 """Negatives that preprocess records unless a configuration asks for more."""
 
@@ -29,8 +34,8 @@ class Inputs:
     """A directory that `prepare` wrote.
 
     Attributes:
-        folder: holds `clicks.tsv`, `judgments.tsv`, perhaps `corpus.tsv`, and the log as
-            preprocess writes it, see `data_name`.
+        folder: holds `clicks.tsv`, `judgments.tsv`, perhaps `corpus.tsv` and `traffic.tsv`, and
+            the log as preprocess writes it, see `data_name`.
     """
 
     folder: Path
@@ -50,6 +55,17 @@ class Inputs:
         found: dict[str, Any] = json.loads((self.folder / LOG).read_text("utf-8"))
         return found
 
+    def traffic(self) -> Mapping[str, float]:
+        """Clicks of each normalised query: in what judges where clicks do, else in the log."""
+        path = self.folder / TRAFFIC
+        if path.exists():
+            rows = read_rows(path, _TRAFFIC_COLUMNS)
+            return {query: number(clicks, "clicks") for _, (query, clicks) in rows}
+        clicks: dict[str, float] = defaultdict(float)
+        for query, _, count in self.clicks():
+            clicks[normalize(query)] += count
+        return clicks
+
     def titles(self) -> list[str]:
         """What statistics of titles are taken from: the corpus; without one, all titles known."""
         task = self.task()
@@ -66,6 +82,12 @@ class Inputs:
 def data_name(negatives: int) -> str:
     """The directory of the log preprocessed with so many recorded negatives."""
     return f"data-{negatives}"
+
+
+def write_traffic(path: Path, clicks: Mapping[str, float]) -> None:
+    """Writes what `Inputs.traffic` reads."""
+    rows = ((query, f"{count:.15g}") for query, count in sorted(clicks.items()))
+    write_table(path, _TRAFFIC_COLUMNS, rows)
 
 
 def write_clicks(path: Path, clicks: list[Click]) -> None:

@@ -18,15 +18,17 @@ from dssm_tf.benchmark.inputs import (
     JUDGMENTS,
     LOG,
     RECORDED,
+    TRAFFIC,
     Inputs,
     data_name,
     write_clicks,
+    write_traffic,
 )
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.click_log import LogRow, read_logs, write_log
+from dssm_tf.tables.click_log import LogRow, read_logs, traffic, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     Judgment,
@@ -171,7 +173,7 @@ def _prepared(sources: Sources, out: Path, console: Console | None) -> Inputs:
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - {WORK}):
         raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
     with progress_of("reading the click log", None, console, unit=""):
-        judgments, corpus, rows, tally, split = _judged(sources)
+        judgments, corpus, rows, tally, split, judging = _judged(sources)
     RankingTask(judgments, corpus)  # what is wrong with them shows before the slow part
     with atomic_directory(folder) as aside:
         write_judgments(aside / JUDGMENTS, judgments)
@@ -179,6 +181,8 @@ def _prepared(sources: Sources, out: Path, console: Console | None) -> Inputs:
             write_corpus(aside / CORPUS, corpus)
         if rows is not None:
             write_log(aside / _ROWS, rows)
+        if judging is not None:
+            write_traffic(aside / TRAFFIC, traffic(judging))
         if console:
             console.print("preparing the click log", style="dim")
         data = aside / data_name(RECORDED)
@@ -191,6 +195,16 @@ def _prepared(sources: Sources, out: Path, console: Console | None) -> Inputs:
             with atomic_write(aside / name) as file:
                 json.dump(content, file, indent=2)
     return Inputs(folder)
+
+
+def provenance(sources: Sources, inputs: Inputs) -> dict[str, Any]:
+    """The user's files as given, with their SHA-256."""
+    digests = json.loads((inputs.folder / _SOURCE).read_text("utf-8"))
+    found: dict[str, Any] = {"clicks": {"given": list(sources.clicks), "sha256": digests["clicks"]}}
+    for name in ("judgments", "corpus", "queries"):
+        if (path := getattr(sources, name)) is not None:
+            found[name] = {"given": str(path), "sha256": digests[name]}
+    return found
 
 
 def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
@@ -209,13 +223,23 @@ def _preprocess_for(sources: Sources, folder: Path, output: Path, negatives: int
 
 
 class _Judged(NamedTuple):
-    """What is judged; where the log is not learnt from as it is, the rows to learn from."""
+    """What a log and the user's files come to.
+
+    Attributes:
+        judgments: grades.
+        corpus: titles; None for each query its judged ones.
+        rows: to learn from, where the log is not learnt from as it is.
+        tally: of the log, if it was read for them.
+        split: how it was divided, see `Split.described`.
+        judging: rows of later or held-out clicks.
+    """
 
     judgments: list[Judgment]
     corpus: Sequence[CorpusTitle] | None
     rows: list[LogRow] | None = None
     tally: Tally | None = None
     split: dict[str, dict[str, Any]] | None = None
+    judging: list[LogRow] | None = None
 
 
 def _judged(sources: Sources) -> _Judged:
@@ -232,18 +256,21 @@ def _judged(sources: Sources) -> _Judged:
     rows, tally = read_logs(sources.log_files(), sources.layout, sources.max_reject_fraction)
     rows.sort()  # no figure depends on the order of a log
     if judgments is not None:
-        if share is not None:
-            judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
-            chosen = {normalize(one.query) for one in judgments}
-            # Queries of the log that nobody judged need not be held out.
-            rows = [one for one in rows if normalize(one.query) not in chosen]
-        return _Judged(judgments, corpus, rows, tally)
+        if share is None:
+            return _Judged(judgments, corpus, rows, tally)
+        judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
+        # Queries of the log that nobody judged need not be held out.
+        chosen = {normalize(one.query) for one in judgments}
+        learned = [one for one in rows if normalize(one.query) not in chosen]
+        judging = [one for one in rows if normalize(one.query) in chosen]
+        return _Judged(judgments, corpus, learned, tally, judging=judging)
     split = (
         split_by_time(rows, later, sources.time_format)
         if later is not None
         else split_by_query(rows, share or 0.0)
     )
-    return _Judged(*judged_by_clicks(split, corpus), split.learned, tally, split.described())
+    judged, titles = judged_by_clicks(split, corpus)
+    return _Judged(judged, titles, split.learned, tally, split.described(), split.judging)
 
 
 def _offered(folder: Path) -> list[str]:

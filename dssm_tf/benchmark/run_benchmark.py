@@ -19,7 +19,7 @@ from dssm_tf.benchmark import foreign
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
 from dssm_tf.benchmark.fusion import Hybrid, fuse
 from dssm_tf.benchmark.inputs import Inputs
-from dssm_tf.benchmark.prepare import WORK, Sources, ensure_data, prepare
+from dssm_tf.benchmark.prepare import WORK, Sources, ensure_data, prepare, provenance
 from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
 from dssm_tf.benchmark.systems import (
     POPULARITY,
@@ -32,6 +32,7 @@ from dssm_tf.benchmark.worker import POOL, RANKED, RESULT
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.versions import versions
 from dssm_tf.evaluation.evaluate import DEPTH, Measured, measure
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
 from dssm_tf.evaluation.metrics import parse_metric
@@ -209,6 +210,8 @@ class _Benchmark:
                 samples=self._options.samples,
             )
         in_log = {normalize(query) for query, _, _ in self._inputs.clicks()}
+        clicks = self._inputs.traffic()
+        traffic = [clicks.get(normalize(query), 0.0) for query in self._task.queries]
         return Evaluation(
             self._task,
             metrics,
@@ -218,6 +221,7 @@ class _Benchmark:
             family="table",
             seen=np.array([normalize(query) in in_log for query in self._task.queries], bool),
             half=self._half,
+            traffic=np.array(traffic, dtype=np.float64),
             settings=self._settings(),
         )
 
@@ -235,6 +239,8 @@ class _Benchmark:
             "judgments": str(options.sources.judgments) if options.sources.judgments else None,
             "corpus": str(options.sources.corpus) if options.sources.corpus else None,
             "distinct_pairs": len(self._inputs.clicks()),
+            "inputs": provenance(options.sources, self._inputs),
+            "versions": versions(),
         }
 
     def _against(self, rows: Sequence[Row]) -> tuple[str, ...]:

@@ -32,6 +32,7 @@ from dssm_tf.benchmark.variants import Variants
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.evaluate import RankerScores, measure
+from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.ranking import Scores
@@ -199,12 +200,14 @@ def _fit_tower(
                 "epochs": result.epochs,
                 "best_epoch": result.best_epoch,
                 "prior_weight": result.prior_weight,
+                "notes": [f"may have learned nothing: {result.doubt}"] if result.doubt else [],
             }
         with atomic_write(facts) as file:
             json.dump(about, file)
     ranker = SemanticRanker.load(model, job["name"])
     about = json.loads(facts.read_text("utf-8"))
     about["parameters"] = int(ranker.model.count_params())
+    about |= about_vocabulary(ranker.vocabulary.unknown_share(task.queries))
     return Fitted([{}], lambda _: ranker, lambda _: about)
 
 

@@ -28,7 +28,9 @@ DETAILS = (
 def add(commands: Commands) -> None:
     """Adds the command to the parser."""
     summary = "measure many systems on the same judgments, with tests, in one table"
-    parser = command(commands, "benchmark", benchmark_command, summary, DETAILS)
+    parser = command(
+        commands, "benchmark", benchmark_command, summary, DETAILS, "the same command goes on"
+    )
     data = parser.add_argument_group("what to measure on")
     add_log_flags(data)
     data.add_argument(

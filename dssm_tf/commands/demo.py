@@ -25,5 +25,6 @@ def add(commands: Commands) -> None:
         "click log to served ranker on bundled questions, start to finish",
         "Preprocesses WebQuestions, trains dssm and lstm, evaluates them against BM25, exports, "
         "searches, and writes one HTML page.",
+        "the same command starts again",
     )
     parser.add_argument("--out", type=Path, default=Path("build/demo"), help="directory to write")

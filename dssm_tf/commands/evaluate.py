@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from dssm_tf.commands.named import named_paths
-from dssm_tf.commands.parser import Commands, add_encoding, command
+from dssm_tf.commands.parser import Commands, add_encoding, add_thousands, command
+from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
     from rich.console import Console
 
-    from dssm_tf.baselines.base import Baseline
+    from dssm_tf.baselines.base import Baseline, Click
     from dssm_tf.evaluation.evaluation import Evaluation
     from dssm_tf.evaluation.ranker import Ranker
+    from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.tables.judgments import CorpusTitle, Judgment
+    from dssm_tf.tables.table import Layout
 
 
 def add(commands: Commands) -> None:
@@ -33,9 +40,12 @@ def add(commands: Commands) -> None:
             arguments.out,
             [name for name in arguments.baselines.split(",") if name],
             data=arguments.data,
+            queries=arguments.queries,
+            traffic=arguments.traffic,
             runs=arguments.runs,
             repeats=arguments.repeats,
             encoding=arguments.encoding,
+            thousands=arguments.thousands,
         )
 
     parser = command(
@@ -57,7 +67,11 @@ def add(commands: Commands) -> None:
         "--judgments",
         required=True,
         type=Path,
-        help="table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade",
+        help="table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade; or TREC "
+        "qrels, with --queries and --corpus",
+    )
+    parser.add_argument(
+        "--queries", type=Path, help="texts of a TREC qrels file's queries: query_id, query"
     )
     parser.add_argument("--corpus", type=Path, help="table with doc_id, title: rank all of it")
     parser.add_argument(
@@ -70,6 +84,14 @@ def add(commands: Commands) -> None:
         "--data",
         type=Path,
         help="directory preprocess wrote: baselines learn from its clicks, not from titles alone",
+    )
+    parser.add_argument(
+        "--traffic",
+        nargs="+",
+        default=[],
+        metavar="LOG",
+        help="click logs: beside the plain means, such as weigh a query by its clicks there (with "
+        "--data, by those it learns from)",
     )
     parser.add_argument(
         "--runs",
@@ -85,6 +107,7 @@ def add(commands: Commands) -> None:
         help="what to do with a pair that is judged more than once",
     )
     add_encoding(parser)
+    add_thousands(parser)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
 
 
@@ -96,37 +119,48 @@ def evaluate_command(
     baselines: Sequence[str] = ("bm25",),
     *,
     data: Path | str | None = None,
+    queries: Path | str | None = None,
+    traffic: Sequence[str] = (),
     runs: Sequence[str] = (),
     repeats: Literal["refuse", "mean"] = "refuse",
     encoding: str = "utf-8",
+    thousands: str = "",
     console: Console | None = None,
 ) -> Evaluation:
     """Evaluates, writes `out` and prints the table.
 
     Args:
         models: directories of trained models, `RUN` or `NAME=RUN`.
-        judgments: a table, see `read_judgments`.
+        judgments: a table, see `read_judgments`, or TREC qrels where `queries` is given.
         corpus: a table, see `read_corpus`; None ranks each query's judged titles.
         out: directory to make.
         baselines: names in `BASELINES`, fitted on the titles to rank, or `NAME=DIR`: what
             its `save` wrote, e.g. skip-thought weights.
         data: directory that preprocess wrote, whose clicks the baselines learn from; None lets
             them know the titles only.
+        queries: the texts of a qrels file's queries.
+        traffic: click logs, globs or directories: what queries weigh in further means; the
+            clicks of `data` if empty.
         runs: TREC run files of other systems, `FILE` or `NAME=FILE`.
         repeats: what pairs judged more than once are, see `read_judgments`.
         encoding: of the text of tables and runs.
+        thousands: the sign between thousands in the logs of `traffic`.
         console: where to print; a new one by default.
 
     Raises:
-        UserError: an input is missing or malformed, `out` exists, or names clash.
+        UserError: an input is missing or malformed, `out` exists, names clash, or no judged
+            query has traffic.
     """
     # Only now: the command line must answer --help without these.
     from rich.console import Console
 
+    from dssm_tf.common.versions import versions
     from dssm_tf.evaluation.evaluate import evaluate
+    from dssm_tf.evaluation.evaluation import about_vocabulary
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.table import print_tables
-    from dssm_tf.tables.judgments import read_corpus, read_judgments
+    from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.tables.table import Layout
     from dssm_tf.tables.trec import read_run
 
     console = console or Console()
@@ -134,19 +168,37 @@ def evaluate_command(
     named_models = named_paths(models, "--model")
     named_runs = named_paths(runs, "--runs")
     _refuse_clashes(baselines, named_models, named_runs)
-    grades = read_judgments(judgments, repeats=repeats, encoding=encoding)
     titles = None if corpus is None else read_corpus(corpus, encoding)
+    grades = _read_judgments(Path(judgments), queries, titles, repeats, encoding)
+    logs, layout = _log_files(traffic), Layout(encoding, thousands=thousands)
     load_tensorflow()
-    systems: dict[str, Ranker] = {
-        **_fitted(baselines, grades, titles, None if data is None else Path(data)),
-        **_loaded(named_models),
-    }
+    log = None if data is None else _log(baselines, Path(data))
+    rankers = _loaded(named_models)
+    asked = list(dict.fromkeys(one.query for one in grades))
     evaluation = evaluate(
-        systems,
+        {**_fitted(baselines, grades, titles, log), **rankers},
         grades,
         titles,
         runs={name: read_run(path, encoding) for name, path in named_runs.items()},
+        about={
+            name: about_vocabulary(ranker.vocabulary.unknown_share(asked))
+            for name, ranker in rankers.items()
+        },
         console=console,
+    )
+    inputs = {"judgments": judgments, "queries": queries, "corpus": corpus, "data": data}
+    saved = dict(entry.split("=", 1) for entry in baselines if "=" in entry)
+    evaluation = replace(
+        evaluation,
+        seen=_seen(evaluation.task.queries, log, named_models),
+        traffic=_clicks(evaluation.task.queries, log, logs, layout),
+        settings={
+            "inputs": _fingerprints(inputs)
+            | {"runs": _fingerprints(named_runs)}
+            | {"traffic": [*_fingerprints(dict(enumerate(logs))).values()]},
+            "models": _fingerprints({**saved, **named_models}),
+            "versions": versions(),
+        },
     )
     with atomic_directory(out) as folder:
         write(evaluation, folder)
@@ -174,22 +226,97 @@ def _refuse_clashes(
         raise UserError(f"two systems are called {clash!r}; name one of them otherwise, NAME=PATH.")
 
 
+def _read_judgments(
+    path: Path,
+    queries: Path | str | None,
+    corpus: Sequence[CorpusTitle] | None,
+    repeats: Literal["refuse", "mean"],
+    encoding: str,
+) -> list[Judgment]:
+    from dssm_tf.benchmark.foreign import judgments_of_qrels
+    from dssm_tf.tables.judgments import read_judgments
+
+    if queries is None:
+        return read_judgments(path, repeats=repeats, encoding=encoding)
+    if corpus is None:
+        raise UserError(
+            "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."
+        )
+    return judgments_of_qrels(path, Path(queries), corpus, encoding)
+
+
+def _log_files(entries: Sequence[str]) -> list[Path]:
+    from pipelines.sources import find_files
+
+    return [Path(one.path) for one in find_files(entries, "--traffic")] if entries else []
+
+
+def _log(baselines: Sequence[str], data: Path) -> list[Click]:
+    """The clicks to learn from."""
+    from dssm_tf.data.preprocessed import Preprocessed
+
+    if all("=" in name for name in baselines):
+        raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
+    return Preprocessed(data).log()
+
+
+def _seen(
+    queries: Sequence[str], log: Sequence[Click] | None, models: Mapping[str, Path]
+) -> NDArray[np.bool_] | None:
+    """Whether a log that something learned from holds a query; None where no log is known."""
+    import numpy as np
+
+    from dssm_tf.data.schema import text_id
+    from dssm_tf.model.run_files import known_queries
+
+    known = [known_queries(path) for path in models.values()]
+    if log is not None:
+        known.append(np.array([text_id(query) for query, _, _ in log], np.int64))
+    ids = np.array([text_id(query) for query in queries], np.int64)
+    return np.isin(ids, np.concatenate(known)) if known else None
+
+
+def _clicks(
+    queries: Sequence[str], log: Sequence[Click] | None, files: Sequence[Path], layout: Layout
+) -> NDArray[np.float64] | None:
+    """How often each query was clicked for; None where nobody knows."""
+    import numpy as np
+
+    from dssm_tf.tables.click_log import read_logs, traffic
+    from dssm_tf.text.normalize import normalize
+
+    clicks: Counter[str] = Counter()
+    if files:
+        clicks = traffic(read_logs(files, layout, flag="")[0])
+    for query, _, count in () if files or log is None else log:
+        clicks[normalize(query)] += int(count)
+    found = np.array([clicks[normalize(query)] for query in queries], np.float64)
+    if files and not found.any():
+        raise UserError(
+            f"--traffic: none of the {len(queries):,} judged queries was clicked for in the "
+            f"{len(files):,} logs; they would all weigh nothing."
+        )
+    return found if clicks else None
+
+
+def _fingerprints(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
+    """Files and directories as given, with their SHA-256."""
+    return {
+        name: {"given": str(path), "sha256": fingerprint(Path(path))}
+        for name, path in paths.items()
+        if path is not None
+    }
+
+
 def _fitted(
     names: Sequence[str],
     judgments: Sequence[Judgment],
     corpus: Sequence[CorpusTitle] | None,
-    data: Path | None,
+    log: list[Click] | None,
 ) -> dict[str, Ranker]:
     from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.systems import BASELINES
 
-    clicks: list[tuple[str, str, float]] = []
-    if data is not None:
-        if all("=" in name for name in names):
-            raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
-        from dssm_tf.data.preprocessed import Preprocessed
-
-        clicks = Preprocessed(data).log()
     entries = judgments if corpus is None else corpus
     titles = sorted({entry.title for entry in entries}, key=tie_key)
     fitted: dict[str, Ranker] = {}
@@ -197,20 +324,20 @@ def _fitted(
         name, _, saved = entry.partition("=")
         baseline = BASELINES[name]
         try:
-            fitted[name] = baseline.load(saved) if saved else _fit(baseline(), clicks, titles)
+            fitted[name] = baseline.load(saved) if saved else _fit(baseline(), log or [], titles)
         except NoClicks as error:
-            if data is not None:
+            if log is not None:
                 raise
             raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
     return fitted
 
 
-def _fit(baseline: Baseline, clicks: list[tuple[str, str, float]], titles: list[str]) -> Baseline:
+def _fit(baseline: Baseline, clicks: list[Click], titles: list[str]) -> Baseline:
     baseline.progress = True
     return baseline.fit(clicks, titles)
 
 
-def _loaded(models: Mapping[str, Path]) -> dict[str, Ranker]:
+def _loaded(models: Mapping[str, Path]) -> dict[str, SemanticRanker]:
     if not models:
         return {}
     from dssm_tf.model.semantic_ranker import SemanticRanker

@@ -16,15 +16,25 @@ def command(
     run: Callable[[argparse.Namespace], object],
     summary: str,
     details: str = "",
+    interrupted: str = "nothing was written",
 ) -> Parser:
-    """Adds a command with one line of help, more of it below, and the function that runs it."""
+    """Adds a command.
+
+    Args:
+        commands: of the parser.
+        name: what is typed.
+        run: gets the parsed flags.
+        summary: one line of help.
+        details: more of it.
+        interrupted: what is left after Ctrl-C.
+    """
     parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ("" if not details else ". " + details),
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, interrupted=interrupted)
     return parser
 
 
@@ -32,6 +42,16 @@ def add_encoding(parser: argparse._ActionsContainer) -> None:
     """Adds the flag of commands that read people's tables."""
     parser.add_argument(
         "--encoding", default="utf-8", help="of the text of the files, such as cp1252 or utf-16"
+    )
+
+
+def add_thousands(parser: argparse._ActionsContainer) -> None:
+    """Adds the flag of commands that read clicks."""
+    parser.add_argument(
+        "--thousands",
+        default="",
+        metavar="SIGN",
+        help="sign between the thousands of clicks, such as , in 67,998",
     )
 
 
@@ -45,12 +65,7 @@ def add_log_flags(parser: argparse._ActionsContainer) -> None:
         help="click logs: TSV, CSV, JSONL or Parquet files, globs or directories",
     )
     add_encoding(parser)
-    parser.add_argument(
-        "--thousands",
-        default="",
-        metavar="SIGN",
-        help="sign between the thousands of clicks, such as , in 67,998",
-    )
+    add_thousands(parser)
     parser.add_argument(
         "--time-format",
         metavar="FORMAT",

@@ -38,7 +38,11 @@ def add(commands: Commands) -> None:
         )
 
     parser = command(
-        commands, "search", run, "search a corpus: BM25, semantic and hybrid side by side"
+        commands,
+        "search",
+        run,
+        "search a corpus: BM25, semantic and hybrid side by side",
+        interrupted="nothing is written by a search",
     )
     parser.add_argument("--model", required=True, type=Path, help="directory `dssm train` wrote")
     parser.add_argument(

@@ -26,7 +26,10 @@ def add(commands: Commands) -> None:
         run,
         "train a model on preprocessed clicks",
         "Uses all local GPUs, and several machines through TF_CONFIG. A run that was interrupted "
-        "goes on when the same command is given again.",
+        "goes on when the same command is given again; one that is finished is left as it is. It "
+        "stops where loss or weights are no numbers, no click has a rival, or the model stands "
+        "still, and warns where no epoch ranks better than the untrained model.",
+        interrupted="the same command goes on after the last finished epoch",
     )
     parser.add_argument(
         "--config",
@@ -72,18 +75,26 @@ def train_command(
 
     from dssm_tf.training.devices import Workers
     from dssm_tf.training.train import train
+    from dssm_tf.training.validation import with_intervals
 
     result = train(settings, data, out)
     if not Workers.from_environment().chief:
         return
     console = console or Console()
-    values = "/".join(f"{result.ndcg[f'ndcg@{k}']:.3f}" for k in (1, 3, 10)) if result.ndcg else ""
-    took = f"in {result.seconds:.0f} s" if result.seconds else "trained before"
+    took = f"in {result.seconds:.0f} s" if result.seconds else "before, nothing left to do"
     lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}"]
-    if values:
+    if result.ndcg:
         lines.append(
-            f"validation NDCG@1/3/10 {values} with {result.prior_weight:g} x log-prior of titles"
+            f"validation {with_intervals(result.ndcg)} with {result.prior_weight:g} x log-prior of "
+            f"titles, 95 % intervals over {result.ndcg['queries']:,.0f} queries"
         )
-    lines.append(f"next: dssm export --model {out} --out EXPORT")
+    if result.doubt:
+        lines.append(
+            f"WARNING: it may have learned nothing: {result.doubt}. Try another "
+            f"optimizer.learning_rate (it was {settings.optimizer.learning_rate:g}), or train "
+            "for longer."
+        )
+    else:
+        lines.append(f"next: dssm export --model {out} --out EXPORT")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)

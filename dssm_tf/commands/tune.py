@@ -29,7 +29,9 @@ def add(commands: Commands) -> None:
         description=_DETAILS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.set_defaults(run=_run)
+    parser.set_defaults(
+        run=_run, interrupted="the same command goes on, after the trial's last finished epoch"
+    )
     parser.add_argument(
         "--config",
         required=True,

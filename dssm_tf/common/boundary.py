@@ -23,7 +23,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _MOST_LETTERS = 600
 
 
-def run_command(name: str, run: Callable[[], Any]) -> int:
+def run_command(name: str, run: Callable[[], Any], interrupted: str = "") -> int:
     """Runs a command.
 
     `DSSM_DEBUG=1` shows the traceback of every error.
@@ -31,6 +31,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
     Args:
         name: what the line starts with.
         run: does the work; may return an exit code.
+        interrupted: what is left after Ctrl-C.
 
     Returns:
         0 done, 1 failed with a one-line reason on standard error, or what `run` returned.
@@ -40,7 +41,7 @@ def run_command(name: str, run: Callable[[], Any]) -> int:
         code = run()
         return code if isinstance(code, int) else 0
     except KeyboardInterrupt:
-        reason = "interrupted"
+        reason = f"interrupted; {interrupted}" if interrupted else "interrupted"
     except BrokenPipeError:  # the reader of our output went away
         sys.stderr.close()
         return 1

@@ -52,6 +52,24 @@ def check_files(directory: Path, names: Iterable[str] | None, mend: str) -> None
             )
 
 
+def fingerprint(path: Path) -> str:
+    """The SHA-256 of a file; of a directory, of its checksums.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    try:
+        if not path.is_dir():
+            return _sha256(path)
+        if (path / CHECKSUMS).exists():
+            return _sha256(path / CHECKSUMS)
+        files = sorted(one for one in path.rglob("*") if one.is_file())
+        lines = (f"{_sha256(one)}  {one.relative_to(path)}\n" for one in files)
+        return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
 def _read(path: Path, mend: str) -> dict[str, str]:
     """The checksum of each file."""
     try:

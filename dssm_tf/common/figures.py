@@ -23,6 +23,8 @@ except ImportError as error:
     ) from error
 
 _DPI = 130
+# Blue and orange differ for every kind of sight, and in grey.
+_FOR, _AGAINST = "#1f5fa8", "#e08214"
 
 
 def embeddings(
@@ -154,6 +156,128 @@ def cost_curves(
     axis.grid(alpha=0.3)
     axis.legend()
     _write(figure, path)
+
+
+def word_weights(
+    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]], title: str
+) -> Any:
+    """What each word of a query and of a title adds, as bars; what is lost without it, as points.
+
+    Args:
+        sides: words, what they add and what is lost without them, each `(words,)`, by side.
+        title: above it all.
+
+    Returns:
+        The figure, for `save`.
+    """
+    longest = max(len(words) for words, _, _ in sides.values())
+    figure, axes = plt.subplots(
+        1, len(sides), figsize=(4.4 * len(sides), 1.6 + 0.32 * longest), layout="constrained",
+        squeeze=False, sharex=True,
+    )  # fmt: skip
+    for axis, (side, (words, adds, lost)) in zip(axes[0], sides.items(), strict=True):
+        places = np.arange(len(words))
+        colours = [_FOR if value >= 0 else _AGAINST for value in adds]
+        axis.barh(places, adds, color=colours, label="adds to the cosine")
+        axis.plot(lost, places, "k|", markersize=12, label="lost without the word")
+        axis.axvline(0, color="black", linewidth=0.8)
+        axis.set_yticks(places, words)
+        axis.invert_yaxis()
+        axis.set_title(side)
+        axis.set_xlabel("cosine")
+        axis.grid(alpha=0.3, axis="x")
+    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.suptitle(title)
+    return figure
+
+
+def heat_maps(
+    panels: Mapping[str, NDArray[Any]],
+    words: Sequence[str],
+    title: str,
+    cells: Sequence[int] | None = None,
+    most: float = 1.0,
+) -> Any:
+    """Values of cells at the words of a text, all in one range of colours.
+
+    Args:
+        panels: `(words, cells)` each, by name.
+        words: of the text, in its order.
+        title: above it all.
+        cells: their numbers; 0 and up if not given.
+        most: the range is from minus this to this.
+
+    Returns:
+        The figure, for `save`.
+
+    Reference: Palangi et al. 2016, fig. 4-6 and 8-12.
+    """
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(1.4 + len(panels) * max(1.7, 0.42 * len(words)), 4.6),
+        layout="constrained", sharey=True, squeeze=False,
+    )  # fmt: skip
+    for axis, (name, values) in zip(axes[0], panels.items(), strict=True):
+        image = axis.imshow(
+            values.T, cmap="PuOr_r", vmin=-most, vmax=most, aspect="auto", interpolation="nearest"
+        )
+        axis.set_title(name)
+        axis.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
+        if cells is not None:
+            axis.set_yticks(range(len(cells)), [str(cell) for cell in cells])
+    axes[0][0].set_ylabel("cell")
+    figure.colorbar(image, ax=list(axes[0]), label="activation", extend="both")
+    figure.suptitle(title)
+    return figure
+
+
+def matched_words(
+    sides: tuple[Sequence[str], Sequence[str]],
+    links: Sequence[tuple[int, int, int, float]],
+    title: str,
+) -> Any:
+    """The words of two texts, joined by the neurons that they win on both sides.
+
+    Args:
+        sides: words of the query and of the title.
+        links: of each neuron its number, the place of its word in either text, and its strength.
+        title: above it all.
+
+    Returns:
+        The figure, for `save`.
+
+    Reference: Shen et al. 2014, fig. 4.
+    """
+    rows = max(*map(len, sides), len(links), 1)
+    figure, axis = plt.subplots(figsize=(7, 1.2 + 0.36 * rows), layout="constrained")
+
+    def heights(number: int) -> NDArray[Any]:
+        return (np.arange(number) + 0.5) * rows / max(number, 1)
+
+    left, right, middle = heights(len(sides[0])), heights(len(sides[1])), heights(len(links))
+    strongest = max((strength for *_, strength in links), default=1.0)
+    for height, (neuron, query, other, strength) in zip(middle, links, strict=True):
+        width = 0.5 + 3 * strength / strongest
+        axis.plot([0, 0.5, 1], [left[query], height, right[other]], color=_FOR, lw=width, alpha=0.6)
+        axis.annotate(str(neuron), (0.5, height), ha="center", va="center", fontsize=8,
+                      bbox={"boxstyle": "circle,pad=0.2", "fc": "white", "ec": _FOR})  # fmt: skip
+    for x, words, places, align in ((0, sides[0], left, "right"), (1, sides[1], right, "left")):
+        for word, height in zip(words, places, strict=True):
+            axis.annotate(word, (x, height), xytext=(-6 if x == 0 else 6, 0),
+                          textcoords="offset points", ha=align, va="center")  # fmt: skip
+    axis.set_xlim(-0.35, 1.35)
+    axis.set_ylim(rows, 0)
+    axis.set_axis_off()
+    axis.set_title(title)
+    return figure
+
+
+def save(figure: Any, directory: Path, name: str) -> list[Path]:
+    """Writes `name.png` and `name.svg` into a directory, and closes the figure."""
+    paths = [directory / f"{name}.{kind}" for kind in ("png", "svg")]
+    for path in paths:
+        figure.savefig(path, dpi=_DPI)
+    plt.close(figure)
+    return paths
 
 
 def _write(figure: Any, path: Path | IO[bytes]) -> None:

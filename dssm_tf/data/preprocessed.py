@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.counts import RecordCounts, load_record_counts, load_title_queries
@@ -78,6 +80,15 @@ class Preprocessed:
         self.verify()
         with self.explained():
             return sorted(self.clicks(*self.splits))
+
+    def query_ids(self) -> NDArray[np.int64]:
+        """The `text_id` of every query of all parts, increasing."""
+        with self.explained():
+            batches = (
+                read_features(batch, "query_id")["query_id"].numpy()
+                for batch in self.records(*self.splits).batch(_BATCH)
+            )
+            return np.unique(np.concatenate([np.empty(0, np.int64), *batches]))
 
     @cached_property
     def counts(self) -> Mapping[str, RecordCounts]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ def evaluate(
     corpus: Sequence[CorpusTitle] | None = None,
     *,
     runs: Mapping[str, Run] | None = None,
+    about: Mapping[str, Mapping[str, Any]] | None = None,
     metrics: Sequence[str] = METRICS,
     samples: int = 10_000,
     console: Console | None = None,
@@ -54,6 +56,7 @@ def evaluate(
         corpus: the titles to rank, or None.
         runs: rankings made elsewhere, by name, to measure as further systems.
             What a run does not list is not ranked.
+        about: by system, what is known of it besides, see `SeedResult`.
         metrics: see `metrics.parse_metric`.
         samples: of the bootstrap.
         console: where to show progress; None shows none.
@@ -71,10 +74,12 @@ def evaluate(
         raise UserError("there is no system to evaluate.")
     task = RankingTask(judgments, corpus)
     measured = {}
+    rankings = {name: RunScores(name, run, task) for name, run in runs.items()}
     sources: dict[str, ScoreSource] = {
         **{name: RankerScores(ranker, task) for name, ranker in systems.items()},
-        **{name: RunScores(name, run, task) for name, run in runs.items()},
+        **rankings,
     }
+    known = {name: {"notes": run.notes} for name, run in rankings.items()} | dict(about or {})
     for name, source in sources.items():
         with progress_of(name, len(task.queries), console, "queries") as one:
             measured[name] = measure(name, source, task, advance=one.advance)
@@ -82,8 +87,9 @@ def evaluate(
     from dssm_tf.evaluation import tf_ranking
 
     rows = []
-    for name, (ranks, rankings) in measured.items():
-        result = SeedResult(None, tf_ranking.per_query(ranks, metrics), rankings)
+    for name, (ranks, tops) in measured.items():
+        values = tf_ranking.per_query(ranks, metrics)
+        result = SeedResult(None, values, tops, known.get(name, {}))
         rows.append(Row(name, "run" if name in runs else "system", [result]))
     tests = compare(values_of(rows, metrics), metrics, samples=samples)
     return Evaluation(task, tuple(metrics), rows, tests, against=tuple(names))
@@ -120,9 +126,23 @@ class RankerScores:
 
 
 class RunScores:
-    """Scores of a run, -inf where it lists nothing."""
+    """Scores of a run, -inf where it lists nothing.
+
+    Attributes:
+        notes: what a reader of its figures has to know.
+
+    Raises:
+        UserError: it lists no judged query, or other titles, or a score is not finite.
+    """
 
     def __init__(self, name: str, run: Run, task: RankingTask) -> None:
+        for query_id, scores in run.items():
+            for doc_id, score in scores.items():
+                if not math.isfinite(score):
+                    raise UserError(
+                        f"run {name}: the score of {doc_id!r} for query {query_id!r} is {score}; "
+                        "expected a finite number."
+                    )
         if not set(run) & set(task.query_ids):
             raise UserError(
                 f"run {name} has none of the judged query ids; "
@@ -135,8 +155,14 @@ class RunScores:
                 f"run {name} ranks {len(strange)} titles that the corpus lacks, "
                 f"{strange[0]!r} for one; evaluate it with the corpus it was made from."
             )
+        if strange and len(strange) == len(listed):
+            raise UserError(
+                f"run {name} lists none of the judged titles; it has {strange[:3]}, the judgments "
+                f"{list(task.doc_ids[:3])}."
+            )
         self._run = run
         self._task = task
+        self.notes = _run_notes(run, task, strange)
 
     def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
         """See `ScoreSource`."""
@@ -150,6 +176,26 @@ class RunScores:
                     if place < width and (columns is None or columns[place] == column):
                         row[place] = score
         return scores
+
+
+def _run_notes(run: Run, task: RankingTask, unjudged: Sequence[str]) -> list[str]:
+    judged = set(task.query_ids)
+    notes = []
+    if missing := len(judged - set(run)):
+        notes.append(
+            f"lists nothing for {missing:,} of {len(judged):,} judged queries; they count as 0"
+        )
+    if strange := sorted(set(run) - judged):
+        notes.append(
+            f"lists {len(strange):,} queries that are not judged here, {strange[0]!r} for one; "
+            "they are left out"
+        )
+    if unjudged:
+        notes.append(
+            f"lists {len(unjudged):,} titles that are not judged here, {unjudged[0]!r} for one; "
+            "only judged titles are ranked"
+        )
+    return notes
 
 
 def measure(

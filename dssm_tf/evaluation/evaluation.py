@@ -11,10 +11,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.evaluation.description import Description
+from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Values
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
 from dssm_tf.evaluation.task import RankingTask
+
+UNKNOWN = "unknown_trigrams"
+"""In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
+
+_MANY_UNKNOWN = 1 / 3  # of the letter trigrams: from here on it is said
+
+COST_NAMES = ("training_seconds", "parameters", "bytes", "texts_per_second")
+"""What may be known of a row's cost: names in `SeedResult.about`."""
+
+
+def about_vocabulary(unknown: float) -> dict[str, Any]:
+    """Of the share of the queries' letter trigrams that a model does not know: for `about`."""
+    note = (
+        f"does not know {100 * unknown:.0f} % of the letter trigrams of the judged queries: was it "
+        "trained on texts like these?"
+    )
+    return {UNKNOWN: unknown, "notes": [note] if unknown >= _MANY_UNKNOWN else []}
+
+
+class Part(NamedTuple):
+    """Some of the queries, or all of them with other weights: further means beside the plain ones.
+
+    Attributes:
+        name: `known` and `new` to the log, or `traffic`.
+        weights: `(queries,)`, 0 for a query that does not count.
+    """
+
+    name: str
+    weights: NDArray[np.float64]
+
+    @property
+    def queries(self) -> int:
+        """How many count."""
+        return int((self.weights > 0).sum())
 
 
 class RankedTitle(NamedTuple):
@@ -68,10 +103,13 @@ class Row:
         mean: Values = np.mean([one.values[metric] for one in self.seeds], axis=0)
         return mean
 
-    def means(self, metric: str, queries: NDArray[np.bool_] | None = None) -> list[float]:
+    def means(self, metric: str, part: Part | None = None) -> list[float]:
         """Means over queries, one a seed."""
-        chosen = slice(None) if queries is None else queries
-        return [float(np.nanmean(one.values[metric][chosen])) for one in self.seeds]
+        if part is None:
+            return [float(np.nanmean(one.values[metric])) for one in self.seeds]
+        kept = part.weights > 0
+        weights = part.weights[kept]
+        return [float(np.average(one.values[metric][kept], weights=weights)) for one in self.seeds]
 
     def cost(self, name: str) -> float | None:
         """The mean over seeds of a cost; None where it is not known."""
@@ -101,7 +139,8 @@ class Evaluation:
         seen: `(queries,)`, whether the click log holds the query (after normalisation); None
             where no log is known.
         half: `(queries,)`, the half of the cross validation; None where there was none.
-        settings: how a benchmark was run; empty elsewhere.
+        traffic: `(queries,)`, clicks; None where no log is known.
+        settings: how it was run: inputs, models, versions; what a benchmark was told.
     """
 
     task: RankingTask
@@ -112,6 +151,7 @@ class Evaluation:
     family: Literal["metric", "table"] = "metric"
     seen: NDArray[np.bool_] | None = None
     half: NDArray[np.int64] | None = None
+    traffic: NDArray[np.float64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -162,9 +202,32 @@ class Evaluation:
         return 0 < int(self.new_queries.sum()) < self.measured_queries
 
     @property
+    def parts(self) -> list[Part]:
+        """What is shown beside the means over all queries."""
+        parts = []
+        if self.splits_by_seen:
+            new = self.new_queries
+            parts = [Part("known", (self.counted & ~new).astype(float))]
+            parts.append(Part("new", new.astype(float)))
+        if self.traffic is not None and self.traffic[self.counted].any():
+            weights = np.where(self.counted, self.traffic, 0.0)
+            if len(set(weights[self.counted])) > 1:  # equal weights give the plain means
+                parts.append(Part("traffic", weights))
+        return parts
+
+    @property
     def costed(self) -> bool:
         """Whether anything is known of what the systems cost."""
-        return any(one.about for row in self.rows for one in row.seeds)
+        return any(row.cost(name) is not None for row in self.rows for name in COST_NAMES)
+
+    def intervals(self, system: str, part: Part | None = None) -> dict[str, tuple[float, float]]:
+        """95 % interval of the mean over queries, by metric."""
+        values = np.stack([self.values[system][metric] for metric in self.metrics], axis=1)
+        ends = mean_intervals(values, None if part is None else part.weights)
+        return {
+            metric: (float(low), float(high))
+            for metric, (low, high) in zip(self.metrics, ends, strict=True)
+        }
 
     def mean(self, system: str, metric: str) -> float:
         """Mean over the queries that have a relevant title."""

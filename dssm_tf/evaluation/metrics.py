@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from dssm_tf.evaluation.ranking import RelevantRanks, Scores, relevant_ranks
+from dssm_tf.evaluation.ranking import RelevantRanks
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
 """What an evaluation reports, in the order of its table."""
@@ -64,24 +64,6 @@ def per_query(ranks: RelevantRanks, names: Sequence[str] = METRICS) -> dict[str,
         row = _average_precision(ranks) if cutoff is None else functions[kind](ranks, cutoff)
         values[name] = np.where(ranks.judged, row, np.nan)
     return values
-
-
-def mean_ndcg(scores: Scores, grades: ArrayLike, k: int) -> float:
-    """Mean NDCG@k over the queries that have a relevant title.
-
-    Args:
-        scores: `(queries, titles)`; ties go to the earlier column, see `ranking.tie_key`.
-        grades: `(queries, titles)`, at least 0.
-        k: how many ranks count.
-
-    Returns:
-        From 0 to 1; NaN when no query has a relevant title.
-
-    Raises:
-        ValueError: the shapes differ, or a score is NaN.
-    """
-    ranks = relevant_ranks(scores, grades)
-    return float(_ndcg(ranks, k)[ranks.judged].mean()) if ranks.judged.any() else float("nan")
 
 
 def _sum(ranks: RelevantRanks, weights: Values) -> Values:

@@ -97,6 +97,14 @@ class PeepholeLSTMCell(keras.layers.Layer):
 
     def call(self, inputs, states, training=False):
         """One time step."""
+        found = self.activations(inputs, states)
+        return found["y"], [found["y"], found["c"]]
+
+    def activations(self, inputs, states):
+        """All of one time step by its name in eq. 2: `i`, `f` (if learned), `o`, `c` and `y`.
+
+        Takes what `call` takes; each is `(batch, units)`.
+        """
         y, c = states
         net = inputs + ops.matmul(y, self.recurrent_kernel) + self.bias
         blocks = ops.split(net, self.blocks, axis=-1)
@@ -104,15 +112,16 @@ class PeepholeLSTMCell(keras.layers.Layer):
         if self.peepholes:
             peephole = ops.convert_to_tensor(self.peephole_kernel)
             net_i = net_i + peephole[-1] * c
+        found = {"i": ops.sigmoid(net_i)}
         if self.forget_gate:
             net_f = blocks[1] + peephole[1] * c if self.peepholes else blocks[1]
-            c = ops.sigmoid(net_f) * c + ops.sigmoid(net_i) * ops.tanh(net_g)
-        else:
-            c = c + ops.sigmoid(net_i) * ops.tanh(net_g)
+            found["f"] = ops.sigmoid(net_f)
+            c = found["f"] * c
+        c = c + found["i"] * ops.tanh(net_g)
         if self.peepholes:
             net_o = net_o + peephole[0] * c
-        y = ops.sigmoid(net_o) * ops.tanh(c)
-        return y, [y, c]
+        o = ops.sigmoid(net_o)
+        return found | {"o": o, "c": c, "y": o * ops.tanh(c)}
 
     def get_initial_state(self, batch_size=None):
         """`y(0)` and `c(0)`: zeros, `(batch_size, units)` each."""

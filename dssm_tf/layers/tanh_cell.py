@@ -55,8 +55,13 @@ class TanhCell(keras.layers.Layer):
 
     def call(self, inputs, states, training=False):
         """One time step."""
-        y = ops.tanh(inputs + ops.matmul(states[0], self.recurrent_kernel) + self.bias)
+        y = self.activations(inputs, states)["y"]
         return y, [y]
+
+    def activations(self, inputs, states):
+        """`y(t)`, `(batch, units)`, by its name; takes what `call` takes."""
+        y = ops.tanh(inputs + ops.matmul(states[0], self.recurrent_kernel) + self.bias)
+        return {"y": y}
 
     def get_initial_state(self, batch_size=None):
         """`y(0)`: zeros, `(batch_size, units)`."""

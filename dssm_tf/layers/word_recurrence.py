@@ -78,6 +78,27 @@ class WordRecurrence(keras.layers.RNN):
         states = [ops.stop_gradient(state) for state in states]
         return super().call(sequences, states, recent, training)
 
+    def activations(self, sequences, mask):
+        """What the cell computes at each word, by name; to look into a model, not to train it.
+
+        Takes what `call` takes. A cell without `activations` of its own shows its output, `y`.
+
+        Returns:
+            `(texts, max_words, units)` each, zero at padding.
+        """
+        texts, length = sequences.shape[:2]
+        states = self.get_initial_state(texts)
+        found = {}
+        for t in reversed(range(length)) if self.go_backwards else range(length):
+            here = mask[:, t : t + 1]
+            y, following = self.cell(sequences[:, t], states)
+            named = {"y": y}
+            if hasattr(self.cell, "activations"):
+                named = self.cell.activations(sequences[:, t], states)
+            states = [ops.where(here, new, old) for new, old in zip(following, states, strict=True)]
+            found[t] = {name: ops.where(here, value, 0.0) for name, value in named.items()}
+        return {name: ops.stack([found[t][name] for t in range(length)], 1) for name in found[0]}
+
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
         return super().get_config() | {"bptt_steps": self.bptt_steps}

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 
 CONFIG = "config.yaml"
 WEIGHTS = "model.weights.h5"
+QUERY_IDS = "query_ids.npy"
 RANKING = "ranking.json"
 HISTORY = "history.json"
 VERSIONS = "versions.json"
@@ -16,7 +20,7 @@ MODEL_CARD = "MODEL_CARD.md"
 STATE = "state"
 LOGS = "logs"
 
-_CHECKED = (CONFIG, FEATURE_SPEC, VOCABULARY, TITLES, WEIGHTS, RANKING, HISTORY)
+_CHECKED = (CONFIG, FEATURE_SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
 
 def mark_finished(run: Path) -> None:
@@ -27,6 +31,12 @@ def mark_finished(run: Path) -> None:
 def is_finished(run: Path) -> bool:
     """Whether the training came to its end."""
     return (run / CHECKSUMS).exists()
+
+
+def known_queries(run: Path) -> NDArray[np.int64]:
+    """The `text_id` of every query of the log that a finished run learned from, increasing."""
+    ids: NDArray[np.int64] = np.load(run / QUERY_IDS)
+    return ids
 
 
 def check_run(run: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.files import atomic_directory, atomic_write
-from dssm_tf.evaluation.evaluation import Evaluation, Row, spread
+from dssm_tf.evaluation.evaluation import UNKNOWN, Evaluation, Part, Row, spread
 from dssm_tf.evaluation.metrics import Values
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
@@ -28,6 +28,7 @@ WRITTEN = (
 )
 """What `write` makes, the page first."""
 
+_PROVENANCE = ("inputs", "models", "versions")
 _SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
 
 
@@ -65,6 +66,8 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     for row in evaluation.measured_rows:
         systems[row.name] = {
             **{metric: evaluation.mean(row.name, metric) for metric in evaluation.metrics},
+            "ci95": evaluation.intervals(row.name),
+            "parts": {part.name: _means(evaluation, row, part) for part in evaluation.parts},
             "queries": evaluation.measured_queries,
             "queries_left_out": len(evaluation.task.left_out()),
         }
@@ -74,7 +77,21 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
                 **{f"{metric} spread": spread(row.means(metric)) for metric in evaluation.metrics},
                 **{name: row.cost(name) for name in COSTS},
             }
-    return {"systems": systems, "tests": _tests(evaluation)}
+        if (share := row.seeds[0].about.get(UNKNOWN)) is not None:
+            systems[row.name][UNKNOWN] = share
+    provenance = {
+        name: evaluation.settings[name] for name in _PROVENANCE if name in evaluation.settings
+    }
+    return {**provenance, "systems": systems, "tests": _tests(evaluation)}
+
+
+def _means(evaluation: Evaluation, row: Row, part: Part) -> dict[str, Any]:
+    """A row's means on a part of the queries."""
+    return {
+        **{metric: float(np.mean(row.means(metric, part))) for metric in evaluation.metrics},
+        "ci95": evaluation.intervals(row.name, part),
+        "queries": part.queries,
+    }
 
 
 def results_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -107,6 +124,7 @@ def _per_query_json(evaluation: Evaluation) -> dict[str, Any]:
         "query_ids": list(evaluation.task.query_ids),
         "queries": list(evaluation.task.queries),
         "in_log": None if seen is None else seen.tolist(),
+        "traffic": None if evaluation.traffic is None else evaluation.traffic.tolist(),
         "half": None if half is None else [int(one) + 1 for one in half],
         "systems": {
             row.name: {
@@ -151,13 +169,18 @@ def _file_names(systems: Sequence[str]) -> list[str]:
 
 def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
     """A row of `results.json`."""
-    new = evaluation.new_queries
 
-    def summary(queries: NDArray[np.bool_] | None) -> dict[str, Any]:
+    def summary(part: Part | None) -> dict[str, Any]:
+        intervals = evaluation.intervals(row.name, part)
         found = {}
         for metric in evaluation.metrics:
-            means = row.means(metric, queries)
-            found[metric] = {"mean": float(np.mean(means)), "spread": spread(means), "seeds": means}
+            means = row.means(metric, part)
+            found[metric] = {
+                "mean": float(np.mean(means)),
+                "ci95": intervals[metric],
+                "spread": spread(means),
+                "seeds": means,
+            }
         return found
 
     entry: dict[str, Any] = {"kind": row.kind, "error": row.error}
@@ -166,7 +189,7 @@ def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
     if row.seeds:
         entry |= {
             "metrics": summary(None),
-            "metrics_of_new_queries": summary(new) if new.any() else None,
+            "parts": {part.name: summary(part) for part in evaluation.parts},
             "seeds": [one.seed for one in row.seeds],
             **{name: row.cost(name) for name in COSTS},
             "notes": row.notes,

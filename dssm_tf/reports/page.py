@@ -21,7 +21,10 @@ from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
 from dssm_tf.reports.page_data import TITLES, page_data, shorten
 from dssm_tf.reports.wording import (
     COSTS,
+    PARTS,
     Cell,
+    about_part,
+    cautions,
     cells_of,
     corrected_over,
     cost,
@@ -29,6 +32,7 @@ from dssm_tf.reports.wording import (
     metric_label,
     plural,
     protocol,
+    sentence,
     title,
 )
 
@@ -48,7 +52,7 @@ def render(evaluation: Evaluation) -> str:
         "summary": _summary(evaluation),
         "table": means_table(evaluation),
         "remarks": _remarks(evaluation),
-        "new queries": _new_queries(evaluation),
+        "parts": _parts(evaluation),
         "corrected": corrected_over(evaluation),
         "comparisons": _comparisons(evaluation),
         "carried": _carried(evaluation, data),
@@ -79,16 +83,17 @@ def means_table(evaluation: Evaluation) -> str:
     return _sortable(evaluation, "All systems.", rows, heads)
 
 
-def _new_queries(evaluation: Evaluation) -> str:
-    if not evaluation.splits_by_seen:
-        return ""
-    new = evaluation.new_queries
-    rows = [
-        [(escape(name), name), *(_mean(evaluation, cell) for cell in cells)]
-        for name, cells in cells_of(evaluation, new).items()
-    ]
-    caption = f"The {int(new.sum()):,} queries that the click log does not hold."
-    return f"<h2>Queries new to the log</h2>{_sortable(evaluation, caption, rows)}"
+def _parts(evaluation: Evaluation) -> str:
+    """A table a part of the queries."""
+    shown = ""
+    for part in evaluation.parts:
+        rows = [
+            [(escape(name), name), *(_mean(evaluation, cell) for cell in cells)]
+            for name, cells in cells_of(evaluation, part).items()
+        ]
+        shown += f"<h2>{PARTS[part.name]}</h2>"
+        shown += _sortable(evaluation, about_part(evaluation, part), rows)
+    return shown
 
 
 def _sortable(
@@ -108,6 +113,7 @@ def _mean(evaluation: Evaluation, cell: Cell) -> HTMLCell:
     shown += _raised(letters, f"better than {', '.join(cell.beaten)}")
     if cell.spread is not None:
         shown += f' <span class="spread">±{cell.spread:.3f}</span>'
+    shown += f'<span class="spread interval">{cell.interval}</span>'
     return shown, cell.mean
 
 
@@ -119,11 +125,16 @@ def _raised(letters: str, says: str = "") -> str:
 def _summary(evaluation: Evaluation) -> str:
     metric = evaluation.deciding_metric
     means = {name: evaluation.mean(name, metric) for name in evaluation.systems}
+    place = evaluation.metrics.index(metric)
+    shown = {
+        name: f"{cells[place].shown} ({cells[place].interval})"
+        for name, cells in cells_of(evaluation).items()
+    }
     best = max(means, key=lambda name: means[name])
-    text = f"<strong>{escape(best)}</strong> reaches {metric_label(metric)} {means[best]:.3f}"
+    text = f"<strong>{escape(best)}</strong> reaches {metric_label(metric)} {shown[best]}"
     other = next((name for name in evaluation.against if name != best), None)
     if other:
-        text += f" against {means[other]:.3f} for {escape(other)}"
+        text += f" against {shown[other]} for {escape(other)}"
     text += f" on {plural(evaluation.measured_queries, 'query', 'queries')}; "
     text += f"{plural(len(means), 'system was', 'systems were')} measured"
     failed = len(evaluation.rows) - len(means)
@@ -132,7 +143,8 @@ def _summary(evaluation: Evaluation) -> str:
 
 def _remarks(evaluation: Evaluation) -> str:
     """The protocol, and what a reader of single rows has to know."""
-    notes = [f"{row.name} {note}." for row in evaluation.rows for note in row.notes]
+    notes = cautions(evaluation)
+    notes += [sentence(f"{row.name} {note}") for row in evaluation.rows for note in row.notes]
     notes += [
         f"{row.name} failed for some seeds: {row.error}"
         for row in evaluation.rows

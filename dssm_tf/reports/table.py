@@ -12,11 +12,13 @@ from rich.markup import escape
 from rich.table import Table
 
 from dssm_tf.evaluation.description import mean_length
-from dssm_tf.evaluation.evaluation import Evaluation, Row
+from dssm_tf.evaluation.evaluation import Evaluation, Part, Row
 from dssm_tf.reports.wording import (
     COSTS,
+    PARTS,
     Cell,
-    Queries,
+    about_part,
+    cautions,
     cells_of,
     cost,
     cost_heads,
@@ -24,6 +26,7 @@ from dssm_tf.reports.wording import (
     metric_label,
     named,
     protocol,
+    sentence,
     title,
 )
 
@@ -40,9 +43,9 @@ def print_tables(evaluation: Evaluation, console: Console) -> None:
     console.print(_terminal_table(evaluation, metrics=True, costs=together))
     if evaluation.costed and not together:
         console.print(_terminal_table(evaluation, metrics=False, costs=True))
-    if evaluation.splits_by_seen:
-        console.print(_new_queries_line(evaluation), highlight=False, markup=False)
-    for line in [*_failures(evaluation), *_notes(evaluation)]:
+    if evaluation.parts:
+        console.print(_terminal_parts(evaluation))
+    for line in [*cautions(evaluation), *_failures(evaluation), *_notes(evaluation)]:
         console.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
     for line in _choices(evaluation):
         console.print(line, highlight=False, markup=False, soft_wrap=True)
@@ -64,8 +67,26 @@ def _terminal_table(evaluation: Evaluation, *, metrics: bool, costs: bool) -> Ta
             continue
         for cell in means[row.name] if metrics else ():
             shown = f"[bold green]{cell.shown}[/]" if cell.best else cell.shown
-            cells.append(f"{shown}{_marks(evaluation, cell)}[dim]{_deviation(cell)}[/]")
+            marks = _marks(evaluation, cell)
+            cells.append(f"{shown}{marks}[dim]{_deviation(cell)}\n{cell.interval}[/]")
         table.add_row(*cells, *(_costs(evaluation, row) if costs else ()))
+    return table
+
+
+def _terminal_parts(evaluation: Evaluation) -> Table:
+    """The deciding metric on each part of the queries."""
+    metric, parts = evaluation.deciding_metric, evaluation.parts
+    table = Table(header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
+    table.add_column(metric_label(metric), overflow="fold")
+    for part in parts:
+        table.add_column(f"{PARTS[part.name]} ({part.queries:,})", justify="right")
+    means = [cells_of(evaluation, part) for part in parts]
+    place = evaluation.metrics.index(metric)
+    for name in evaluation.systems:
+        cells = [one[name][place] for one in means]
+        shown = (f"[bold green]{one.shown}[/]" if one.best else one.shown for one in cells)
+        both = (f"{a} [dim]{one.interval}[/]" for a, one in zip(shown, cells, strict=True))
+        table.add_row(escape(name), *both)
     return table
 
 
@@ -78,12 +99,11 @@ def markdown(evaluation: Evaluation, cross: tuple[str, str] | None = None) -> st
             system and the first that superscripts are about.
     """
     parts = [f"# {title(evaluation)}", _md_means(evaluation), " ".join(protocol(evaluation))]
-    if remarks := [*_failures(evaluation), *_notes(evaluation)]:
+    if remarks := [*cautions(evaluation), *_failures(evaluation), *_notes(evaluation)]:
         parts.append(_md_list(remarks))
-    if evaluation.splits_by_seen:
-        new = evaluation.new_queries
-        parts += ["## Queries that the log does not hold", f"{int(new.sum()):,} queries."]
-        parts.append(_md_means(evaluation, new))
+    for part in evaluation.parts:
+        parts += [f"## {PARTS[part.name]}", about_part(evaluation, part)]
+        parts.append(_md_means(evaluation, part))
     if choices := _choices(evaluation):
         parts += ["## What cross validation chose", _md_list(choices)]
     parts += _md_sweeps(evaluation)
@@ -92,10 +112,10 @@ def markdown(evaluation: Evaluation, cross: tuple[str, str] | None = None) -> st
     return "\n\n".join(parts) + "\n"
 
 
-def _md_means(evaluation: Evaluation, queries: Queries | None = None) -> str:
-    """Systems by metrics and costs; of some queries, the means alone."""
-    whole = queries is None
-    means = cells_of(evaluation, queries)
+def _md_means(evaluation: Evaluation, part: Part | None = None) -> str:
+    """Systems by metrics and costs; of a part of the queries, the means alone."""
+    whole = part is None
+    means = cells_of(evaluation, part)
     rows = []
     for row in evaluation.rows if whole else evaluation.measured_rows:
         cells = [_md(named(evaluation, row.name) if whole else row.name)]
@@ -104,7 +124,8 @@ def _md_means(evaluation: Evaluation, queries: Queries | None = None) -> str:
             continue
         for cell in means[row.name]:
             bold = "**" if cell.best else ""
-            cells.append(f"{bold}{cell.shown}{bold}{_marks(evaluation, cell)}{_deviation(cell)}")
+            marks = _marks(evaluation, cell)
+            cells.append(f"{bold}{cell.shown}{bold}{marks}{_deviation(cell)} ({cell.interval})")
         rows.append([*cells, *(_costs(evaluation, row) if whole else ())])
     costs = cost_heads(evaluation) if whole else []
     return _md_table(["System", *map(metric_label, evaluation.metrics), *costs], rows)
@@ -133,6 +154,9 @@ def latex(evaluation: Evaluation) -> str:
             cells.append(shown + _tex_marks(evaluation, cell.beaten) + deviation)
         cells += map(_tex, _costs(evaluation, row))
         lines.append(" & ".join(cells) + " \\\\")
+        intervals = (cell.interval.replace("-", "--") for cell in means[row.name])
+        below = ["", *(f"{{\\footnotesize {one}}}" for one in intervals)]
+        lines.append(" & ".join([*below, *[""] * (len(heads) - len(below))]) + " \\\\")
     lines += ["\\bottomrule", "\\end{tabular}"]
     lines += [f"% {sentence}" for sentence in protocol(evaluation)]
     return "\n".join(lines) + "\n"
@@ -159,7 +183,7 @@ def _failures(evaluation: Evaluation) -> list[str]:
 
 
 def _notes(evaluation: Evaluation) -> list[str]:
-    return [f"{row.name} {note}." for row in evaluation.rows for note in row.notes]
+    return [sentence(f"{row.name} {note}") for row in evaluation.rows for note in row.notes]
 
 
 def _choices(evaluation: Evaluation) -> list[str]:
@@ -201,15 +225,6 @@ def _values(values: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _new_queries_line(evaluation: Evaluation) -> str:
-    new = evaluation.new_queries
-    means = ", ".join(
-        f"{name} {cells[-1].shown}" for name, cells in cells_of(evaluation, new).items()
-    )
-    label = metric_label(evaluation.metrics[-1])
-    return f"{label} on the {int(new.sum()):,} queries not in the log: {means}"
-
-
 def _md_sweeps(evaluation: Evaluation) -> list[str]:
     """A table a swept key: NDCG against its values (P16 table IV, S14 tables 5 and 6)."""
     swept: dict[str, list[Row]] = {}
@@ -222,7 +237,7 @@ def _md_sweeps(evaluation: Evaluation) -> list[str]:
         cells = [
             [
                 f"{row.sweep[1] if row.sweep else ''}",
-                *(cell.shown for cell in means[row.name]),
+                *(f"{cell.shown} ({cell.interval})" for cell in means[row.name]),
                 cost("training_seconds", row.cost("training_seconds")),
             ]
             for row in rows

@@ -5,25 +5,23 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dssm_tf.evaluation.evaluation import Evaluation, spread
+from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
+from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
 from dssm_tf.tables.splits import in_words
 
-COSTS = {
-    "training_seconds": "Training",
-    "parameters": "Parameters",
-    "bytes": "Bytes",
-    "texts_per_second": "Texts/s",
-}
+COSTS = dict(zip(COST_NAMES, ("Training", "Parameters", "Bytes", "Texts/s"), strict=True))
 """What is known of a row's cost, and how tables head it."""
+
+PARTS = {
+    "known": "Queries that the log holds",
+    "new": "Queries that the log does not hold",
+    "traffic": "Weighted by traffic",
+}
+"""How tables head the parts of an evaluation."""
 
 _LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no raised q
 _DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-
-Queries = NDArray[np.bool_]
-"""`(queries,)`, which of them count."""
 
 
 class Cell(NamedTuple):
@@ -32,6 +30,7 @@ class Cell(NamedTuple):
     Attributes:
         mean: over seeds, of the means over queries.
         shown: the same in three digits.
+        interval: 95 % interval of the mean over queries, as tables show it.
         spread: standard deviation over seeds, None for fewer than two.
         best: whether it is the highest of its column, as shown; never in a table of one row.
         beaten: the systems with a letter that it is significantly better than.
@@ -39,28 +38,65 @@ class Cell(NamedTuple):
 
     mean: float
     shown: str
+    interval: str
     spread: float | None
     best: bool
     beaten: list[str]
 
 
-def cells_of(evaluation: Evaluation, queries: Queries | None = None) -> dict[str, list[Cell]]:
+def cells_of(evaluation: Evaluation, part: Part | None = None) -> dict[str, list[Cell]]:
     """The means of every row that has some, metric by metric.
 
     Args:
         evaluation: what was found.
-        queries: which to count, all if None; of some only, nothing was tested.
+        part: of the queries, all of them alike if None; of a part, nothing was tested.
     """
     rows = evaluation.measured_rows
     cells: dict[str, list[Cell]] = {row.name: [] for row in rows}
+    intervals = {row.name: evaluation.intervals(row.name, part) for row in rows}
     for metric in evaluation.metrics:
-        means = {row.name: row.means(metric, queries) for row in rows}
+        means = {row.name: row.means(metric, part) for row in rows}
         shown = {name: f"{np.mean(one):.3f}" for name, one in means.items()}
         for name, one in means.items():
             best = shown[name] == max(shown.values()) and len(rows) > 1
-            beaten = evaluation.beaten(name, metric) if queries is None else []
-            cells[name].append(Cell(float(np.mean(one)), shown[name], spread(one), best, beaten))
+            beaten = evaluation.beaten(name, metric) if part is None else []
+            ends = interval(*intervals[name][metric])
+            mean = float(np.mean(one))
+            cells[name].append(Cell(mean, shown[name], ends, spread(one), best, beaten))
     return cells
+
+
+def about_part(evaluation: Evaluation, part: Part) -> str:
+    """Which queries a part counts, and how."""
+    queries = plural(part.queries, "query", "queries")
+    if part.name != "traffic":
+        return f"{queries}."
+    effect = plural(round(queries_in_effect(part.weights)), "query", "queries")
+    return (
+        f"Each query counts as often as it was clicked for: {part.weights.sum():,.0f} clicks of "
+        f"{queries}, as uncertain as {effect} of equal weight."
+    )
+
+
+def cautions(evaluation: Evaluation) -> list[str]:
+    """What rests on few queries."""
+    found = caution("The means rest on", evaluation.measured_queries)
+    if not found:  # of fewer in all, the parts have fewer still
+        for part in evaluation.parts:
+            effect = "" if part.name != "traffic" else "what amounts to "
+            what = f"{PARTS[part.name]}: the means rest on {effect}".rstrip()
+            found += caution(what, queries_in_effect(part.weights))
+    if evaluation.half is not None and _chosen(evaluation):
+        half = min(int((evaluation.half[evaluation.counted] == h).sum()) for h in (0, 1))
+        found += caution("Free parameters were chosen on halves, the smaller of", half)
+    return found
+
+
+def _chosen(evaluation: Evaluation) -> bool:
+    """Whether cross validation chose something."""
+    return any(
+        isinstance(one.about.get("chosen"), list) for row in evaluation.rows for one in row.seeds
+    )
 
 
 def metric_label(metric: str) -> str:
@@ -126,6 +162,11 @@ def plural(number: int, one: str, many: str) -> str:
     return f"{number:,} {one if number == 1 else many}"
 
 
+def sentence(text: str) -> str:
+    """A text that ends as a sentence does."""
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
 def corrected_over(evaluation: Evaluation) -> str:
     """What Holm's correction counted."""
     if evaluation.family == "table":
@@ -143,7 +184,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
         "titles that are not judged have grade 0."
         if task.whole_corpus
         else "Each query ranks its judged titles.",
-        f"Means over {measured}.",
+        f"Means over {measured}, each with its 95 % interval over queries (Student's t).",
         f"{plural(left_out, 'further query has', 'further queries have')} no relevant title "
         "(all grades 0) and no part in the means."
         if left_out
@@ -178,7 +219,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
             "each query's mean over seeds; run files, first titles and examples are of the "
             "first seed, further seeds' runs are beside it."
         )
-    if any(isinstance(s.about.get("chosen"), list) for row in evaluation.rows for s in row.seeds):
+    if _chosen(evaluation):
         sentences.append(
             f"Free parameters: 2-fold cross validation by {settings['tune']}, chosen on "
             "one half of the queries and reported on the other, the halves joined."

@@ -5,6 +5,7 @@ Other columns, such as `doc_id` and `position`, are ignored.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.table import Cells, Layout, Reject, Table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.writer import write_table
+from dssm_tf.text.normalize import normalize
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
@@ -63,7 +65,10 @@ def log_rows(table: Table) -> Iterator[tuple[int, Any]]:
 
 
 def read_logs(
-    paths: Sequence[Path], layout: Layout | None = None, max_rejected: float = MAX_REJECTED
+    paths: Sequence[Path],
+    layout: Layout | None = None,
+    max_rejected: float = MAX_REJECTED,
+    flag: str = "--max-reject-fraction",
 ) -> tuple[list[LogRow], Tally]:
     """The good rows of log files, and what else there was.
 
@@ -71,6 +76,7 @@ def read_logs(
         paths: the files.
         layout: what their names do not say.
         max_rejected: the share of rows, and of clicks, that may be malformed.
+        flag: what raises it, if anything does.
 
     Raises:
         UserError: a file cannot be read or is no log, too much is malformed, or there is no good
@@ -90,10 +96,18 @@ def read_logs(
     names = " ".join(map(str, paths))
     if not tally.rows:
         raise UserError(f"{names} holds no rows below the header; is it the right log?")
-    tally.refuse(max_rejected, "--max-reject-fraction")
+    tally.refuse(max_rejected, flag)
     if not rows:
         raise UserError(f"{names} holds no usable rows below the header; is it the right log?")
     return rows, tally
+
+
+def traffic(rows: Iterable[LogRow]) -> Counter[str]:
+    """How often each query, normalised, was clicked for."""
+    clicks: Counter[str] = Counter()
+    for row in rows:
+        clicks[normalize(row.query)] += row.clicks
+    return clicks
 
 
 def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:

@@ -97,6 +97,16 @@ class Vocabulary:
             self._word_cache[word] = ids
         return ids
 
+    def unknown_share(self, texts: Iterable[str]) -> float:
+        """The share of the texts' letter trigrams that it does not list; 0 where there is none."""
+        trigrams = [
+            ngram
+            for text in texts
+            for word in self.words(text)
+            for ngram in letter_ngrams(word, self.limits.max_letters)
+        ]
+        return sum(ngram not in self._ids for ngram in trigrams) / max(1, len(trigrams))
+
     def save(self, path: Path) -> None:
         """Writes one trigram a line, most frequent first, in UTF-8."""
         with atomic_write(path) as file:

@@ -64,16 +64,28 @@ class CLSM(Tower):
 
     def encode(self, words, present):
         """Convolution, maximum over the words, tanh layers: `(texts, widths[-1])`."""
-        inputs = self.convolution(words, present)
-        # Minus infinity at padding, whatever the weights: it never wins. Added, not selected,
-        # since the gradient of a sum costs nothing. The maximum of the tanh is the tanh of the
-        # maximum, taken once a text in place of once a word.
-        never = ops.where(present, 0.0, -float("inf"))
-        inputs = inputs + ops.cast(ops.expand_dims(never, -1), inputs.dtype)
-        vectors = ops.tanh(ops.max(inputs, axis=1))
+        # The maximum of the tanh is the tanh of the maximum, taken once a text, not once a word.
+        vectors = ops.tanh(ops.max(self._windows(words, present), axis=1))
         for layer in self.semantic:
             vectors = layer(vectors)
         return vectors
+
+    def activations(self, texts):
+        """`h_t`, the features of the window around each word of a text batch, eq. 2.
+
+        Returns:
+            `(texts, max_words, features)`, -1 at padding; its maximum over the words is `v`.
+        """
+        words = self.hashing(texts["word_ngrams"], texts["tokens"])
+        return ops.tanh(self._windows(words, ops.not_equal(texts["tokens"], 0)))
+
+    def _windows(self, words, present):
+        """`W_c l_t` of each word, minus infinity at padding: `(texts, max_words, features)`."""
+        inputs = self.convolution(words, present)
+        # Minus infinity at padding, whatever the weights: it never wins. Added, not selected,
+        # since the gradient of a sum costs nothing.
+        never = ops.where(present, 0.0, -float("inf"))
+        return inputs + ops.cast(ops.expand_dims(never, -1), inputs.dtype)
 
     @property
     def dimension(self):

@@ -96,6 +96,20 @@ class RecurrentTower(Tower):
         ]
         return ops.concatenate(last, axis=-1)
 
+    def activations(self, texts):
+        """What each direction's cell computes at each word of a text batch.
+
+        Returns:
+            By name of the direction, then of eq. 2: `(texts, max_words, units)`, zero at padding.
+        """
+        words = self.hashing(texts["word_ngrams"], texts["tokens"])
+        present = ops.not_equal(texts["tokens"], 0)
+        parts = ops.split(words, len(self.directions), axis=-1)
+        return {
+            name: recurrence.activations(part, present)
+            for name, recurrence, part in zip(self.directions, self.recurrences, parts, strict=True)
+        }
+
     @property
     def dimension(self):
         """Length of a semantic vector."""

@@ -16,6 +16,9 @@ from dssm_tf.training.keras_internals import moving_averages
 from dssm_tf.training.optimizers import ScheduledNesterov
 from dssm_tf.training.validation import ValidationTask, cosines
 
+_STILL = 3
+"""Epochs in a row whose validation loss does not change by a digit: no step changes the model."""
+
 
 class Keeper(keras.callbacks.Callback):
     """After each epoch: ranks the validation queries, keeps the best, saves, may stop.
@@ -69,14 +72,23 @@ class Keeper(keras.callbacks.Callback):
         return len(self.history)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Measures, keeps, saves; stops where an update of the epoch broke loss or weights.
+        """Measures, keeps, saves; stops where an update broke loss or weights, or nothing learns.
 
         Raises:
-            UserError: the epoch's loss or a weight is not a finite number.
+            UserError: the epoch's loss or a weight is not a finite number, there is no loss to
+                begin with, or the model stands still.
         """
         logs = logs if logs is not None else {}
-        self._refuse_what_is_no_number(float(logs.get("loss", 0.0)))
+        loss = float(logs.get("loss", 0.0))
+        self._refuse_what_is_no_number(loss)
+        if loss == 0 and not self.history and not self._keep_last:
+            raise UserError(
+                "the loss is 0 in epoch 1: no click has a rival to be told from, so there is "
+                "nothing to learn; set negatives.in_batch=true or negatives.fresh=4, or run "
+                "preprocess so that it records negatives."
+            )
         self._measure(logs)
+        self._refuse_standing_still()
         logs["best"] = float(self.best_epoch == len(self.history))
         if self._chief:
             progress = {"history": self.history, "best_epoch": self.best_epoch}
@@ -100,11 +112,20 @@ class Keeper(keras.callbacks.Callback):
                 f"optimizer.clip_norm.{kept}"
             )
 
+    def _refuse_standing_still(self) -> None:
+        last = [epoch.get("val_loss") for epoch in self.history[-_STILL:]]
+        if len(last) == _STILL and last[0] is not None and len(set(last)) == 1:
+            raise UserError(
+                f"the model stands still: its validation loss is {last[0]:.6g} to the last digit "
+                f"after each of the last {_STILL} epochs; optimizer.learning_rate is far too "
+                "large, or far too small."
+            )
+
     def _measure(self, logs: dict[str, Any]) -> None:
         weights = self._weights()
         put(self._ranked.weights, weights)
         if self._task is not None:
-            logs.update(self._task.ndcg(cosines(self._encode, self._task)))
+            logs.update(self._task.measured(cosines(self._encode, self._task)))
         self.history.append({name: float(value) for name, value in logs.items()})
         if self._is_best():
             self.best_epoch = len(self.history)

@@ -8,6 +8,7 @@ from pathlib import Path
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
 from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers.tower import Tower
@@ -26,7 +27,13 @@ def write_model_card(
         result: what the training ended with.
         spec: of the data they were trained on.
     """
-    metrics = "\n".join(f"| {name} | {value:.4f} |" for name, value in result.ndcg.items())
+    ndcg = result.ndcg
+    metrics = "\n".join(
+        f"| {name} | {ndcg[name]:.4f} | {ndcg[f'low {name}']:.3f} to {ndcg[f'high {name}']:.3f} |"
+        for name in ndcg
+        if f"low {name}" in ndcg
+    )
+    few = caution("\nThey rest on", ndcg["queries"]) if ndcg else []
     negatives = config.negatives
     kinds = []
     if negatives.recorded:
@@ -35,7 +42,7 @@ def write_model_card(
         kinds.append(f"{negatives.fresh} a pair drawn anew in each epoch")
     if negatives.in_batch:
         kinds.append("the batch's other clicked titles, those clicked for the query masked")
-    ranked = metrics or "| no validation part | |"
+    ranked = metrics or "| no validation part | | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
     if result.refitted:
         kept += (
@@ -76,9 +83,10 @@ most clicked ones where these are many (`validation.titles`); a query's most cli
 3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
 Measured before any training on the validation part.
 
-| metric | value |
-|---|---|
+| metric | value | 95 % interval over queries |
+|---|---|---|
 {ranked}
+{"".join(few)}
 
 ## Use and limits
 
@@ -86,7 +94,9 @@ Rank titles for queries like those of the log. Clicks are not relevance: what us
 they could not click, and what ranked high was clicked more. Titles that nobody clicked have the
 smallest log-prior; those that neither the log nor a corpus given to preprocess held were never
 learned and are scored by what their letter trigrams share with others. Queries can hold personal
-data; this model keeps titles (`titles.tsv`) and letter trigrams, but no queries.
+data; this model keeps titles (`titles.tsv`), letter trigrams and a hash of each query
+(`query_ids.npy`, by which an evaluation knows new queries), but no query's text. Who guesses a
+query can tell by its hash whether the log held it; no ranking needs the file.
 """
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)

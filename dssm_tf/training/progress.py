@@ -9,6 +9,7 @@ import keras
 from rich.console import Console
 
 from dssm_tf.common.progress import Progress, Task
+from dssm_tf.training.validation import with_intervals
 
 
 class TrainingProgress(keras.callbacks.Callback):
@@ -50,8 +51,7 @@ class TrainingProgress(keras.callbacks.Callback):
         if "val_loss" in logs:
             parts.append(f"validation loss {logs['val_loss']:.4f}")
         if "ndcg@1" in logs:
-            values = "/".join(f"{logs[f'ndcg@{k}']:.3f}" for k in (1, 3, 10))
-            parts.append(f"NDCG@1/3/10 {values}")
+            parts.append(with_intervals(logs))
         parts.append(f"{monotonic() - self._started:.1f} s")
         mark = " [green]best[/green]" if logs.get("best") else ""
         self._console.print(" · ".join(parts) + mark, highlight=False, soft_wrap=True)

@@ -14,10 +14,12 @@ class Result:
         best_epoch: the epoch whose weights were kept, from 1.
         history: one dict of metrics an epoch.
         prior_weight: weight of the log-prior of titles.
-        ndcg: validation NDCG of the kept weights with that prior.
+        ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
+            ndcg@1`, `high ndcg@1`), and the number of `queries`; empty without validation.
         refitted: whether all records were then trained on, further or anew.
         seconds: wall time of this process's part of the training; 0 where the run was finished
             before.
+        untrained: validation NDCG before the first step, without a prior.
     """
 
     epochs: int
@@ -27,3 +29,20 @@ class Result:
     ndcg: dict[str, float] = field(default_factory=dict)
     refitted: bool = False
     seconds: float = 0.0
+    untrained: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def doubt(self) -> str:
+        """Why it may have learned nothing; empty where it has learned something."""
+        if self.untrained:
+            first, best = self.untrained["ndcg@10"], max(one["ndcg@10"] for one in self.history)
+            if best <= first < 1:  # a task that needs no training tells nothing
+                return (
+                    f"no epoch ranked the validation queries better (NDCG@10 {best:.3f}) than the "
+                    f"untrained model did ({first:.3f})"
+                )
+            return ""
+        losses = [one["loss"] for one in self.history]
+        if len(losses) > 1 and min(losses[1:]) >= losses[0]:
+            return "the loss never fell below that of the first epoch"
+        return ""

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-import platform
 import shutil
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
+from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
+    QUERY_IDS,
     RANKING,
     STATE,
     VERSIONS,
@@ -35,9 +37,11 @@ def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | N
     """What the same run ended with, if it did; removes what a kill at its very end left.
 
     Raises:
-        UserError: the run is damaged, or of another configuration or data.
+        UserError: the run is damaged, or of another configuration or data, or `out` holds
+            something else.
     """
     if not is_finished(out):
+        _check_place(config, data, out)
         return None
     check_run(out)
     _check_same(config, data, out)
@@ -50,19 +54,12 @@ def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | N
         ranking["prior_weight"],
         ranking["validation"],
         ranking["refitted"],
+        untrained=ranking["untrained"],
     )
 
 
 def start_run(config: Config, data: Preprocessed, out: Path) -> None:
-    """Makes the run's directory, or checks that it is this run, unfinished.
-
-    Raises:
-        UserError: it is of another configuration or data, or something else.
-    """
-    if (out / CONFIG).exists():
-        _check_same(config, data, out)
-    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
-        raise UserError(f"{out} exists and is not a run; choose another --out.")
+    """Makes the run's directory."""
     out.mkdir(parents=True, exist_ok=True)
     # First, so that a run killed from here on is known for what it is.
     with atomic_write(out / CONFIG) as file:
@@ -70,6 +67,13 @@ def start_run(config: Config, data: Preprocessed, out: Path) -> None:
     for name in (VOCABULARY, TITLES, FEATURE_SPEC):
         with atomic_write(out / name, "wb") as file:
             file.write((data.directory / name).read_bytes())
+
+
+def _check_place(config: Config, data: Preprocessed, out: Path) -> None:
+    if (out / CONFIG).exists():
+        _check_same(config, data, out)
+    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+        raise UserError(f"{out} exists and is not a run; choose another --out.")
 
 
 def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
@@ -99,7 +103,7 @@ def _first_difference(a: Config, b: Config) -> str:
 
 
 def finish_run(
-    model: Siamese, config: Config, result: Result, spec: FeatureSpec, out: Path
+    model: Siamese, config: Config, result: Result, data: Preprocessed, out: Path
 ) -> None:
     """Writes weights, history, versions and model card; last, what makes the run finished.
 
@@ -107,15 +111,17 @@ def finish_run(
         model: never compiled: the optimizer's variables would be written, thrice its own size.
         config: how it was trained.
         result: what came of it.
-        spec: of the data.
+        data: what it was trained on.
         out: the run.
     """
     aside = out / f".{WEIGHTS}"
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
+    with atomic_write(out / QUERY_IDS, "wb") as file:
+        np.save(file, data.query_ids())
     _write_json(out / HISTORY, result.history)
-    _write_json(out / VERSIONS, _versions())
-    write_model_card(out, model, config, result, spec)
+    _write_json(out / VERSIONS, versions())
+    write_model_card(out, model, config, result, data.spec)
     _write_json(
         out / RANKING,
         {
@@ -123,6 +129,7 @@ def finish_run(
             "best_epoch": result.best_epoch,
             "refitted": result.refitted,
             "validation": result.ndcg,
+            "untrained": result.untrained,
         },
     )
     mark_finished(out)
@@ -133,14 +140,3 @@ def _write_json(path: Path, value: Any) -> None:
     with atomic_write(path) as file:
         json.dump(value, file, indent=2)
         file.write("\n")
-
-
-def _versions() -> dict[str, str]:
-    packages = ("dssm-tf", "tensorflow", "keras", "numpy", "apache-beam")
-    found: dict[str, str] = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            found[package] = "not installed"
-    return found

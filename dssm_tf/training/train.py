@@ -10,6 +10,7 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
@@ -18,6 +19,8 @@ from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
 from dssm_tf.training.validation import ValidationTask, cosines
+
+_RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
 
 def train(
@@ -43,7 +46,7 @@ def train(
 
     Raises:
         UserError: data or configuration are unusable, `out` is of another configuration or
-            other data, or the loss stopped being a number.
+            other data, or the training cannot learn, see `Keeper`.
     """
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
@@ -53,16 +56,21 @@ def train(
     if (earlier := finished_before(config, data, out)) is not None:
         return earlier
     data.verify()
-    if devices.chief:
-        start_run(config, data, out)
     with data.explained():
         fitting = Fitting(config, data, out, devices, quiet, told)
+        if devices.chief:
+            start_run(config, data, out)  # not before the model could be made
         task = None
         if data.count("validation"):
             task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
+            for line in caution(_RESTS, len(task.queries)) if devices.chief and not quiet else ():
+                Console().print(line, style="yellow", highlight=False, soft_wrap=True)
+        untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         weight, ndcg = _weigh_prior(config, data, task, fitting.encode)
-        result = Result(len(kept.history), kept.best_epoch, kept.history, weight, ndcg)
+        result = Result(
+            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
+        )
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:
@@ -75,14 +83,14 @@ def train(
             result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
-        finish_run(fitting.ranked, config, result, data.spec, out)
+        finish_run(fitting.ranked, config, result, data, out)
     return result
 
 
 def _weigh_prior(
     config: Config, data: Preprocessed, task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
-    """The weight of the log-prior, and the validation NDCG with it."""
+    """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
@@ -90,4 +98,5 @@ def _weigh_prior(
     log_prior = TitlePrior(data.titles)(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
-    return chosen, task.ndcg(matrix + chosen * log_prior)
+    measured = task.measured(matrix + chosen * log_prior)
+    return chosen, measured | {"queries": float(len(task.queries))}

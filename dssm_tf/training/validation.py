@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.evaluation.metrics import mean_ndcg
-from dssm_tf.evaluation.ranking import tie_key
+from dssm_tf.evaluation.intervals import interval, mean_intervals
+from dssm_tf.evaluation.metrics import per_query
+from dssm_tf.evaluation.ranking import relevant_ranks, tie_key
 from dssm_tf.tables.judgments import judgments_from_clicks
 from dssm_tf.text.normalize import normalize
 
@@ -58,7 +59,21 @@ class ValidationTask:
 
     def ndcg(self, scores: NDArray[np.float32]) -> dict[str, float]:
         """Mean NDCG at each cut-off of scores `(queries, titles)`."""
-        return {f"ndcg@{k}": mean_ndcg(scores, self.grades, k) for k in CUTOFFS}
+        return {name: float(row.mean()) for name, row in self._values(scores).items()}
+
+    def measured(self, scores: NDArray[np.float32]) -> dict[str, float]:
+        """The same, and the ends of each mean's 95 % interval, `low ndcg@1` and `high ndcg@1`."""
+        values = self._values(scores)
+        found = {name: float(row.mean()) for name, row in values.items()}
+        ends = mean_intervals(np.stack([*values.values()], axis=1))
+        for name, (low, high) in zip(values, ends.tolist(), strict=True):
+            found |= {f"low {name}": low, f"high {name}": high}
+        return found
+
+    def _values(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
+        """NDCG of each query; every one has a clicked title."""
+        names = [f"ndcg@{k}" for k in CUTOFFS]
+        return per_query(relevant_ranks(scores, self.grades), names)
 
     def best_prior_weight(
         self, cosines: NDArray[np.float32], log_prior: NDArray[np.float32]
@@ -75,6 +90,19 @@ class ValidationTask:
         tried = {weight: self.ndcg(cosines + weight * log_prior) for weight in PRIOR_WEIGHTS}
         best = max(tried, key=lambda weight: (np.mean(list(tried[weight].values())), -weight))
         return best, tried
+
+
+def with_intervals(measured: Mapping[str, float]) -> str:
+    """What `ValidationTask.measured` found, in a line.
+
+    >>> with_intervals({f"{end}ndcg@{k}": 0.5 for end in ("", "low ", "high ") for k in CUTOFFS})
+    'NDCG@1/3/10 0.500/0.500/0.500 (.500-.500/.500-.500/.500-.500)'
+    """
+    means = "/".join(f"{measured[f'ndcg@{k}']:.3f}" for k in CUTOFFS)
+    ends = "/".join(
+        interval(measured[f"low ndcg@{k}"], measured[f"high ndcg@{k}"]) for k in CUTOFFS
+    )
+    return f"NDCG@{'/'.join(map(str, CUTOFFS))} {means} ({ends})"
 
 
 Encode = Callable[[str, tuple[str, ...]], NDArray[np.float32]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,8 @@ from rich.text import Text
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config, Refit
+from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.training.validation import with_intervals
 from dssm_tf.tuning.plan import Plan, show
 from dssm_tf.tuning.trials import Outcome, TrialRun
 
@@ -70,6 +73,13 @@ class Tuning:
     def summary(self, row: Row) -> str:
         """A finished trial in a few words."""
         return f"{self.plan.metric} {self.value(row):.4f} (trial {self.number(row)})"
+
+    @property
+    def cautions(self) -> list[str]:
+        """What is said where the trials are compared on few queries."""
+        best = self.best
+        few = "The best trial, its epoch and its log-prior are chosen on"
+        return [] if best is None else caution(few, best.outcome.validation["queries"])
 
     @property
     def training_command(self) -> str:
@@ -130,15 +140,16 @@ def write_best(tuning: Tuning) -> None:
     outcome, config = best.outcome, best.run.trial.config
     finished = len(tuning.ranked)
     failed = len(tuning.rows) - finished
-    values = "/".join(f"{outcome.validation[f'ndcg@{k}']:.4f}" for k in (1, 3, 10))
+    values = with_intervals(outcome.validation)
     lines = [
         f"Chosen by validation {tuning.plan.metric} from {finished} trials"
         + (f" ({failed} more failed):" if failed else ":"),
         f"  {best.run.trial}",
         "",
-        f"Validation: NDCG@1/3/10 {values}, loss {outcome.validation['loss']:.4f}, with "
-        f"{outcome.prior_weight:g} x log-prior of titles,",
-        f"            after {outcome.best_epoch} of {outcome.epochs} epochs, not refitted.",
+        f"Validation: {values}, loss {outcome.validation['loss']:.4f},",
+        f"            with {outcome.prior_weight:g} x log-prior of titles, after "
+        f"{outcome.best_epoch} of {outcome.epochs} epochs, not refitted.",
+        *tuning.cautions,
         f"Tuned by:   {tuning.plan.request.command(tuning.data, tuning.out)}",
         f"Command:    {tuning.training_command}",
     ]
@@ -172,7 +183,7 @@ def print_table(console: Console | None, tuning: Tuning) -> None:
         table.add_row(
             str(tuning.number(row)),
             *(Text(show(row.run.trial.settings[key])) for key in keys),
-            *(f"{outcome.validation[name]:.4f}" for name in _MEASURES),
+            *(_shown(outcome.validation, name) for name in _MEASURES),
             f"{outcome.best_epoch}/{outcome.epochs}",
             seconds,
             style="green" if row is tuning.best else "",
@@ -184,10 +195,20 @@ def print_table(console: Console | None, tuning: Tuning) -> None:
     say(console, f"\n{len(tuning.rows)} trials by validation {tuning.plan.metric}\n")
     console.print(table)
     say(console, "")
+    for line in tuning.cautions:
+        say(console, line, style="yellow")
     for row in failed:
         say(console, f"trial {tuning.number(row)} failed: {row.outcome.reason}")
     if failed:
         say(console, "failed trials are left alone the next time; --retry-failed tries them again")
+
+
+def _shown(validation: Mapping[str, float], name: str) -> str:
+    """A figure, over its 95 % interval where it is a mean over queries."""
+    if f"low {name}" not in validation:
+        return f"{validation[name]:.4f}"
+    ends = interval(validation[f"low {name}"], validation[f"high {name}"])
+    return f"{validation[name]:.4f}\n[dim not bold]{ends}[/]"
 
 
 def _short(keys: list[str]) -> list[str]:

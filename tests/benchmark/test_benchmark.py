@@ -324,6 +324,32 @@ def test_queries_the_log_does_not_hold_are_reported_apart(done, written, folder)
     assert "## Queries that the log does not hold" in (folder / "out" / "table.md").read_text()
 
 
+def test_means_by_traffic_stand_beside_the_plain_ones(done, written, folder):
+    result = done[0]
+    clicks = dict.fromkeys(result.task.queries, 0)
+    for line in (folder / "clicks.tsv").read_text().splitlines()[1:]:
+        query, _, count = line.split("\t")
+        clicks[query] = clicks.get(query, 0) + int(count)
+    (bm25,) = (row for row in result.rows if row.name == "bm25")
+    pairs = list(zip(result.task.queries, bm25.values("map"), strict=True))
+    known = [(clicks[query], value) for query, value in pairs if not np.isnan(value)]
+    expected = sum(n * value for n, value in known) / sum(n for n, _ in known)
+    assert written["systems"]["bm25"]["parts"]["traffic"]["map"]["mean"] == pytest.approx(expected)
+    assert "Weighted by traffic" in done[1]
+
+
+def test_every_mean_has_an_interval_and_few_queries_are_said_to_be_few(done, written):
+    for entry in written["systems"].values():
+        for found in entry.get("metrics", {}).values():
+            low, high = found["ci95"]
+            assert 0 <= low <= found["mean"] <= high <= 1
+    shown = " ".join(done[1].split())
+    assert "The means rest on 30 queries, fewer than 200" in shown
+    assert re.search(r"chosen on halves, the smaller of \d+ queries, fewer than 200", shown)
+    assert written["settings"]["inputs"]["clicks"]["given"]
+    assert "tensorflow" in written["settings"]["versions"]
+
+
 def test_a_query_without_a_word_counts_and_is_mentioned(done):
     wordless = done[0].description.queries_without_words
     assert wordless > 0

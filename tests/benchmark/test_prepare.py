@@ -118,6 +118,17 @@ def test_what_is_learnt_and_judged_does_not_depend_on_the_order_of_the_log(files
     assert found[1:] == found[:1] * 3
 
 
+def test_traffic_is_that_of_the_judging_clicks_or_else_of_the_log(files, monkeypatch):
+    later = prepare(sources(files, judgments=None, judge_later=0.25), files / "later")
+    # The last 5 of 20 rows, the black things, with two clicks or one in turn.
+    assert later.traffic() == {f"{thing} black": 2.0 - n % 2 for n, thing in enumerate(THINGS)}
+    held = prepare(sources(files, judgments=None, hold_out_queries=0.4), files / "held")
+    assert held.traffic().keys() == set(held.task().queries)
+    log = [("Hat RED", "red hat", 2.0), ("hat red", "red tie", 3.0)]
+    monkeypatch.setattr("dssm_tf.data.preprocessed.Preprocessed.log", lambda self: log)
+    assert prepare(sources(files), files / "judged").traffic() == {"hat red": 5.0}
+
+
 def test_later_clicks_judge_and_are_not_learnt_from(files):
     inputs = prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
     # The last 5 of 20 rows: the black things.

@@ -34,6 +34,7 @@ COMMANDS = (
 )
 CONFIG = {
     "tower": {"name": "dssm", "widths": [6]},
+    "optimizer": {"learning_rate": 0.05},
     "training": {"epochs": 9, "batch_size": 16, "xla": False},
 }
 
@@ -77,11 +78,23 @@ def exported(trained, folder) -> subprocess.CompletedProcess[str]:
 def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder):
     assert trained.returncode == 0
     lines = trained.stdout.splitlines()
-    assert [line.split(" · ")[0] for line in lines[:2]] == ["epoch   1/2", "epoch   2/2"]
-    assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[2])
+    assert "are chosen on 4 queries, fewer than 200" in lines[0]
+    assert [line.split(" · ")[0] for line in lines[1:3]] == ["epoch   1/2", "epoch   2/2"]
+    ends = r"\((\d?\.\d+-\d?\.\d+/?){3}\)"
+    assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {ends}", lines[1])
+    assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[3])
+    assert re.search(rf"^validation NDCG.* {ends} with .*over 4 queries$", lines[4])
     assert lines[-1] == "next: dssm export --model run --out EXPORT"
     kept = load_config(folder / "run" / "config.yaml")
     assert (kept.training.epochs, kept.training.seed, kept.training.batch_size) == (2, 5, 16)
+
+
+def test_a_finished_training_given_again_says_so_and_ends_with_0(trained, folder):
+    again = dssm(*trained.args[3:], cwd=folder)
+    assert (again.returncode, again.stderr) == (0, "")
+    first, *_, last = again.stdout.splitlines()
+    assert re.fullmatch(r"run: 2 epochs before, nothing left to do, best [12]", first)
+    assert last == trained.stdout.splitlines()[-1]
 
 
 def test_nothing_but_our_own_words_reaches_the_terminal(trained, exported):
@@ -275,7 +288,29 @@ def test_an_interrupted_command_ends_with_1_and_one_line(monkeypatch, capsys):
 
     monkeypatch.setattr("dssm_tf.demo.demo.demo", interrupt)
     assert main(["demo"]) == 1
-    assert capsys.readouterr().err == "dssm demo: interrupted\n"
+    assert capsys.readouterr().err == "dssm demo: interrupted; the same command starts again\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "place", "left"),
+    [
+        (["train", "--config", "dssm", "--data", "D", "--out", "R"], "train.train_command",
+         "the same command goes on after the last finished epoch"),
+        (["benchmark", "--clicks", "C", "--out", "B"], "benchmark.load_tensorflow",
+         "the same command goes on"),
+        (["tune", "--config", "dssm", "--data", "D", "--out", "R", "--grid", "loss.gamma=1,2"],
+         "tune.load_tensorflow", "the same command goes on, after the trial's last finished epoch"),
+        (["export", "--model", "M", "--out", "X"], "export.export_command", "nothing was written"),
+        (["data", "convert", "wands", "S", "O"], "data.convert_command", "nothing was written"),
+    ],
+)  # fmt: skip
+def test_an_interrupted_command_says_what_is_left(monkeypatch, capsys, arguments, place, left):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"dssm_tf.commands.{place}", interrupt)
+    assert main(arguments) == 1
+    assert capsys.readouterr().err == f"dssm {arguments[0]}: interrupted; {left}\n"
 
 
 def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
@@ -310,7 +345,13 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
                  "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
     arguments, options = seen["evaluate"]
     assert arguments == (["A", "b=B"], Path("J"), None, Path("E"), [])
-    assert options == {"data": Path("P"), "runs": [], "repeats": "mean", "encoding": "utf-8"}
+    assert options == {
+        "data": Path("P"),
+        "runs": [],
+        "repeats": "mean",
+        "encoding": "utf-8",
+        "thousands": "",
+    }
 
 
 def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):

@@ -1,4 +1,6 @@
+import hashlib
 import io
+import json
 import subprocess
 import sys
 import types
@@ -9,6 +11,8 @@ from rich.console import Console
 
 from dssm_tf.commands.evaluate import evaluate_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.schema import text_id
+from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
 
 JUDGMENTS = (
@@ -21,6 +25,8 @@ CORPUS = "doc_id\ttitle\nd1\tRed Hat\nd2\tBlue Box\nd3\tGreen Tie\n"
 
 class Model:
     """Stands for a trained model: prefers the title with the most letters of its name."""
+
+    vocabulary = Vocabulary(["#re", "red", "ed#", "#ha", "hat", "at#"])
 
     def __init__(self, path):
         self.name = path.name
@@ -39,6 +45,7 @@ def paths(tmp_path, monkeypatch):
     (tmp_path / "c.tsv").write_text(CORPUS)
     for run in ("lstm", "dssm", "other/lstm"):
         (tmp_path / run).mkdir(parents=True)
+        np.save(tmp_path / run / "query_ids.npy", [text_id("Red HAT")])
     return tmp_path
 
 
@@ -59,6 +66,99 @@ def test_models_baselines_and_runs_stand_in_one_table(paths):
     assert (paths / "out" / "runs" / "mine.trec").is_file()
     assert "NDCG@1" in out.getvalue()
     assert "report.html" in out.getvalue()
+
+
+def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(paths):
+    out = io.StringIO()
+    evaluation = evaluate_command(
+        [str(paths / "lstm")], paths / "j.tsv", paths / "c.tsv", paths / "out",
+        console=Console(file=out, width=160),
+    )  # fmt: skip
+    row = evaluation.task.queries.index("red hat")
+    assert evaluation.seen.tolist() == [place == row for place in range(2)]
+    written = json.loads((paths / "out" / "metrics.json").read_text())
+    lstm = written["systems"]["lstm"]
+    values = {query: evaluation.values["lstm"]["ndcg@1"][evaluation.task.queries.index(query)]
+              for query in ("red hat", "blue box")}  # fmt: skip
+    assert lstm["parts"]["known"]["ndcg@1"] == values["red hat"]
+    assert lstm["parts"]["new"]["ndcg@1"] == values["blue box"]
+    assert lstm["parts"]["new"]["queries"] == 1
+    # "red hat" has 6 known trigrams; "blue box" (#bl blu lue ue# #bo box ox#) 7 unknown ones.
+    assert lstm["unknown_trigrams"] == pytest.approx(7 / 13)
+    shown = " ".join(out.getvalue().split())
+    assert "lstm does not know 54 % of the letter trigrams of the judged queries" in shown
+    assert "Queries that the log does not hold (1)" in shown
+    assert "The means rest on 2 queries, fewer than 200" in shown
+    assert "unknown_trigrams" not in written["systems"]["bm25"]
+
+
+def test_the_metrics_name_inputs_models_and_versions(paths):
+    (paths / "theirs.trec").write_text("q1 Q0 d1 1 2.0 t\n")
+    evaluate_command(
+        [f"mine={paths / 'lstm'}"], paths / "j.tsv", paths / "c.tsv", paths / "out",
+        runs=[str(paths / "theirs.trec")], console=quiet(),
+    )  # fmt: skip
+    written = json.loads((paths / "out" / "metrics.json").read_text())
+    digest = hashlib.sha256(JUDGMENTS.encode()).hexdigest()
+    assert written["inputs"]["judgments"] == {"given": str(paths / "j.tsv"), "sha256": digest}
+    assert written["inputs"]["runs"]["theirs"]["given"] == str(paths / "theirs.trec")
+    before = written["models"]["mine"]
+    assert before["given"] == str(paths / "lstm")
+    assert {"python", "dssm-tf", "tensorflow"} <= written["versions"].keys()
+    (paths / "lstm" / "model.weights.h5").write_text("other weights")
+    evaluate_command(
+        [f"mine={paths / 'lstm'}"], paths / "j.tsv", paths / "c.tsv", paths / "new", console=quiet()
+    )
+    again = json.loads((paths / "new" / "metrics.json").read_text())
+    assert again["models"]["mine"]["sha256"] != before["sha256"]
+
+
+def test_queries_weigh_as_much_as_they_were_clicked_for(paths):
+    (paths / "log.tsv").write_text("query\ttitle\tclicks\nRED hat\tx\t8\nred hat\ty\t1\n"
+                                   "blue box\tx\t1\nother\tx\t50\n")  # fmt: skip
+    evaluation = evaluate_command(
+        [str(paths / "lstm")], paths / "j.tsv", paths / "c.tsv", paths / "out",
+        traffic=[str(paths / "log.tsv")], console=quiet(),
+    )  # fmt: skip
+    values = evaluation.values["lstm"]["ndcg@3"]
+    red, blue = (evaluation.task.queries.index(query) for query in ("red hat", "blue box"))
+    expected = 0.9 * values[red] + 0.1 * values[blue]
+    written = json.loads((paths / "out" / "metrics.json").read_text())
+    assert written["systems"]["lstm"]["parts"]["traffic"]["ndcg@3"] == pytest.approx(expected)
+    table = (paths / "out" / "table.md").read_text()
+    assert "## Weighted by traffic" in table
+    assert "10 clicks of 2 queries, as uncertain as 1 query of equal weight" in table
+    (paths / "log.tsv").write_text("query\ttitle\nother\tx\n")
+    with pytest.raises(UserError, match="none of the 2 judged queries was clicked for"):
+        evaluate_command(
+            [], paths / "j.tsv", None, paths / "new", traffic=[str(paths / "log.tsv")],
+            console=quiet(),
+        )  # fmt: skip
+    assert not (paths / "new").exists()
+
+
+def test_qrels_and_runs_of_trec_are_read_as_in_a_benchmark(paths):
+    (paths / "qrels").write_text("7 0 d1 3\n7 0 d2 -1\n8 0 d2 1\n")
+    (paths / "queries.tsv").write_text("query_id\tquery\n7\tred hat\n8\tblue box\n")
+    (paths / "theirs.trec").write_text("7 Q0 d1 1 2.0 t\n9 Q0 d3 1 1.0 t\n")
+    out = io.StringIO()
+    evaluation = evaluate_command(
+        [], paths / "qrels", paths / "c.tsv", paths / "out", queries=paths / "queries.tsv",
+        runs=[str(paths / "theirs.trec")], console=Console(file=out, width=200),
+    )  # fmt: skip
+    assert evaluation.mean("theirs", "ndcg@1") == 0.5
+    assert "theirs lists nothing for 1 of 2 judged queries; they count as 0." in out.getvalue()
+    assert "theirs lists 1 queries that are not judged here, '9' for one" in out.getvalue()
+    with pytest.raises(UserError, match="--queries gives a TREC qrels file its texts"):
+        evaluate_command(
+            [], paths / "qrels", None, paths / "new", queries=paths / "queries.tsv", console=quiet()
+        )
+    (paths / "theirs.trec").write_text("7 Q0 d1 1 inf t\n")
+    with pytest.raises(UserError, match="score of 'd1' for query '7' is inf"):
+        evaluate_command(
+            [], paths / "qrels", paths / "c.tsv", paths / "new", queries=paths / "queries.tsv",
+            runs=[str(paths / "theirs.trec")], console=quiet(),
+        )  # fmt: skip
 
 
 def test_without_a_corpus_and_without_models_the_baseline_stands_alone(paths):

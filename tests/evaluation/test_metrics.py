@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ir_measures import AP, RR, P, R, nDCG
 
 from dssm_tf.evaluation import metrics, tf_ranking
-from dssm_tf.evaluation.metrics import mean_ndcg, parse_metric
+from dssm_tf.evaluation.metrics import parse_metric
 from dssm_tf.evaluation.ranking import RelevantRanks, relevant_ranks, top_columns
 from tests.reference import ranking_metrics as reference
 
@@ -133,18 +133,10 @@ def test_ir_measures_agrees(case, random):
                 assert value == pytest.approx(found[f"q{query}", measure], abs=1e-6), name
 
 
-@given(judged_scores())
-def test_mean_ndcg_is_the_mean_over_queries_with_a_relevant_title(case):
-    scores, grades = case
-    expected = [v for v in by_definition(scores, grades, "ndcg@3") if not np.isnan(v)]
-    mean = np.mean(expected) if expected else np.nan
-    assert mean_ndcg(scores, grades, 3) == pytest.approx(mean, nan_ok=True)
-
-
 def test_scores_that_are_nan_have_no_rank():
     # Every comparison with NaN is false, so a diverged model would rank first everywhere.
     with pytest.raises(ValueError, match="1 of 2 scores are NaN"):
-        mean_ndcg(np.array([[np.nan, 1.0]]), np.array([[1, 0]]), 10)
+        relevant_ranks(np.array([[np.nan, 1.0]]), np.array([[1, 0]]))
 
 
 def test_long_and_short_rankings_in_one_call_do_not_disturb_each_other():

@@ -74,7 +74,20 @@ def states(
     forget_gate: bool = True,
     start: tuple[Array, Array] | None = None,
 ) -> list[tuple[Array, Array]]:
-    """`(y(t), c(t))` after each word; `words` holds the vectors l(t) of the text.
+    """`(y(t), c(t))` after each word; takes what `steps` takes."""
+    found = steps(p, words, peepholes=peepholes, forget_gate=forget_gate, start=start)
+    return [(step["y"], step["c"]) for step in found]
+
+
+def steps(
+    p: LSTMParameters,
+    words: Sequence[Array],
+    *,
+    peepholes: bool = True,
+    forget_gate: bool = True,
+    start: tuple[Array, Array] | None = None,
+) -> list[dict[str, Array]]:
+    """All of eq. 2 at each word, by name; `words` holds the vectors l(t) of the text.
 
     `start` is `(y(0), c(0))`, zeros unless given.
 
@@ -91,7 +104,9 @@ def states(
         c = (f if forget_gate else 1.0) * c + i * y_g
         o = sigmoid(p.w1 @ word + p.rec1 @ y + seen * p.p1 * c + p.b1)
         y = o * np.tanh(c)
-        found.append((y, c))
+        found.append({"i": i, "f": f, "o": o, "c": c, "y": y})
+        if not forget_gate:
+            del found[-1]["f"]
     return found
 
 

@@ -27,7 +27,10 @@ def test_written_files_hold_what_was_measured(tmp_path):
     assert set(written) == {"systems", "tests"}
     assert written["systems"]["better"]["ndcg@3"] == evaluation.mean("better", "ndcg@3")
     assert written["systems"]["better"]["queries"] == 60
-    assert set(written["systems"]["better"]) == {*METRICS, "queries", "queries_left_out"}
+    assert set(written["systems"]["better"]) == {*METRICS, "ci95", "parts", "queries",
+                                                 "queries_left_out"}  # fmt: skip
+    low, high = written["systems"]["better"]["ci95"]["ndcg@3"]
+    assert 0 < low < evaluation.mean("better", "ndcg@3") < high < 1
     assert set(written["tests"][0]) == {
         "a", "b", "metric", "p", "p_adjusted", "p_randomisation", "difference", "ci95"
     }  # fmt: skip

@@ -6,6 +6,7 @@ import base64
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import grpc
@@ -78,6 +79,14 @@ def ranker() -> TinyRanker:
 
 @pytest.fixture
 def grpc_address(ranker):
+    with served_over_grpc(ranker) as address:
+        yield address
+
+
+@contextmanager
+def served_over_grpc(ranker: TinyRanker, port: int = 0, credentials=None):
+    """Serves until the block ends; yields the address."""
+
     def answer(work):
         def handler(request, context):
             try:
@@ -93,7 +102,8 @@ def grpc_address(ranker):
     def predict(request):
         spec = request.model_spec
         inputs = {
-            name: messages.decode_tensor(tensor).tolist() for name, tensor in request.inputs.items()
+            name: messages.decode_tensor(tensor, 1000).tolist()
+            for name, tensor in request.inputs.items()
         }
         outputs = ranker.predict(spec.name, version(spec), spec.signature_name, inputs)
         response = predict_pb2.PredictResponse()
@@ -124,7 +134,12 @@ def grpc_address(ranker):
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {name: handler}),)
         )
-    port = server.add_insecure_port("127.0.0.1:0")
+    address = f"127.0.0.1:{port}"
+    port = (
+        server.add_secure_port(address, credentials)
+        if credentials
+        else server.add_insecure_port(address)
+    )
     server.start()
     yield f"127.0.0.1:{port}"
     server.stop(None).wait()

@@ -197,7 +197,13 @@ def test_arguments_no_server_could_answer_are_not_sent(client, ranker, ask, mess
     ("options", "message"),
     [
         ({"timeout": 0}, "timeout is 0; expected seconds"),
+        ({"timeout": float("nan")}, "timeout is nan; expected seconds"),
+        ({"timeout": float("inf")}, "timeout is inf; expected seconds"),
+        ({"timeout": 1e20}, r"timeout is 1e\+20; expected seconds"),
+        ({"timeout": "2"}, "timeout is '2'; expected seconds"),
         ({"batch_size": 0}, "batch_size is 0; expected 1"),
+        ({"batch_size": 1e9}, "batch_size is 1000000000.0; expected 1"),
+        ({"version": -1}, "version is -1; expected a whole number"),
         ({"model": ""}, "model is empty"),
         ({"host": "ftp://server"}, "server"),
     ],

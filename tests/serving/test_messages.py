@@ -67,7 +67,7 @@ def test_our_class_reads_the_generated_request(apis):
     ours = predict_pb2.PredictRequest.FromString(raw)
     assert ours.model_spec.version_label == "canary"
     assert not ours.model_spec.HasField("version")
-    assert messages.decode_tensor(ours.inputs["queries"]).tolist() == [b"red", b"hat"]
+    assert messages.decode_tensor(ours.inputs["queries"], 1000).tolist() == [b"red", b"hat"]
     assert ours.SerializeToString(deterministic=True) == raw
 
 
@@ -78,8 +78,8 @@ def test_numeric_tensors_agree_both_ways(apis, dtype, shape):
 
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     ours = predict_pb2.Tensor.FromString(tf.make_tensor_proto(array).SerializeToString())
-    np.testing.assert_array_equal(messages.decode_tensor(ours), array)
-    assert messages.decode_tensor(ours).dtype == array.dtype
+    np.testing.assert_array_equal(messages.decode_tensor(ours, 1000), array)
+    assert messages.decode_tensor(ours, 1000).dtype == array.dtype
     raw = messages.encode_tensor(array).SerializeToString()
     theirs = tf.make_ndarray(tf.make_tensor_proto(array).FromString(raw))
     np.testing.assert_array_equal(theirs, array)
@@ -91,13 +91,13 @@ def test_values_are_also_read_from_their_own_field():
     tensor = predict_pb2.Tensor(dtype=1, float_val=[1, 2, 3, 4])
     tensor.tensor_shape.dim.add(size=2)
     tensor.tensor_shape.dim.add(size=2)
-    np.testing.assert_array_equal(messages.decode_tensor(tensor), [[1, 2], [3, 4]])
+    np.testing.assert_array_equal(messages.decode_tensor(tensor, 1000), [[1, 2], [3, 4]])
 
 
 def test_left_out_repetitions_of_the_last_value_are_restored():
     tensor = predict_pb2.Tensor(dtype=1, float_val=[1, 2])
     tensor.tensor_shape.dim.add(size=4)
-    np.testing.assert_array_equal(messages.decode_tensor(tensor), [1, 2, 2, 2])
+    np.testing.assert_array_equal(messages.decode_tensor(tensor, 1000), [1, 2, 2, 2])
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,16 @@ def test_left_out_repetitions_of_the_last_value_are_restored():
 )
 def test_a_tensor_that_cannot_be_read_is_an_error(tensor, message):
     with pytest.raises(ValueError, match=message):
-        messages.decode_tensor(predict_pb2.Tensor(**tensor))
+        messages.decode_tensor(predict_pb2.Tensor(**tensor), 1000)
+
+
+@pytest.mark.parametrize("shape", [[10**18], [2**62, 4], [-1], [0, -5], [40, 41]])
+def test_a_shape_that_claims_more_than_was_asked_for_is_an_error(shape):
+    tensor = predict_pb2.Tensor(dtype=1, float_val=[1])
+    for size in shape:
+        tensor.tensor_shape.dim.add(size=size)
+    with pytest.raises(ValueError, match="expected 1,600 values at most"):
+        messages.decode_tensor(tensor, 1600)
 
 
 def test_text_arrays_are_not_taken_for_numbers():
@@ -122,7 +131,7 @@ def test_text_arrays_are_not_taken_for_numbers():
 @given(st.lists(st.text(st.characters(exclude_categories=()))))
 def test_texts_survive_the_round_trip(texts):
     raw = messages.encode_tensor(texts).SerializeToString()
-    back = messages.decode_tensor(predict_pb2.Tensor.FromString(raw)).tolist()
+    back = messages.decode_tensor(predict_pb2.Tensor.FromString(raw), 1000).tolist()
     assert [one.decode("utf-8", "surrogatepass") for one in back] == texts
 
 

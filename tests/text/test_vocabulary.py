@@ -37,6 +37,13 @@ def test_counts_in_any_order_give_the_same_vocabulary():
     assert Vocabulary.from_counts(counts, 99).ngrams == Vocabulary.from_counts(backwards, 99).ngrams
 
 
+def test_the_unknown_share_counts_every_letter_trigram():
+    vocabulary = Vocabulary(["#ca", "cat"])
+    # #ca cat at#, twice, and #a#: 4 of 7 are known.
+    assert vocabulary.unknown_share(["cat", "a Cat"]) == pytest.approx(3 / 7)
+    assert vocabulary.unknown_share(["", "?!"]) == 0
+
+
 def test_unseen_trigrams_are_dropped_by_default():
     assert Vocabulary(CAT).ngram_ids("cats") == (1, 2)  # "ats" and "ts#" are unseen
 

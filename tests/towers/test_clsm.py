@@ -54,6 +54,17 @@ def test_vectors_are_those_of_the_reference(window, widths):
 
 
 @pytest.mark.parametrize("window", [1, 3, 5])
+def test_its_activations_are_the_local_features_of_the_reference(window):
+    tower, w_c, _ = pair(window, (3,))
+    found = np.array(tower.activations(text_batch(SENTENCES, KNOWN)))
+    for values, words in zip(found, SENTENCES, strict=True):
+        expected = reference.local_features(w_c, count_matrix(words, KNOWN), window)
+        wanted = np.reshape(expected, (-1, FEATURES))
+        np.testing.assert_allclose(values[: len(words)], wanted, atol=1e-13)
+        assert (values[len(words) :] == -1).all()
+
+
+@pytest.mark.parametrize("window", [1, 3, 5])
 def test_the_gradient_of_the_convolution_is_the_paper_s(window):
     tower, w_c, (w_s,) = pair(window, (3,), seed=1)
     outside = np.random.default_rng(2).normal(size=(len(SENTENCES), 3))

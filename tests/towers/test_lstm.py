@@ -71,6 +71,34 @@ def test_the_two_directions_stand_side_by_side(variant):
         np.testing.assert_allclose(vector, np.concatenate(expected), atol=1e-13)
 
 
+@pytest.mark.parametrize("peepholes", [True, False])
+@pytest.mark.parametrize("forget_gate", [True, False])
+def test_its_activations_are_the_gates_and_states_of_the_reference(peepholes, forget_gate):
+    variant = {"peepholes": peepholes, "forget_gate": forget_gate}
+    sides = [reference.LSTMParameters.random(len(KNOWN), CELLS, seed) for seed in (0, 1)]
+    tower = BidirectionalLSTMRNN(len(KNOWN), CELLS, dtype="float64", **variant)
+    tower.build()
+    kernel = np.concatenate([p.side_by_side("w", forget_gate) for p in sides], axis=1)
+    tower.hashing.kernel.assign(np.concatenate([np.full((1, len(kernel.T)), 9.0), kernel]))
+    for recurrence, p in zip((tower.left_to_right, tower.right_to_left), sides, strict=True):
+        give(recurrence.cell, p)
+    found = tower.activations(text_batch(SENTENCES, KNOWN))
+    for row, sentence in enumerate(SENTENCES):
+        words = count_matrix(sentence, KNOWN)
+        for side, order, direction in zip(
+            sides, (slice(None), slice(None, None, -1)), tower.directions, strict=True
+        ):
+            expected = reference.steps(side, words[order], **variant)[order]
+            assert found[direction].keys() == {*"iocy", *("f" if forget_gate else "")}
+            for name, values in found[direction].items():
+                of_words = np.array(values)[row]
+                wanted = [step[name] for step in expected]
+                np.testing.assert_allclose(
+                    of_words[: len(sentence)], np.reshape(wanted, (-1, CELLS)), atol=1e-13
+                )
+                assert not of_words[len(sentence) :].any()
+
+
 def test_the_order_of_the_words_matters():
     keras.utils.set_random_seed(0)
     tower = LSTMRNN(len(KNOWN), CELLS)

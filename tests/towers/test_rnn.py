@@ -36,6 +36,17 @@ def test_vectors_are_those_of_the_reference():
     np.testing.assert_allclose(found, expected, atol=1e-14)
 
 
+def test_its_activations_are_the_states_of_the_reference():
+    tower, p = pair()
+    found = tower.activations(text_batch(SENTENCES, KNOWN))
+    assert list(found) == ["recurrence"]
+    assert list(found["recurrence"]) == ["y"]
+    for values, words in zip(np.array(found["recurrence"]["y"]), SENTENCES, strict=True):
+        _, *expected = reference.states(p, count_matrix(words, KNOWN))
+        wanted = np.reshape(expected, (-1, HIDDEN))
+        np.testing.assert_allclose(values[: len(words)], wanted, atol=1e-14)
+
+
 @pytest.mark.parametrize("steps", [None, 1, 2, 3, 4, 5, 9])
 def test_the_gradient_is_the_paper_s_cut_after_as_many_words(steps):
     tower, p = pair(1, bptt_steps=steps)

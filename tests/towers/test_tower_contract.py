@@ -342,3 +342,22 @@ def test_the_gradient_of_every_parameter_is_its_slope(name):
 def test_a_tower_without_trigrams_is_refused(name):
     with pytest.raises(ValueError, match="vocabulary_size=0"):
         TOWERS[name](0)
+
+
+@pytest.mark.parametrize("name", [n for n in TOWERS if hasattr(TOWERS[n].kind, "activations")])
+def test_what_it_shows_of_itself_ends_in_its_vector(name):
+    made = tower(name)
+    found, shown = vectors(made), made.activations(BATCH)
+    if isinstance(shown, dict):  # a recurrence: `y` at the word that a direction reads last
+        lengths = np.array([len(sentence) for sentence in SENTENCES])
+        last = [
+            np.array(one["y"])[range(len(found)), 0 if made.directions[side] else lengths - 1]
+            for side, one in shown.items()
+        ]
+        ends = np.concatenate(last, axis=-1)
+    else:
+        ends = np.array(shown).max(axis=1)
+        for layer in made.semantic:
+            ends = np.array(layer(ends))
+    ends[EMPTY] = 0
+    np.testing.assert_allclose(ends, found, atol=SAME)

@@ -11,7 +11,9 @@ from pytest import approx
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training.validation import ValidationTask
 from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
@@ -23,7 +25,7 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     assert files == {
         "config.yaml", "feature_spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
         "history.json", "versions.json", "ranking.json", "MODEL_CARD.md", "logs",
-        "SHA256SUMS",
+        "SHA256SUMS", "query_ids.npy",
     }  # fmt: skip
     assert load_config(out / "config.yaml") == parse_config(CONFIG)
     for name in ("vocabulary.txt", "titles.tsv", "feature_spec.json"):
@@ -42,13 +44,19 @@ def test_the_weights_are_those_of_the_towers_and_not_the_optimizers(run):
     assert sum(value.size for value in floats.values()) == numbers
 
 
+def test_a_run_knows_the_queries_of_its_log_by_their_hashes(run, data):
+    queries = {example.query for split in data.examples.values() for example in split}
+    assert known_queries(run[0]).tolist() == sorted(map(text_id, queries))
+
+
 def test_the_history_has_losses_and_ndcg_of_each_epoch(run):
     out, result = run
     assert json.loads((out / "history.json").read_text("utf-8")) == result.history
     assert len(result.history) == result.epochs == EPOCHS
     for epoch in result.history:
-        assert epoch.keys() == {"loss", "val_loss", "ndcg@1", "ndcg@3", "ndcg@10"}
-        assert 0 <= epoch["ndcg@1"] <= 1
+        ndcg = {f"{end}ndcg@{k}" for k in (1, 3, 10) for end in ("", "low ", "high ")}
+        assert epoch.keys() == {"loss", "val_loss", *ndcg}
+        assert 0 <= epoch["low ndcg@1"] <= epoch["ndcg@1"] <= epoch["high ndcg@1"] <= 1
     assert result.history[-1]["loss"] < result.history[0]["loss"]
 
 
@@ -70,7 +78,10 @@ def test_the_model_card_tells_what_was_trained_on_what(run, data):
     assert card.startswith("# dssm\n")
     assert f"| pairs (query, clicked title) | {data.spec.records['train']} |" in card
     assert data.vocabulary.fingerprint in card
-    assert f"| ndcg@1 | {run[1].ndcg['ndcg@1']:.4f} |" in card
+    ndcg = run[1].ndcg
+    shown = f"{ndcg['low ndcg@1']:.3f} to {ndcg['high ndcg@1']:.3f}"
+    assert f"| ndcg@1 | {ndcg['ndcg@1']:.4f} | {shown} |" in card
+    assert f"They rest on {ndcg['queries']:.0f} queries, fewer than 200" in card
 
 
 def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
@@ -93,6 +104,6 @@ def test_the_ranking_written_down_is_the_one_the_loaded_model_gives(run, data):
     task = ValidationTask.of(Preprocessed(data.path), 100, 100)
     kept = json.loads((out / "ranking.json").read_text("utf-8"))
     assert kept["prior_weight"] == ranker.prior_weight == result.prior_weight
-    found = task.ndcg(ranker.score_matrix(task.queries, task.titles))
-    assert found == approx(kept["validation"])
-    assert found == approx(result.ndcg)
+    found = task.measured(ranker.score_matrix(task.queries, task.titles))
+    assert found | {"queries": len(task.queries)} == approx(kept["validation"])
+    assert kept["validation"] == result.ndcg

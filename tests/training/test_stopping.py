@@ -18,6 +18,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.training.fitting import Fitting
 from dssm_tf.training.keeper import Keeper
+from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import start_run
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
@@ -26,9 +27,9 @@ from tests.training.configuration import CONFIG, config, equal, weights
 
 @pytest.fixture(scope="module")
 def standing_still(data, folder):
-    """A run whose steps are too small to change anything, with another seed than the others."""
+    """A run whose steps are too small to rank anything otherwise, with another seed than others."""
     raw = config(
-        optimizer={"name": "sgd", "learning_rate": 1e-12},
+        optimizer={"name": "sgd", "learning_rate": 1e-5},
         training__epochs=9, training__patience=2, training__monitor="ndcg@10", training__seed=1,
     )  # fmt: skip
     return folder / "still", train(parse_config(raw), data.path, folder / "still", quiet=True)
@@ -54,8 +55,8 @@ def test_another_seed_starts_from_other_weights(standing_still, data):
         return build_model(parse_config(CONFIG), data.vocabulary.size).get_weights()
 
     found = SemanticRanker.load(standing_still[0]).model.get_weights()
-    assert all(a == approx(b, abs=1e-9) for a, b in zip(found, initial(1), strict=True))
-    assert not all(a == approx(b, abs=1e-3) for a, b in zip(found, initial(0), strict=True))
+    assert all(a == approx(b, abs=1e-3) for a, b in zip(found, initial(1), strict=True))
+    assert not all(a == approx(b, abs=1e-2) for a, b in zip(found, initial(0), strict=True))
 
 
 def test_a_loss_that_is_not_a_number_stops_and_the_last_good_epoch_is_kept(
@@ -103,6 +104,52 @@ def test_a_finished_run_is_not_trained_over(run, data, tmp_path):
     other = write_data(tmp_path / "other", click_log(30))
     with pytest.raises(UserError, match=r"run holds a finished run on other data; choose another"):
         train(parse_config(CONFIG), other.path, run[0])
+
+
+def test_a_model_that_cannot_be_made_leaves_no_directory(data, tmp_path, monkeypatch):
+    def fail(*_):
+        raise MemoryError
+
+    monkeypatch.setattr("dssm_tf.training.fitting.build_model", fail)
+    with pytest.raises(MemoryError):
+        train(parse_config(CONFIG), data.path, tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_loss_of_zero_from_the_start_is_nothing_to_learn_from(data, tmp_path):
+    raw = config(training__batch_size=1, training__epochs=3)  # nobody else in the batch
+    with pytest.raises(UserError, match="the loss is 0 in epoch 1: no click has a rival"):
+        train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+
+
+def test_steps_so_large_that_the_model_stands_still_stop_the_training(data, tmp_path):
+    raw = config(training__epochs=9, training__patience=9)
+    raw["optimizer"] = {"name": "nesterov", "learning_rate": 1e30}
+    with pytest.raises(UserError, match=r"stands still: its validation loss is .* too large"):
+        train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+
+
+def test_a_training_no_better_than_the_untrained_model_is_in_doubt():
+    def result(untrained, *after):
+        history = [{"loss": 1.0, "ndcg@10": value} for value in after]
+        return Result(len(history), 1, history, 0.0, untrained={"ndcg@10": untrained})
+
+    assert result(0.5, 0.4, 0.5).doubt == (
+        "no epoch ranked the validation queries better (NDCG@10 0.500) than the untrained model "
+        "did (0.500)"
+    )
+    assert result(0.0, 0.0).doubt
+    assert not result(0.5, 0.4, 0.51).doubt
+    assert not result(1.0, 1.0).doubt  # there was nothing to learn
+
+
+def test_without_validation_a_loss_that_never_falls_is_in_doubt():
+    def result(*losses):
+        return Result(len(losses), 1, [{"loss": loss} for loss in losses], 0.0)
+
+    assert result(2.0, 2.5, 2.0).doubt == "the loss never fell below that of the first epoch"
+    assert not result(2.0, 1.9).doubt
+    assert not result(2.0).doubt  # one epoch tells nothing
 
 
 @pytest.mark.parametrize("optimizer", ["adam", "nesterov"])

@@ -7,8 +7,9 @@ import pytest
 from pytest import approx
 
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.training.validation import PRIOR_WEIGHTS, ValidationTask, cosines
+from dssm_tf.training.validation import PRIOR_WEIGHTS, ValidationTask, cosines, with_intervals
 from tests.clicks import Click, write_data
 
 LOG = [
@@ -98,6 +99,16 @@ def test_ndcg_of_one_query_is_the_hand_computed_one():
     ideal = 7 / np.log2(2) + 1 / np.log2(3)
     assert found["ndcg@1"] == 0
     assert found["ndcg@3"] == approx((7 / np.log2(3) + 1 / np.log2(4)) / ideal)
+
+
+def test_means_come_with_their_intervals(task):
+    found = task.measured(-task.grades)
+    values = [found["low ndcg@10"], found["ndcg@10"], found["high ndcg@10"]]
+    assert 0 <= values[0] < values[1] < values[2] <= 1
+    assert {name: found[name] for name in task.ndcg(-task.grades)} == task.ndcg(-task.grades)
+    shown = f"({interval(found['low ndcg@1'], found['high ndcg@1'])}/"
+    assert with_intervals(found).startswith(f"NDCG@1/3/10 {found['ndcg@1']:.3f}/")
+    assert shown in with_intervals(found)
 
 
 def test_the_prior_weight_is_the_best_tried_and_the_smaller_of_equals(task):

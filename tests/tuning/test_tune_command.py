@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest import approx
 
 from dssm_tf.cli import main
+from dssm_tf.evaluation.intervals import interval
 from dssm_tf.tuning.plan import Request, make_plan
 from tests.conftest import CHECKOUT
 from tests.tuning.requests import GRID, refuse_to_train, request
@@ -34,12 +35,18 @@ def test_the_command_prints_the_table_best_first_and_what_is_next(
     assert lines[0] == "4 of 4 trials were done before and are kept"
     heading = ["trial", "gamma", "learning_rate", "NDCG@1", "@3", "@10", "loss", "epoch", "s"]
     start = [line.split() for line in lines].index(heading) + 1
-    rows = [line.split() for line in lines[start : start + 4]]
+    rows = [line.split() for line in lines[start : start + 8 : 2]]
     order = [tuned.number(row) for row in tuned.ranked]
     assert [int(row[0]) for row in rows] == order
     best = tuned.best.outcome
     assert float(rows[0][1]) == tuned.best.run.trial.settings["loss.gamma"]
     assert float(rows[0][5]) == approx(best.validation["ndcg@10"], abs=5e-5)
+    ends = lines[start + 1].split()  # below each row, of each mean
+    values = best.validation
+    assert ends[2] == interval(values["low ndcg@10"], values["high ndcg@10"])
+    few = f"chosen on {values['queries']:.0f} queries, fewer than 200"
+    assert any(few in line for line in lines)
+    assert few in (out / "best.yaml").read_text("utf-8")
     assert lines[-1].startswith("next: dssm train --config ")
     assert shown.err == ""
 

@@ -1,0 +1,74 @@
+"""Shapley values and occlusion: games solved by hand, and their laws."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dssm_tf.analysis.contributions import (
+    occlusion,
+    shapley,
+    subsets,
+    without_each,
+    word_contributions,
+)
+
+games = st.integers(1, 5).flatmap(
+    lambda players: arrays(np.float64, (2,) * players, elements=st.floats(-3, 3))
+)
+
+
+def test_the_glove_game_is_shared_as_shapley_says():
+    # One left glove and two right ones, a pair is worth 1: 2/3 to the left one, 1/6 to the others.
+    worth = np.zeros((2, 2, 2))
+    worth[1, 1, 0] = worth[1, 0, 1] = worth[1, 1, 1] = 1
+    assert shapley(worth) == pytest.approx([2 / 3, 1 / 6, 1 / 6])
+
+
+@given(games)
+def test_what_the_players_add_sums_to_what_all_are_worth_less_nobody(worth):
+    assert shapley(worth).sum() == pytest.approx(worth.flat[-1] - worth.flat[0], abs=1e-9)
+
+
+@given(games)
+def test_players_who_change_places_change_their_values(worth):
+    assert shapley(worth.T) == pytest.approx(shapley(worth)[::-1], abs=1e-9)
+
+
+@given(arrays(np.float64, 4, elements=st.floats(-3, 3)))
+def test_who_adds_the_same_to_every_coalition_is_given_that(own):
+    worth = sum(np.arange(2).reshape((-1,) + (1,) * (3 - i)) * own[i] for i in range(4))
+    assert shapley(worth) == pytest.approx(own, abs=1e-9)
+
+
+def test_subsets_stand_in_the_order_of_their_bits():
+    assert subsets(["a", "b", "c"]) == ["", "c", "b", "b c", "a", "a c", "a b", "a b c"]
+
+
+VECTORS = {"ice": [3.0, 0.0], "cream": [0.0, 2.0], "cone": [1.0, 1.0], "hot": [-1.0, 0.0]}
+
+
+def bag(texts):
+    """A model whose vectors are sums of its words' vectors, of any length."""
+    return np.array([np.sum([[0, 0], *(VECTORS[word] for word in text.split())], 0)
+                     for text in texts])  # fmt: skip
+
+
+def test_in_a_bag_of_words_each_adds_its_own_product():
+    other = np.array([2.0, 5.0])
+    found = word_contributions(bag, ["ice", "cream", "hot"], other)
+    assert found == pytest.approx([6, 10, -2])
+
+
+def test_in_a_bag_of_words_a_pair_is_worth_the_product_of_its_words():
+    query, title = ["ice", "cream"], ["cream", "hot", "cone"]
+    lost_query, lost_title, pairs = occlusion(
+        bag([" ".join(query), *without_each(query)]), bag([" ".join(title), *without_each(title)])
+    )
+    # The title's vector is (0, 3), the query's (3, 2).
+    assert lost_query == pytest.approx([0, 6])
+    assert lost_title == pytest.approx([4, -3, 5])
+    assert pairs == pytest.approx(np.array([[0, -3, 3], [4, 0, 2]]))

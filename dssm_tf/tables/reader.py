@@ -80,7 +80,9 @@ class _Quoted(_TabSeparated):
         return row
 
     def _shown(self, row: Any) -> bytes | str:
-        return row.text if isinstance(row, _Line) else self.layout.delimiter.join(row)
+        if isinstance(row, _Line):
+            return row.text
+        return self.layout.delimiter.join(cell for cell in row if cell is not None)
 
     @cached_property
     def _records(self) -> Iterator[tuple[int, list[str] | _Line]]:

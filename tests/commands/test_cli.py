@@ -349,6 +349,8 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
         "data": Path("P"),
         "runs": [],
         "repeats": "mean",
+        "queries": None,
+        "traffic": [],
         "encoding": "utf-8",
         "thousands": "",
     }

@@ -116,3 +116,8 @@ def test_a_written_log_reads_back(tmp_path):
 def test_a_log_that_cannot_be_used_is_refused(write, name, text, message):
     with pytest.raises(UserError, match=message):
         read_logs([write(name, text)])
+
+
+def test_a_bad_cell_of_a_csv_log_is_a_reject_and_not_the_end(write):
+    path = write("log.csv", "query,title,clicks\nhat,Red Hat,1\ntie,Tie,many\n")
+    assert read(path)[1] == Reject(3, "clicks is not a number", "tie,Tie,many")

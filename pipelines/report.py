@@ -12,11 +12,9 @@ from typing import Any
 from dssm_tf.common.files import atomic_write
 from dssm_tf.tables.tally import Placed, Tally, largest
 from pipelines.graph import Manifest
-from pipelines.options import SPLITS, PreprocessOptions
+from pipelines.options import SPLITS, TRAIN, PreprocessOptions
 from pipelines.report_page import report_page
-
-_REPORT_JSON = "report.json"
-_REPORT_HTML = "report.html"
+from pipelines.writing import REPORT_HTML, REPORT_JSON
 
 
 def make(
@@ -48,6 +46,7 @@ def make(
         "pairs_dropped": counts.get("pairs dropped", 0),
         "splits": splits,
         "queries": sum(one["queries"] for one in splits.values()),
+        "records_without_negatives": counts.get(f"negatives {TRAIN} 0", 0),
         "titles": counts.get("titles", 0),
         "titles_train": counts.get("titles train", 0),
         "titles_corpus": counts.get("titles corpus", 0),
@@ -79,10 +78,10 @@ def tally(manifest: Manifest, rejects: Iterable[Placed]) -> Tally:
 
 def write(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json` and `report.html`."""
-    with atomic_write(directory / _REPORT_JSON) as file:
+    with atomic_write(directory / REPORT_JSON) as file:
         json.dump(report, file, indent=2, ensure_ascii=False)
         file.write("\n")
-    with atomic_write(directory / _REPORT_HTML) as file:
+    with atomic_write(directory / REPORT_HTML) as file:
         file.write(report_page(report))
 
 
@@ -100,11 +99,13 @@ def summary(report: Mapping[str, Any], output: str) -> str:
             f"{split}: {counts['records']:,} records of {counts['queries']:,} queries, "
             f"{counts['clicks']:,} clicks"
         )
+    if report["settings"]["negatives"] and (bare := report["records_without_negatives"]):
+        lines.append(f"{bare:,} of the training records have no negative")
     lines.append(
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams"
     )
-    lines.append(f"written to {output}; read {output.rstrip('/')}/{_REPORT_HTML}")
+    lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)
 
 

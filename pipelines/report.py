@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dssm_tf.common.files import atomic_write
+from dssm_tf.tables.tally import Placed, Tally, largest
 from pipelines.graph import Manifest
-from pipelines.options import SPLITS, PreprocessOptions
+from pipelines.options import SPLITS, TRAIN, PreprocessOptions
 from pipelines.report_page import report_page
-
-_REPORT_JSON = "report.json"
-_REPORT_HTML = "report.html"
+from pipelines.writing import REPORT_HTML, REPORT_JSON
 
 
 def make(
-    manifest: Manifest, options: PreprocessOptions, vocabulary_fingerprint: str
+    manifest: Manifest, options: PreprocessOptions, vocabulary_fingerprint: str, read: Tally
 ) -> dict[str, Any]:
     """The report as plain data."""
     counts = manifest.counts
@@ -38,8 +38,7 @@ def make(
     return {
         "settings": settings,
         "rows": {
-            "in": counts.get("rows", 0),
-            "rejected": named(counts, "rejected "),
+            **read.described(),
             "dropped": named(counts, "dropped "),
             "used": counts.get("rows used", 0),
         },
@@ -47,6 +46,7 @@ def make(
         "pairs_dropped": counts.get("pairs dropped", 0),
         "splits": splits,
         "queries": sum(one["queries"] for one in splits.values()),
+        "records_without_negatives": counts.get(f"negatives {TRAIN} 0", 0),
         "titles": counts.get("titles", 0),
         "titles_train": counts.get("titles train", 0),
         "titles_corpus": counts.get("titles corpus", 0),
@@ -64,12 +64,24 @@ def make(
     }
 
 
+def tally(manifest: Manifest, rejects: Iterable[Placed]) -> Tally:
+    """How much of the log was malformed."""
+    counts = manifest.counts
+    return Tally(
+        counts.get("rows", 0),
+        counts.get("clicks read", 0),
+        counts.get("clicks rejected", 0),
+        Counter(named(counts, "rejected ")),
+        largest(rejects),
+    )
+
+
 def write(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json` and `report.html`."""
-    with atomic_write(directory / _REPORT_JSON) as file:
+    with atomic_write(directory / REPORT_JSON) as file:
         json.dump(report, file, indent=2, ensure_ascii=False)
         file.write("\n")
-    with atomic_write(directory / _REPORT_HTML) as file:
+    with atomic_write(directory / REPORT_HTML) as file:
         file.write(report_page(report))
 
 
@@ -78,20 +90,22 @@ def summary(report: Mapping[str, Any], output: str) -> str:
     rows, splits, words = report["rows"], report["splits"], report["vocabulary"]
     seconds = report["seconds"]
     lines = [f"{rows['in']:,} rows in {seconds:.1f} s ({rows['in'] / seconds:,.0f} a second)"]
-    for name, reasons in (("rejected", rows["rejected"]), ("dropped", rows["dropped"])):
-        if reasons:
-            each = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
-            lines.append(f"{name}: {each}")
+    lines += Tally.of(rows).lines()
+    if dropped := rows["dropped"]:
+        each = ", ".join(f"{number:,} {reason}" for reason, number in dropped.items())
+        lines.append(f"dropped: {each}")
     for split, counts in splits.items():
         lines.append(
             f"{split}: {counts['records']:,} records of {counts['queries']:,} queries, "
             f"{counts['clicks']:,} clicks"
         )
+    if report["settings"]["negatives"] and (bare := report["records_without_negatives"]):
+        lines.append(f"{bare:,} of the training records have no negative")
     lines.append(
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams"
     )
-    lines.append(f"written to {output}; read {output.rstrip('/')}/{_REPORT_HTML}")
+    lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)
 
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.arrays import map_array
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import RunScores, ScoreSource
 from dssm_tf.evaluation.ranking import Scores
@@ -63,13 +64,16 @@ def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> 
     return Foreign(_CosineScores(queries, titles), size, {"source": ", ".join(map(str, paths))})
 
 
-def judgments_of_qrels(qrels: Path, queries: Path, corpus: Sequence[CorpusTitle]) -> list[Judgment]:
+def judgments_of_qrels(
+    qrels: Path, queries: Path, corpus: Sequence[CorpusTitle], encoding: str = "utf-8"
+) -> list[Judgment]:
     """Judgments from TREC qrels, a table of query texts and a corpus.
 
     Args:
         qrels: `query_id 0 doc_id grade` a line; a negative grade means "not judged", 0 here.
         queries: TSV, CSV, JSONL or Parquet with `query_id` and `query`.
         corpus: the titles.
+        encoding: of both files.
 
     Raises:
         UserError: naming the id, when a query or a doc id of the qrels is in neither table.
@@ -77,7 +81,7 @@ def judgments_of_qrels(qrels: Path, queries: Path, corpus: Sequence[CorpusTitle]
     from dssm_tf.tables.texts import open_texts
 
     texts: dict[str, str] = {}
-    with open_texts(queries, "query") as found:
+    with open_texts(queries, "query", encoding=encoding) as found:
         if not found.has_ids:
             raise UserError(f"{queries} has no column 'query_id'; expected query_id and query.")
         for text, query_id in found.rows:
@@ -85,7 +89,7 @@ def judgments_of_qrels(qrels: Path, queries: Path, corpus: Sequence[CorpusTitle]
                 raise UserError(f"{queries}: query_id {query_id!r} has two texts.")
     titles = {entry.doc_id: entry.title for entry in corpus}
     judgments = []
-    for query_id, grades in read_qrels(qrels).items():
+    for query_id, grades in read_qrels(qrels, encoding).items():
         if query_id not in texts:
             raise UserError(
                 f"{qrels} judges the query {query_id!r}, which {queries} lacks; it has "
@@ -138,12 +142,10 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
     """The rows of the given ids, in their order."""
-    from dssm_tf.retrieval.vectors import ids_path
+    from dssm_tf.retrieval.vectors import check_whole, ids_path, read_ids
 
-    try:
-        loaded = np.load(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} is no .npy file: {error}.") from error
+    check_whole(path)
+    loaded = map_array(path, "Write it with numpy.save.")
     if loaded.ndim != 2 or loaded.dtype.kind not in "fiu":
         raise UserError(
             f"{path} holds {loaded.dtype} of the shape {loaded.shape}; expected numbers "
@@ -160,7 +162,7 @@ def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
                 f"{table} in the benchmark's directory, or their ids in {ids_path(path)}."
             )
         return vectors
-    lines = ids_path(path).read_text("utf-8").splitlines()
+    lines = read_ids(path)
     if lines == list(ids) and len(lines) == len(vectors):
         return vectors
     rows = {id_: row for row, id_ in enumerate(lines)}

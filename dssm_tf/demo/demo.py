@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from time import monotonic
 
@@ -14,18 +14,20 @@ import tensorflow as tf
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.common.files import atomic_directory, atomic_write, refuse_others
 from dssm_tf.config import find_config, load_config
 from dssm_tf.demo.page import demo_page
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.export.saved_model import export
+from dssm_tf.export.saved_model import export, load_export
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.reports.files import write
 from dssm_tf.reports.table import print_tables
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.writer import write_table
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
 
@@ -36,13 +38,17 @@ LIVE_QUERIES = (
     "where is the grand canion",
 )
 _MARK = ".dssm-demo"
+_OWN = (
+    _MARK, "data", "preprocessed", ".preprocessed.*", "runs", "evaluation", ".evaluation.*",
+    "export", "metrics.json", "report.html", ".report.html.*",
+)  # fmt: skip
 
 
 def demo(out: Path | str, console: Console | None = None) -> None:
     """Runs every step and writes `metrics.json`, `report.html` and `export/` into `out`.
 
     Args:
-        out: directory to write; that of an earlier demo is replaced.
+        out: directory to write; what an earlier demo wrote there is replaced.
         console: where to print.
 
     Raises:
@@ -100,11 +106,11 @@ def demo(out: Path | str, console: Console | None = None) -> None:
 
 
 def _start(out: Path) -> Path:
-    if out.is_file() or (out.exists() and any(out.iterdir()) and not (out / _MARK).exists()):
-        raise UserError(f"{out} holds something that is not a demo; choose another --out.")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    (out / _MARK).touch()
+    refuse_others(out, _OWN)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).touch()  # first, and last to go: a demo killed here is still known for one
+    for path in [path for pattern in _OWN[1:] for path in out.glob(pattern)]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     return out
 
 
@@ -114,14 +120,14 @@ def _step(console: Console, number: int, name: str, what: str) -> None:
 
 def _write_data(directory: Path) -> tuple[list[Judgment], list[CorpusTitle]]:
     """The log (all splits but the test), and the test as judgments of the whole corpus."""
-    table = files("dssm_tf.datasets") / "webquestions" / "pairs.tsv"
-    rows = [line.split("\t") for line in table.read_text("utf-8").splitlines()[1:]]
+    bundled = files("dssm_tf.datasets") / "webquestions" / "pairs.tsv"
+    with as_file(bundled) as table:
+        rows = [row for _, row in read_rows(table, ("query_id", "split", "query", "title"))]
     titles = dict.fromkeys(title for _, _, _, title in rows)
     corpus = [CorpusTitle(f"wq{i:05d}", title) for i, title in enumerate(titles, 1)]
     ids = {one.title: one.doc_id for one in corpus}
-    with atomic_write(directory / "clicks.tsv") as file:
-        file.write("query\ttitle\n")
-        file.writelines(f"{q}\t{t}\n" for _, split, q, t in rows if split != "test")
+    clicks = ((query, title) for _, split, query, title in rows if split != "test")
+    write_table(directory / "clicks.tsv", ("query", "title"), clicks)
     judged = {
         (query_id, title): Judgment(query_id, query, ids[title], title, 1.0)
         for query_id, split, query, title in rows
@@ -150,9 +156,7 @@ Answers = dict[str, dict[str, list[tuple[str, float]]]]
 
 def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> Answers:
     """The best titles of each live query, of BM25 and of each SavedModel, with their scores."""
-    scorers = {
-        name: tf.saved_model.load(str(path)).signatures["score"] for name, path in exported.items()
-    }
+    scorers = {name: load_export(path).signatures["score"] for name, path in exported.items()}
     answers: Answers = {}
     for query in LIVE_QUERIES:
         values = {"bm25": np.asarray(bm25.score(query, titles))}
@@ -180,8 +184,7 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
         f"--model_base_path={(out / 'export/lstm').resolve()}",
-        "  yours  python -m pipelines.preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv "
-        "--output DATA",
+        "  yours  dssm preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv --output DATA",
         "         dssm train --config lstm --data DATA --out RUN",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
+from uuid import UUID
 
 import numpy as np
 import tensorflow as tf
 
+from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
@@ -59,11 +63,14 @@ class _Served(tf.Module):
     def title_vectors(self, titles: tf.Tensor) -> tf.Tensor:
         return self._model.value.encode_title(self._features(titles))
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="queries")])
+    # Autograph would leave a generated file in the temporary directory where a kill ends it.
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
+    )
     def encode_query(self, queries):
         return {"embeddings": self.query_vectors(queries)}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")])
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")], autograph=False)
     def encode_title(self, titles):
         return {"embeddings": self.title_vectors(titles)}
 
@@ -71,7 +78,8 @@ class _Served(tf.Module):
         input_signature=[
             tf.TensorSpec([None], tf.string, name="queries"),
             tf.TensorSpec([None], tf.string, name="titles"),
-        ]
+        ],
+        autograph=False,
     )
     def score(self, queries, titles):
         sizes = tf.size(queries), tf.size(titles)
@@ -151,8 +159,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
     ranker = SemanticRanker.load(run)
     base = Path(out) / (name or ranker.name)
-    versions = [int(one.name) for one in base.glob("*") if one.name.isdigit()]
-    target = base / str(max(versions, default=0) + 1)
+    target = base / str(max(_versions(base), default=0) + 1)
     with atomic_directory(target) as aside:
         served = _Served(ranker)
         signatures = {
@@ -162,6 +169,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
             "serving_default": served.score,
         }
         tf.saved_model.save(served, str(aside), signatures=signatures)
+        _name_by_content(aside)
         extra = aside / "assets.extra"
         extra.mkdir()
         write_warmup(extra / _WARMUP, base.name)
@@ -170,7 +178,52 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
                 shutil.copyfile(run / file, extra / file)
         known = list(ranker.prior.log_shares)[:32]
         verify(aside, ranker, [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)])
+        files = sorted(path for path in aside.rglob("*") if path.is_file())
+        write_checksums(aside, [path.relative_to(aside).as_posix() for path in files])
     return target
+
+
+def load_export(directory: Path | str) -> Any:
+    """Loads what `export` wrote, once its files have the checksums that they were written with.
+
+    Args:
+        directory: of a version; or of a model, whose newest version is taken.
+
+    Returns:
+        The SavedModel; its `signatures` are those of `export`.
+
+    Raises:
+        UserError: it is no export, or a file of it is missing, damaged or was changed.
+    """
+    directory = export_version(Path(directory))
+    check_files(directory, None, "Copy the export again, or write it again with `dssm export`.")
+    return tf.saved_model.load(str(directory))
+
+
+def export_version(directory: Path) -> Path:
+    """The newest version where a model's directory is given, else the directory itself."""
+    versions = _versions(directory)
+    return directory / str(max(versions)) if versions else directory
+
+
+def _versions(model: Path) -> list[int]:
+    return [int(one.name) for one in model.glob("*") if one.name.isdecimal()]
+
+
+def _name_by_content(directory: Path) -> None:
+    """Puts a digest of the SavedModel in place of the random number that TensorFlow names it by.
+
+    The same run is then exported to the same bytes.
+    """
+    from tensorflow.core.protobuf import fingerprint_pb2
+
+    digest = sha256()
+    for path in (directory / "saved_model.pb", *sorted((directory / "variables").iterdir())):
+        digest.update(path.read_bytes())
+    path = directory / "fingerprint.pb"
+    fingerprint = fingerprint_pb2.FingerprintDef.FromString(path.read_bytes())
+    fingerprint.uuid = str(UUID(bytes=digest.digest()[:16]))
+    path.write_bytes(fingerprint.SerializeToString(deterministic=True))
 
 
 def tolerance(ranker: SemanticRanker) -> float:
@@ -280,4 +333,4 @@ def write_warmup(path: Path, model: str, texts: Sequence[str] = ADVERSARIAL[4:6]
                 log = prediction_log_pb2.PredictionLog(
                     predict_log=prediction_log_pb2.PredictLog(request=request)
                 )
-                writer.write(log.SerializeToString())
+                writer.write(log.SerializeToString(deterministic=True))

@@ -77,16 +77,36 @@ class Encoder:
 
     def __call__(self, side: str, texts: Sequence[str]) -> Vectors:
         """Vectors float32 `(len(texts), dimension)` of `side` `query` or `title`."""
-        distinct = list(dict.fromkeys(texts))
-        # Like lengths together: a batch is as wide as its longest text.
-        distinct.sort(key=len)
-        rows = np.empty((len(distinct), self.dimension), np.float32)
-        for start in range(0, len(distinct), self.batch_size):
-            chunk = distinct[start : start + self.batch_size]
-            raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in chunk])
-            rows[start : start + len(chunk)] = self._functions[side](raw).numpy()
-        place = {text: row for row, text in enumerate(distinct)}
-        return rows[[place[text] for text in texts]] if texts else rows
+        return encode_distinct(self._functions[side], texts, self.dimension, self.batch_size)
+
+
+def encode_distinct(
+    encode: Callable[[tf.Tensor], tf.Tensor],
+    texts: Sequence[str],
+    dimension: int,
+    batch_size: int = 1024,
+) -> Vectors:
+    """Encodes each distinct text once, in batches of texts of like length.
+
+    Args:
+        encode: string `(texts,)` to vectors `(texts, dimension)`.
+        texts: raw texts.
+        dimension: of a vector.
+        batch_size: texts encoded at once.
+
+    Returns:
+        Vectors float32 `(len(texts), dimension)`.
+    """
+    distinct = list(dict.fromkeys(texts))
+    # Like lengths together: a batch is as wide as its longest text.
+    distinct.sort(key=len)
+    rows = np.empty((len(distinct), dimension), np.float32)
+    for start in range(0, len(distinct), batch_size):
+        chunk = distinct[start : start + batch_size]
+        raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in chunk])
+        rows[start : start + len(chunk)] = encode(raw).numpy()
+    place = {text: row for row, text in enumerate(distinct)}
+    return rows[[place[text] for text in texts]] if texts else rows
 
 
 def _prior_weight(path: Path) -> float:

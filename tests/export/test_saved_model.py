@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,11 +18,14 @@ from hypothesis import strategies as st
 from pytest import approx
 from tensorflow.core.protobuf import saved_model_pb2
 
+from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 from dssm_tf.export import saved_model as exporting
+from dssm_tf.export.exported_ranker import ExportedRanker
 from dssm_tf.export.saved_model import (
     ADVERSARIAL,
     export,
+    load_export,
     python_text_batch,
     tolerance,
     verify,
@@ -292,6 +296,89 @@ def test_the_model_carries_its_card_and_settings(exported, run):
         assert (exported / "assets.extra" / name).read_bytes() == (run / name).read_bytes()
 
 
+# Exports, is killed where the argument says, and exports again.
+KILLED = """
+import os, sys
+from dssm_tf.export import saved_model
+if sys.argv[3:]:
+    setattr(saved_model, sys.argv[3], lambda *_: os.kill(os.getpid(), 9))
+saved_model.export(sys.argv[1], sys.argv[2])
+"""
+
+
+def exports(run: Path, out: Path, *killed_at: str, seed: int = 0) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", KILLED, str(run), str(out), *killed_at],
+        env=os.environ | {"PYTHONHASHSEED": str(seed), "TMPDIR": str(out.parent)},
+    )
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
+
+
+@pytest.mark.slow
+def test_an_export_after_a_kill_has_the_bytes_of_an_uninterrupted_one(run, tmp_path):
+    for step in ("write_warmup", "write_checksums"):
+        assert exports(run, tmp_path / "killed", step).returncode == -9
+    assert exports(run, tmp_path / "killed", seed=1).returncode == 0
+    assert exports(run, tmp_path / "whole", seed=2).returncode == 0
+    # Nothing else: neither what the killed ones left nor TensorFlow's generated files.
+    assert {path.name for path in tmp_path.iterdir()} == {"killed", "whole"}
+    assert contents(tmp_path / "killed") == contents(tmp_path / "whole")
+
+
+def test_warm_up_requests_and_the_fingerprint_follow_from_the_run(exported, tmp_path):
+    for name in ("one", "other"):
+        exporting.write_warmup(tmp_path / name, "lstm")
+    one = (tmp_path / "one").read_bytes()
+    assert one == (tmp_path / "other").read_bytes()
+    # Maps in order of their keys, which Protocol Buffers leave open otherwise.
+    assert one == (exported / "assets.extra" / "tf_serving_warmup_requests").read_bytes()
+    before = (exported / "fingerprint.pb").read_bytes()
+    exporting._name_by_content(exported)
+    assert (exported / "fingerprint.pb").read_bytes() == before
+
+
+def test_every_file_of_an_export_has_a_checksum(exported):
+    lines = (exported / "SHA256SUMS").read_text("utf-8").splitlines()
+    assert {line.split("  ")[1] for line in lines} == contents(exported).keys() - {"SHA256SUMS"}
+
+
+@pytest.mark.parametrize("file", ["saved_model.pb", "variables/variables.data-00000-of-00001"])
+def test_a_flipped_bit_of_an_export_is_found(exported, tmp_path, file):
+    damaged = shutil.copytree(exported, tmp_path / "1")
+    raw = bytearray((damaged / file).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (damaged / file).write_bytes(raw)
+    with pytest.raises(UserError, match=rf"{file} is damaged .* `dssm export`"):
+        load_export(damaged)
+    (damaged / file).unlink()
+    with pytest.raises(UserError, match=f"{file} does not exist"):
+        load_export(damaged)
+    with pytest.raises(UserError, match="SHA256SUMS does not exist"):
+        load_export(tmp_path / "nothing")
+
+
+def test_an_export_ranks_as_its_run_does(ranker, exported):
+    queries, titles = ["fox", "", "a bear"], ["Red  fox", "green owl", "red fox!", "", "pony"]
+    served = ExportedRanker(exported, "served")
+    found = served.score_matrix(queries, titles)
+    wanted = ranker.score_matrix(queries, titles)
+    assert found == approx(wanted, abs=2 * tolerance(ranker))
+    assert np.array_equal(found[:, 0], found[:, 2])  # equal titles tie
+    assert served.score("fox", titles) == approx(wanted[0], abs=2 * tolerance(ranker))
+    assert served.score_matrix([], titles).shape == (0, 5)
+
+
+def test_the_newest_version_of_a_model_is_taken(tmp_path):
+    for name in ("2", "10", "notes", ".11.incomplete"):
+        (tmp_path / name).mkdir()
+    assert exporting.export_version(tmp_path) == tmp_path / "10"
+    assert exporting.export_version(tmp_path / "2") == tmp_path / "2"
+
+
 # ------------------------------------------------------------------------- nothing half-exported
 
 
@@ -336,6 +423,21 @@ def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch):
     assert versions(tmp_path) == []
 
 
+@pytest.mark.parametrize(
+    "error",
+    [tf.errors.ResourceExhaustedError(None, None, "No space left"), OSError("No space left")],
+)
+def test_an_error_of_tensorflow_is_one_line(run, tmp_path, monkeypatch, capsys, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(tf.saved_model, "save", fail)
+    assert main(["export", "--model", str(run), "--out", str(tmp_path)]) == 1
+    said = capsys.readouterr().err
+    assert (said.count("\n"), "No space left" in said) == (1, True)
+    assert versions(tmp_path) == []
+
+
 def test_an_unfinished_run_is_not_exported(run, tmp_path):
     unfinished = tmp_path / "run"
     unfinished.mkdir()
@@ -350,5 +452,5 @@ def test_an_unfinished_run_is_not_exported(run, tmp_path):
 def test_damaged_weights_are_named(run, data, tmp_path):
     damaged = finished_run(tmp_path / "run", data, LSTM)
     (damaged / "model.weights.h5").write_bytes(b"not HDF5")
-    with pytest.raises(UserError, match=r"model.weights.h5 cannot be loaded"):
+    with pytest.raises(UserError, match=r"model.weights.h5 is damaged or was changed"):
         export(damaged, tmp_path / "models")

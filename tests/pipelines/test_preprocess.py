@@ -73,7 +73,7 @@ def test_a_negative_was_never_clicked_for_the_query_in_any_row(run, topics):
             assert title in clicked[query]
             assert not clicked[query] & set(negatives)
             assert len(negatives) == len(set(negatives)) == 6
-            assert sorted(record.clicked_ids) == sorted(map(text_id, clicked[query]))
+            assert sorted(data.clicked(query)) == sorted(map(text_id, clicked[query]))
 
 
 def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
@@ -83,7 +83,7 @@ def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
     assert set(records) == {("q", "t3"), ("q", "t4"), ("q", "t5"), ("r", "s")}
     assert set(records["q", "t3"].titles[1:]) == {"s"}
     assert set(records["r", "s"].titles[1:]) == {"t3", "t4", "t5"}
-    assert len(records["q", "t3"].clicked_ids) == 5
+    assert len(data.clicked("q")) == 5
     assert report(data)["rows"]["dropped"] == {"few clicks": 2}
 
 
@@ -171,7 +171,13 @@ def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
     found = report(data)
     assert found["rows"] == {
         "in": 49,
+        "clicks": 49,
         "rejected": {"clicks is not a number": 1},
+        "rejected_clicks": 1,
+        "largest_rejected": [{
+            "file": str(tmp_path / "log.tsv"), "line": 50, "reason": "clicks is not a number",
+            "text": "halo Reach many a", "clicks": 1,
+        }],
         "dropped": {
             "blocked": 1, "no words": 1, "repeated in session": 1, "session with many clicks": 30,
             "session with many queries": 12,
@@ -202,10 +208,39 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path):
     data = run("query\ttitle\tclicks\n" + good + "a\tb\nc\td\t-1\n", "--validation_fraction", "0")
     path = str(tmp_path / "log.tsv")
     assert data.rows("rejects.tsv") == [
-        [path, "42", "wrong column count", "a b"],
-        [path, "43", "clicks is negative", "c d -1"],
+        [path, "42", "wrong column count", "1", "a b"],
+        [path, "43", "clicks is negative", "1", "c d -1"],
     ]
     assert report(data)["rows"]["rejected"] == {"clicks is negative": 1, "wrong column count": 1}
+
+
+def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, tmp_path, capsys):
+    good = "".join(f"q{n}\tt{n}\t10\n" for n in range(40))
+    log = "query\ttitle\tclicks\n" + good + "a\tb\t67,998\n"
+    data = run(log, "--validation_fraction", "0", code=1)
+    message = capsys.readouterr().err
+    # 1 of 41 rows is 2.4 %, and 67,998 of 68,398 clicks are 99.4 %.
+    assert "1 of 41 rows are malformed (2.4% of the rows and 99.4% of the clicks;" in message
+    assert "1 clicks with ',' between thousands; the largest: " in message
+    assert "log.tsv:42: a b 67,998" in message
+    assert "Give --thousands ',' or mend" in message
+    data = run(log, "--validation_fraction", "0", "--thousands", ",")
+    assert max(record.clicks for record in data.records()) == 67998
+    data = run(log, "--validation_fraction", "0", "--max_reject_fraction", "1")
+    assert report(data)["rows"]["largest_rejected"][0]["clicks"] == 67998
+    assert "a b 67,998" in (data.path / "report.html").read_text("utf-8")
+    assert "99.4% of the clicks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, tmp_path, capsys, encoding):
+    log = "query\ttitle\n" + "".join(f"café {n}\tCafé {n}\n" for n in range(20))
+    (tmp_path / "log.tsv").write_bytes(log.encode(encoding))
+    arguments = ("--input", str(tmp_path / "log.tsv"), "--validation_fraction", "0")
+    run(None, *arguments, code=1)
+    assert "--encoding" in capsys.readouterr().err
+    data = run(None, *arguments, "--encoding", encoding)
+    assert "café 7" in {record.query for record in data.records()}
 
 
 def test_line_numbers_are_those_of_the_file_when_it_is_read_in_pieces(run, tmp_path, monkeypatch):
@@ -231,7 +266,7 @@ def test_too_many_malformed_rows_fail_the_job_and_are_kept_beside_it(run, tmp_pa
     data = run("query\ttitle\na\tb\nc\nd\n", code=1)
     message = capsys.readouterr().err
     assert message.count("\n") == 1
-    assert "2 of 3 rows are malformed (66.7%; allowed are 10.0%): 2 wrong column count" in message
+    assert "2 of 3 rows are malformed (66.7% of the rows; allowed are 10.0%): 2 wrong" in message
     kept = tmp_path / (data.path.name + ".rejects.tsv")
     assert str(kept) in message
     assert len(kept.read_text("utf-8").splitlines()) == 3
@@ -252,7 +287,7 @@ def test_a_log_with_nothing_to_learn_from_fails_in_one_line(run, capsys, log, me
     data = run(log, code=1)
     error = capsys.readouterr().err
     assert message in error
-    assert error.startswith("preprocess: ")
+    assert error.startswith("dssm preprocess: ")
     assert error.count("\n") == 1
     assert not data.path.exists()
 
@@ -286,7 +321,7 @@ def test_wrong_usage_exits_with_two(tmp_path, flags, capsys):
     with pytest.raises(SystemExit) as exit_:
         preprocess.run(["--input", "x.tsv", "--output", str(tmp_path / "data"), *flags])
     assert exit_.value.code == 2
-    assert "usage: python -m pipelines.preprocess --input" in capsys.readouterr().err
+    assert "usage: dssm preprocess --input" in capsys.readouterr().err
 
 
 def test_all_formats_of_the_same_log_give_the_same_records(run, tmp_path):

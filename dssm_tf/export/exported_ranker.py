@@ -1,0 +1,68 @@
+"""An export as a `Ranker`: what a server would answer, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
+from dssm_tf.export.saved_model import load_export
+from dssm_tf.model.semantic_ranker import Vectors, encode_distinct
+
+
+class ExportedRanker:
+    """Scores by the signatures of an export; differs from the trained model by rounding alone.
+
+    Args:
+        directory: of a version, or of a model, whose newest version is taken.
+        name: what tables call it.
+
+    Raises:
+        UserError: it is no export, or a file of it is damaged.
+    """
+
+    def __init__(self, directory: Path | str, name: str) -> None:
+        self.name = name
+        self._model = load_export(directory)  # its variables live as long as it does
+        self._signatures = self._model.signatures
+        shape = self._signatures["encode_query"].structured_outputs["embeddings"].shape
+        self._dimension = int(shape[1])
+        self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
+
+    def score(self, query: str, titles: Sequence[str]) -> Vectors:
+        """Scores `(len(titles),)`."""
+        row: Vectors = self.score_matrix([query], titles)[0]
+        return row
+
+    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
+        """Scores `(len(queries), len(titles))`."""
+        vectors, weighted, shared = self._titles.get(titles, self._weigh_titles)
+        scores: Vectors = (self._encode("query", "queries", queries) @ vectors.T + weighted)[
+            :, shared
+        ]
+        return scores
+
+    def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+        """Vectors and weighted priors of the distinct normal forms, and the place of each title's.
+
+        The vector of an empty query is zero: what it scores is the prior.
+        """
+        distinct, shared = normal_forms(titles)
+        priors = encode_distinct(
+            lambda raw: self._signatures["score"](queries=tf.constant([""]), titles=raw)["scores"][
+                :, None
+            ],
+            distinct,
+            dimension=1,
+        )
+        return self._encode("title", "titles", distinct), priors[:, 0], shared
+
+    def _encode(self, side: str, key: str, texts: Sequence[str]) -> Vectors:
+        signature = self._signatures[f"encode_{side}"]
+        return encode_distinct(
+            lambda raw: signature(**{key: raw})["embeddings"], texts, self._dimension
+        )

@@ -196,7 +196,7 @@ def print_trials(console: Console | None, tuning: Tuning) -> None:
     blank = [""] * (len(_MEASURES) + 1)
     rows += [[*_named(tuning, row, keys), "failed", *blank] for row in failed]
     say(console, f"{len(tuning.rows)} trials by validation {tuning.plan.metric}")
-    heads = ["trial", *map(Text, _short(keys)), *measures, "epoch", "s"]
+    heads: list[str | Text] = ["trial", *map(Text, _short(keys)), *measures, "epoch", "s"]
     print_table(console, heads, rows, [*styles, *["red"] * len(failed)])
 
 

@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
             interactive=interactive,
             vectors=arguments.vectors,
             fusion=arguments.fusion,
+            hybrid=arguments.hybrid,
         )
 
     parser = command(
@@ -66,6 +67,12 @@ def add(commands: Commands) -> None:
         default="rrf",
         help="how the hybrid joins BM25 and the model: reciprocal ranks, or scores",
     )
+    parser.add_argument(
+        "--hybrid",
+        type=Path,
+        metavar="FILE",
+        help="join them as `dssm benchmark` chose, by a file of BENCH/hybrids, instead of --fusion",
+    )
     parser.add_argument("queries", nargs="*", help="queries; else typed, or one a line from stdin")
 
 
@@ -79,6 +86,7 @@ def search_command(
     interactive: bool | None = None,
     vectors: Path | str | None = None,
     fusion: FusionName = "rrf",
+    hybrid: Path | str | None = None,
     console: Console | None = None,
 ) -> None:
     """Indexes a corpus and prints the best titles of each query by three systems.
@@ -93,6 +101,7 @@ def search_command(
             input is a terminal.
         vectors: vectors of the corpus that `dssm embed` wrote, so as not to encode it again.
         fusion: see `Searcher`.
+        hybrid: a file that `dssm benchmark` wrote, see `ChosenHybrid`.
         console: where to print; standard output by default.
 
     Raises:
@@ -105,6 +114,9 @@ def search_command(
     console = console or Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
+    from dssm_tf.retrieval.hybrid import ChosenHybrid
+
+    chosen = None if hybrid is None else ChosenHybrid.load(hybrid)
     titles = read_corpus(corpus)
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -121,6 +133,7 @@ def search_command(
             vectors,
             index=index,
             fusion=fusion,
+            hybrid=chosen,
             report=lambda step, share: task.update(share, step),
         )
     if queries is None:

@@ -19,6 +19,7 @@ from dssm_tf.commands import (
     experiment,
     explain,
     export,
+    preprocess,
     search,
     skip_thought,
     train,
@@ -29,6 +30,7 @@ from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 
 COMMANDS = (
+    preprocess,
     train,
     tune,
     evaluate,
@@ -45,7 +47,7 @@ COMMANDS = (
 )
 
 _EXAMPLES = """the usual way:
-  python -m pipelines.preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
+  dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
   dssm train --config lstm --data DATA --out RUN
   dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
   dssm export --model RUN --out EXPORT
@@ -61,8 +63,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 failed with a one-line reason on standard error, 2 wrong usage.
     """
-    parser = _parser()
-    arguments = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    if words[:1] == [preprocess.NAME]:  # a flag that is unknown here is Beam's
+        arguments = argparse.Namespace(
+            command=preprocess.NAME, run=lambda _: preprocess.run(words[1:])
+        )
+    else:
+        arguments = _parser().parse_args(words)
 
     def run() -> object:
         try:

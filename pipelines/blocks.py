@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pickle
+import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
 
 import apache_beam as beam
 from apache_beam.metrics import Metrics
@@ -40,9 +42,45 @@ def pack(value: object) -> bytes:
     return pickle.dumps(value, protocol=5)
 
 
+class _Stored(NamedTuple):
+    """Where a block lies."""
+
+    path: str
+    start: int
+    length: int
+
+
+def keep(values: Iterable[tuple[int, object]], store: str | None) -> Iterator[Block]:
+    """Blocks that a step sends on: packed, or where they lie.
+
+    Args:
+        values: keys, and what to pack.
+        store: a directory that all workers share, for one file with all of them; a runner of this
+            machine keeps every element in memory until the pipeline ends. None to send the bytes.
+    """
+    packed = ((key, pack(value)) for key, value in values)
+    if store is None:
+        yield from packed
+        return
+    path = Path(store) / uuid.uuid4().hex
+    places = []
+    with path.open("wb") as file:
+        for key, data in packed:
+            places.append((key, _Stored(str(path), file.tell(), len(data))))
+            file.write(data)
+    for key, place in places:
+        yield key, pack(place)
+
+
 def unpack_all(blocks: Iterable[bytes]) -> Iterator[Any]:
     """The blocks of a group, one at a time."""
-    return map(pickle.loads, blocks)
+    for block in blocks:
+        value = pickle.loads(block)
+        if isinstance(value, _Stored):
+            with Path(value.path).open("rb") as file:
+                file.seek(value.start)
+                value = pickle.loads(file.read(value.length))
+        yield value
 
 
 def count_dropped(dropped: Counter[str]) -> dict[str, int]:

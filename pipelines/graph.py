@@ -36,7 +36,7 @@ class Manifest:
         counts: by name.
         ngrams: the vocabulary, most frequent first.
         titles: paths of title tables, each most clicked first.
-        title_queries: paths of parts of `title_queries.tsv`, each sorted.
+        clicked_titles: paths of parts of `clicked_titles.tsv.gz`, each sorted.
         shards: [place in `Shards`, path].
         rejects: [piece, path].
         samples: of training records: query, clicks and titles.
@@ -46,7 +46,7 @@ class Manifest:
     counts: dict[str, int]
     ngrams: list[str]
     titles: list[str]
-    title_queries: list[str]
+    clicked_titles: list[str]
     shards: list[tuple[int, str]]
     rejects: list[tuple[int, str]]
     samples: list[dict[str, Any]] = field(default_factory=list)
@@ -82,6 +82,7 @@ def build(
     directory: str,
     progress: Progress,
     corpus: Sequence[FileMetadata] = (),
+    store: str | None = None,
 ) -> None:
     """Adds every step to a pipeline.
 
@@ -94,6 +95,7 @@ def build(
         directory: where workers write.
         progress: where workers on this machine report.
         corpus: files of titles that may be ranked.
+        store: see `blocks.keep`.
     """
     buckets = bucket_count(input_bytes + sum(file.size_in_bytes for file in corpus), options)
     shards = shards_of(input_bytes, options)
@@ -101,22 +103,22 @@ def build(
         pipeline
         | "Pieces" >> beam.Create(list(pieces))
         | "Spread pieces" >> beam.Reshuffle()
-        | "Read clicks" >> transforms.ReadClicks(options, block_list, buckets, progress)
+        | "Read clicks" >> transforms.ReadClicks(options, block_list, buckets, progress, store)
     )
     sessions = read.sessions | "Clean by session" >> transforms.CleanSessions(
-        options, block_list, buckets
+        options, block_list, buckets, store
     )
     pairs = (read.main, sessions.main) | "Pairs" >> beam.Flatten()
-    queries = pairs | "Aggregate clicks" >> transforms.AggregateClicks(options, buckets)
+    queries = pairs | "Aggregate clicks" >> transforms.AggregateClicks(options, buckets, store)
     offered = (
         pipeline
         | "Corpus files" >> beam.Create([file.path for file in corpus])
-        | "Read corpus" >> transforms.ReadCorpus(buckets)
+        | "Read corpus" >> transforms.ReadCorpus(buckets, store)
     )
     titles = (
         (queries.titles, offered.main)
         | "Clicked and offered titles" >> beam.Flatten()
-        | "Sum by title" >> transforms.SumTitles(options, directory)
+        | "Sum by title" >> transforms.SumTitles(options, directory, store)
     )
     ngrams = (
         (queries.ngrams, titles.ngrams)
@@ -127,7 +129,7 @@ def build(
         blocks.fill_pool, options.negative_pool
     )
     records = {"queries": queries.main, "titles": titles.main} | "Make records" >> (
-        DrawNegatives(options, shards, directory, pool)
+        DrawNegatives(options, shards, directory, pool, store)
     )
     written = records.main | "Write records" >> WriteShards(
         options, shards, directory, ngrams, progress
@@ -147,7 +149,7 @@ def build(
             counts=pvalue.AsSingleton(counts),
             ngrams=pvalue.AsSingleton(ngrams),
             titles=pvalue.AsIter(titles.files),
-            title_queries=pvalue.AsIter(records.files),
+            clicked_titles=pvalue.AsIter(records.files),
             shards=pvalue.AsIter(written.main),
             rejects=pvalue.AsIter(rejects),
             seen=pvalue.AsIter(written.seen),
@@ -160,7 +162,7 @@ def _write_manifest(
     counts: dict[str, int],
     ngrams: dict[str, int],
     titles: Iterable[str],
-    title_queries: Iterable[str],
+    clicked_titles: Iterable[str],
     shards: Iterable[tuple[int, str]],
     rejects: Iterable[tuple[int, str]],
     seen: Iterable[bytes],
@@ -177,12 +179,12 @@ def _write_manifest(
         counts=dict(sorted(counts.items())),
         ngrams=list(make_vocabulary(ngrams, options).ngrams),
         titles=sorted(titles),
-        title_queries=sorted(title_queries),
+        clicked_titles=sorted(clicked_titles),
         shards=sorted(shards),
         rejects=sorted(rejects),
         samples=[
             {"query": query, "clicks": clicks, "titles": [list(title) for title in titles]}
-            for _, query, clicks, _, titles in samples
+            for _, query, clicks, titles in samples
         ],
         covered_words=(len(words), sum(words.values())),
     )

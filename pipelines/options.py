@@ -82,8 +82,12 @@ class PreprocessOptions:
         nargs="+",
         metavar="FILE",
     )
-    overwrite: bool = _flag(FILES, False, "replace an existing output", action="store_true")
-    shards: int = _flag(FILES, 0, "training files to write; 0: by the size of the input")
+    overwrite: bool = _flag(
+        FILES, False, "replace an earlier output of preprocess", action="store_true"
+    )
+    shards: int = _flag(
+        FILES, 0, "training files to write; 0: by the size of the input", most=100_000
+    )
     max_reject_fraction: float = _flag(
         FILES, 0.1, "fail when more than this share of the rows is malformed", most=1
     )
@@ -122,9 +126,11 @@ class PreprocessOptions:
     validation_fraction: float = _flag(
         TRAINING, 0.1, "share of the queries held out for validation", most=1
     )
-    negatives: int = _flag(TRAINING, 4, "titles not clicked for the query, recorded with each pair")
+    negatives: int = _flag(
+        TRAINING, 4, "titles not clicked for the query, recorded with each pair", most=1000
+    )
     negative_alpha: float = _flag(
-        TRAINING, 0.75, "draw titles in proportion to clicks ** this; 0: all alike"
+        TRAINING, 0.75, "draw titles in proportion to clicks ** this; 0: all alike", most=10
     )
     negatives_from: str = _flag(
         TRAINING,
@@ -139,14 +145,17 @@ class PreprocessOptions:
     seed: int = _flag(TRAINING, 0, "same input and seed: same output", least=-inf)
 
     buckets: int = _flag(
-        RUNNING, 0, "pieces the log is grouped in, one in memory at a time; 0: by size"
+        RUNNING,
+        0,
+        "pieces the log is grouped in, one in memory at a time; 0: by size",
+        most=1_000_000,
     )
 
     def __post_init__(self) -> None:
         for one in dataclasses.fields(self):
             value, (least, most) = getattr(self, one.name), one.metadata["range"]
             if isinstance(value, (int, float)) and not least <= value <= most:  # NaN neither
-                upto = "or more" if most == inf else f"to {most}"
+                upto = "or more" if most == inf else f"to {most:,}"
                 raise UserError(f"{flag(one.name)} is {value}; expected {least} {upto}.")
             choices = one.metadata["argument"].get("choices", (value,))
             if value not in choices:
@@ -196,9 +205,9 @@ def flag(name: str) -> str:
 
 
 def parser() -> Parser:
-    """The command line of `python -m pipelines.preprocess`."""
+    """The command line of `dssm preprocess`, which `python -m pipelines.preprocess` has, too."""
     p = Parser(
-        prog="python -m pipelines.preprocess",
+        prog="dssm preprocess",
         description=(
             "Turns search click logs into training records: parse, clean, sum clicks, split by "
             "query, choose the letter-trigram vocabulary, draw negatives, hash, shuffle, write."

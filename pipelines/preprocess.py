@@ -1,15 +1,16 @@
-"""Click logs to training records: `python -m pipelines.preprocess --input LOG --output DATA`."""
+"""Click logs to training records: `dssm preprocess --input LOG --output DATA`."""
 
 from __future__ import annotations
 
 import gc
 import logging
-import shutil
+import re
 import sys
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,10 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
+from dssm_tf.common.boundary import run_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.counts import TITLE_QUERIES, RecordCounts, save_record_counts
+from dssm_tf.data import clicked_titles
+from dssm_tf.data.counts import RecordCounts, save_record_counts
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
@@ -32,8 +35,10 @@ from pipelines.progress import Progress, quiet_console, showing
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
 from pipelines.writing import (
+    REJECTS,
     Output,
     create,
+    gzipped,
     is_local,
     merged,
     open_bytes,
@@ -41,7 +46,10 @@ from pipelines.writing import (
     refuse,
 )
 
-_REJECTS = "rejects.tsv"
+# An error of the system at the end of the traceback that Beam makes of it.
+_FROM_WORKER = re.compile(
+    r"^(?:\w+: )*\w*(?:Error|Exception): (\[Errno \d+\] .*?)(?: \[while|$)", re.M
+)
 _REJECTS_HEADER = b"file\tline\treason\ttext\n"
 
 
@@ -57,23 +65,17 @@ def run(argv: Sequence[str] | None = None) -> int:
     Raises:
         SystemExit: with code 2, on wrong usage.
     """
-    console = quiet_console()
-    try:
-        job = parse(argv)
-        result = preprocess(job)
-    except BadFlag as error:
-        parser().error(str(error))
-    except UserError as error:
-        sys.stderr.write(f"preprocess: {error}\n")
-        return 1
-    except (OSError, BeamIOError) as error:
-        sys.stderr.write(f"preprocess: {' '.join(str(error).split())}\n")
-        return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("preprocess: interrupted; nothing was written\n")
-        return 1
-    console.print(report.summary(result, job.options.output), highlight=False, markup=False)
-    return 0
+
+    def work() -> None:
+        try:
+            job = parse(argv)
+            result = preprocess(job)
+        except BadFlag as error:
+            parser().error(str(error))
+        text = report.summary(result, job.options.output)
+        quiet_console().print(text, highlight=False, markup=False)
+
+    return run_command("dssm preprocess", work)
 
 
 def preprocess(job: Job) -> dict[str, Any]:
@@ -88,14 +90,16 @@ def preprocess(job: Job) -> dict[str, Any]:
     started = time.monotonic()
     options = job.options
     runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
-    refuse(options.output, overwrite=options.overwrite)
     block_list = _block_list(options.block_list)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus)
+    inputs = [*(one.path for one in (*files, *corpus)), *filter(None, [options.block_list])]
+    refuse(options.output, inputs, overwrite=options.overwrite)
+    _refuse_rejects_of_others(_rejects_aside(options.output))
     pieces = plan(files)
     input_bytes = sum(metadata.size_in_bytes for metadata in files)
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output.workers)
+        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output)
         manifest = Manifest.load(output.workers)
         _check(manifest, pieces, options)
         result = _finish(manifest, pieces, input_bytes, options, output)
@@ -123,23 +127,35 @@ def _run_pipeline(
     corpus: Sequence[FileMetadata],
     input_bytes: int,
     block_list: BlockList,
-    directory: str,
+    output: Output,
 ) -> None:
     with ExitStack() as stack:
-        progress = Progress()
+        progress, store = Progress(), None
         if job.runner in LOCAL_RUNNERS:
-            reports = tempfile.mkdtemp(prefix="preprocess-progress-")
-            stack.callback(shutil.rmtree, reports, ignore_errors=True)
-            progress = Progress(reports)
-            stack.enter_context(showing(reports, quiet_console()))
+            reports, blocks = output.scratch / "progress", output.scratch / "blocks"
+            reports.mkdir()
+            blocks.mkdir()
+            progress, store = Progress(str(reports)), str(blocks)
+            stack.enter_context(showing(str(reports), quiet_console()))
+            # Beam's temporary directory goes with ours, even if this process is killed.
+            stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
+            tempfile.tempdir = str(output.scratch)
             stack.callback(gc.set_threshold, *gc.get_threshold())
             gc.set_threshold(*COLLECT_RARELY)
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
-        build(pipeline, pieces, input_bytes, job.options, block_list, directory, progress, corpus)
-        state = pipeline.run().wait_until_finish()
+        build(
+            pipeline, pieces, input_bytes, job.options, block_list, output.workers, progress,
+            corpus, store,
+        )  # fmt: skip
+        try:
+            state = pipeline.run().wait_until_finish()
+        except RuntimeError as error:  # Beam's word for whatever a worker raised
+            if found := _FROM_WORKER.search(str(error)):
+                raise UserError(f"{found[1]}; nothing was written.") from error
+            raise
     # A local run is over when it returns.
     if state not in (PipelineState.DONE, None):
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
@@ -178,6 +194,18 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
             f"None of the {rows:,} rows of {where} is left to learn from "
             f"(rejected: {total:,}; dropped: {dropped or 'none'})."
         )
+    records = counts.get(f"records {TRAIN}", 0)
+    if (
+        options.negatives_from == "impressions"
+        and options.negatives
+        and records
+        and counts.get(f"negatives {TRAIN} 0", 0) == records
+    ):
+        raise UserError(
+            "--negatives-from impressions finds no negative: no query of the training part has a "
+            "title that was shown and not clicked (a row with clicks 0 and impressions above 0). "
+            "Use --negatives-from log."
+        )
     if not counts.get(f"pairs {TRAIN}"):
         raise UserError(
             f"All {pairs:,} pairs fell into the held-out part; the log is too small for "
@@ -198,11 +226,11 @@ def _finish(
     output.take({part: shards.name(place) for place, part in manifest.shards})
     with (output.local / TITLES).open("wb") as file:
         file.write(b"title\tclicks\tqueries\n")
-        file.writelines(merged(manifest.titles, _title_order))
-    with (output.local / TITLE_QUERIES).open("wb") as file:
-        file.write(b"title_id\tclicked_ids\n")
-        file.writelines(merged(manifest.title_queries))
-    with (output.local / _REJECTS).open("wb") as file:
+        file.writelines(merged(manifest.titles, output.scratch, _title_order))
+    with (output.local / clicked_titles.CLICKED_TITLES).open("wb") as file:
+        rows = merged(manifest.clicked_titles, output.scratch)
+        file.writelines(gzipped(chain([clicked_titles.HEADER], rows)))
+    with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.limits)
     vocabulary.save(output.local / VOCABULARY)
@@ -234,6 +262,7 @@ def _record_counts(
             {name: size for name, size in sizes.items() if name.startswith(f"{split}-")},
             report.histogram(manifest.counts, f"pair clicks {split} "),
             report.histogram(manifest.counts, f"clicked words {split} "),
+            report.histogram(manifest.counts, f"negatives {split} "),
         )
         for split in splits
     }
@@ -264,9 +293,21 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> No
                 file.write(b"%s\t%d\t%s" % (path, at, rest))
 
 
+def _refuse_rejects_of_others(aside: str) -> None:
+    """Raises UserError where the rejects of a failed job would replace a file of another kind."""
+    if not is_local(aside) or not Path(aside).exists():
+        return
+    with Path(aside).open("rb") as file:
+        if file.read(len(_REJECTS_HEADER)) != _REJECTS_HEADER:
+            raise UserError(
+                f"{aside} is where the rows that a failed run rejects are listed, and it holds "
+                "something else; rename it, or choose another --output."
+            )
+
+
 def _rejects_aside(output: str) -> str:
     """Where the rejects of a failed job are kept."""
-    return f"{output.rstrip('/')}.{_REJECTS}"
+    return f"{output.rstrip('/')}.{REJECTS}"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -12,7 +13,7 @@ from apache_beam.utils.shared import Shared
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines.blocks import Block, Counts, pack, step, unpack_all
+from pipelines.blocks import Block, Counts, keep, pack, step, unpack_all
 from pipelines.negatives import NegativePool
 from pipelines.options import PreprocessOptions
 from pipelines.progress import Progress
@@ -27,19 +28,22 @@ def DrawNegatives(
     shards: Shards,
     directory: str,
     pool: PCollection,
+    store: str | None = None,
 ) -> Any:
     """Makes a record of each pair: its negatives, the counts of its titles, its place.
 
     Input:  a dictionary of PCollections: `queries` and `titles`, the main outputs of
             AggregateClicks and SumTitles.
     Output: main (place of a shard, block of PairRecord); files, paths of rows of
-            `title_queries.tsv`, sorted.
+            `clicked_titles.tsv.gz`, sorted.
     """
     return (
         queries_and_titles
         | "Bring titles to queries" >> beam.CoGroupByKey()
         | "Draw negatives"
-        >> step(_draw_negatives, options, shards, directory, AsIter(pool), Shared(), files=str)
+        >> step(
+            _draw_negatives, options, shards, directory, AsIter(pool), Shared(), store, files=str
+        )
     )
 
 
@@ -50,6 +54,7 @@ def _draw_negatives(
     directory: str,
     entries: Iterable[bytes],
     shared: Shared,
+    store: str | None,
 ) -> Iterator[Any]:
     # One pool a process, not one a bundle.
     pool = shared.acquire(
@@ -63,19 +68,15 @@ def _draw_negatives(
     for block in unpack_all(element[1]["titles"]):
         titles.update(block)
     shares: dict[int, list[PairRecord]] = {}
-    title_queries: list[bytes] = []
+    clicked_titles: list[bytes] = []
     for queries in unpack_all(element[1]["queries"]):
         for query, clicks in queries.items():
             for record in query_records(query, clicks, titles, pool, options):
                 shares.setdefault(shards.place(clicks.split, record[0]), []).append(record)
-            if query in titles:
-                ids = " ".join(map(str, clicks.clicked_ids()))
-                title_queries.append(f"{fingerprint64(query)}\t{ids}\n".encode())
-    for place, share in shares.items():
-        yield place, pack(share)
-    if title_queries:
-        path = write_part(directory, "title-queries", sorted(title_queries))
-        yield TaggedOutput("files", path)
+            query_id = fingerprint64(query)
+            clicked_titles += [b"%d\t%d\n" % (query_id, one) for one in clicks.clicked_ids()]
+    yield from keep(shares.items(), store)
+    yield TaggedOutput("files", write_part(directory, "clicked", sorted(clicked_titles)))
 
 
 @beam.ptransform_fn
@@ -135,7 +136,8 @@ def _write_shard(
     records = [record for block in unpack_all(blocks) for record in block]
     written = write_shard(split, records, encoder, directory, progress)
     yield place, written.path
-    yield TaggedOutput("counts", {f"records {split}": written.records})
+    negatives = Counter(f"negatives {split} {len(record[3]) - 1}" for record in records)
+    yield TaggedOutput("counts", {f"records {split}": written.records, **negatives})
     yield TaggedOutput("seen", pack((written.samples, written.coverage)))
 
 

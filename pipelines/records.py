@@ -23,9 +23,9 @@ _MAX_COVERED_WORDS = 100_000
 TitleRow = tuple[str, int, int]
 """A title as logged, its clicks and its pairs in the training part."""
 
-PairRecord = tuple[int, str, int, tuple[int, ...], tuple[TitleRow, ...]]
-"""A pair with its negatives, before hashing: key, query as logged, clicks of the pair,
-fingerprints of every title clicked for the query, the clicked title and the negatives.
+PairRecord = tuple[int, str, int, tuple[TitleRow, ...]]
+"""A pair with its negatives, before hashing: key, query as logged, clicks of the pair, the clicked
+title and the negatives.
 
 The key is a hash of the seed and the pair: its shard and its place in it. Plain tuples, since
 millions of them are pickled.
@@ -34,7 +34,7 @@ millions of them are pickled.
 
 def record_order(record: PairRecord) -> tuple[int, str, str]:
     """The order of records in a shard: by their keys, which shuffles them."""
-    return record[0], record[1], record[4][0][0]
+    return record[0], record[1], record[3][0][0]
 
 
 def query_records(
@@ -54,7 +54,6 @@ def query_records(
         options: how many negatives, and from where.
     """
     clicked = {*clicks.clicks, *clicks.clicked}
-    clicked_ids = clicks.clicked_ids()
     for title, number in clicks.clicks.items():
         stream = pair_stream(options.seed, query, title)
         key = next(stream)
@@ -67,7 +66,7 @@ def query_records(
         if options.negatives_from != "impressions":
             wanted = options.negatives - len(negatives)
             negatives += pool.draw(wanted, excluded, stream, training=clicks.split == TRAIN)
-        yield key, clicks.text, number, clicked_ids, (titles[title], *negatives)
+        yield key, clicks.text, number, (titles[title], *negatives)
 
 
 @dataclass
@@ -124,8 +123,8 @@ def write_shard(
 def _framed(
     records: Sequence[PairRecord], encoder: RecordEncoder, progress: Progress
 ) -> Iterator[bytes]:
-    for number, (_, query, clicks, clicked_ids, titles) in enumerate(records, start=1):
-        yield tfrecord(encoder.encode(query, titles, clicks, clicked_ids))
+    for number, (_, query, clicks, titles) in enumerate(records, start=1):
+        yield tfrecord(encoder.encode(query, titles, clicks))
         if not number % 4096:
             progress.add("records written", 4096)
     progress.add("records written", len(records) % 4096)
@@ -133,7 +132,7 @@ def _framed(
 
 def _coverage(records: Sequence[PairRecord], vocabulary: Vocabulary) -> Coverage:
     occurrences: Counter[str] = Counter()
-    for _, query, _, _, titles in records:
+    for _, query, _, titles in records:
         occurrences.update(vocabulary.words(query))
         occurrences.update(vocabulary.words(titles[0][0]))
     known_ngrams = frozenset(vocabulary.ngrams)

@@ -10,11 +10,9 @@ from typing import Any
 
 from dssm_tf.common.files import atomic_write
 from pipelines.graph import Manifest
-from pipelines.options import SPLITS, PreprocessOptions
+from pipelines.options import SPLITS, TRAIN, PreprocessOptions
 from pipelines.report_page import report_page
-
-_REPORT_JSON = "report.json"
-_REPORT_HTML = "report.html"
+from pipelines.writing import REPORT_HTML, REPORT_JSON
 
 
 def make(
@@ -47,6 +45,7 @@ def make(
         "pairs_dropped": counts.get("pairs dropped", 0),
         "splits": splits,
         "queries": sum(one["queries"] for one in splits.values()),
+        "records_without_negatives": counts.get(f"negatives {TRAIN} 0", 0),
         "titles": counts.get("titles", 0),
         "titles_train": counts.get("titles train", 0),
         "titles_corpus": counts.get("titles corpus", 0),
@@ -66,10 +65,10 @@ def make(
 
 def write(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json` and `report.html`."""
-    with atomic_write(directory / _REPORT_JSON) as file:
+    with atomic_write(directory / REPORT_JSON) as file:
         json.dump(report, file, indent=2, ensure_ascii=False)
         file.write("\n")
-    with atomic_write(directory / _REPORT_HTML) as file:
+    with atomic_write(directory / REPORT_HTML) as file:
         file.write(report_page(report))
 
 
@@ -87,11 +86,13 @@ def summary(report: Mapping[str, Any], output: str) -> str:
             f"{split}: {counts['records']:,} records of {counts['queries']:,} queries, "
             f"{counts['clicks']:,} clicks"
         )
+    if report["settings"]["negatives"] and (bare := report["records_without_negatives"]):
+        lines.append(f"{bare:,} of the training records have no negative")
     lines.append(
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams"
     )
-    lines.append(f"written to {output}; read {output.rstrip('/')}/{_REPORT_HTML}")
+    lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import BytesIO
+from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
@@ -163,10 +164,13 @@ def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
 
 def _match(pattern: str, flag: str) -> list[FileMetadata]:
     try:
-        found = list(FileSystems.match([pattern])[0].metadata_list)
+        found = _files(pattern)
         # A directory matches itself on some file systems and nothing on others.
         if not any(_known(metadata.path) for metadata in found):
-            inside = FileSystems.match([FileSystems.join(pattern, "*")])[0].metadata_list
+            if Path(pattern).is_dir():
+                inside = [_metadata(one) for one in Path(pattern).iterdir() if one.is_file()]
+            else:
+                inside = _files(FileSystems.join(pattern, "*"))
             found = [metadata for metadata in inside if _known(metadata.path)] or found
     except (BeamIOError, ValueError) as error:
         raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
@@ -175,6 +179,17 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
     if not found:
         raise OptionError(flag, f"{pattern} matches no file.")
     return found
+
+
+def _files(pattern: str) -> list[FileMetadata]:
+    """What a pattern matches: a local file of this very name, whatever brackets are in it."""
+    if Path(pattern).exists():
+        return [_metadata(pattern)]
+    return list(FileSystems.match([pattern])[0].metadata_list)
+
+
+def _metadata(path: Path | str) -> FileMetadata:
+    return FileMetadata(str(path), Path(path).stat().st_size)
 
 
 def _hidden(path: str) -> bool:

@@ -24,6 +24,7 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.clicked_titles import load_clicked_titles
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.example_pb2 import Feature as StoredFeature
 from dssm_tf.data.records import read_records, record_files
@@ -73,6 +74,7 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
             name: _KINDS[one.kind] if one.single else tfds.features.Sequence(_KINDS[one.kind])
             for name, one in FEATURES.items()
         }
+        features["clicked_ids"] = tfds.features.Sequence(_KINDS["int64"])
         return self.dataset_info_from_configs(
             features=tfds.features.FeaturesDict(features),
             description="Query and clicked title pairs of search click logs, with negatives.",
@@ -96,10 +98,15 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 
 
 def read_examples(data: Path, split: str) -> Iterator[dict[str, Any]]:
-    """The records of a split that preprocess wrote, as features by name, in file order."""
+    """The records of a split that preprocess wrote, as features by name, in file order.
+
+    `clicked_ids` are the ids of all titles clicked for the query.
+    """
+    clicked = load_clicked_titles(data)
     for record in read_records(record_files(data, split)).as_numpy_iterator():
         stored = Example.FromString(record).features.feature
-        yield {name: _values(one, stored[name]) for name, one in FEATURES.items()}
+        values = {name: _values(one, stored[name]) for name, one in FEATURES.items()}
+        yield values | {"clicked_ids": clicked.of(values["query_id"])}
 
 
 def _values(feature: Feature, stored: StoredFeature) -> Any:

@@ -33,7 +33,7 @@ from pipelines.blocks import (
     Block,
     Counts,
     count_dropped,
-    pack,
+    keep,
     step,
     unpack_all,
     until_error,
@@ -63,6 +63,7 @@ def ReadClicks(
     block_list: BlockList,
     buckets: int,
     progress: Progress,
+    store: str | None = None,
 ) -> Any:
     """Reads pieces of logs, checks each row and sums the good ones.
 
@@ -80,6 +81,7 @@ def ReadClicks(
         block_list,
         buckets,
         progress,
+        store,
         sessions=Block,
         rejects=Block,
         counts=Counts,
@@ -87,7 +89,12 @@ def ReadClicks(
 
 
 def _read_piece(
-    piece: Piece, use_impressions: bool, block_list: BlockList, buckets: int, progress: Progress
+    piece: Piece,
+    use_impressions: bool,
+    block_list: BlockList,
+    buckets: int,
+    progress: Progress,
+    store: str | None,
 ) -> Iterator[Any]:
     reader = PieceReader(piece)
     counts: Counts = {}
@@ -102,21 +109,21 @@ def _read_piece(
             rejects.append(row)
             reasons[row.reason] += 1
             if len(rejects) == MAX_REJECTS_HELD:
-                yield TaggedOutput("rejects", (piece.number, pack(rejects)))
+                yield from _tagged("rejects", keep([(piece.number, rejects)], store))
                 rejects = []
         elif row[2] or (use_impressions and row[3]):
             counter.add(row)
             if counter.size == MAX_PAIRS_HELD:
-                yield from _blocks_of_rows(counter, block_list, buckets, dropped)
+                yield from _blocks_of_rows(counter, block_list, buckets, dropped, store)
                 counter = RowCounter()
         else:
             dropped[NO_CLICK] += 1
         if not rows % 4096:
             progress.add("rows read", 4096)
     progress.add("rows read", rows % 4096)
-    yield from _blocks_of_rows(counter, block_list, buckets, dropped)
+    yield from _blocks_of_rows(counter, block_list, buckets, dropped, store)
     if rejects:
-        yield TaggedOutput("rejects", (piece.number, pack(rejects)))
+        yield from _tagged("rejects", keep([(piece.number, rejects)], store))
     counts |= {"rows": rows, f"lines {piece.number}": reader.lines}
     Metrics.counter(NAMESPACE, "rows").inc(rows)
     for reason, number in reasons.items():
@@ -126,28 +133,38 @@ def _read_piece(
 
 
 def _blocks_of_rows(
-    counter: RowCounter, block_list: BlockList, buckets: int, dropped: Counter[str]
+    counter: RowCounter,
+    block_list: BlockList,
+    buckets: int,
+    dropped: Counter[str],
+    store: str | None,
 ) -> Iterator[Any]:
-    yield from _by_bucket(clean_pairs(counter.pairs.items(), block_list, dropped), buckets)
+    yield from _by_bucket(clean_pairs(counter.pairs.items(), block_list, dropped), buckets, store)
     shares: dict[int, dict[str, Any]] = {}
     for session, counts in counter.sessions.items():
         shares.setdefault(bucket_of(session, buckets), {})[session] = counts
-    for bucket, share in shares.items():
-        yield TaggedOutput("sessions", (bucket, pack(share)))
+    yield from _tagged("sessions", keep(shares.items(), store))
 
 
-def _by_bucket(pairs: Iterable[PairCount], buckets: int) -> Iterator[Block]:
+def _tagged(tag: str, elements: Iterable[Any]) -> Iterator[TaggedOutput]:
+    return (TaggedOutput(tag, element) for element in elements)
+
+
+def _by_bucket(pairs: Iterable[PairCount], buckets: int, store: str | None) -> Iterator[Block]:
     """Pairs as blocks, each of one bucket of queries."""
     shares: dict[int, list[PairCount]] = {}
     for pair in pairs:
         shares.setdefault(bucket_of(pair[0], buckets), []).append(pair)
-    for bucket, share in shares.items():
-        yield bucket, pack(share)
+    yield from keep(shares.items(), store)
 
 
 @beam.ptransform_fn
 def CleanSessions(
-    sessions: PCollection, options: PreprocessOptions, block_list: BlockList, buckets: int
+    sessions: PCollection,
+    options: PreprocessOptions,
+    block_list: BlockList,
+    buckets: int,
+    store: str | None = None,
 ) -> Any:
     """Drops sessions of bots and spam, and clicks repeated within a session.
 
@@ -157,7 +174,8 @@ def CleanSessions(
     return (
         sessions
         | "Group sessions" >> beam.GroupByKey()
-        | "Clean sessions" >> step(_clean_bucket, options, block_list, buckets, counts=Counts)
+        | "Clean sessions"
+        >> step(_clean_bucket, options, block_list, buckets, store, counts=Counts)
     )
 
 
@@ -166,6 +184,7 @@ def _clean_bucket(
     options: PreprocessOptions,
     block_list: BlockList,
     buckets: int,
+    store: str | None,
 ) -> Iterator[Any]:
     limits = options.max_queries_per_session, options.max_clicks_per_session
     sessions: dict[str, list[Any]] = {}
@@ -184,12 +203,14 @@ def _clean_bucket(
         *clean_pairs(kept.items(), block_list, dropped),
         *clean_pairs(of_machines.items(), block_list, Counter()),
     ]
-    yield from _by_bucket(pairs, buckets)
+    yield from _by_bucket(pairs, buckets, store)
     yield TaggedOutput("counts", count_dropped(dropped) | {"sessions": len(sessions)})
 
 
 @beam.ptransform_fn
-def AggregateClicks(pairs: PCollection, options: PreprocessOptions, buckets: int) -> Any:
+def AggregateClicks(
+    pairs: PCollection, options: PreprocessOptions, buckets: int, store: str | None = None
+) -> Any:
     """Sums clicks per (query, title), drops pairs below `min_clicks` and splits by query.
 
     Input:  PCollection[(bucket of queries, block of PairCount)], duplicates allowed.
@@ -203,27 +224,30 @@ def AggregateClicks(pairs: PCollection, options: PreprocessOptions, buckets: int
         pairs
         | "Group queries" >> beam.GroupByKey()
         | "Sum clicks"
-        >> step(_sum_bucket, options, buckets, titles=Block, ngrams=Counts, counts=Counts)
+        >> step(_sum_bucket, options, buckets, store, titles=Block, ngrams=Counts, counts=Counts)
     )
 
 
 def _sum_bucket(
-    element: tuple[int, Iterable[bytes]], options: PreprocessOptions, buckets: int
+    element: tuple[int, Iterable[bytes]],
+    options: PreprocessOptions,
+    buckets: int,
+    store: str | None,
 ) -> Iterator[Any]:
     bucket, blocks = element
     found = sum_queries(unpack_all(blocks), options)
-    yield bucket, pack(found.queries)
+    yield from keep([(bucket, found.queries)], store)
     shares: dict[int, dict[str, TitleCounts]] = {}
     for title, counts in found.titles.items():
         shares.setdefault(bucket_of(title, buckets), {})[title] = counts
-    for title_bucket, share in shares.items():
-        yield TaggedOutput("titles", (title_bucket, pack((bucket, share))))
+    titles = ((title_bucket, (bucket, share)) for title_bucket, share in shares.items())
+    yield from _tagged("titles", keep(titles, store))
     yield TaggedOutput("ngrams", count_ngrams(found.words, options.limits))
     yield TaggedOutput("counts", {**found.counts, **count_dropped(found.dropped)})
 
 
 @beam.ptransform_fn
-def ReadCorpus(paths: PCollection, buckets: int) -> Any:
+def ReadCorpus(paths: PCollection, buckets: int, store: str | None = None) -> Any:
     """Reads the titles that may be ranked, so that those nobody clicked are known, too.
 
     Input:  PCollection[str], paths of tables with a column `title`.
@@ -232,11 +256,11 @@ def ReadCorpus(paths: PCollection, buckets: int) -> Any:
     return (
         paths
         | "Spread files" >> beam.Reshuffle()
-        | "Read titles" >> step(_read_corpus, buckets, counts=Counts)
+        | "Read titles" >> step(_read_corpus, buckets, store, counts=Counts)
     )
 
 
-def _read_corpus(path: str, buckets: int) -> Iterator[Any]:
+def _read_corpus(path: str, buckets: int, store: str | None) -> Iterator[Any]:
     counts: Counts = {}
     titles = until_error(corpus_titles(path), counts)
     while batch := list(islice(titles, MAX_PAIRS_HELD)):
@@ -245,20 +269,20 @@ def _read_corpus(path: str, buckets: int) -> Iterator[Any]:
             if title := normalize(text):
                 share = shares.setdefault(bucket_of(title, buckets), {})
                 share[title] = min(text, share.get(title, text))
-        for bucket, found in shares.items():
-            yield bucket, pack((FROM_CORPUS, found))
+        yield from keep(((at, (FROM_CORPUS, found)) for at, found in shares.items()), store)
     yield TaggedOutput("counts", counts)
 
 
 @beam.ptransform_fn
-def SumTitles(titles: PCollection, options: PreprocessOptions, directory: str) -> Any:
+def SumTitles(
+    titles: PCollection, options: PreprocessOptions, directory: str, store: str | None = None
+) -> Any:
     """Sums what is known of each title, writes the title table and ranks titles for the pool.
 
     Input:  PCollection[(bucket of titles, block of (bucket of queries, {title: TitleCounts}))],
             and what `ReadCorpus` gives.
     Output: a dictionary of PCollections:
-        main   (bucket of queries, block of {title: TitleRow}), the titles that the bucket needs
-               and those that would lie in it as queries;
+        main   (bucket of queries, block of {title: TitleRow}), the titles that the bucket needs;
         pool   block of PoolEntry, the bucket's candidates;
         ngrams dict[str, int], letter trigrams of the corpus's titles without a training click;
         files  path of a table, most clicked first;
@@ -268,20 +292,26 @@ def SumTitles(titles: PCollection, options: PreprocessOptions, directory: str) -
     return (
         titles
         | "Group titles" >> beam.GroupByKey()
-        | "Sum titles" >> step(_sum_title_bucket, options, directory, **types)
+        | "Sum titles" >> step(_sum_title_bucket, options, directory, store, **types)
     )
 
 
 def _sum_title_bucket(
-    element: tuple[int, Iterable[bytes]], options: PreprocessOptions, directory: str
+    element: tuple[int, Iterable[bytes]],
+    options: PreprocessOptions,
+    directory: str,
+    store: str | None,
 ) -> Iterator[Any]:
     bucket, blocks = element
     totals, wanted, corpus = sum_titles(unpack_all(blocks))
-    # A query of a title's text lies in the bucket of queries of the same number.
-    for query_bucket, titles in {**wanted, bucket: totals}.items():
-        yield query_bucket, pack({title: totals[title][0] for title in titles})
+    rows_wanted = (
+        (query_bucket, {title: totals[title][0] for title in titles})
+        for query_bucket, titles in wanted.items()
+    )
+    yield from keep(rows_wanted, store)
     entries = pool_entries(totals.items(), options.negative_alpha, options.seed)
-    yield TaggedOutput("pool", pack(smallest(entries, options.negative_pool)))
+    chosen = keep([(bucket, smallest(entries, options.negative_pool))], store)
+    yield from _tagged("pool", (block for _, block in chosen))
     rows = sorted((-clicks, text, queries) for (text, clicks, queries), _ in totals.values())
     lines = (f"{text}\t{-clicks}\t{queries}\n".encode() for clicks, text, queries in rows)
     yield TaggedOutput("files", write_part(directory, "titles", lines))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import os
 import shutil
 import struct
 import tempfile
@@ -10,6 +11,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from fnmatch import fnmatchcase
 from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any
@@ -19,9 +21,19 @@ from apache_beam.io.filesystems import FileSystems
 from google_crc32c import value as crc32c
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory
-from dssm_tf.data.schema import FEATURE_SPEC
+from dssm_tf.common.files import atomic_directory, refuse_others
+from dssm_tf.data.clicked_titles import CLICKED_TITLES
+from dssm_tf.data.counts import RECORD_COUNTS
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 
+REJECTS = "rejects.tsv"
+REPORT_JSON = "report.json"
+REPORT_HTML = "report.html"
+OWN = (
+    FEATURE_SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", CLICKED_TITLES, RECORD_COUNTS, REJECTS,
+    REPORT_HTML, REPORT_JSON, TITLES, VOCABULARY,
+)  # fmt: skip
+"""Names of all files of an output, as patterns: a directory of others is never replaced."""
 PARTS = "parts"
 _GZIP_LEVEL = 1  # fingerprints hardly compress; higher levels cost more than they save
 
@@ -94,15 +106,23 @@ def write_part(directory: str, kind: str, chunks: Iterable[bytes]) -> str:
     return path
 
 
-def merged(parts: Sequence[str], order: Callable[[bytes], Any] | None = None) -> Iterator[bytes]:
-    """The lines of files that are each in an order, in that order, few files open at a time."""
-    with tempfile.TemporaryDirectory() as aside, ExitStack() as stack:
+def merged(
+    parts: Sequence[str], scratch: Path, order: Callable[[bytes], Any] | None = None
+) -> Iterator[bytes]:
+    """The lines of files that are each in an order, in that order, few files open at a time.
+
+    Args:
+        parts: the files.
+        scratch: a directory for longer parts.
+        order: key of a line; the line itself if not given.
+    """
+    with tempfile.TemporaryDirectory(dir=scratch) as aside, ExitStack() as stack:
         while len(parts) > MERGED_AT_ONCE:
             starts = range(0, len(parts), MERGED_AT_ONCE)
             longer = [f"{aside}/{len(parts)}-{start}" for start in starts]
             for start, path in zip(starts, longer, strict=True):
                 with Path(path).open("wb") as file:
-                    file.writelines(merged(parts[start : start + MERGED_AT_ONCE], order))
+                    file.writelines(merged(parts[start : start + MERGED_AT_ONCE], scratch, order))
             parts = longer
         files = [stack.enter_context(open_bytes(part)) for part in parts]
         yield from heapq.merge(*files, key=order)
@@ -114,11 +134,13 @@ class Output:
     Args:
         workers: where workers write; on the same file system as the result.
         local: a directory of this machine for the files that the launcher writes.
+        scratch: one for what is no part of the result.
     """
 
-    def __init__(self, workers: str, local: Path) -> None:
+    def __init__(self, workers: str, local: Path, scratch: Path) -> None:
         self.workers = workers
         self.local = local
+        self.scratch = scratch
 
     def take(self, parts: Mapping[str, str]) -> None:
         """Gives workers' parts their names in the result."""
@@ -127,8 +149,13 @@ class Output:
 
     def record_files(self) -> dict[str, int]:
         """The bytes of the record shards taken, by name."""
-        found = FileSystems.match([FileSystems.join(self.workers, "*.tfrecord.gz")])[0]
-        sizes = {FileSystems.split(one.path)[1]: one.size_in_bytes for one in found.metadata_list}
+        if is_local(self.workers):  # where a bracket is a letter of the name, not of a pattern
+            sizes = {one.name: one.stat().st_size for one in self.local.glob("*.tfrecord.gz")}
+        else:
+            files = FileSystems.match([FileSystems.join(self.workers, "*.tfrecord.gz")])[0]
+            sizes = {
+                FileSystems.split(one.path)[1]: one.size_in_bytes for one in files.metadata_list
+            }
         return dict(sorted(sizes.items()))
 
 
@@ -143,36 +170,56 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
         UserError: `path` exists and may not be replaced.
     """
     if is_local(path):
-        with atomic_directory(Path(path), replace=overwrite) as directory:
+        with atomic_directory(Path(path), own=OWN if overwrite else ()) as directory:
             (directory / PARTS).mkdir()
-            yield Output(str(directory), directory)
+            yield Output(str(directory), directory, directory / PARTS)
             shutil.rmtree(directory / PARTS)
         return
     with _remote_directory(path.rstrip("/"), overwrite=overwrite) as output:
         yield output
 
 
-def refuse(path: str, *, overwrite: bool) -> None:
-    """Raises UserError early when `path` exists and may not be replaced."""
+def refuse(path: str, inputs: Iterable[str] = (), *, overwrite: bool) -> None:
+    """Raises UserError early when `path` exists and may not be replaced.
+
+    Args:
+        path: the output.
+        inputs: files that are read, which must not lie in it.
+        overwrite: whether an output of preprocess may be replaced.
+    """
+    for one in inputs:
+        if _real(one).startswith(_real(path).rstrip("/") + "/"):
+            raise UserError(f"{path} holds the input {one}; choose another --output.")
     if is_local(path):
         local = Path(path)
         if local.is_file():
             raise UserError(f"{path} is a file; --output names a directory.")
-        exists = local.is_dir() and any(local.iterdir())
-    else:
-        exists = bool(_remote_files(path))
-    if exists and not overwrite:
+        if not overwrite and local.is_dir() and any(local.iterdir()):
+            raise UserError(f"{path} exists already; choose another name, or add --overwrite.")
+        refuse_others(local, OWN)
+        return
+    names = [FileSystems.split(one)[1] for one in _remote_files(path)]
+    if names and not overwrite:
         raise UserError(f"{path} exists already; choose another name, or add --overwrite.")
+    if strangers := [name for name in names if not any(fnmatchcase(name, own) for own in OWN)]:
+        raise UserError(
+            f"{path} is not replaced, because it holds {strangers[0]}, which preprocess did not "
+            "write; choose another --output, or move it away first."
+        )
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path) if is_local(path) else path
 
 
 @contextmanager
 def _remote_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
     refuse(path, overwrite=overwrite)
     aside = f"{path}.incomplete-{uuid.uuid4().hex[:8]}"
-    with tempfile.TemporaryDirectory() as local:
+    with tempfile.TemporaryDirectory() as local, tempfile.TemporaryDirectory() as scratch:
         try:
             FileSystems.mkdirs(FileSystems.join(aside, PARTS))
-            yield Output(aside, Path(local))
+            yield Output(aside, Path(local), Path(scratch))
             for file in sorted(Path(local).iterdir()):
                 with create(FileSystems.join(aside, file.name)) as target, file.open("rb") as own:
                     shutil.copyfileobj(own, target)

@@ -6,13 +6,15 @@ import gzip
 import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
 import numpy as np
 
+from dssm_tf.data.clicked_titles import CLICKED_TITLES, HEADER
+from dssm_tf.data.counts import RecordCounts, load_record_counts, save_record_counts
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec, Title, text_id
@@ -34,7 +36,7 @@ class Click(NamedTuple):
 
 
 class ClickExample(NamedTuple):
-    """A record before it is hashed: the arguments of `RecordEncoder.encode`."""
+    """A record before it is hashed, and what was clicked for its query in the whole log."""
 
     query: str
     titles: Sequence[Title]
@@ -42,7 +44,7 @@ class ClickExample(NamedTuple):
     clicked_ids: Sequence[int]
 
     def serialize(self, vocabulary: Vocabulary) -> bytes:
-        return RecordEncoder(vocabulary).encode(*self)
+        return RecordEncoder(vocabulary).encode(self.query, self.titles, self.clicks)
 
 
 @dataclass(frozen=True)
@@ -148,13 +150,37 @@ def write_data(
     spec.save(directory)
     rows = [f"{title}\t{clicks[title]}\t{pairs[title]}\n" for title in titles]
     (directory / TITLES).write_text("title\tclicks\tqueries\n" + "".join(rows), "utf-8")
+    ids = [(text_id(click.query), text_id(click.title)) for click in log]
+    rows = [f"{query}\t{title}\n" for query, title in ids]
+    table = gzip.compress(HEADER + "".join(rows).encode(), mtime=0)
+    (directory / CLICKED_TITLES).write_bytes(table)
+    counts = {}
     for split, records in examples.items():
         size = -(-len(records) // shards)
         for shard in range(shards if records else 0):
             part = records[shard * size : (shard + 1) * size]
             path = directory / f"{split}-{shard:05d}-of-{shards:05d}.tfrecord.gz"
             write_records(path, [record.serialize(vocabulary) for record in part])
+        counts[split] = RecordCounts(
+            {},  # see `count_bytes`
+            dict(Counter(int(record.clicks) for record in records)),
+            dict(Counter(len(vocabulary.words(r.titles[0].text)) for r in records)),
+            dict(Counter(len(record.titles) - 1 for record in records)),
+        )
+    save_record_counts(counts, directory)
     return Data(directory, vocabulary, spec, examples)
+
+
+def count_bytes(directory: Path) -> None:
+    """Adds the sizes of the shards to the counts, by which a training knows damaged ones at once.
+
+    `write_data` leaves them out, so that a test may put other records in a shard.
+    """
+    counts = load_record_counts(directory)
+    for split, one in counts.items():
+        sizes = {path.name: path.stat().st_size for path in directory.glob(f"{split}-*")}
+        counts[split] = replace(one, file_bytes=sizes)
+    save_record_counts(counts, directory)
 
 
 def write_records(path: Path, records: Iterable[bytes]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import abc
 import copy
 import inspect
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.baselines.model_file import Arrays, Settings, read_model, write_model
+from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Told
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 Click = tuple[str, str, float]
 """Query, title and how often the title was clicked for the query."""
 
-# What a file that is cut off, of another kind or changed by hand makes readers say.
+# What a file of another kind, or one that was changed by hand, makes readers say.
 _DAMAGED = (
-    OSError,
-    EOFError,
-    zipfile.BadZipFile,
+    ArithmeticError,
     AttributeError,
     LookupError,
+    MemoryError,
+    RecursionError,
     TypeError,
     ValueError,
 )
@@ -109,32 +109,27 @@ class Baseline(abc.ABC):
         return other
 
     def save(self, directory: Path | str) -> None:
-        """Writes the fitted model as `NAME.npz` into a directory, made if missing."""
+        """Writes the fitted model as `NAME.npz` into a directory, made if missing.
+
+        `NAME.sha256` beside it has the file's checksum.
+        """
         settings, arrays = self._learned()
-        write_model(
-            Path(directory) / f"{self.name}.npz",
-            {"parameters": self._parameters(), **settings},
-            arrays,
-        )
+        path = Path(directory) / f"{self.name}.npz"
+        write_model(path, {"parameters": self._parameters(), **settings}, arrays)
+        write_checksums(path.parent, [path.name], f"{self.name}.sha256")
 
     @classmethod
     def load(cls, directory: Path | str) -> Self:
         """Reads a model that `save` wrote; it scores as the saved one did.
 
         Raises:
-            UserError: the directory holds no such model.
+            UserError: the directory holds no such model, or a damaged one.
         """
         path = Path(directory) / f"{cls.name}.npz"
-        if not path.exists() and path.with_suffix(".json").exists():
-            path = path.with_suffix(".json")
+        check_files(path.parent, [path.name], "Fit and save it again.", f"{cls.name}.sha256")
         try:
             settings, arrays = read_model(path)
-            # Older files have the parameters under another name, or among the settings.
-            parameters = settings.get("parameters", settings.get("arguments"))
-            if parameters is None:
-                names = cls._parameter_names()
-                parameters = {name: settings[name] for name in names if name in settings}
-            model = cls(**parameters)
+            model = cls(**cls._checked(settings["parameters"]))
             model._restore(settings, arrays)
         except _DAMAGED as error:
             reason = f"it lacks {error}" if isinstance(error, KeyError) else error
@@ -152,20 +147,37 @@ class Baseline(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} takes nothing back: `_restore`.")
 
     @classmethod
-    def _parameter_names(cls) -> list[str]:
+    def _defaults(cls) -> dict[str, Any]:
         """The constructor's arguments, but how fitting is shown is none of the model's.
 
         Behind `**options` stand those of the constructor that the class extends.
         """
-        names: list[str] = []
+        defaults: dict[str, Any] = {}
         for kind in cls.__mro__[: cls.__mro__.index(Baseline)]:
             if "__init__" in vars(kind):
                 arguments = inspect.signature(kind).parameters.values()
-                names += [a.name for a in arguments if a.kind != a.VAR_KEYWORD]
-                if all(a.kind != a.VAR_KEYWORD for a in arguments):
+                own = {a.name: a.default for a in arguments if a.kind != a.VAR_KEYWORD}
+                defaults = own | defaults
+                if len(own) == len(arguments):
                     break
-        return [name for name in dict.fromkeys(names) if name != "progress"]
+        return {name: default for name, default in defaults.items() if name != "progress"}
 
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments as they are now."""
-        return {name: getattr(self, name) for name in self._parameter_names()}
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    @classmethod
+    def _checked(cls, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Parameters that a file gave; raises ValueError for one of another type than its default.
+
+        A constructor looks at a parameter's range alone.
+        """
+        for name, default in cls._defaults().items():
+            value = parameters.get(name, default)
+            kinds = {float: (int, float), tuple: (list, tuple)}.get(type(default), type(default))
+            other_type = not isinstance(value, kinds) or isinstance(value, bool) != isinstance(
+                default, bool
+            )
+            if default is not None and other_type:
+                raise ValueError(f"{name} is {value!r:.60}; expected a value such as {default!r}")
+        return parameters

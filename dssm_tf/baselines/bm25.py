@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, texts_of
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.text.normalize import normalize, words
@@ -117,8 +117,9 @@ class BM25(Baseline):
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
         # As it was made, first by bm25s and then by the formula, which may differ in the last bit.
         wanted = (self.k1, self.b)
-        self.k1, self.b = indexed_with = tuple(settings.get("indexed_with", wanted))
-        self.fit([], settings["titles"])
+        made = type(self)(*settings["indexed_with"])
+        self.k1, self.b = indexed_with = (made.k1, made.b)
+        self.fit([], texts_of(settings, "titles"))
         if wanted != indexed_with:
             self.k1, self.b = wanted
             self._reweigh()

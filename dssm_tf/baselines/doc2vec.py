@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.ibm1 import ClickedPairs
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, numbers, texts_of
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.progress import Task, progress_of
@@ -133,15 +133,27 @@ class Doc2Vec(Baseline):
         return settings, arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self._texts = tuple(settings["texts"])
+        words, texts = texts_of(settings, "words"), texts_of(settings, "texts")
+        counts = numbers(arrays, "counts", len(words), dtype=np.int64, least=self.min_count)
+        # gensim's native code believes these.
+        of_words, outputs, of_texts = (
+            np.ascontiguousarray(numbers(arrays, name, rows, self.size, dtype=np.float32))
+            for name, rows in (
+                ("word_vectors", len(words)),
+                ("output_vectors", len(words)),
+                ("text_vectors", len(texts)),
+            )
+        )
+        if len(set(words)) < len(words) or not words:
+            raise ValueError("there are no words, or they are not distinct")
+        self._texts = tuple(texts)
         self._model = self._untrained()
         # The words stand in gensim's order; its sorting would change that of equal counts.
         self._model.sorted_vocab = False
-        counts = arrays["counts"].tolist()
-        self._model.build_vocab_from_freq(dict(zip(settings["words"], counts, strict=True)))
-        self._model.wv.vectors = arrays["word_vectors"]
-        self._model.syn1neg = arrays["output_vectors"]
-        self._model.dv.vectors = arrays["text_vectors"]
+        self._model.build_vocab_from_freq(dict(zip(words, counts.tolist(), strict=True)))
+        self._model.wv.vectors = of_words
+        self._model.syn1neg = outputs
+        self._model.dv.vectors = of_texts
         self._index()
 
     def _untrained(self) -> Any:

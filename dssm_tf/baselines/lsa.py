@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, numbers
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import Weighting
 from dssm_tf.evaluation.title_cache import TitleCache
 
@@ -91,10 +90,11 @@ class LSA(Baseline):
         return {"words": self._weighting.terms.to_json()}, arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        weighting = Weighting(Terms.from_json(settings["words"]), arrays["rarity"])
-        self._set(weighting, arrays["singular_values"], arrays["directions"])
-        if "power" not in settings.get("parameters", settings):
-            self.power = 0.0  # as all were before there was a choice
+        weighting = Weighting.restored(settings, arrays)
+        tiny = float(np.finfo(np.float64).tiny)  # they are divided by
+        values = numbers(arrays, "singular_values", None, least=tiny)
+        size = len(weighting.terms)
+        self._set(weighting, values, numbers(arrays, "directions", size, len(values)))
 
     def _set(
         self,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, texts_of
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table
 from dssm_tf.baselines.ulm import check_mu
@@ -108,7 +108,7 @@ class MRF(Baseline):
         return {"titles": self._titles}, {}  # from which the counts are made again
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self.fit([], settings["titles"])
+        self.fit([], texts_of(settings, "titles"))
 
     def _tokens(self, titles: Sequence[str]) -> Tokens:
         """The words of titles; those of the corpus are there already."""

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from dssm_tf.baselines.bi_phrases import BiPhrases, extract, phrase_keys
 from dssm_tf.baselines.ibm1 import ClickedPairs
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, numbers, table_arrays, table_of
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, place_in
-from dssm_tf.baselines.wtm import WTM, table_arrays, table_of
+from dssm_tf.baselines.wtm import WTM
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.title_cache import TitleCache
 
@@ -117,7 +117,12 @@ class PTM(WTM):
         }
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        titles, queries = arrays["title_phrases"], arrays["query_phrases"]
+        titles, queries = (
+            numbers(arrays, name, None, dtype=np.int64, least=1)
+            for name in ("title_phrases", "query_phrases")
+        )
+        if (np.diff(titles) <= 0).any() or (np.diff(queries) <= 0).any():
+            raise ValueError("its phrases are not in order")
         table = table_of("bi_phrases", arrays, (len(titles), len(queries)))
         self._phrases = BiPhrases(titles, queries, table)
         super()._restore(settings, arrays)

@@ -97,11 +97,14 @@ class Terms:
         """Reads what `to_json` gave.
 
         Raises:
-            ValueError: it is not a list of words.
+            ValueError: it is not a list of words in order.
         """
         if not isinstance(saved, list) or not all(isinstance(word, str) for word in saved):
             raise ValueError(f"the saved words are {type(saved).__name__}; expected a list of text")
-        return cls(saved)
+        terms = cls(saved)
+        if not saved or list(terms.words) != saved:
+            raise ValueError("there are no saved words, or they are not in order, each once")
+        return terms
 
     def _ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The places of the words of all texts in a row, -1 if unknown; words per text."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, numbers
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.evaluation.title_cache import TitleCache
 
@@ -45,6 +45,12 @@ class Weighting:
         holders = np.bincount(terms.count(titles).indices, minlength=len(terms))
         return cls(terms, 1 + np.log((1 + len(titles)) / (1 + holders)))
 
+    @classmethod
+    def restored(cls, settings: Settings, arrays: Arrays) -> Weighting:
+        """Of `words` and `rarity` as they were saved."""
+        terms = Terms.from_json(settings["words"])
+        return cls(terms, numbers(arrays, "rarity", len(terms)))
+
     def vectors(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Vectors of length 1, or 0 for a text without a known word: `(texts, words)`."""
         vectors = self.terms.count(texts)
@@ -77,7 +83,7 @@ class TfIdf(Baseline):
         return {"words": self._weighting.terms.to_json()}, {"rarity": self._weighting.rarity}
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self._set(Weighting(Terms.from_json(settings["words"]), arrays["rarity"]))
+        self._set(Weighting.restored(settings, arrays))
 
     def _set(self, weighting: Weighting) -> Self:
         self._weighting = weighting

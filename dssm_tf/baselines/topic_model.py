@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.collection import Collection, distinct_titles
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, numbers
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.ulm import MU_GRID, check_mu
@@ -118,13 +118,17 @@ class TopicModel(Baseline):
         return {"words": self._collection.terms.to_json()}, arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        words = arrays["query_words"]
-        self._set(
-            Collection(Terms.from_json(settings["words"]), arrays["probabilities"]),
-            words,
-            arrays.get("title_words", words),
-            arrays["mixture_prior"],
+        terms = Terms.from_json(settings["words"])
+        size, names = len(terms), ("query_words", "title_words")
+        of_query, of_title = (
+            numbers(arrays, name if name in arrays else "query_words", size, None, least=0)
+            for name in names
         )
+        prior = numbers(arrays, "mixture_prior", of_query.shape[1], least=0)
+        if of_title.shape != of_query.shape or not prior.size:
+            raise ValueError("its queries and titles have other topics, or none")
+        probabilities = numbers(arrays, "probabilities", size, least=0)
+        self._set(Collection(terms, probabilities), of_query, of_title, prior)
 
     def _set(
         self, collection: Collection, query_words: Array, title_words: Array, prior: Array

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.collection import Collection
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, numbers
 from dssm_tf.baselines.terms import Terms
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class ULM(Baseline):
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
         terms = Terms.from_json(settings["words"])
-        self._collection = Collection(terms, arrays["probabilities"])
+        self._collection = Collection(terms, numbers(arrays, "probabilities", len(terms), least=0))
 
 
 def check_mu(mu: float) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.ibm1 import ClickedPairs, translate
-from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.model_file import Arrays, Settings, numbers, table_arrays, table_of
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tokens import Ids, Tokens
 from dssm_tf.baselines.ulm import check_mu
@@ -147,8 +147,8 @@ class WTM(Baseline):
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
         self._terms = Terms.from_json(settings["words"])
-        self._corpus_counts = arrays["corpus_counts"]
         size = len(self._terms)
+        self._corpus_counts = numbers(arrays, "corpus_counts", size, least=0)
         self._translations = table_of("translations", arrays, (size, size))
         self._index()
 
@@ -186,20 +186,3 @@ class WTM(Baseline):
             self.self_weight * titles.by_word[words] + (1 - self.self_weight) * translated
         ).tocsr()
         return mixed
-
-
-def table_arrays(name: str, table: sparse.csr_matrix) -> dict[str, NDArray[Any]]:
-    """A sparse table as three arrays, for `table_of`."""
-    return {
-        f"{name}_data": table.data,
-        f"{name}_indices": table.indices,
-        f"{name}_indptr": table.indptr,
-    }
-
-
-def table_of(
-    name: str, arrays: Mapping[str, NDArray[Any]], shape: tuple[int, int]
-) -> sparse.csr_matrix:
-    """The table that `table_arrays` took apart."""
-    parts = tuple(arrays[f"{name}_{part}"] for part in ("data", "indices", "indptr"))
-    return sparse.csr_matrix(parts, shape=shape)

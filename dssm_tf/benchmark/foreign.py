@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.arrays import map_array
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import RunScores, ScoreSource
 from dssm_tf.evaluation.ranking import Scores
@@ -138,12 +139,10 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
     """The rows of the given ids, in their order."""
-    from dssm_tf.retrieval.vectors import ids_path
+    from dssm_tf.retrieval.vectors import check_whole, ids_path, read_ids
 
-    try:
-        loaded = np.load(path)
-    except (OSError, ValueError) as error:
-        raise UserError(f"{path} is no .npy file: {error}.") from error
+    check_whole(path)
+    loaded = map_array(path, "Write it with numpy.save.")
     if loaded.ndim != 2 or loaded.dtype.kind not in "fiu":
         raise UserError(
             f"{path} holds {loaded.dtype} of the shape {loaded.shape}; expected numbers "
@@ -160,7 +159,7 @@ def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
                 f"{table} in the benchmark's directory, or their ids in {ids_path(path)}."
             )
         return vectors
-    lines = ids_path(path).read_text("utf-8").splitlines()
+    lines = read_ids(path)
     if lines == list(ids) and len(lines) == len(vectors):
         return vectors
     rows = {id_: row for row, id_ in enumerate(lines)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,16 +22,28 @@ if TYPE_CHECKING:
 DETAILS = (
     "Fits or trains every system for every seed, ranks, and writes one table with significance "
     "tests: report.html, table.md, table.tex, metrics.json, results.json, per_query.json, runs/. "
-    "Goes on where it was when the same command is given again."
+    "Goes on where it was when the same command is given again. Exit codes: 0 done, 1 failed, 2 "
+    "wrong usage, 3 done but for rows that failed; the others are in the table."
 )
+FAILED_ROWS = 3
+"""Exit code of a benchmark that is done but for some rows."""
 
 
 def add(commands: Commands) -> None:
     """Adds the command to the parser."""
     summary = "measure many systems on the same judgments, with tests, in one table"
-    parser = command(
-        commands, "benchmark", benchmark_command, summary, DETAILS, "the same command goes on"
-    )
+
+    def run(arguments: argparse.Namespace) -> int:
+        rows = benchmark_command(arguments).rows
+        failed = [row.name for row in rows if row.error]
+        if failed:
+            sys.stderr.write(
+                f"dssm benchmark: {len(failed)} of {len(rows)} rows failed: {', '.join(failed)}; "
+                "the reasons stand above the table. The same command tries them again.\n"
+            )
+        return FAILED_ROWS if failed else 0
+
+    parser = command(commands, "benchmark", run, summary, DETAILS, "the same command goes on")
     data = parser.add_argument_group("what to measure on")
     data.add_argument(
         "--clicks",
@@ -211,9 +224,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
         memory=None if arguments.memory is None else int(arguments.memory * GIB),
     )
     evaluation = run_benchmark(options, console)
-    print_tables(evaluation, console)
-    written = f"Written: {arguments.out}/{WRITTEN}"
-    console.print(written, highlight=False, markup=False, soft_wrap=True)
+    print_tables(evaluation, console, f"Written: {arguments.out}/{WRITTEN}")
     return evaluation
 
 

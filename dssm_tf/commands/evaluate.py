@@ -192,9 +192,7 @@ def evaluate_command(
     )
     with atomic_directory(out) as folder:
         write(evaluation, folder)
-    print_tables(evaluation, console)
-    written = f"Written: {out}/{WRITTEN}"
-    console.print(written, highlight=False, markup=False, soft_wrap=True)
+    print_tables(evaluation, console, f"Written: {out}/{WRITTEN}")
     return evaluation
 
 

@@ -10,44 +10,45 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
 CHECKSUMS = "SHA256SUMS"
-"""One line a file, which `sha256sum -c SHA256SUMS` reads too."""
+"""The checksums of a directory's files, one line each, which `sha256sum -c` reads too."""
 
 _BLOCK = 1 << 20  # bytes read at once
 
 
-def write_checksums(directory: Path, names: Iterable[str]) -> None:
-    """Writes checksums of files, when all of them stand; those of other files stay.
+def write_checksums(directory: Path, names: Iterable[str], manifest: str = CHECKSUMS) -> None:
+    """Writes checksums of files, when all of them stand.
 
     Args:
-        directory: which holds the files, and then `SHA256SUMS`.
+        directory: which holds the files.
         names: of the files, such as `variables/variables.index`.
+        manifest: the file to write there; another name where a directory holds several things.
     """
-    path = directory / CHECKSUMS
-    known = _read(path, "Remove it, or choose another directory.") if path.exists() else {}
-    known |= {name: _sha256(directory / name) for name in names}
-    with atomic_write(path) as file:
-        file.writelines(f"{digest}  {name}\n" for name, digest in sorted(known.items()))
+    with atomic_write(directory / manifest) as file:
+        file.writelines(f"{_sha256(directory / name)}  {name}\n" for name in sorted(names))
 
 
-def check_files(directory: Path, names: Iterable[str] | None, mend: str) -> None:
+def check_files(
+    directory: Path, names: Iterable[str] | None, mend: str, manifest: str = CHECKSUMS
+) -> None:
     """Compares files with the checksums they were written with.
 
     Args:
         directory: what `write_checksums` was called for.
         names: the files; None for all that have a checksum.
         mend: a sentence that says what to do where they differ.
+        manifest: where the checksums stand.
 
     Raises:
         UserError: the checksums or a file are missing, or a file has changed.
     """
-    known = _read(directory / CHECKSUMS, mend)
+    known = _read(directory / manifest, mend)
     for name in sorted(known) if names is None else names:
         path = directory / name
         if not path.is_file():
             raise UserError(f"{path} does not exist. {mend}")
         if known.get(name) != _sha256(path):
             raise UserError(
-                f"{path} is damaged or was changed: it does not have the checksum in {CHECKSUMS} "
+                f"{path} is damaged or was changed: it does not have the checksum in {manifest} "
                 f"beside it. {mend}"
             )
 

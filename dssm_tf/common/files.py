@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import IO
 
@@ -38,49 +40,111 @@ def atomic_write(path: Path | str, mode: str = "w") -> Iterator[IO]:  # type: ig
 
 
 @contextmanager
-def atomic_directory(path: Path | str, *, replace: bool = False) -> Iterator[Path]:
-    """Yields a temporary directory beside `path` and moves it there when the block succeeds.
+def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[Path]:
+    """Yields a directory that becomes `path` when the block succeeds.
+
+    Until then it lies beside `path` as `.NAME.incomplete`, for nobody else to read. What `path`
+    held before is moved to `.NAME.replaced`, the new one takes its place, and the old one goes. A
+    process killed on the way leaves these names; the next one that writes `path` finds them, puts
+    back an old directory that nothing has replaced, and removes the rest. `.NAME.writing` keeps two
+    processes apart.
 
     Args:
-        path: the directory to make.
-        replace: whether an existing directory may be replaced.
+        path: the directory to make; where it is a link, what the link names.
+        own: what may be replaced, see `refuse_others`; nothing if empty.
 
     Raises:
-        UserError: `path` exists, is not an empty directory, and `replace` is false.
+        UserError: `path` holds something that may not be replaced, or another process writes it.
     """
-    path = Path(path)
-    if not replace:
-        refuse_existing(path)
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    aside.chmod(0o777 & ~_umask())
-    try:
-        yield aside
-        if path.exists() and not replace:
-            refuse_existing(path)  # somebody else may have made it meanwhile
-            path.rmdir()
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}.old.", dir=path.parent))
-            try:
-                path.replace(old / path.name)
-                aside.replace(path)
-            except BaseException:
-                if (old / path.name).exists():
-                    (old / path.name).replace(path)
-                old.rmdir()
-                raise
-            shutil.rmtree(old)
-        else:
-            aside.replace(path)
-    except BaseException:
+    aside = path.with_name(f".{path.name}.incomplete")
+    old = path.with_name(f".{path.name}.replaced")
+    with _alone(path):
         shutil.rmtree(aside, ignore_errors=True)
+        if old.exists():
+            _give_up(old, aside) if path.exists() else old.rename(path)
+        refuse_others(path, own)
+        aside.mkdir(0o700)
+        try:
+            yield aside
+            refuse_others(path, own)  # somebody else may have made it meanwhile
+            aside.chmod(0o777 & ~_umask())
+            _swap(aside, path, old)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+
+
+def _swap(new: Path, path: Path, old: Path) -> None:
+    if not path.exists():
+        new.rename(path)
+        return
+    path.rename(old)
+    try:
+        new.rename(path)
+    except BaseException:
+        old.rename(path)
         raise
+    _give_up(old, new)
+
+
+def _give_up(old: Path, aside: Path) -> None:
+    """Removes a directory under another name: what is called `old` is always whole."""
+    old.rename(aside)
+    shutil.rmtree(aside)
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keeps other processes from writing a directory; the lock of a killed one is nobody's."""
+    lock = path.with_name(f".{path.name}.writing")
+    while True:
+        with lock.open("a") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise UserError(f"{path} is being written by another process.") from None
+            try:
+                if not os.path.samestat(lock.stat(), os.fstat(file.fileno())):
+                    continue
+            except FileNotFoundError:  # who had the lock has removed it since it was opened here
+                continue
+            try:
+                yield
+            finally:
+                lock.unlink(missing_ok=True)
+            return
 
 
 def refuse_existing(path: Path) -> None:
     """Raises UserError when `path` is a file or a directory that holds something."""
-    if path.is_file() or (path.is_dir() and any(path.iterdir())):
+    refuse_others(path, ())
+
+
+def refuse_others(path: Path, own: Sequence[str]) -> None:
+    """Raises UserError when `path` cannot become another directory, or would take more with it.
+
+    Args:
+        path: a directory to be; fine where there is none, or an empty one.
+        own: patterns of the names of what may go; what has the first of them must be there.
+    """
+    if path.is_dir() and os.path.ismount(path):
+        raise UserError(f"{path} is a mount point; name a directory inside it.")
+    names = sorted(one.name for one in path.iterdir()) if path.is_dir() else []
+    if path.exists() and not (path.is_dir() and (own or not names)):
         raise UserError(f"{path} exists already; choose another name, or remove it first.")
+    for name in names:
+        if not any(fnmatchcase(name, pattern) for pattern in own):
+            raise UserError(
+                f"{path} is not replaced, because it holds {name}, which was not written by this "
+                "command; choose another name, or move it away first."
+            )
+    if names and not any(fnmatchcase(name, own[0]) for name in names):
+        raise UserError(
+            f"{path} is not replaced, because it holds no {own[0]}, which this command writes; "
+            "choose another name, or remove it first."
+        )
 
 
 def _umask() -> int:

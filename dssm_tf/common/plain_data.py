@@ -58,7 +58,7 @@ class _PlainLoader(yaml.SafeLoader):
     _depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event = self.peek_event()
+        event = self.peek_event()  # type: ignore[no-untyped-call]
         line = f"line {event.start_mark.line + 1}"
         if getattr(event, "anchor", None) is not None:  # an alias has one, too
             raise yaml.YAMLError(

@@ -7,6 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from dssm_tf.data.clicked_titles import ClickedTitles
 from dssm_tf.data.shapes import Part, Shapes, TextShape
 
 Examples = dict[str, Any]
@@ -22,7 +23,7 @@ def parse(serialized: tf.Tensor, negatives: int) -> Examples:
         serialized,
         {
             "clicks": tf.io.FixedLenFeature([], tf.float32),
-            "clicked_ids": ragged(tf.int64),
+            "query_id": tf.io.FixedLenFeature([], tf.int64),
             "title_ids": ragged(tf.int64),
             "title_clicks": ragged(tf.int64),
             "title_queries": ragged(tf.int64),
@@ -39,6 +40,33 @@ def parse(serialized: tf.Tensor, negatives: int) -> Examples:
     return examples
 
 
+class ClickedLookup:
+    """Finds all titles that were clicked for the queries of a batch.
+
+    Args:
+        clicked: of the whole log; its tensors are made here, not where a data set is traced.
+    """
+
+    def __init__(self, clicked: ClickedTitles) -> None:
+        self._queries = tf.constant(clicked.queries)
+        self._splits = tf.constant(clicked.splits)
+        self._titles = tf.constant(clicked.titles)
+
+    def __call__(self, examples: Examples) -> tf.RaggedTensor:
+        """Title ids `[batch, clicked]`: the record's own first, then those of its query.
+
+        A title that is a query for itself is no pair of the log, but its own all the same.
+        """
+        ids = examples["query_id"]
+        last = tf.size(self._queries) - 1
+        place = tf.minimum(tf.searchsorted(self._queries, ids), last)
+        start, end = tf.gather(self._splits, place), tf.gather(self._splits, place + 1)
+        known = tf.gather(self._queries, place) == ids
+        rows = tf.ragged.range(start, tf.where(known, end, start), row_splits_dtype=tf.int32)
+        rows = rows.with_values(tf.gather(self._titles, rows.flat_values))
+        return tf.concat([examples["title_ids"][:, :1], rows], axis=1)
+
+
 def to_batch(
     examples: Examples,
     real: tf.Tensor,
@@ -51,7 +79,7 @@ def to_batch(
     """Inputs and labels of a batch.
 
     Args:
-        examples: what `parse` returned.
+        examples: what `parse` returned, and `clicked_ids`, what `ClickedLookup` finds for it.
         real: bool `(batch,)`, false for rows that only fill the batch.
         in_batch: whether clicked titles of other rows are candidates.
         log_draws: of (clicks, queries) of titles, the log of how often each is expected among a

@@ -18,7 +18,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.batching import Labels, parse, to_batch
+from dssm_tf.data.batching import ClickedLookup, Labels, parse, to_batch
 from dssm_tf.data.fresh_negatives import FreshNegatives
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.shapes import Shapes, plan_shapes
@@ -167,7 +167,7 @@ class ClickBatches:
                 f"({workers} workers of {replicas} replicas); choose a multiple of {parts}."
             )
         mean_weight = self._mean_weight
-        _ = self._fresh, self._clicks  # made here, not where `batch` is traced
+        _ = self._fresh, self._clicks, self._clicked  # made here, not where `batch` is traced
 
         @_plain
         def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
@@ -261,12 +261,17 @@ class ClickBatches:
             return None
         return self.fresh or FreshNegatives.of(self.data, self.options.fresh)
 
+    @cached_property
+    def _clicked(self) -> ClickedLookup:
+        return ClickedLookup(self.data.clicked_titles)
+
     def _batch(
         self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor
     ) -> tuple[Any, Labels, tf.Tensor]:
         """Inputs, labels and weights, the latter as clicks alone have it."""
         options = self.options
         examples = parse(serialized, options.negatives)
+        examples["clicked_ids"] = self._clicked(examples)
         if self._fresh is not None:
             examples = self._fresh.extend(examples, drawn)
         inputs, labels = to_batch(

@@ -41,7 +41,7 @@ class FreshNegatives:
         # The titles as those of records: parsed the way the records are.
         parts = [titles[start : start + _A_RECORD] for start in range(0, len(titles), _A_RECORD)]
         encode = RecordEncoder(vocabulary).encode
-        parsed = [parse(tf.constant([encode("", part, 1.0, [])]), len(part)) for part in parts]
+        parsed = [parse(tf.constant([encode("", part, 1.0)]), len(part)) for part in parts]
         self._pool = {name: tf.concat([one[name][0] for one in parsed], 0) for name in _COLUMNS}
         weights = np.maximum([title.clicks for title in titles], 0.5) ** alpha
         self._upto = np.cumsum(weights / weights.sum())
@@ -67,7 +67,7 @@ class FreshNegatives:
         """Examples with the first `negatives` of the drawn titles that the query never clicked.
 
         Args:
-            examples: what `parse` returned for `batch` records.
+            examples: `batch` records, see `to_batch`.
             drawn: int32 `(batch, columns)`.
         """
         ids = tf.gather(self._pool["title_ids"], drawn)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,9 +13,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.counts import RecordCounts, load_record_counts, load_title_queries
+from dssm_tf.data.clicked_titles import ClickedTitles, load_clicked_titles
+from dssm_tf.data.counts import RecordCounts, load_record_counts
 from dssm_tf.data.records import DAMAGE, read_features, read_records, record_files
-from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary, text_id
+from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 1024
@@ -93,38 +93,12 @@ class Preprocessed:
     @cached_property
     def counts(self) -> Mapping[str, RecordCounts]:
         """What preprocess counted, by split."""
-        return self._counted[0]
+        return load_record_counts(self.directory)
 
     @cached_property
-    def clicked_titles(self) -> Mapping[int, Sequence[int]]:
-        """By the id of each title whose text is a query too: ids of all titles clicked for it."""
-        return self._counted[1]
-
-    @cached_property
-    def _counted(self) -> tuple[Mapping[str, RecordCounts], Mapping[int, Sequence[int]]]:
-        counts, clicked = load_record_counts(self.directory), load_title_queries(self.directory)
-        if counts is None or clicked is None:  # an earlier version wrote the directory
-            return self._count_again()
-        return counts, clicked
-
-    def _count_again(self) -> tuple[dict[str, RecordCounts], dict[int, list[int]]]:
-        wanted = {text_id(title.text) for title in self.titles}
-        counts, clicked = {}, {}
-        names = ("query_id", "clicked_ids", "clicks", "title_lengths")
-        for split in self.splits:
-            clicks: Counter[int] = Counter()
-            words: Counter[int] = Counter()
-            for batch in self.records(split).batch(_BATCH):
-                parsed = read_features(batch, *names)
-                clicks.update(parsed["clicks"].numpy().astype(int).tolist())
-                words.update(parsed["title_lengths"][:, :1].flat_values.numpy().tolist())
-                ids = parsed["clicked_ids"].values.numpy()
-                ends = parsed["clicked_ids"].row_splits.numpy()
-                for row, query in enumerate(parsed["query_id"].numpy().tolist()):
-                    if query in wanted:
-                        clicked[query] = ids[ends[row] : ends[row + 1]].tolist()
-            counts[split] = RecordCounts(self._sizes(split), clicks, words)
-        return counts, clicked
+    def clicked_titles(self) -> ClickedTitles:
+        """The titles that were clicked for each query, anywhere in the log."""
+        return load_clicked_titles(self.directory)
 
     def verify(self) -> None:
         """Raises UserError where records are missing: shards, or the ends of some.

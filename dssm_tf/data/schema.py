@@ -21,7 +21,7 @@ from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import normalize
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
-_FORMAT_VERSION = 1
+_FORMAT_VERSION = 2
 _MOST = 1 << 53  # of anything counted: what float64 counts without a gap
 FEATURE_SPEC = "feature_spec.json"
 VOCABULARY = "vocabulary.txt"
@@ -43,7 +43,6 @@ class Feature(NamedTuple):
 
 
 FEATURES = {
-    "clicked_ids": Feature("int64", "ids of every title clicked for this query in the whole log"),
     "clicks": Feature("float", "clicks of the pair", single=True),
     "query": Feature("bytes", "the query as logged", single=True),
     "query_id": Feature("int64", "`text_id` of the query", single=True),

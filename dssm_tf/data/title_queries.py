@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
+from dssm_tf.data.clicked_titles import ClickedTitles
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.data.schema import Title, text_id
 from dssm_tf.text.normalize import normalize
@@ -38,7 +39,7 @@ def choose_titles(
 def title_query_records(
     titles: Sequence[Title],
     vocabulary: Vocabulary,
-    clicked: Mapping[int, Sequence[int]],
+    clicked: ClickedTitles,
     negatives: int,
     alpha: float,
     seed: int,
@@ -52,7 +53,7 @@ def title_query_records(
     Args:
         titles: to make records of, see `choose_titles`.
         vocabulary: hashes the texts.
-        clicked: ids of the titles clicked for a query of the log, by its id.
+        clicked: the titles clicked for each query of the log.
         negatives: titles a record, drawn in proportion to `clicks ** alpha`, where no clicks
             count as half a click.
         alpha: exponent of the draw.
@@ -77,8 +78,8 @@ def title_query_records(
     encoder = RecordEncoder(vocabulary)
     records = []
     for row, title in enumerate(chosen):
-        liked = {ids[row], *clicked.get(ids[row], ())}
+        liked = {ids[row], *clicked.of(ids[row])}
         others = [chosen[i] for i in dict.fromkeys(drawn[row].tolist()) if ids[i] not in liked]
         drawn_titles = [title, *others[:wanted]]
-        records.append(encoder.encode(title.text, drawn_titles, 1.0, sorted(liked)))
+        records.append(encoder.encode(title.text, drawn_titles, 1.0))
     return records

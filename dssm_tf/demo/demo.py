@@ -14,7 +14,7 @@ import tensorflow as tf
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.common.files import atomic_directory, atomic_write, refuse_others
 from dssm_tf.config import find_config, load_config
 from dssm_tf.demo.page import demo_page
 from dssm_tf.evaluation.evaluate import evaluate
@@ -36,13 +36,17 @@ LIVE_QUERIES = (
     "where is the grand canion",
 )
 _MARK = ".dssm-demo"
+_OWN = (
+    _MARK, "data", "preprocessed", ".preprocessed.*", "runs", "evaluation", ".evaluation.*",
+    "export", "metrics.json", "report.html", ".report.html.*",
+)  # fmt: skip
 
 
 def demo(out: Path | str, console: Console | None = None) -> None:
     """Runs every step and writes `metrics.json`, `report.html` and `export/` into `out`.
 
     Args:
-        out: directory to write; that of an earlier demo is replaced.
+        out: directory to write; what an earlier demo wrote there is replaced.
         console: where to print.
 
     Raises:
@@ -100,11 +104,11 @@ def demo(out: Path | str, console: Console | None = None) -> None:
 
 
 def _start(out: Path) -> Path:
-    if out.is_file() or (out.exists() and any(out.iterdir()) and not (out / _MARK).exists()):
-        raise UserError(f"{out} holds something that is not a demo; choose another --out.")
-    shutil.rmtree(out, ignore_errors=True)
-    out.mkdir(parents=True)
-    (out / _MARK).touch()
+    refuse_others(out, _OWN)
+    out.mkdir(parents=True, exist_ok=True)
+    (out / _MARK).touch()  # first, and last to go: a demo killed here is still known for one
+    for path in [path for pattern in _OWN[1:] for path in out.glob(pattern)]:
+        shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
     return out
 
 
@@ -178,8 +182,7 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
         f"--model_base_path={(out / 'export/lstm').resolve()}",
-        "  yours  python -m pipelines.preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv "
-        "--output DATA",
+        "  yours  dssm preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv --output DATA",
         "         dssm train --config lstm --data DATA --out RUN",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -146,7 +146,16 @@ class BagOfWords:
 
     @classmethod
     def from_json(cls, saved: dict[str, Any]) -> Self:
-        """The inverse of `to_json`."""
+        """The inverse of `to_json`.
+
+        Raises:
+            KeyError, TypeError, ValueError: it is none.
+        """
         fitted = {name: saved[name] for name in ("words", "counts", "texts")}
         bag = cls(**{name: value for name, value in saved.items() if name not in fitted})
+        words, counts, texts = fitted.values()
+        if not words or len(counts) != len(words) or len(set(words)) != len(words):
+            raise ValueError("words and counts do not fit, or a word stands there twice")
+        if not all(type(count) is int and 1 <= count <= texts for count in counts):
+            raise ValueError(f"a count is no whole number from 1 to the number of texts, {texts}")
         return bag._keep(**fitted)

@@ -109,6 +109,8 @@ class DSEWithTfIdf(Baseline):
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
         self.spread = float(settings["spread"])
         self.tuned = bool(settings["tuned"])
+        if not 0 < self.spread < np.inf:
+            raise ValueError(f"spread is {self.spread}; expected a number above 0")
 
     def _parts(self, queries: Sequence[str], titles: Sequence[str]) -> tuple[Floats, Floats]:
         return self._dse.score_matrix(queries, titles), self._tfidf.score_matrix(queries, titles)

@@ -182,6 +182,8 @@ class BagRanker(Baseline):
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
         self._bag = BagOfWords.from_json(settings["bag"])
         self._take(arrays)
+        word = self._bag.words[0]
+        self.score(word, [word])  # fails where matrices do not fit
 
     def _take(self, arrays: Arrays) -> None:
         self._arrays = {name: np.asarray(value, np.float64) for name, value in arrays.items()}

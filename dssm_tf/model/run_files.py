@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 
 CONFIG = "config.yaml"
@@ -22,6 +24,8 @@ LOGS = "logs"
 
 _CHECKED = (CONFIG, FEATURE_SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
+_AGAIN = "Copy the run again, or train it again."
+
 
 def mark_finished(run: Path) -> None:
     """Writes the checksums of a run's files, which is the last thing a training does."""
@@ -34,8 +38,14 @@ def is_finished(run: Path) -> bool:
 
 
 def known_queries(run: Path) -> NDArray[np.int64]:
-    """The `text_id` of every query of the log that a finished run learned from, increasing."""
-    ids: NDArray[np.int64] = np.load(run / QUERY_IDS)
+    """The `text_id` of every query of the log that a finished run learned from, increasing.
+
+    Raises:
+        UserError: the file is missing or damaged.
+    """
+    ids: NDArray[np.int64] = map_array(run / QUERY_IDS, _AGAIN)
+    if ids.ndim != 1 or ids.dtype != np.int64:
+        raise UserError(f"{run / QUERY_IDS} is {ids.dtype} {ids.shape}; expected ids. {_AGAIN}")
     return ids
 
 
@@ -45,4 +55,4 @@ def check_run(run: Path) -> None:
     Raises:
         UserError: a file is missing, damaged or was changed.
     """
-    check_files(run, _CHECKED, "Copy the run again, or train it again.")
+    check_files(run, _CHECKED, _AGAIN)

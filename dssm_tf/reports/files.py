@@ -52,7 +52,7 @@ def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = Non
         with atomic_write(out / name) as file:
             file.write(text)
     write_qrels(out / "qrels.trec", evaluation.task.qrels())
-    with atomic_directory(out / "runs", replace=True) as folder:
+    with atomic_directory(out / "runs", own=["*.trec"]) as folder:
         rows = evaluation.measured_rows
         for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
             for number, one in enumerate(row.seeds):

@@ -10,6 +10,8 @@ from typing import IO, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.arrays import map_array
+from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
@@ -32,6 +34,21 @@ def ids_path(path: Path) -> Path:
     return path.with_name(f"{path.stem}.ids.txt")
 
 
+def _checksums(path: Path) -> str:
+    """The name of the file that ties an `.npy` file and its ids, written after both."""
+    return f"{path.stem}.sha256"
+
+
+def check_whole(path: Path) -> None:
+    """Compares vectors and ids with their checksums; those of other programs have none.
+
+    Raises:
+        UserError: one is of another writing than the other, or damaged.
+    """
+    if path.with_name(_checksums(path)).exists():
+        check_files(path.parent, None, _AGAIN, _checksums(path))
+
+
 def check_output(path: Path) -> None:
     """Raises UserError when vectors cannot be written under this name."""
     if path.suffix not in _SUFFIXES:
@@ -44,7 +61,9 @@ def check_output(path: Path) -> None:
 def open_writer(path: Path, dimension: int, has_ids: bool) -> Iterator[VectorWriter]:
     """Opens an output that appears when the block succeeds, and replaces an older one.
 
-    `.npy` holds float32 `(texts, dimension)`, and `STEM.ids.txt` the ids where there are any.
+    `.npy` holds float32 `(texts, dimension)`, and `STEM.ids.txt` the ids where there are any;
+    `STEM.sha256`, written last, has the checksums of both, which tell where one was replaced and
+    the other not.
     `.parquet` holds `id`, `text` and `vector`, a list of fixed size; without ids, the row
     number from 0 is the id.
     """
@@ -59,6 +78,9 @@ def open_writer(path: Path, dimension: int, has_ids: bool) -> Iterator[VectorWri
         else:
             yield from _npy_writer(file, dimension, None)
             ids_path(path).unlink(missing_ok=True)  # of an older file of this name
+    if path.suffix == ".npy":
+        names = [path.name, ids_path(path).name] if has_ids else [path.name]
+        write_checksums(path.parent, names, _checksums(path))
 
 
 class _NpyWriter:
@@ -139,12 +161,9 @@ def read_vectors(path: Path, rows: int, dimension: int, doc_ids: Sequence[str]) 
     Raises:
         UserError: the file is no such matrix, or not of this corpus or model.
     """
-    try:
-        vectors = np.load(path, mmap_mode="r", allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
-        reason = getattr(error, "strerror", None) or "not an .npy file"
-        raise UserError(f"{path} cannot be read: {reason}.") from error
-    if not isinstance(vectors, np.ndarray) or vectors.ndim != 2 or vectors.dtype.kind != "f":
+    check_whole(path)
+    vectors = map_array(path, _AGAIN)
+    if vectors.ndim != 2 or vectors.dtype.kind != "f":
         raise UserError(f"{path} holds no matrix of vectors; expected what `dssm embed` writes.")
     if vectors.shape != (rows, dimension):
         raise UserError(
@@ -152,8 +171,7 @@ def read_vectors(path: Path, rows: int, dimension: int, doc_ids: Sequence[str]) 
             f"{rows} titles and the model's vectors have length {dimension}. {_AGAIN}"
         )
     if ids_path(path).exists():
-        with ids_path(path).open(encoding="utf-8", newline="\n") as lines:
-            written = [line.rstrip("\n") for line in lines]
+        written = read_ids(path)
         if len(written) != rows:
             raise UserError(f"{ids_path(path)} holds {len(written)} ids for {rows} rows. {_AGAIN}")
         wrong = next((row for row in range(rows) if written[row] != doc_ids[row]), None)
@@ -163,6 +181,19 @@ def read_vectors(path: Path, rows: int, dimension: int, doc_ids: Sequence[str]) 
                 f"{doc_ids[wrong]!r}: another corpus, or another order. {_AGAIN}"
             )
     return vectors
+
+
+def read_ids(path: Path) -> list[str]:
+    """The ids beside an `.npy` file.
+
+    Raises:
+        UserError: they are not UTF-8.
+    """
+    try:
+        with ids_path(path).open(encoding="utf-8", newline="\n") as lines:
+            return [line.rstrip("\n") for line in lines]
+    except UnicodeDecodeError as error:
+        raise UserError(f"{ids_path(path)} is not UTF-8 at byte {error.start + 1}.") from None
 
 
 def check_made_by(path: Path, vectors: Vectors, sample: NDArray[np.int64], fresh: Vectors) -> None:

@@ -14,7 +14,9 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 
-MAX_BYTES = 1 << 24
+MAX_BYTES = 1 << 16  # the published files have some 600
+_MOST_VALUES = 10_000
+_DEEPEST = 20
 
 _NUMBERS = {"INT", "BININT", "BININT1", "BININT2", "LONG", "LONG1", "LONG4", "FLOAT", "BINFLOAT"}
 _TEXTS = {"STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE"}
@@ -46,6 +48,7 @@ def read_options(path: Path | str) -> dict[str, Any]:
         raise UserError(f"{path} has {size} bytes; a file of options has {MAX_BYTES} at most.")
     try:
         value = _Reader(path).read(raw)
+        _refuse_too_much(value)
     except (ValueError, IndexError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{path} is not a whole pickle of options ({error}).") from error
     if not isinstance(value, dict) or not all(isinstance(key, str) for key in value):
@@ -112,10 +115,36 @@ class _Reader:
             )
 
     def _since_mark(self) -> list[Any]:
-        start = max(i for i, value in enumerate(self._stack) if isinstance(value, _Mark))
+        start = len(self._stack) - 1
+        while not isinstance(self._stack[start], _Mark):  # an IndexError where there is none
+            start -= 1
         values = self._stack[start + 1 :]
         del self._stack[start:]
         return values
+
+
+def _refuse_too_much(value: Any) -> None:
+    """Raises ValueError for more than options.
+
+    A list of a list twice, and so on for a hundred bytes, is 2^30 values to whoever shows it; one
+    may hold itself.
+    """
+    seen, level = 0, [value]
+    for _ in range(_DEEPEST):
+        inner: list[Any] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += [*one.keys(), *one.values()]
+            elif isinstance(one, list):
+                inner += one
+            elif isinstance(one, int) and abs(one) >= 1 << 63:
+                raise ValueError("it holds a number of more than 64 bits")
+            seen += 1
+            if seen + len(inner) > _MOST_VALUES:
+                raise ValueError(f"it holds more than {_MOST_VALUES:,} values")
+        level = inner
+    if level:
+        raise ValueError(f"its values are nested deeper than {_DEEPEST}")
 
 
 def _pairs(values: list[Any]) -> dict[Any, Any]:

@@ -14,16 +14,18 @@ layout, but options as JSON (`uni_skip.npz.json`), among them `reset`: see `mode
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.arrays import map_array, read_arrays
+from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
 from dssm_tf.skip_thought import RESETS
 from dssm_tf.skip_thought.option_pickle import read_options
 from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
@@ -32,6 +34,8 @@ KINDS = ("uni", "bi", "combine")
 _DICTIONARY = "dictionary.txt"
 _PREFIXES = ("encoder", "encoder_r")
 _MOST_UNITS = 100_000
+_CHECKSUMS = "skip_thought.sha256"
+_AGAIN = "Train it again, or copy the published weights again."
 
 
 def load_vectors(directory: Path | str, kind: str | None = None) -> ThoughtVectors:
@@ -49,6 +53,8 @@ def load_vectors(directory: Path | str, kind: str | None = None) -> ThoughtVecto
         raise ValueError(f"kind is {kind!r}; expected one of {', '.join(KINDS)}.")
     directory = Path(directory)
     there = [name for name in ("uni", "bi") if (directory / f"{name}_skip.npz").is_file()]
+    if (directory / _CHECKSUMS).exists():  # the published weights have none
+        check_files(directory, None, _AGAIN, _CHECKSUMS)
     wanted = there if kind is None else ["uni", "bi"] if kind == "combine" else [kind]
     missing = [f"{name}_skip.npz" for name in wanted if name not in there]
     if missing or not wanted:
@@ -72,6 +78,7 @@ def write_vectors(directory: Path, vectors: ThoughtVectors) -> None:
         lines[row] = word
     with atomic_write(directory / _DICTIONARY) as file:
         file.write("\n".join(lines) + "\n")
+    names = [_DICTIONARY]
     for encoder in vectors.encoders:
         weights = directory / f"{encoder.name}_skip.npz"
         arrays: dict[str, NDArray[np.float32]] = {}
@@ -100,6 +107,9 @@ def write_vectors(directory: Path, vectors: ThoughtVectors) -> None:
             np.save(file, encoder.table)
         with atomic_write(_json_path(weights)) as file:
             json.dump(options, file, indent=2)
+        written = (weights, _table_path(directory, encoder.name), _json_path(weights))
+        names += [path.name for path in written]
+    write_checksums(directory, names, _CHECKSUMS)
 
 
 def _dictionary(path: Path) -> dict[str, int]:
@@ -121,14 +131,14 @@ def _encoder(directory: Path, name: str, last_row: int) -> Encoder:
     options, where = _options(weights)
     units, dim = (_size(options, key, where) for key in ("dim", "dim_word"))
     if options.get("encoder", "gru") != "gru":
-        raise UserError(f"{where}: the encoder is {options['encoder']!r}; expected 'gru'.")
+        raise UserError(f"{where}: the encoder is {options['encoder']!r:.60}; expected 'gru'.")
     table = _table(_table_path(directory, name), dim, last_row)
     # Only now: Keras takes seconds to import, and the files are found good before.
     from dssm_tf.skip_thought.model import ThoughtEncoder
 
     reset = options.get("reset", "after")
     if reset not in RESETS:
-        raise UserError(f"{where}: reset is {reset!r}; expected one of {', '.join(RESETS)}.")
+        raise UserError(f"{where}: reset is {reset!r:.60}; expected one of {', '.join(RESETS)}.")
     layer = ThoughtEncoder(dim, units, bidirectional=name == "bi", reset=reset, seed=0)
     arrays = _arrays(weights, _PREFIXES[: len(layer.directions())], units, dim)
     for prefix, gru in zip(_PREFIXES, layer.directions(), strict=False):
@@ -151,10 +161,7 @@ def _options(weights: Path) -> tuple[Mapping[str, Any], Path]:
                 "them for its options."
             )
         return read_options(pickled), pickled
-    try:
-        options = json.loads(written.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UserError(f"{written} is not JSON: {error}.") from error
+    options = read_json(written, _AGAIN)
     if not isinstance(options, dict):
         raise UserError(f"{written} holds a {type(options).__name__}; expected an object.")
     return options, written
@@ -172,16 +179,17 @@ def _size(options: Mapping[str, Any], key: str, where: Path) -> int:
     value = options.get(key)
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST_UNITS:
         raise UserError(
-            f"{where}: {key} is {value!r}; expected a whole number from 1 to {_MOST_UNITS}."
+            f"{where}: {key} is {value!r:.60}; expected a whole number from 1 to {_MOST_UNITS}."
         )
     return value
 
 
 def _table(path: Path, dim: int, last_row: int) -> NDArray[np.float32]:
-    table = _load(path, mmap_mode="r")
-    if not isinstance(table, np.ndarray) or table.ndim != 2 or table.dtype.kind != "f":
-        shape = getattr(table, "shape", "an archive")
-        raise UserError(f"{path}: {shape}; expected a matrix of floats, a row a word.")
+    table = map_array(path, _AGAIN)
+    if table.ndim != 2 or table.dtype.kind != "f":
+        raise UserError(
+            f"{path}: {table.dtype} {table.shape}; expected a matrix of floats, a row a word."
+        )
     if table.shape[1] != dim or table.shape[0] <= last_row:
         raise UserError(
             f"{path} is {table.shape}; the dictionary needs {last_row + 1} rows and the options "
@@ -203,49 +211,21 @@ def _arrays(
         "Ux": (units, units),
     }
     arrays = {}
-    # Opened here: NumPy leaves a file open that turns out to be no archive.
-    with _opened(path) as file:
-        archive = _load(path, file)
-        if isinstance(archive, np.ndarray):
-            raise UserError(f"{path} holds one array; expected an archive of arrays (.npz).")
-        for prefix in prefixes:
-            for key, shape in expected.items():
-                name = f"{prefix}_{key}"
-                if name not in archive:
-                    raise UserError(f"{path} lacks {name}; it has {', '.join(archive.files)}.")
-                try:
-                    array = np.asarray(archive[name])
-                except (ValueError, OSError, zipfile.BadZipFile) as error:
-                    raise UserError(f"{path}: {name} is refused: {_reason(error)}.") from error
-                if array.shape != shape or array.dtype.kind != "f":
-                    raise UserError(
-                        f"{path}: {name} is {array.dtype} {array.shape}; the options ask for "
-                        f"floats of the shape {shape}."
-                    )
-                arrays[name] = array.astype(np.float32)
+    wanted = [f"{prefix}_{key}" for prefix in prefixes for key in expected]
+    archive = read_arrays(path, _AGAIN, wanted)
+    for prefix in prefixes:
+        for key, shape in expected.items():
+            name = f"{prefix}_{key}"
+            if name not in archive:
+                raise UserError(f"{path} lacks {name}. {_AGAIN}")
+            array = archive[name]
+            if array.shape != shape or array.dtype.kind != "f":
+                raise UserError(
+                    f"{path}: {name} is {array.dtype} {array.shape}; the options ask for "
+                    f"floats of the shape {shape}."
+                )
+            arrays[name] = array.astype(np.float32)
     bad = next((name for name, array in arrays.items() if not np.isfinite(array).all()), None)
     if bad is not None:
         raise UserError(f"{path}: {bad} holds a value that is not finite.")
     return arrays
-
-
-def _opened(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError as error:
-        raise UserError(f"{path} cannot be loaded: {_reason(error)}.") from error
-
-
-def _load(path: Path, file: IO[bytes] | None = None, mmap_mode: Any = None) -> Any:
-    """`np.load` without pickles: an array of objects is refused."""
-    try:
-        return np.load(file or path, mmap_mode=mmap_mode, allow_pickle=False)
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UserError(f"{path} cannot be loaded: {_reason(error)}.") from error
-
-
-def _reason(error: Exception) -> str:
-    text = getattr(error, "strerror", None) or str(error)
-    if "pickle" in text.lower() or "objects" in text.lower():
-        return "it holds Python objects, not numbers, and a pickle is not executed"
-    return text.rstrip(".")

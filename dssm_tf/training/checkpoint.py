@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
@@ -53,16 +53,18 @@ class Checkpoint:
         """
         if not self.path.exists():
             return None
+        again = "Remove the run's directory to start again."
+        arrays = read_arrays(self.path, again)
         try:
-            with self.path.open("rb") as file, np.load(file) as arrays:
-                values = [arrays[f"state_{i}"] for i in range(len(state(model)))]
-                best = [arrays[f"best_{i}"] for i in range(len(model.weights))]
-                progress = json.loads(arrays["progress"].tobytes())
+            values = [arrays[f"state_{i}"] for i in range(len(state(model)))]
+            best = [arrays[f"best_{i}"] for i in range(len(model.weights))]
+            progress = json.loads(arrays["progress"].tobytes())
+            if not 1 <= progress["best_epoch"] <= len(progress["history"]):
+                raise ValueError("it has another best epoch than its history")
             put(state(model), values)
-        except (EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise UserError(
-                f"{self.path} is not a checkpoint of this configuration ({error}); remove the "
-                "run's directory to start again."
+                f"{self.path} is not a checkpoint of this configuration ({error}). {again}"
             ) from None
         return best, progress
 

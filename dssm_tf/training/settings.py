@@ -30,6 +30,13 @@ def check_settings(config: Config, data: Preprocessed) -> None:
         raise UserError(
             "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
         )
+    with_rivals = sum(records for n, records in data.counts["train"].negatives.items() if n)
+    if not (negatives.fresh or negatives.in_batch or with_rivals):
+        raise UserError(
+            f"{data.directory}: no record holds a negative, and there are no others: no click has "
+            "a rival to learn from. Run preprocess with --negatives-from log, or set "
+            "negatives.in_batch or negatives.fresh."
+        )
     chosen = config.optimizer
     check_optimizer(chosen.name, chosen.learning_rate, chosen.clip_norm, chosen.options)
 

@@ -1,4 +1,3 @@
-import json
 import math
 
 import bm25s
@@ -119,12 +118,6 @@ def test_impossible_parameters_and_an_empty_corpus_are_refused():
     for corpus in ([], ["", "?!"]):
         with pytest.raises(UserError, match="needs a corpus"):
             BM25().fit([], corpus)
-
-
-def test_a_broken_file_names_itself(tmp_path):
-    (tmp_path / "bm25.json").write_text(json.dumps({"k1": 1.0}))
-    with pytest.raises(UserError, match=r"bm25\.json holds no saved bm25 model"):
-        BM25.load(tmp_path)
 
 
 def test_a_whole_corpus_matrix_stays_quick():

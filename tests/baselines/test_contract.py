@@ -8,27 +8,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.systems import BASELINES
-
-TITLES = [
-    "Halo: Reach",
-    "Halo 3 ODST",
-    "Call of Duty: Black Ops",
-    "Duty Calls",
-    "Mario Kart Wii",
-    "Super Mario Galaxy 2",
-    "Wii Fit Plus",
-    "New Super Mario Bros",
-]
-CLICKS = [
-    ("halo", "Halo: Reach", 5.0),
-    ("halo 3", "Halo 3 ODST", 3.0),
-    ("cod black ops", "Call of Duty: Black Ops", 4.0),
-    ("mario wii", "Mario Kart Wii", 2.0),
-    ("super mario", "New Super Mario Bros", 2.0),
-    ("wii fitness", "Wii Fit Plus", 1.0),
-]
-QUERIES = ["halo", "Mario mario Wii!", "duty halo unseen", "wii 2", "", "unseen", "?!"]
-OTHERS = ["Halo Wars", "", "unseen words only", "halo: REACH"]
+from tests.baselines.cases import CLICKS, OTHERS, QUERIES, TITLES
 
 # The papers' settings of doc2vec leave out common words: here every word is common.
 SETTINGS = {"doc2vec": {"sample": 0.0, "epochs": 100}}

@@ -119,7 +119,7 @@ def test_a_title_in_two_wordings_has_two_rows_of_one_id(tmp_path, ids):
         ([[1.0, 0.0]] * 2, [[1.0]] * 3, None, "2 dimensions and .*t.npy 1"),
         ([[1.0, np.nan]] * 2, [[1.0, 0.0]] * 3, None, "row 0 holds a number that is not finite"),
         ([1.0, 2.0], [[1.0]] * 3, None, r"float64 of the shape \(2,\); expected numbers"),
-        ([["a"], ["b"]], [[1.0]] * 3, None, "expected numbers"),
+        ([["a"], ["b"]], [[1.0]] * 3, None, "it holds <U1, not numbers"),
         ([[1.0]] * 2, [[1.0]] * 3, {"q": ["q1", "q1"]}, "2 ids, 1 different ones, for 2 rows"),
         ([[1.0]] * 2, [[1.0]] * 3, {"q": ["q1", "x"]}, "lacks 1 ids that are needed, 'q2'"),
     ],
@@ -132,7 +132,7 @@ def test_vectors_that_do_not_fit_are_refused(task, tmp_path, queries, titles, id
 
 def test_a_file_that_is_no_array_is_refused(task, tmp_path):
     (tmp_path / "q.npy").write_text("not numbers")
-    with pytest.raises(UserError, match=r"q\.npy is no \.npy file"):
+    with pytest.raises(UserError, match=r"q\.npy is no array of numbers"):
         embedding_source("v", (tmp_path / "q.npy", tmp_path / "q.npy"), task)
 
 

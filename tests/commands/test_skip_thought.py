@@ -32,7 +32,8 @@ def weights(tmp_path_factory):
 
 def test_training_writes_the_published_layout_and_says_how_to_rank_with_it(weights):
     directory, shown = weights
-    names = ["bi_skip.npz", "bi_skip.npz.json", "btable.npy", "dictionary.txt"]
+    names = ["bi_skip.npz", "bi_skip.npz.json", "btable.npy", "dictionary.txt",
+             "skip_thought.sha256"]  # fmt: skip
     assert sorted(path.name for path in directory.iterdir()) == names
     assert "bi-skip pass 1: 2 steps" not in shown  # four sentences are one batch, so one step
     assert "bi-skip pass 1: 1 steps, from " in shown

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write, refuse_existing
+from dssm_tf.common.files import atomic_directory, atomic_write, refuse_existing, refuse_others
 
 
 def names(folder: Path) -> set[str]:
@@ -87,7 +87,7 @@ def test_an_empty_directory_is_filled(tmp_path):
 def test_a_directory_is_replaced_as_a_whole_when_asked(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "old").write_text("old")
-    with atomic_directory(tmp_path / "run", replace=True) as aside:
+    with atomic_directory(tmp_path / "run", own=["old", "new"]) as aside:
         (aside / "new").write_text("new")
         assert names(tmp_path / "run") == {"old"}
     assert names(tmp_path / "run") == {"new"}
@@ -97,7 +97,7 @@ def test_a_directory_is_replaced_as_a_whole_when_asked(tmp_path):
 def test_a_failed_replacement_leaves_the_old_directory(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "old").write_text("old")
-    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "run", replace=True):
+    with pytest.raises(RuntimeError), atomic_directory(tmp_path / "run", own=["old", "new"]):
         raise RuntimeError
     assert names(tmp_path / "run") == {"old"}
     assert names(tmp_path) == {"run"}
@@ -109,11 +109,108 @@ def test_a_replacement_that_cannot_be_moved_leaves_the_old_directory(tmp_path):
     # Someone removes the new one just before it is moved.
     with (
         pytest.raises(FileNotFoundError),
-        atomic_directory(tmp_path / "run", replace=True) as aside,
+        atomic_directory(tmp_path / "run", own=["old", "new"]) as aside,
     ):
         aside.rmdir()
     assert names(tmp_path / "run") == {"old"}
     assert names(tmp_path) == {"run"}
+
+
+def test_a_directory_with_a_strangers_file_is_never_replaced(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match=r"run is not replaced, because it holds notes\.txt"):
+        atomic_directory(run, own=["weights"]).__enter__()
+    (run / "notes.txt").rename(run / "table.tsv")  # a name that the command uses, too
+    with pytest.raises(UserError, match="because it holds no weights, which this command writes"):
+        refuse_others(run, ["weights", "*.tsv"])
+    (run / "weights").write_text("w")
+    refuse_others(run, ["weights", "*.tsv"])
+    assert names(tmp_path) == {"run"}
+
+
+def test_a_file_that_somebody_adds_meanwhile_is_not_lost(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    with (
+        pytest.raises(UserError, match=r"holds notes\.txt"),
+        atomic_directory(run, own=["weights"]),
+    ):
+        (run / "notes.txt").write_text("mine")
+    assert names(run) == {"notes.txt"}
+    assert names(tmp_path) == {"run"}
+
+
+def test_a_link_to_a_directory_is_honoured(tmp_path):
+    (tmp_path / "disk").mkdir()
+    link = tmp_path / "run"
+    link.symlink_to(tmp_path / "disk")
+    for text in ("one", "two"):
+        with atomic_directory(link, own=["weights"]) as aside:
+            (aside / "weights").write_text(text)
+        assert link.is_symlink()
+        assert (tmp_path / "disk" / "weights").read_text() == text
+    assert names(tmp_path) == {"disk", "run"}
+
+
+def test_two_processes_do_not_write_one_directory(tmp_path):
+    with atomic_directory(tmp_path / "run") as aside:
+        with pytest.raises(UserError, match="run is being written by another process"):
+            atomic_directory(tmp_path / "run").__enter__()
+        (aside / "weights").write_text("w")
+    assert names(tmp_path / "run") == {"weights"}
+
+
+def test_what_is_not_complete_is_nobody_elses_to_read(tmp_path):
+    with atomic_directory(tmp_path / "run") as aside:
+        assert stat.S_IMODE(aside.stat().st_mode) == 0o700
+
+
+REPLACES = """
+import os, signal, sys
+from pathlib import Path
+from dssm_tf.common.files import atomic_directory
+folder, left = Path(sys.argv[1]), int(sys.argv[2])
+
+def count(event, arguments):
+    global left
+    removes = event in ("os.remove", "os.rmdir")  # of names within a directory that is open
+    if removes or event.startswith(("os.", "open")) and str(folder) in str(arguments[0]):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+sys.addaudithook(count)
+with atomic_directory(folder / "run", own=["spec", "part*"]) as aside:
+    (aside / "spec").write_text("new")
+    (aside / "part-2").write_text("new")
+"""
+
+
+def test_killed_at_any_operation_one_whole_directory_stands_or_the_next_start_puts_it_back(
+    tmp_path,
+):
+    run, replaced = tmp_path / "run", tmp_path / ".run.replaced"
+    for operation in range(100):
+        with atomic_directory(run, own=["spec", "part*"]) as aside:
+            (aside / "spec").write_text("old")
+            (aside / "part-1").write_text("old")
+        assert names(tmp_path) == {"run"}  # nothing of the one that was killed before
+        command = [sys.executable, "-c", REPLACES, str(tmp_path), str(operation)]
+        status = subprocess.run(command, check=False).returncode
+        if status == 0:
+            break
+        assert status == -signal.SIGKILL
+        stands = run if run.exists() else replaced
+        assert names(stands) in ({"spec", "part-1"}, {"spec", "part-2"})
+        if stands is replaced:  # recovered even by a command that may not replace it
+            with pytest.raises(UserError, match="exists already"):
+                atomic_directory(run).__enter__()
+            assert names(tmp_path) == {"run"}
+            assert names(run) == {"spec", "part-1"}
+    assert operation > 12
+    assert names(run) == {"spec", "part-2"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
@@ -133,7 +230,7 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path):
 WRITERS = {
     "file": "with atomic_write(target) as f:\n    f.write('half'); f.flush()\n    wait()",
     "directory": (
-        "with atomic_directory(target, replace=True) as d:\n"
+        "with atomic_directory(target, own=['old']) as d:\n"
         "    (d / 'half').write_text('half')\n    wait()"
     ),
 }

@@ -46,6 +46,7 @@ def batch(
     serialized = tf.constant([one.serialize(VOCABULARY) for one in examples])
     real = tf.constant([True] * len(examples) if real is None else real)
     parsed = parse(serialized, negatives)
+    parsed["clicked_ids"] = tf.ragged.constant([one.clicked_ids for one in examples], tf.int64)
     inputs, labels = to_batch(parsed, real, in_batch, draws, logq, shapes or Shapes(), joint)
     return inputs, labels
 
@@ -209,7 +210,8 @@ def oracle(examples, negatives, in_batch, real):
         }
         for one in raw
     ]
-    for one in parsed:
+    for one, example in zip(parsed, examples, strict=True):
+        one["clicked_ids"] = example.clicked_ids
         for name in ("query_words", "query_word_ngrams", "query_ngrams", "title_words",
                      "title_word_ngrams", "title_ngrams"):  # fmt: skip
             one.setdefault(name, [])

@@ -16,9 +16,11 @@ from pytest import approx
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import Title
 from tests.clicks import (
     ALPHA,
     Click,
+    ClickExample,
     Data,
     Row,
     click_log,
@@ -36,8 +38,14 @@ def data(tmp_path_factory) -> Data:
 
 @pytest.fixture(scope="module")
 def records(data) -> list[dict[str, list]]:
-    """The training records in the order of the files, read without TensorFlow."""
-    return [one for path in sorted(data.path.glob("train-*")) for one in read_examples(path)]
+    """The training records in the order of the files, read without TensorFlow.
+
+    `clicked_ids` are those that `write_data` knows from the log.
+    """
+    found = [one for path in sorted(data.path.glob("train-*")) for one in read_examples(path)]
+    for one, example in zip(found, data.examples["train"], strict=True):
+        one["clicked_ids"] = example.clicked_ids
+    return found
 
 
 def batches(data: Data, split="train", **options) -> ClickBatches:
@@ -99,6 +107,20 @@ def test_batches_of_a_pass_equal_the_rules_in_plain_python(data, records):
                 if identity not in one["clicked_ids"]:
                     rivals[words] += times
             assert row.rivals == {key: approx(value, rel=1e-5) for key, value in rivals.items()}
+
+
+def test_a_title_as_its_own_query_does_not_rival_itself_in_another_row(data):
+    asked = [("red fox", "red fox"), ("red owl", "red owl"), ("never asked", "red fox")]
+    extra = [
+        ClickExample(query, [Title(title, 2, 1)], 1.0, []).serialize(data.vocabulary)
+        for query, title in asked
+    ]
+    one = replace(batches(data, batch_size=3), extra=extra)
+    fox, owl, third = steps(one.epoch())[0]
+    assert fox.clicked == third.clicked
+    assert set(fox.rivals) == {owl.clicked}
+    assert set(owl.rivals) == {fox.clicked}
+    assert fox.clicked not in third.rivals
 
 
 def test_rows_that_fill_the_last_batch_weigh_nothing_and_rival_nobody(data, records):

@@ -46,5 +46,5 @@ def test_titles_that_are_queries_too_know_what_was_clicked_for_them(tmp_path):
         if text_id(one.query) in titles
     }
     found = Preprocessed(data.path).clicked_titles
-    assert {query: sorted(ids) for query, ids in found.items()} == wanted
+    assert {query: sorted(found.of(query)) for query in wanted} == wanted
     assert len(wanted[text_id("red fox")]) == 2

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.records import read_records, record_files
-from tests.clicks import Data, click_log, frames, write_data, write_records
+from tests.clicks import Data, click_log, count_bytes, frames, write_data, write_records
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def data(good, tmp_path) -> Data:
 
 
 def verify(data: Data) -> None:
-    Preprocessed(data.path).verify()
+    Preprocessed(data.path).log()
 
 
 def shard(data: Data, number: int = 1):
@@ -92,6 +92,7 @@ def test_a_flipped_byte_anywhere_in_the_compressed_stream_names_the_file(good, t
 
 def test_a_file_cut_anywhere_names_the_file(good, tmp_path):
     data = replace(good, path=shutil.copytree(good.path, tmp_path / "data"))
+    count_bytes(data.path)
     whole = shard(data).read_bytes()
 
     # Without the last bytes nothing may be missing but the checksum.
@@ -110,12 +111,15 @@ def test_a_file_cut_anywhere_names_the_file(good, tmp_path):
     check()
 
 
-def test_data_cut_between_two_records_is_refused_with_both_numbers(data):
+def test_data_cut_between_two_records_is_refused_with_both_sizes(data):
+    count_bytes(data.path)
+    whole = shard(data).stat().st_size
+    verify(data)
     raw = gzip.decompress(shard(data).read_bytes())
     _, stop = frames(raw)[1]
     shard(data).write_bytes(gzip.compress(raw[: stop + 4]))
-    kept = data.spec.records["train"] - (len(frames(raw)) - 2)
-    expected = f"holds {kept} train records where feature_spec.json says"
+    cut = shard(data).stat().st_size
+    expected = f"{shard(data).name} has {cut:,} bytes where preprocess wrote {whole:,}"
     with pytest.raises(UserError, match=expected):
         verify(data)
 

@@ -51,17 +51,21 @@ def test_the_log_holds_no_question_that_is_judged(tmp_path):
 
 def test_something_else_is_not_overwritten_but_an_earlier_demo_is(tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
-    with pytest.raises(UserError, match="holds something that is not a demo"):
+    with pytest.raises(UserError, match=r"because it holds thesis\.txt"):
         demonstration._start(tmp_path)
     assert (tmp_path / "thesis.txt").exists()
     earlier = demonstration._start(tmp_path / "demo")
-    (earlier / "old").write_text("stale")
+    (earlier / "notes.txt").write_text("precious")
+    with pytest.raises(UserError, match=r"because it holds notes\.txt"):
+        demonstration._start(earlier)
+    (earlier / "notes.txt").rename(earlier / "metrics.json")
+    (earlier / "runs" / "lstm").mkdir(parents=True)
     assert [path.name for path in demonstration._start(earlier).iterdir()] == [".dssm-demo"]
 
 
 def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
     (tmp_path / "demo").write_text("a file")
-    with pytest.raises(UserError, match="not a demo"):
+    with pytest.raises(UserError, match="exists already"):
         demonstration._start(tmp_path / "demo")
 
 
@@ -114,4 +118,4 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path):
     for query in demonstration.LIVE_QUERIES:
         assert query in text
         assert query in page
-    assert "python -m pipelines.preprocess --input YOUR_CLICKS.tsv" in text
+    assert "dssm preprocess --input YOUR_CLICKS.tsv" in text

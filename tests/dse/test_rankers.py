@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.baselines.tfidf import TfIdf
+from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
 from dssm_tf.dse.networks import PSIPair, encode
@@ -129,6 +130,7 @@ def test_a_broken_file_names_itself(tmp_path):
     del settings["bag"]
     arrays["settings"] = np.frombuffer(json.dumps(settings).encode(), np.uint8)
     np.savez(tmp_path / "ssi.npz", **arrays)
+    write_checksums(tmp_path, ["ssi.npz"], "ssi.sha256")
     with pytest.raises(UserError, match=r"ssi\.npz holds no saved ssi model"):
         SSI.load(tmp_path)
 

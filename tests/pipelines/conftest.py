@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from dssm_tf.data.clicked_titles import load_clicked_titles
 from dssm_tf.data.example_pb2 import Example
+from dssm_tf.data.schema import text_id
 from dssm_tf.text.normalize import normalize
 from pipelines import preprocess
 
@@ -23,7 +25,6 @@ class Record:
     clicks: float
     title_clicks: tuple[int, ...]
     title_queries: tuple[int, ...]
-    clicked_ids: tuple[int, ...]
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -47,6 +48,10 @@ class Data:
                 at += 12 + length + 4
         return found
 
+    def clicked(self, query: str) -> list[int]:
+        """Ids of all titles clicked for a query."""
+        return load_clicked_titles(self.path).of(text_id(query))
+
     def rows(self, name: str) -> list[list[str]]:
         lines = (self.path / name).read_bytes().decode().split("\n")
         return [line.split("\t") for line in lines[1:-1]]
@@ -63,7 +68,6 @@ def _record(raw: bytes) -> Record:
         feature["clicks"].float_list.value[0],
         tuple(feature["title_clicks"].int64_list.value),
         tuple(feature["title_queries"].int64_list.value),
-        tuple(feature["clicked_ids"].int64_list.value),
     )
 
 

@@ -171,6 +171,6 @@ def test_an_unusable_corpus_is_said_in_one_line_and_nothing_is_written(
     data = run(topics, "--corpus", str(tmp_path / name), *ALL, code=1)
     # A slow machine shows progress lines before it.
     error = capsys.readouterr().err.splitlines()[-1]
-    assert error.startswith("preprocess: ")
+    assert error.startswith("dssm preprocess: ")
     assert message in error
     assert not data.path.exists()

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from collections import Counter
 
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.counts import load_record_counts, load_title_queries
-from dssm_tf.data.schema import FeatureSpec, load_titles, text_id
-from dssm_tf.text.normalize import words
+from dssm_tf.data.clicked_titles import load_clicked_titles
+from dssm_tf.data.counts import load_record_counts
+from dssm_tf.data.schema import FeatureSpec, text_id
+from dssm_tf.text.normalize import normalize, words
 
 FLAGS = ("--validation_fraction", "0.3", "--max_words", "3")
 
@@ -34,43 +36,69 @@ def test_counts_of_records_are_those_of_reading_them(run, log):
         assert len(records) > 10
         assert one.clicks == Counter(int(record.clicks) for record in records)
         assert one.title_words == Counter(min(len(words(r.titles[0])), 3) for r in records)
+        assert one.negatives == Counter(len(record.titles) - 1 for record in records)
         files = {path.name: path.stat().st_size for path in data.path.glob(f"{split}-*")}
         assert one.file_bytes == files
 
 
-def test_titles_that_are_queries_are_listed_with_what_those_queries_clicked(run, log, tmp_path):
-    (tmp_path / "corpus.tsv").write_text("title\nQuery 7\nquery seven\n", "utf-8")
-    data = run(log, *FLAGS, "--corpus", str(tmp_path / "corpus.tsv"))
-    titles = {text_id(title.text) for title in load_titles(data.path)}
-    clicked = {
-        text_id(record.query): list(record.clicked_ids)
-        for split in ("train", "validation")
-        for record in data.records(split)
-        if text_id(record.query) in titles
+def test_what_was_clicked_for_a_query_stands_once_in_all_its_parts(run, log):
+    data = run(log, *FLAGS, "--min_clicks", "2")
+    rows = [line.split("\t") for line in log.splitlines()[1:]]
+    learned = {normalize(query) for query, _, clicks in rows if int(clicks) > 1}
+    expected = {
+        (text_id(query), text_id(title)) for query, title, _ in rows if normalize(query) in learned
     }
-    assert len(clicked) == 14  # 13 titles of the log, one of the corpus
-    assert load_title_queries(data.path) == clicked
+    lines = gzip.decompress((data.path / "clicked_titles.tsv.gz").read_bytes()).splitlines()[1:]
+    found = [tuple(map(int, line.split(b"\t"))) for line in lines]
+    assert len(found) == len(set(found))
+    assert set(found) == expected
+    clicked = load_clicked_titles(data.path)
+    assert {(query, title) for query in clicked.queries for title in clicked.of(query)} == expected
+    assert clicked.of(text_id("never asked")) == []
+
+
+def test_the_output_grows_with_a_querys_titles_and_not_with_their_square(run):
+    def size(titles: int) -> int:
+        rows = [f"one query\ttitle {n}\t1\n" for n in range(titles)]
+        data = run("query\ttitle\tclicks\n" + "".join(rows) + "two\tother\t1\n",
+                   "--validation_fraction", "0")  # fmt: skip
+        return sum(file.stat().st_size for file in data.path.iterdir())
+
+    few, many = size(250), size(1000)
+    assert many - few < 4 * few
 
 
 def test_counts_do_not_depend_on_the_number_of_buckets(run, log):
     one, many = (run(log, *FLAGS, "--buckets", n).bytes() for n in ("1", "50"))
-    for name in ("record_counts.json", "title_queries.tsv"):
+    for name in ("record_counts.json", "clicked_titles.tsv.gz"):
         assert one[name] == many[name]
 
 
 def test_a_part_without_records_has_empty_counts(run):
     data = run("query\ttitle\na\tb\n", "--validation_fraction", "0")
     assert load_record_counts(data.path)["validation"].file_bytes == {}
-    assert load_title_queries(data.path) == {}
 
 
-def test_a_directory_without_counts_has_none_and_damaged_ones_are_named(tmp_path):
-    assert load_record_counts(tmp_path) is None
-    assert load_title_queries(tmp_path) is None
+def test_missing_and_damaged_tables_are_named(tmp_path):
+    for load, name in (
+        (load_record_counts, "record_counts.json"),
+        (load_clicked_titles, "clicked_titles.tsv.gz"),
+    ):
+        with pytest.raises(UserError, match=f"{name} does not exist; preprocess writes it"):
+            load(tmp_path)
     for text in ("[]", "{", json.dumps({"train": {"clicks": {}}}), '{"train": 3}'):
         (tmp_path / "record_counts.json").write_text(text, "utf-8")
         with pytest.raises(UserError, match=r"record_counts.json is damaged"):
             load_record_counts(tmp_path)
-    (tmp_path / "title_queries.tsv").write_text("title_id\tclicked_ids\n1 2\n", "utf-8")
-    with pytest.raises(UserError, match=r"title_queries.tsv is damaged"):
-        load_title_queries(tmp_path)
+    table = tmp_path / "clicked_titles.tsv.gz"
+    head = "query_id\ttitle_id\n"
+    for text in ("", "1\t2\n", head + "1 2\n", head + "1\tx\n", head + "1\t\n", head + "1\t2\t3\n",
+                 head + "1\t99999999999999999999\n", "\0"):  # fmt: skip
+        table.write_bytes(gzip.compress(text.encode()))
+        with pytest.raises(UserError, match=r"clicked_titles.tsv.gz is damaged"):
+            load_clicked_titles(tmp_path)
+    table.write_bytes(gzip.compress((head + "1\t2\n" * 99).encode())[:-12])
+    with pytest.raises(UserError, match=r"clicked_titles.tsv.gz is damaged"):
+        load_clicked_titles(tmp_path)
+    table.write_bytes(gzip.compress(head.encode()))
+    assert load_clicked_titles(tmp_path).of(1) == []

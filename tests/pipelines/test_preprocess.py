@@ -73,7 +73,7 @@ def test_a_negative_was_never_clicked_for_the_query_in_any_row(run, topics):
             assert title in clicked[query]
             assert not clicked[query] & set(negatives)
             assert len(negatives) == len(set(negatives)) == 6
-            assert sorted(record.clicked_ids) == sorted(map(text_id, clicked[query]))
+            assert sorted(data.clicked(query)) == sorted(map(text_id, clicked[query]))
 
 
 def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
@@ -83,7 +83,7 @@ def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
     assert set(records) == {("q", "t3"), ("q", "t4"), ("q", "t5"), ("r", "s")}
     assert set(records["q", "t3"].titles[1:]) == {"s"}
     assert set(records["r", "s"].titles[1:]) == {"t3", "t4", "t5"}
-    assert len(records["q", "t3"].clicked_ids) == 5
+    assert len(data.clicked("q")) == 5
     assert report(data)["rows"]["dropped"] == {"few clicks": 2}
 
 
@@ -252,7 +252,7 @@ def test_a_log_with_nothing_to_learn_from_fails_in_one_line(run, capsys, log, me
     data = run(log, code=1)
     error = capsys.readouterr().err
     assert message in error
-    assert error.startswith("preprocess: ")
+    assert error.startswith("dssm preprocess: ")
     assert error.count("\n") == 1
     assert not data.path.exists()
 
@@ -286,7 +286,7 @@ def test_wrong_usage_exits_with_two(tmp_path, flags, capsys):
     with pytest.raises(SystemExit) as exit_:
         preprocess.run(["--input", "x.tsv", "--output", str(tmp_path / "data"), *flags])
     assert exit_.value.code == 2
-    assert "usage: python -m pipelines.preprocess --input" in capsys.readouterr().err
+    assert "usage: dssm preprocess --input" in capsys.readouterr().err
 
 
 def test_all_formats_of_the_same_log_give_the_same_records(run, tmp_path):

@@ -107,7 +107,7 @@ def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_li
     assert preprocess.run(["--input", str(log), "--output", str(tmp_path / "data")]) == 1
     reason = "Compressed file ended before the end-of-stream marker was reached"
     said = capsys.readouterr().err.splitlines()
-    assert said[-1] == f"preprocess: {log} is not a whole gzip file: {reason}."
+    assert said[-1] == f"dssm preprocess: {log} is not a whole gzip file: {reason}."
     assert list(tmp_path.iterdir()) == [log]
 
 

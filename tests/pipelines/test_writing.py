@@ -70,7 +70,7 @@ def test_merging_in_several_passes_is_sorting_all_lines(parts, at_once):
             paths.append(f"{directory}/{number}")
             lines = [f"{n:02d}\n".encode() for n in sorted(part, reverse=True)]
             Path(paths[-1]).write_bytes(b"".join(lines))
-        found = [int(line) for line in merged(paths, lambda line: -int(line))]
+        found = [int(line) for line in merged(paths, Path(directory), lambda line: -int(line))]
     assert found == sorted((n for part in parts for n in part), reverse=True)
 
 
@@ -84,9 +84,9 @@ from pathlib import Path
 import apache_beam
 from pipelines.writing import merged
 resource.setrlimit(resource.RLIMIT_NOFILE, (150, 150))
-sys.stdout.buffer.writelines(merged(sys.argv[1:]))
+sys.stdout.buffer.writelines(merged(sys.argv[2:], Path(sys.argv[1])))
 """
-    command = [sys.executable, "-c", code, *map(str, reversed(parts))]
+    command = [sys.executable, "-c", code, str(tmp_path), *map(str, reversed(parts))]
     found = subprocess.run(command, capture_output=True, check=True)
     assert found.stdout == b"".join(part.read_bytes() for part in parts)
 
@@ -105,7 +105,7 @@ def test_a_directory_appears_when_all_is_written(tmp_path):
 def test_after_an_error_nothing_is_left_and_the_old_output_stays(tmp_path):
     target = tmp_path / "data"
     target.mkdir()
-    (target / "old").write_text("x")
+    (target / "feature_spec.json").write_text("x")
 
     def fail():
         with output_directory(str(target), overwrite=True) as output:
@@ -114,7 +114,7 @@ def test_after_an_error_nothing_is_left_and_the_old_output_stays(tmp_path):
 
     with pytest.raises(ZeroDivisionError):
         fail()
-    assert [file.name for file in target.iterdir()] == ["old"]
+    assert [file.name for file in target.iterdir()] == ["feature_spec.json"]
     assert list(tmp_path.iterdir()) == [target]
 
 

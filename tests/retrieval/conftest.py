@@ -4,12 +4,13 @@ import io
 import json
 
 import keras
+import numpy as np
 import pytest
 from rich.console import Console
 
 from dssm_tf.config import parse_config
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
-from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, WEIGHTS, mark_finished
+from dssm_tf.model.run_files import CONFIG, HISTORY, QUERY_IDS, RANKING, WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
@@ -51,6 +52,7 @@ def run_directory(tmp_path_factory):
     (run / CONFIG).write_text(config.dump())
     (run / RANKING).write_text(json.dumps({"prior_weight": 0.0}))
     (run / HISTORY).write_text("[]")
+    np.save(run / QUERY_IDS, np.zeros(0, np.int64))
     mark_finished(run)
     return run
 

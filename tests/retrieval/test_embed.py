@@ -1,5 +1,6 @@
 import io
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from dssm_tf.commands import embed
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.vectors import open_writer
+from dssm_tf.retrieval.vectors import open_writer, read_vectors
 from tests.retrieval.conftest import CORPUS, DIMENSION
 from tests.rounding import rounding
 
@@ -32,7 +33,9 @@ def test_vectors_are_the_models_and_ids_stand_beside_them(
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=SAME)
     assert (out.parent / "corpus.ids.txt").read_text().split() == ["d1", "d2", "d3", "d4", "d5"]
     assert "5 vectors of length 6" in console.file.getvalue()
-    assert sorted(path.name for path in out.parent.iterdir()) == ["corpus.ids.txt", "corpus.npy"]
+    assert sorted(path.name for path in out.parent.iterdir()) == [
+        "corpus.ids.txt", "corpus.npy", "corpus.sha256"
+    ]  # fmt: skip
 
 
 def test_parquet_holds_id_text_and_vector(run_directory, corpus_file, tmp_path, console):
@@ -82,6 +85,42 @@ def test_ids_of_an_older_file_do_not_stay(run_directory, corpus_file, tmp_path, 
     embed_command(run_directory, tmp_path / "t.txt", out, console=console)
     assert np.load(out).shape == (1, DIMENSION)
     assert not (tmp_path / "v.ids.txt").exists()
+
+
+@pytest.mark.parametrize("last", ["v.npy", "v.sha256"])
+def test_new_ids_beside_old_vectors_are_told(
+    run_directory, corpus_file, tmp_path, console, monkeypatch, last
+):
+    """As a kill leaves them between the moves of the ids, the vectors and their checksums."""
+    embed_command(run_directory, corpus_file, out := tmp_path / "v.npy", console=console)
+    other = tmp_path / "other.tsv"
+    other.write_text("doc_id\ttitle\n" + "".join(f"x{i}\tfelt {i}\n" for i in range(len(CORPUS))))
+    move = Path.replace
+
+    def killed(path, target):
+        if Path(target).name == last:
+            raise KeyboardInterrupt
+        return move(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            embed_command(run_directory, other, out, console=console)
+    assert (tmp_path / "v.ids.txt").read_text().startswith("x0\n")
+    ids = [f"x{i}" for i in range(len(CORPUS))]
+    with pytest.raises(UserError, match=r"v\.(ids\.txt|npy) is damaged or was changed: .* again: "):
+        read_vectors(out, len(CORPUS), DIMENSION, ids)
+    embed_command(run_directory, other, out, console=console)
+    assert read_vectors(out, len(CORPUS), DIMENSION, ids).shape == (len(CORPUS), DIMENSION)
+
+
+def test_a_flipped_bit_in_the_vectors_is_told(run_directory, corpus_file, tmp_path, console):
+    embed_command(run_directory, corpus_file, out := tmp_path / "v.npy", console=console)
+    raw = bytearray(out.read_bytes())
+    raw[-1] ^= 1
+    out.write_bytes(raw)
+    with pytest.raises(UserError, match=r"v\.npy is damaged or was changed"):
+        read_vectors(out, len(CORPUS), DIMENSION, [name for name, _ in CORPUS])
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".parquet"])

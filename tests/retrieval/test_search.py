@@ -143,7 +143,7 @@ def test_vectors_that_do_not_belong_are_refused(run_directory, ranker, tmp_path,
         tmp_path / "flat.npy": "no matrix",
         tmp_path / "wide.npy": f"length 9; .* length {DIMENSION}",
         tmp_path / "nan.npy": "row 0 is not what",
-        tmp_path / "text.npy": "not an .npy file",
+        tmp_path / "text.npy": "is no array of numbers",
     }
     for path, message in cases.items():
         with pytest.raises(UserError, match=message):

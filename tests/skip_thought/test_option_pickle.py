@@ -34,7 +34,11 @@ def test_a_pickle_of_python_2_is_read(tmp_path):
 
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
+    st.none()
+    | st.booleans()
+    | st.integers(1 - 2**63, 2**63 - 1)
+    | st.floats(allow_nan=False)
+    | st.text(max_size=20),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=20,
 )
@@ -98,6 +102,41 @@ def test_anything_but_options_by_name_is_refused(tmp_path, value):
     path = tmp_path / "options.pkl"
     path.write_bytes(pickle.dumps(value))
     with pytest.raises(UserError, match="expected a dictionary of options by name"):
+        read_options(path)
+
+
+def doubling(levels: int) -> bytes:
+    """A tuple of the same tuple twice, and so on."""
+    return b"}\x8c\x07encoder" + b")" + b"q\x00h\x00\x86" * levels + b"s."
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        doubling(30),
+        doubling(16),
+        b"}\x8c\x03dim](" + b"(" * 60_000,
+        b"(" * 30_000 + b"t" * 30_000 + b".",
+        b"}\x8c\x03dim]q\x00h\x00as.",
+        b"}\x8c\x03dim" + b"]" * 30 + b"a" * 29 + b"s.",
+        b"}\x8c\x03dim\x8b\x00\x20\x00\x00" + b"\x7f" * 8192 + b"s.",
+        b"N" * 60_000 + b"t.",
+    ],
+    ids=[
+        "doubling",
+        "doubling less",
+        "marks",
+        "tuples",
+        "itself",
+        "deep",
+        "large number",
+        "no mark",
+    ],
+)
+def test_more_than_options_are_refused_at_once(tmp_path, raw):
+    path = tmp_path / "options.pkl"
+    path.write_bytes(raw)
+    with pytest.raises(UserError, match=r"options\.pkl is not a whole pickle of options"):
         read_options(path)
 
 

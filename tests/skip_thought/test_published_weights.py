@@ -143,10 +143,10 @@ def executable_options(release):
 
 BAD = {
     r"holds no uni_skip\.npz and no bi_skip\.npz; give a directory": nothing,
-    r"utable\.npy cannot be loaded: it holds Python objects": object_table,
-    r"encoder_U is refused: it holds Python objects": object_matrix,
+    r"utable\.npy is no array of numbers: it holds Python objects": object_table,
+    r"uni_skip\.npz is no archive of arrays: it holds Python objects": object_matrix,
     r"uni_skip\.npz\.pkl holds more than dictionaries": executable_options,
-    r"lacks encoder_Ux; it has .*encoder_W": lambda release: change(release, encoder_Ux=None),
+    r"uni_skip\.npz lacks encoder_Ux": lambda release: change(release, encoder_Ux=None),
     r"encoder_b is float32 \(3,\); the options ask for floats of the shape \(8,\)": (
         lambda release: change(release, encoder_b=np.zeros(3, np.float32))
     ),
@@ -162,9 +162,9 @@ BAD = {
     ),
     r"dictionary\.txt holds no word": lambda release: (release / "dictionary.txt").write_text("\n"),
     r"dictionary\.txt cannot be read": lambda release: (release / "dictionary.txt").unlink(),
-    r"utable\.npy cannot be loaded": lambda release: (release / "utable.npy").unlink(),
+    r"utable\.npy cannot be read": lambda release: (release / "utable.npy").unlink(),
     r"uni_skip\.npz\.pkl does not exist": lambda release: (release / "uni_skip.npz.pkl").unlink(),
-    r"uni_skip\.npz cannot be loaded": (
+    r"uni_skip\.npz is no archive of arrays": (
         lambda release: (release / "uni_skip.npz").write_bytes(b"PK\x03\x04 damaged")
     ),
 }

@@ -85,5 +85,5 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     one = model()
     checkpoint.save(one, best(one), PROGRESS)
     checkpoint.path.write_bytes(damage(checkpoint.path.read_bytes()))
-    with pytest.raises(UserError, match="is not a checkpoint"):
+    with pytest.raises(UserError, match="is no archive of arrays"):
         checkpoint.restore(one)

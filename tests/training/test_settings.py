@@ -17,7 +17,7 @@ from dssm_tf.training import fitting, keeper
 from dssm_tf.training.devices import Workers
 from dssm_tf.training.train import train
 from dssm_tf.training.validation import ValidationTask, cosines
-from tests.clicks import click_log, read_examples, write_data, write_records
+from tests.clicks import Click, click_log, count_bytes, read_examples, write_data, write_records
 from tests.rounding import rounding
 from tests.training.configuration import CONFIG, config, equal
 
@@ -155,8 +155,18 @@ def test_a_click_without_any_rival_is_refused(data, tmp_path):
         train(parse_config(raw), data.path, tmp_path / "run")
 
 
+def test_records_without_negatives_and_no_other_rivals_are_refused(tmp_path):
+    log = [Click(query, "red fox") for query in ("fox", "red", "fur")]
+    data = write_data(tmp_path / "data", log, validation=())
+    raw = config(negatives={"recorded": 2, "in_batch": False})
+    with pytest.raises(UserError, match=r"no record holds a negative.*no click has a rival"):
+        train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    assert not (tmp_path / "run").exists()
+
+
 def test_damaged_records_are_found_before_anything_is_written(tmp_path):
     data = write_data(tmp_path / "data", click_log(20))
+    count_bytes(data.path)
     shard = data.path / "validation-00001-of-00002.tfrecord.gz"
     shard.write_bytes(shard.read_bytes()[:40])
     with pytest.raises(UserError, match="validation"):

@@ -1,0 +1,22 @@
+"""A small log, and texts to ask a baseline that learned from it."""
+
+TITLES = [
+    "Halo: Reach",
+    "Halo 3 ODST",
+    "Call of Duty: Black Ops",
+    "Duty Calls",
+    "Mario Kart Wii",
+    "Super Mario Galaxy 2",
+    "Wii Fit Plus",
+    "New Super Mario Bros",
+]
+CLICKS = [
+    ("halo", "Halo: Reach", 5.0),
+    ("halo 3", "Halo 3 ODST", 3.0),
+    ("cod black ops", "Call of Duty: Black Ops", 4.0),
+    ("mario wii", "Mario Kart Wii", 2.0),
+    ("super mario", "New Super Mario Bros", 2.0),
+    ("wii fitness", "Wii Fit Plus", 1.0),
+]
+QUERIES = ["halo", "Mario mario Wii!", "duty halo unseen", "wii 2", "", "unseen", "?!"]
+OTHERS = ["Halo Wars", "", "unseen words only", "halo: REACH"]

@@ -1,0 +1,114 @@
+"""Arrays come back as they were written; whatever else a file holds is one line."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from dssm_tf.common.arrays import map_array, read_arrays
+from dssm_tf.common.errors import UserError
+
+ARRAY = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+
+def npy(array, **header) -> bytes:
+    """An .npy file; with another header, if given."""
+    file = io.BytesIO()
+    if header:
+        plain = {"descr": "<f4", "fortran_order": False, "shape": array.shape} | header
+        np.lib.format.write_array_header_1_0(file, plain)
+        file.write(array.tobytes())
+    else:
+        np.save(file, array, allow_pickle=True)
+    return file.getvalue()
+
+
+def npz(members: dict[str, bytes], kind: int = zipfile.ZIP_STORED) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", kind) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+BAD = {
+    "empty": b"",
+    "text": b"no array",
+    "magic": b"\x93NUMPY",
+    "unknown format": b"\x93NUMPY\x09\x00" + b"\x00" * 200,
+    "cut": npy(ARRAY)[:-1],
+    "too long": npy(ARRAY) + b"\x00",
+    "116 TiB": npy(ARRAY, shape=(1 << 30, 31_000)),
+    "negative": npy(ARRAY, shape=(-3, -4)),
+    "no numbers": npy(np.array([], "<U0"), descr="<U0", shape=(1 << 60,)),
+    "objects": npy(np.array([{"a": 1}], object)),
+    "nested": b"\x93NUMPY\x01\x00" + (8000).to_bytes(2, "little") + b"(" * 8000,
+    "zip": npz({"a.txt": b"text"}),
+    "pickle": pickle.dumps([1, 2]),
+}
+
+
+def test_arrays_come_back_as_they_were(tmp_path):
+    np.save(tmp_path / "a.npy", ARRAY)
+    found = map_array(tmp_path / "a.npy", "Mend.")
+    assert isinstance(found, np.memmap)
+    assert (found.dtype, found.tolist()) == (np.float32, ARRAY.tolist())
+    arrays = {
+        "a": ARRAY,
+        "fortran": np.asfortranarray(ARRAY),
+        "none": np.zeros((0, 7), np.int64),
+        "scalar": np.array(True),
+        "text": np.frombuffer(b"{}", np.uint8),
+    }
+    np.savez(tmp_path / "a.npz", **arrays)
+    for name, array in read_arrays(tmp_path / "a.npz", "Mend.").items():
+        assert array.dtype == arrays[name].dtype
+        np.testing.assert_array_equal(array, arrays.pop(name))
+    assert not arrays
+
+
+def test_an_array_of_no_rows_is_read(tmp_path):
+    np.save(tmp_path / "a.npy", np.zeros((0, 7)))
+    assert map_array(tmp_path / "a.npy", "Mend.").shape == (0, 7)
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_what_is_no_array_is_one_line(tmp_path, kind):
+    path = tmp_path / "a.npy"
+    path.write_bytes(BAD[kind])
+    with pytest.raises(UserError, match=r"a\.npy is no array of numbers: .+\. Mend\.$"):
+        map_array(path, "Mend.")
+    path.write_bytes(npz({"a.npy": npy(ARRAY), "b.npy": BAD[kind]}))
+    with pytest.raises(UserError, match=r"a\.npy is no archive of arrays: .+\. Mend\.$") as caught:
+        read_arrays(path, "Mend.")
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA])
+def test_an_archive_that_could_unpack_to_terabytes_is_refused(tmp_path, kind):
+    (tmp_path / "a.npz").write_bytes(npz({"a.npy": npy(np.zeros(100_000))}, kind))
+    with pytest.raises(UserError, match=r"a\.npy is compressed|more than it is long"):
+        read_arrays(tmp_path / "a.npz", "Mend.")
+
+
+@pytest.mark.parametrize("place", range(0, 320, 7))
+def test_a_flipped_bit_in_an_archive_is_told_or_changes_nothing(tmp_path, place):
+    np.savez(tmp_path / "a.npz", a=ARRAY)
+    raw = bytearray((tmp_path / "a.npz").read_bytes())
+    raw[place % len(raw)] ^= 4
+    (tmp_path / "a.npz").write_bytes(raw)
+    try:
+        found = read_arrays(tmp_path / "a.npz", "Mend.")
+    except UserError:
+        return
+    assert [array.tolist() for array in found.values()] == [ARRAY.tolist()]
+
+
+def test_a_file_that_is_missing_is_named(tmp_path):
+    for read in (map_array, read_arrays):
+        with pytest.raises(UserError, match=r"a\.npy cannot be read: No such file or directory\."):
+            read(tmp_path / "a.npy", "Mend.")

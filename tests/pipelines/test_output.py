@@ -1,0 +1,203 @@
+"""What a run may replace, what it leaves behind, and what it refuses before any work."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from dssm_tf.data.preprocessed import Preprocessed
+from pipelines import preprocess
+from pipelines.writing import OWN
+
+LOG = "query\ttitle\tclicks\n" + "".join(f"q{n}\tt{n % 7}\t{1 + n % 3}\n" for n in range(30))
+ROOT = Path(preprocess.__file__).parents[1]
+
+
+def names(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+@pytest.fixture
+def log(tmp_path) -> Path:
+    path = tmp_path / "log.tsv"
+    path.write_text(LOG, "utf-8")
+    return path
+
+
+def test_every_file_of_an_output_is_known_as_its_own(run):
+    data = run(LOG)
+    assert all(any(fnmatchcase(name, own) for own in OWN) for name in names(data.path))
+
+
+def test_only_what_preprocess_wrote_is_replaced(log, capsys):
+    data = log.parent / "data"
+    arguments = ["--input", str(log), "--output", str(data), "--overwrite"]
+    assert preprocess.run(arguments) == 0
+    assert preprocess.run(arguments) == 0
+    (data / "notes.txt").write_text("precious")
+    assert preprocess.run(arguments) == 1
+    assert "is not replaced, because it holds notes.txt" in capsys.readouterr().err
+    for path in data.iterdir():
+        path.unlink()
+    (data / "titles.tsv").write_text(
+        "title\nmine\n"
+    )  # a corpus that has the name of a file of ours
+    assert preprocess.run(arguments) == 1
+    assert "because it holds no feature_spec.json" in capsys.readouterr().err
+    assert names(log.parent) == {"log.tsv", "data"}
+    assert names(data) == {"titles.tsv"}
+
+
+@pytest.mark.parametrize("flag", ["--input", "--corpus", "--block-list"])
+def test_a_place_that_holds_an_input_is_never_the_output(log, capsys, flag):
+    data = log.parent / "data"
+    assert preprocess.run(["--input", str(log), "--output", str(data)]) == 0
+    before = {path: path.read_bytes() for path in data.iterdir()}
+    inputs = {"--input": str(log), "--corpus": str(log), "--block-list": str(log)}
+    inputs[flag] = str(data / "titles.tsv")  # one of its own files
+    if flag == "--input":
+        (data / "titles.tsv").write_text(LOG, "utf-8")
+        before[data / "titles.tsv"] = LOG.encode()
+    given = [word for pair in inputs.items() for word in pair]
+    link = log.parent / "link"
+    link.symlink_to(data)
+    for output in (data, link, data / ".." / "data"):
+        assert preprocess.run([*given, "--output", str(output), "--overwrite"]) == 1
+        assert f"holds the input {data / 'titles.tsv'}" in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in data.iterdir()} == before
+
+
+def test_a_file_where_rejects_would_be_listed_is_not_lost(log, capsys):
+    aside = log.parent / "data.rejects.tsv"
+    aside.write_text("query\ttitle\na\tb\n")
+    arguments = ["--input", str(log), "--output", str(log.parent / "data")]
+    assert preprocess.run(arguments) == 1
+    assert "holds something else; rename it" in capsys.readouterr().err
+    assert aside.read_text() == "query\ttitle\na\tb\n"
+    assert not (log.parent / "data").exists()
+
+
+def test_a_link_to_an_empty_directory_is_honoured(log):
+    (log.parent / "disk").mkdir()
+    (log.parent / "data").symlink_to("disk")
+    assert preprocess.run(["--input", str(log), "--output", str(log.parent / "data")]) == 0
+    assert (log.parent / "disk" / "feature_spec.json").exists()
+    assert names(log.parent) == {"log.tsv", "disk", "data"}
+
+
+def test_brackets_in_a_path_are_letters(tmp_path):
+    folder = tmp_path / "logs [2024]"
+    folder.mkdir()
+    (folder / "clicks[1].tsv").write_text(LOG, "utf-8")
+    (folder / "corpus[1].tsv").write_text("title\nt1\nt99\n", "utf-8")
+    (tmp_path / "clicks1.tsv").write_text("no table of this name is meant", "utf-8")
+    data = tmp_path / "data [x]"
+    arguments = ["--corpus", str(folder / "corpus[1].tsv"), "--output", str(data)]
+    assert preprocess.run(["--input", str(folder / "clicks[1].tsv"), *arguments]) == 0
+    Preprocessed(data).verify()
+    assert Preprocessed(data).counts["train"].file_bytes
+    (folder / "corpus[1].tsv").rename(tmp_path / "corpus[1].tsv")
+    arguments = ["--output", str(tmp_path / "again")]
+    assert preprocess.run(["--input", str(folder), *arguments]) == 0
+
+
+def test_a_full_disk_is_one_line(log, monkeypatch, capsys):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pipelines.transforms.keep", full)
+    assert preprocess.run(["--input", str(log), "--output", str(log.parent / "data")]) == 1
+    said = [line for line in capsys.readouterr().err.splitlines() if "rows read" not in line]
+    assert said[-1] == ("dssm preprocess: [Errno 28] No space left on device; nothing was written.")
+    assert names(log.parent) == {"log.tsv"}
+
+
+DIES = """
+import os, signal, sys
+import pipelines.transforms
+from pipelines import preprocess
+pipelines.transforms.sum_titles = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+preprocess.run(sys.argv[1:])
+"""
+
+
+def test_what_a_killed_run_left_is_private_and_gone_after_the_next(log, tmp_path_factory):
+    temporary = tmp_path_factory.mktemp("temporary")
+    environment = {**os.environ, "TMPDIR": str(temporary)}
+    arguments = ["--input", str(log), "--output", str(log.parent / "data")]
+    killed = subprocess.run(
+        [sys.executable, "-c", DIES, *arguments], capture_output=True, env=environment
+    )
+    assert killed.returncode == -signal.SIGKILL
+    left = log.parent / ".data.incomplete"
+    assert names(log.parent) == {"log.tsv", left.name, ".data.writing"}
+    assert left.stat().st_mode & 0o777 == 0o700
+    assert list((left / "parts" / "blocks").iterdir())  # texts of queries
+    assert not names(temporary)
+    assert preprocess.run(arguments) == 0
+    assert names(log.parent) == {"log.tsv", "data"}
+
+
+def test_impressions_without_a_title_shown_and_not_clicked_are_an_error(log, capsys):
+    flags = ["--input", str(log), "--output", str(log.parent / "data")]
+    assert preprocess.run([*flags, "--negatives-from", "impressions"]) == 1
+    said = capsys.readouterr().err
+    assert "--negatives-from impressions finds no negative" in said
+    assert "Use --negatives-from log." in said
+    assert names(log.parent) == {"log.tsv"}
+
+
+def test_records_without_a_negative_are_counted_aloud(log, capsys):
+    rows = [*LOG.splitlines(), "q1\tother\t0"]
+    text = "\n".join(f"{row}\t{'impressions' if n == 0 else 3}" for n, row in enumerate(rows))
+    log.write_text(text + "\n", "utf-8")
+    flags = ["--input", str(log), "--output", str(log.parent / "data")]
+    flags += ["--negatives-from", "impressions", "--validation-fraction", "0"]
+    assert preprocess.run(flags) == 0
+    assert "29 of the training records have no negative" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("flag", "value"),
+    [("--negatives", str(10**18)), ("--negative-alpha", "1e308"), ("--shards", str(10**12))],
+)
+def test_a_number_that_no_machine_could_serve_is_refused_at_once(log, capsys, flag, value):
+    with pytest.raises(SystemExit):
+        preprocess.run(["--input", str(log), "--output", "never", flag, value])
+    assert f"{flag} is " in capsys.readouterr().err
+
+
+def test_a_seed_may_be_negative(run):
+    assert run(LOG, "--seed=-3").bytes() == run(LOG, "--seed=-3").bytes()
+
+
+CONSOLE_SCRIPT = "import sys\nfrom dssm_tf.cli import main\nsys.exit(main())\n"
+
+
+def test_the_command_works_beside_folders_named_as_its_packages(log, tmp_path):
+    for name in ("pipelines", "serving"):
+        (tmp_path / "work" / name).mkdir(parents=True)
+        (tmp_path / "work" / name / "__init__.py").write_text("raise ImportError('not ours')")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "dssm").write_text(CONSOLE_SCRIPT)
+    command = [sys.executable, str(tmp_path / "bin" / "dssm"), "preprocess"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "LC_ALL": "C", "PYTHONIOENCODING": ""}
+    flags = ["--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    done = subprocess.run(
+        [*command, "--input", str(log), "--output", "süß", *flags],
+        cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "work" / "süß" / "feature_spec.json").exists()
+    wrong = subprocess.run(
+        [*command, "--input", str(log), "--output", "x", "--negative=3"],
+        cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
+    )  # fmt: skip
+    assert wrong.returncode == 2
+    assert "Did you mean '--negatives'?" in wrong.stderr

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.named import named_paths, named_vectors
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_log_flags, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -45,13 +45,7 @@ def add(commands: Commands) -> None:
 
     parser = command(commands, "benchmark", run, summary, DETAILS, "the same command goes on")
     data = parser.add_argument_group("what to measure on")
-    data.add_argument(
-        "--clicks",
-        required=True,
-        nargs="+",
-        metavar="FILE",
-        help="click logs: TSV, CSV, JSONL or Parquet files, globs or directories",
-    )
+    add_log_flags(data)
     data.add_argument(
         "--judgments", type=Path, help="table with query_id, query, doc_id, title, grade; or qrels"
     )
@@ -109,6 +103,14 @@ def add(commands: Commands) -> None:
         metavar="SYSTEM.KEY=V1,V2",
         help="a row a value, e.g. lstm.tower.cells=32,64,96 or plsa.topics=100,500; may be "
         "repeated",
+    )
+    rows.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="[NAME=]DIR",
+        help="a system as it is, not trained again: what `dssm train` or `dssm export` wrote, or "
+        "the directory of a saved baseline; may be repeated",
     )
     rows.add_argument(
         "--runs",
@@ -183,6 +185,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
     from dssm_tf.benchmark.run_benchmark import GIB, Options, run_benchmark
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.table import print_tables
+    from dssm_tf.tables.table import Layout
 
     console = console or Console()
     cross = _names(arguments.cross or "")
@@ -197,6 +200,9 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
             judge_later=arguments.judge_later,
             hold_out_queries=arguments.hold_out_queries,
             repeats=arguments.repeats,
+            layout=Layout(arguments.encoding, thousands=arguments.thousands),
+            time_format=arguments.time_format,
+            max_reject_fraction=arguments.max_reject_fraction,
         ),
         out=arguments.out,
         systems=_names(arguments.systems),
@@ -204,6 +210,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
         configs=arguments.configs,
         sweeps=arguments.sweep,
         overrides=arguments.set,
+        models=named_paths(arguments.model, "--model"),
         runs=named_paths(arguments.runs, "--runs"),
         embeddings=named_vectors(arguments.embeddings, "--embeddings"),
         hybrids=[name for text in arguments.hybrid for name in _names(text)],

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_encoding, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
@@ -34,6 +34,8 @@ def add(commands: Commands) -> None:
             interactive=interactive,
             vectors=arguments.vectors,
             fusion=arguments.fusion,
+            hybrid=arguments.hybrid,
+            encoding=arguments.encoding,
         )
 
     parser = command(
@@ -50,6 +52,7 @@ def add(commands: Commands) -> None:
         type=Path,
         help="table (TSV, CSV, JSONL, Parquet) with doc_id, title",
     )
+    add_encoding(parser)
     parser.add_argument("--k", type=int, default=10, help="results a system")
     parser.add_argument(
         "--index",
@@ -66,6 +69,12 @@ def add(commands: Commands) -> None:
         default="rrf",
         help="how the hybrid joins BM25 and the model: reciprocal ranks, or scores",
     )
+    parser.add_argument(
+        "--hybrid",
+        type=Path,
+        metavar="FILE",
+        help="join them as `dssm benchmark` chose, by a file of BENCH/hybrids, instead of --fusion",
+    )
     parser.add_argument("queries", nargs="*", help="queries; else typed, or one a line from stdin")
 
 
@@ -79,13 +88,15 @@ def search_command(
     interactive: bool | None = None,
     vectors: Path | str | None = None,
     fusion: FusionName = "rrf",
+    hybrid: Path | str | None = None,
+    encoding: str = "utf-8",
     console: Console | None = None,
 ) -> None:
     """Indexes a corpus and prints the best titles of each query by three systems.
 
     Args:
         model: directory that `dssm train` wrote.
-        corpus: TSV, see `read_corpus`.
+        corpus: a table, see `read_corpus`.
         queries: what to search for; None asks at a prompt, or reads lines from standard input.
         k: titles shown for each system, at least 1.
         index: see `Searcher`.
@@ -93,6 +104,8 @@ def search_command(
             input is a terminal.
         vectors: vectors of the corpus that `dssm embed` wrote, so as not to encode it again.
         fusion: see `Searcher`.
+        hybrid: a file that `dssm benchmark` wrote, see `ChosenHybrid`.
+        encoding: of the corpus.
         console: where to print; standard output by default.
 
     Raises:
@@ -100,12 +113,14 @@ def search_command(
     """
     from rich.console import Console
 
+    from dssm_tf.retrieval.hybrid import ChosenHybrid
     from dssm_tf.tables.judgments import read_corpus
 
     console = console or Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
-    titles = read_corpus(corpus)
+    chosen = None if hybrid is None else ChosenHybrid.load(hybrid)
+    titles = read_corpus(corpus, encoding)
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.retrieval.display import show
@@ -121,6 +136,7 @@ def search_command(
             vectors,
             index=index,
             fusion=fusion,
+            hybrid=chosen,
             report=lambda step, share: task.update(share, step),
         )
     if queries is None:

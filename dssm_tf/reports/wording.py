@@ -8,6 +8,7 @@ import numpy as np
 
 from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
 from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
+from dssm_tf.tables.splits import in_words
 
 COSTS = dict(zip(COST_NAMES, ("Training", "Parameters", "Bytes", "Texts/s"), strict=True))
 """What is known of a row's cost, and how tables head it."""
@@ -81,10 +82,13 @@ def cautions(evaluation: Evaluation) -> list[str]:
     """What rests on few queries."""
     found = caution("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
+        whose = {
+            "known": "Means of queries that the log holds rest on",
+            "new": "Means of queries that the log does not hold rest on",
+            "traffic": "Means weighted by traffic rest on the equivalent of",
+        }
         for part in evaluation.parts:
-            effect = "" if part.name != "traffic" else "what amounts to "
-            what = f"{PARTS[part.name]}: the means rest on {effect}".rstrip()
-            found += caution(what, queries_in_effect(part.weights))
+            found += caution(whose[part.name], queries_in_effect(part.weights))
     if evaluation.half is not None and _chosen(evaluation):
         half = min(int((evaluation.half[evaluation.counted] == h).sum()) for h in (0, 1))
         found += caution("Free parameters were chosen on halves, the smaller of", half)
@@ -200,6 +204,8 @@ def protocol(evaluation: Evaluation) -> list[str]:
             f"{task.retitled:,} judgments were found by a doc id that has another title "
             "in the corpus."
         )
+    if split := settings.get("log", {}).get("split"):
+        sentences.append(f"The log: {in_words(split)}.")
     if evaluation.seen is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."

@@ -113,7 +113,7 @@ def build(
     offered = (
         pipeline
         | "Corpus files" >> beam.Create([file.path for file in corpus])
-        | "Read corpus" >> transforms.ReadCorpus(buckets, store)
+        | "Read corpus" >> transforms.ReadCorpus(options, buckets, store)
     )
     titles = (
         (queries.titles, offered.main)

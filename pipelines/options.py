@@ -11,6 +11,8 @@ from typing import Any
 
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.table import Layout
+from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.vocabulary import TextLimits
 
 TRAIN, VALIDATION = "train", "validation"
@@ -89,7 +91,14 @@ class PreprocessOptions:
         FILES, 0, "training files to write; 0: by the size of the input", most=100_000
     )
     max_reject_fraction: float = _flag(
-        FILES, 0.1, "fail when more than this share of the rows is malformed", most=1
+        FILES, MAX_REJECTED, "fail when more of the rows, or of the clicks, is malformed", most=1
+    )
+    encoding: str = _flag(FILES, "utf-8", "of the text of --input and --corpus, such as cp1252")
+    thousands: str = _flag(
+        FILES,
+        "",
+        "sign between the thousands of clicks and impressions, such as , in 67,998",
+        metavar="SIGN",
     )
 
     min_clicks: int = _flag(CLEANING, 1, "drop (query, title) pairs with fewer clicks", least=1)
@@ -164,6 +173,12 @@ class PreprocessOptions:
                 )
         if self.validation_fraction == 1:
             raise UserError("--validation-fraction is 1; less leaves something to train on.")
+        _ = self.layout
+
+    @property
+    def layout(self) -> Layout:
+        """What the names of the files do not say."""
+        return Layout(self.encoding, thousands=self.thousands)
 
     @property
     def limits(self) -> TextLimits:

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -25,13 +25,15 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.data import clicked_titles
 from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, save_record_counts
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.tables.table import Reject
+from dssm_tf.tables.tally import Placed, Tally
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, build, shards_of
 from pipelines.local_worker import COLLECT_RARELY
-from pipelines.options import SPLITS, TRAIN, Job, PreprocessOptions, parse, parser
+from pipelines.options import SPLITS, TRAIN, Job, PreprocessOptions, flag, parse, parser
 from pipelines.progress import Progress, quiet_console, showing
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
@@ -51,7 +53,7 @@ from pipelines.writing import (
 _FROM_WORKER = re.compile(
     r"^(?:\w+: )*\w*(?:Error|Exception): (\[Errno \d+\] .*?)(?: \[while|$)", re.M
 )
-_REJECTS_HEADER = b"file\tline\treason\ttext\n"
+_REJECTS_HEADER = b"file\tline\treason\tclicks\ttext\n"
 
 
 def run(argv: Sequence[str] | None = None) -> int:
@@ -93,17 +95,17 @@ def preprocess(job: Job) -> dict[str, Any]:
     runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
     block_list = _block_list(options.block_list)
     files = find_files(options.input)
-    corpus = find_corpus(options.corpus)
+    corpus = find_corpus(options.corpus, options.layout)
     inputs = [*(one.path for one in (*files, *corpus)), *filter(None, [options.block_list])]
     refuse(options.output, inputs, overwrite=options.overwrite)
     _refuse_rejects_of_others(_rejects_aside(options.output))
-    pieces = plan(files)
+    pieces = plan(files, options.layout)
     input_bytes = sum(metadata.size_in_bytes for metadata in files)
     with output_directory(options.output, overwrite=options.overwrite) as output:
         _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output)
         manifest = Manifest.load(output.workers)
-        _check(manifest, pieces, options)
-        result = _finish(manifest, pieces, input_bytes, options, output)
+        tally = _check(manifest, pieces, options)
+        result = _finish(manifest, pieces, input_bytes, options, output, tally)
     if is_local(aside := _rejects_aside(options.output)):
         Path(aside).unlink(missing_ok=True)
     return result | {"seconds": time.monotonic() - started}
@@ -162,8 +164,12 @@ def _run_pipeline(
         raise UserError(f"The pipeline ended as {state}; see the runner's log.")
 
 
-def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptions) -> None:
-    """Refuses logs that are unreadable or empty, or of which too much is malformed or dropped."""
+def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptions) -> Tally:
+    """Refuses logs that are unreadable or empty, or of which too much is malformed or dropped.
+
+    Returns:
+        How much was malformed.
+    """
     counts = manifest.counts
     if failed := sorted(name for name in counts if name.startswith(FAILED)):
         raise UserError(failed[0].removeprefix(FAILED))
@@ -171,21 +177,12 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
     where = " ".join(options.input)
     if not rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
-    rejected = report.named(counts, "rejected ")
-    total = sum(rejected.values())
-    if total > options.max_reject_fraction * rows:
-        reasons = ", ".join(
-            f"{number:,} {reason}"
-            for reason, number in sorted(rejected.items(), key=lambda item: (-item[1], item[0]))
-        )
+    tally = report.tally(manifest, _rejects(manifest, pieces))
+    if tally.share > options.max_reject_fraction:
         aside = _rejects_aside(options.output)
         with Path(aside).open("wb") if is_local(aside) else create(aside) as file:
             _write_rejects(manifest, pieces, file)
-        raise UserError(
-            f"{total:,} of {rows:,} rows are malformed ({total / rows:.1%}; allowed are "
-            f"{options.max_reject_fraction:.1%}): {reasons}. They are listed in {aside}; mend "
-            "the log or raise --max-reject-fraction."
-        )
+        tally.refuse(options.max_reject_fraction, flag("max_reject_fraction"), aside)
     if options.corpus and not counts.get("titles corpus"):
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
     pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
@@ -193,7 +190,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
     if not pairs:
         raise UserError(
             f"None of the {rows:,} rows of {where} is left to learn from "
-            f"(rejected: {total:,}; dropped: {dropped or 'none'})."
+            f"(rejected: {tally.rejected:,}; dropped: {dropped or 'none'})."
         )
     records = counts.get(f"records {TRAIN}", 0)
     if (
@@ -212,6 +209,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
             f"All {pairs:,} pairs fell into the held-out part; the log is too small for "
             f"--validation-fraction {options.validation_fraction:g}."
         )
+    return tally
 
 
 def _finish(
@@ -220,6 +218,7 @@ def _finish(
     input_bytes: int,
     options: PreprocessOptions,
     output: Output,
+    tally: Tally,
 ) -> dict[str, Any]:
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
@@ -237,7 +236,7 @@ def _finish(
     vocabulary.save(output.local / VOCABULARY)
     records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
     records.setdefault("validation", 0)
-    result = report.make(manifest, options, vocabulary.fingerprint)
+    result = report.make(manifest, options, vocabulary.fingerprint, tally)
     report.write(result, output.local)
     FeatureSpec(
         negatives=options.negatives,
@@ -278,8 +277,8 @@ def _title_order(line: bytes) -> tuple[int, str]:
     return -int(clicks), title
 
 
-def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> None:
-    """Joins the workers' rejects, each with its file and its line in that file."""
+def _rejects(manifest: Manifest, pieces: Sequence[Piece]) -> Iterator[Placed]:
+    """The workers' rejects, each with its file and its line in that file."""
     lines_before: dict[int, int] = {}
     offset = 0
     for piece in pieces:
@@ -287,14 +286,19 @@ def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> No
             offset = 0
         lines_before[piece.number] = offset
         offset += manifest.counts.get(f"lines {piece.number}", 0)
-    file.write(_REJECTS_HEADER)
     for number, part in manifest.rejects:
-        path = pieces[number].path.encode("utf-8", "backslashreplace")
+        path, before = pieces[number].path, lines_before[number]
         with open_bytes(part) as rows:
             for row in rows:
-                line, rest = row.split(b"\t", 1)
-                at = int(line) + lines_before[number]
-                file.write(b"%s\t%d\t%s" % (path, at, rest))
+                line, reason, clicks, text = row.decode().rstrip("\n").split("\t", 3)
+                yield Placed(path, Reject(int(line) + before, reason, text, int(clicks)))
+
+
+def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], file: Any) -> None:
+    file.write(_REJECTS_HEADER)
+    for path, (line, reason, text, clicks) in _rejects(manifest, pieces):
+        row = f"{path}\t{line}\t{reason}\t{clicks}\t{text}\n"
+        file.write(row.encode("utf-8", "backslashreplace"))
 
 
 def _refuse_rejects_of_others(aside: str) -> None:

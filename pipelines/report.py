@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from dssm_tf.common.files import atomic_write
+from dssm_tf.tables.tally import Placed, Tally, largest
 from pipelines.graph import Manifest
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions
 from pipelines.report_page import report_page
@@ -16,7 +18,7 @@ from pipelines.writing import REPORT_HTML, REPORT_JSON
 
 
 def make(
-    manifest: Manifest, options: PreprocessOptions, vocabulary_fingerprint: str
+    manifest: Manifest, options: PreprocessOptions, vocabulary_fingerprint: str, read: Tally
 ) -> dict[str, Any]:
     """The report as plain data."""
     counts = manifest.counts
@@ -36,8 +38,7 @@ def make(
     return {
         "settings": settings,
         "rows": {
-            "in": counts.get("rows", 0),
-            "rejected": named(counts, "rejected "),
+            **read.described(),
             "dropped": named(counts, "dropped "),
             "used": counts.get("rows used", 0),
         },
@@ -63,6 +64,18 @@ def make(
     }
 
 
+def tally(manifest: Manifest, rejects: Iterable[Placed]) -> Tally:
+    """How much of the log was malformed."""
+    counts = manifest.counts
+    return Tally(
+        counts.get("rows", 0),
+        counts.get("clicks read", 0),
+        counts.get("clicks rejected", 0),
+        Counter(named(counts, "rejected ")),
+        largest(rejects),
+    )
+
+
 def write(report: Mapping[str, Any], directory: Path) -> None:
     """Writes `report.json` and `report.html`."""
     with atomic_write(directory / REPORT_JSON) as file:
@@ -77,10 +90,10 @@ def summary(report: Mapping[str, Any], output: str) -> str:
     rows, splits, words = report["rows"], report["splits"], report["vocabulary"]
     seconds = report["seconds"]
     lines = [f"{rows['in']:,} rows in {seconds:.1f} s ({rows['in'] / seconds:,.0f} a second)"]
-    for name, reasons in (("rejected", rows["rejected"]), ("dropped", rows["dropped"])):
-        if reasons:
-            each = ", ".join(f"{number:,} {reason}" for reason, number in reasons.items())
-            lines.append(f"{name}: {each}")
+    lines += Tally.of(rows).lines()
+    if dropped := rows["dropped"]:
+        each = ", ".join(f"{number:,} {reason}" for reason, number in dropped.items())
+        lines.append(f"dropped: {each}")
     for split, counts in splits.items():
         lines.append(
             f"{split}: {counts['records']:,} records of {counts['queries']:,} queries, "

@@ -7,6 +7,7 @@ from html import escape
 from typing import Any
 
 from dssm_tf.common.page import page, table
+from dssm_tf.tables.tally import Tally
 
 _MAX_BARS = 20
 
@@ -64,7 +65,16 @@ def _rows(report: Mapping[str, Any]) -> str:
         notes.append(f"The log names {report['sessions']:,} sessions.")
     if report["pairs_dropped"]:
         notes.append(f"{report['pairs_dropped']:,} pairs had too few clicks.")
-    return f'<h2>What became of the rows</h2>{shown}<p class="soft">{" ".join(notes)}</p>'
+    worst = Tally.of(rows)
+    if worst.rejected:
+        notes.append(f"The rejected rows are {worst.shares()}; below, the largest of them.")
+    largest = "".join(
+        f"<li>{escape(f'{file}:{row.line}, {row.reason}: {row.text}')}</li>"
+        for file, row in worst.largest
+    )
+    return f'<h2>What became of the rows</h2>{shown}<p class="soft">{" ".join(notes)}</p>' + (
+        f"<ul>{largest}</ul>" if largest else ""
+    )
 
 
 def _splits(report: Mapping[str, Any]) -> str:

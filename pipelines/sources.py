@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -20,6 +21,7 @@ from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
 MIN_PIECE_BYTES = 1 << 20
 _MAX_PIECE_BYTES = 32 << 20
 PIECES = 64
+_PLAIN = Layout()
 
 
 class Piece(NamedTuple):
@@ -57,7 +59,7 @@ def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetad
     return files
 
 
-def plan(files: Sequence[FileMetadata]) -> list[Piece]:
+def plan(files: Sequence[FileMetadata], layout: Layout = _PLAIN) -> list[Piece]:
     """Cuts files into pieces, reading each header; the cut depends on the files alone.
 
     Raises:
@@ -71,12 +73,12 @@ def plan(files: Sequence[FileMetadata]) -> list[Piece]:
         kind = format_of(path)
         names: tuple[str, ...] = ()
         if kind != "jsonl":
-            with _open(path) as table:
+            with _open(path, layout) as table:
                 table.check_names(REQUIRED, OPTIONAL)
                 names, groups = table.names, table.row_groups
         if kind == "parquet":
             cuts = [(group, -1) for group in range(groups)]
-        elif kind == "csv" or path.endswith(".gz"):
+        elif kind == "csv" or path.endswith(".gz") or not layout.by_bytes:
             cuts = [(0, -1)]
         else:
             cuts = [(start, min(start + size, end)) for start in range(0, end, size)]
@@ -92,17 +94,18 @@ class PieceReader:
     Numbers are those of lines within the piece, from 1.
     """
 
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: Piece, layout: Layout = _PLAIN) -> None:
         self.piece = piece
         self.lines = 0
+        self._layout = layout
 
     def __iter__(self) -> Iterator[tuple[int, LogRow | Reject]]:
-        with _open(self.piece.path, self.piece) as table:
+        with _open(self.piece.path, self._layout, self.piece) as table:
             yield from log_rows(table)
             self.lines = table.lines
 
 
-def find_corpus(patterns: Sequence[str]) -> list[FileMetadata]:
+def find_corpus(patterns: Sequence[str], layout: Layout = _PLAIN) -> list[FileMetadata]:
     """The corpus files of paths, globs and directories, each once, in path order.
 
     Raises:
@@ -110,18 +113,20 @@ def find_corpus(patterns: Sequence[str]) -> list[FileMetadata]:
     """
     files = find_files(patterns, "--corpus")
     for metadata in files:
-        next(corpus_titles(metadata.path), None)  # a wrong header shows here, not in a worker
+        next(
+            corpus_titles(metadata.path, layout), None
+        )  # a wrong header shows here, not in a worker
     return files
 
 
-def corpus_titles(path: str) -> Iterator[str]:
+def corpus_titles(path: str, layout: Layout) -> Iterator[str]:
     """The titles of a corpus file on one line each, without white space at their ends.
 
     Raises:
         UserError: naming the line: there is no column `title`, a row is malformed, or the file
             cannot be read.
     """
-    with _open(path) as table:
+    with _open(path, layout) as table:
         for _, title in table.rows(("title",), make=_title):
             if title:
                 yield title
@@ -133,19 +138,18 @@ def _title(cells: Sequence[Any]) -> str:
 
 
 @contextmanager
-def _open(path: str, piece: Piece | None = None) -> Iterator[Table]:
+def _open(path: str, layout: Layout, piece: Piece | None = None) -> Iterator[Table]:
     """Opens a file of any of Beam's file systems, or a piece of it."""
     with reading(path):
         # Beam's own decompression passes over a truncated file in silence; the table's does not.
         raw: Any = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
-    layout = Layout()
     with raw as file:
         if piece is not None and piece.end >= 0:
-            layout = Layout(names=piece.names)
+            layout = replace(layout, names=piece.names)
             with reading(path):
                 file = BytesIO(_lines_within(file, piece.start, piece.end))
         elif piece is not None:
-            layout = Layout(row_group=piece.start)
+            layout = replace(layout, row_group=piece.start)
         with open_table(path, layout=layout, raw=file) as table:
             yield table
 

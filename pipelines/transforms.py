@@ -18,7 +18,7 @@ import apache_beam as beam
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import PCollection, TaggedOutput
 
-from dssm_tf.tables.table import Reject
+from dssm_tf.tables.table import Layout, Reject
 from dssm_tf.text.normalize import normalize
 from pipelines.aggregation import (
     FROM_CORPUS,
@@ -78,6 +78,7 @@ def ReadClicks(
     return pieces | "Read and sum rows" >> step(
         _read_piece,
         use_impressions,
+        options.layout,
         block_list,
         buckets,
         progress,
@@ -91,27 +92,30 @@ def ReadClicks(
 def _read_piece(
     piece: Piece,
     use_impressions: bool,
+    layout: Layout,
     block_list: BlockList,
     buckets: int,
     progress: Progress,
     store: str | None,
 ) -> Iterator[Any]:
-    reader = PieceReader(piece)
+    reader = PieceReader(piece, layout)
     counts: Counts = {}
     counter = RowCounter()
     rejects: list[Reject] = []
     reasons: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
-    rows = 0
+    rows = clicks = clicks_rejected = 0
     for _, row in until_error(reader, counts):
         rows += 1
         if isinstance(row, Reject):
             rejects.append(row)
             reasons[row.reason] += 1
+            clicks_rejected += row.clicks
             if len(rejects) == MAX_REJECTS_HELD:
                 yield from _tagged("rejects", keep([(piece.number, rejects)], store))
                 rejects = []
         elif row[2] or (use_impressions and row[3]):
+            clicks += row[2]
             counter.add(row)
             if counter.size == MAX_PAIRS_HELD:
                 yield from _blocks_of_rows(counter, block_list, buckets, dropped, store)
@@ -124,7 +128,12 @@ def _read_piece(
     yield from _blocks_of_rows(counter, block_list, buckets, dropped, store)
     if rejects:
         yield from _tagged("rejects", keep([(piece.number, rejects)], store))
-    counts |= {"rows": rows, f"lines {piece.number}": reader.lines}
+    counts |= {
+        "rows": rows,
+        "clicks read": clicks + clicks_rejected,
+        "clicks rejected": clicks_rejected,
+        f"lines {piece.number}": reader.lines,
+    }
     Metrics.counter(NAMESPACE, "rows").inc(rows)
     for reason, number in reasons.items():
         Metrics.counter(NAMESPACE, f"rejected: {reason}").inc(number)
@@ -247,7 +256,9 @@ def _sum_bucket(
 
 
 @beam.ptransform_fn
-def ReadCorpus(paths: PCollection, buckets: int, store: str | None = None) -> Any:
+def ReadCorpus(
+    paths: PCollection, options: PreprocessOptions, buckets: int, store: str | None = None
+) -> Any:
     """Reads the titles that may be ranked, so that those nobody clicked are known, too.
 
     Input:  PCollection[str], paths of tables with a column `title`.
@@ -256,13 +267,13 @@ def ReadCorpus(paths: PCollection, buckets: int, store: str | None = None) -> An
     return (
         paths
         | "Spread files" >> beam.Reshuffle()
-        | "Read titles" >> step(_read_corpus, buckets, store, counts=Counts)
+        | "Read titles" >> step(_read_corpus, options.layout, buckets, store, counts=Counts)
     )
 
 
-def _read_corpus(path: str, buckets: int, store: str | None) -> Iterator[Any]:
+def _read_corpus(path: str, layout: Layout, buckets: int, store: str | None) -> Iterator[Any]:
     counts: Counts = {}
-    titles = until_error(corpus_titles(path), counts)
+    titles = until_error(corpus_titles(path, layout), counts)
     while batch := list(islice(titles, MAX_PAIRS_HELD)):
         shares: dict[int, dict[str, str]] = {}
         for text in batch:
@@ -344,5 +355,7 @@ def WriteRejects(rejects: PCollection, directory: str) -> Any:
 def _write_rejects(element: tuple[int, Iterable[bytes]], directory: str) -> tuple[int, str]:
     number, blocks = element
     rejects = sorted(reject for block in unpack_all(blocks) for reject in block)
-    lines = (f"{line}\t{reason}\t{text}\n".encode() for line, reason, text in rejects)
+    lines = (
+        f"{line}\t{reason}\t{clicks}\t{text}\n".encode() for line, reason, text, clicks in rejects
+    )
     return number, write_part(directory, "rejects", lines)

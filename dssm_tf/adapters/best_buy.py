@@ -21,8 +21,9 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
         products = _xml_products(source, path) if ".xml" in path.suffixes else _table(source, path)
         for sku, name in products:
             output.add_title(sku, name)
-    for _, (sku, query, clicked) in source.table(train, _LOG):
-        output.add_event(ClickEvent(query, sku.strip(), 1, clicked.strip()))
+    for number, (sku, query, clicked) in source.table(train, _LOG):
+        with source.checked(train, number):
+            output.add_event(ClickEvent(query, sku.strip(), 1, clicked.strip()))
     output.split_by_time(held_out)
 
 
@@ -47,7 +48,7 @@ def _xml_products(source: Source, path: Path) -> Iterator[tuple[str, str]]:
                 if event == "end" and element.tag == "product" and depth == 1:
                     yield element.findtext("sku") or "", element.findtext("name") or ""
                     element.clear()
-        except ElementTree.ParseError as error:
+        except (ElementTree.ParseError, ValueError, LookupError) as error:  # of an encoding, too
             raise UserError(f"{path} is not well-formed XML: {error}.") from error
 
 

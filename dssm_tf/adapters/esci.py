@@ -8,6 +8,7 @@ from dssm_tf.adapters.adapter import Adapter
 from dssm_tf.adapters.output import ClickEvent, Output
 from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow, identifier, text
 
 GRADES = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
 _LOCALES = ("us", "es", "jp", "all")
@@ -24,27 +25,32 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
         )
     products = source.find("shopping_queries_dataset_products.parquet", "*products*.parquet")
     examples = source.find("shopping_queries_dataset_examples.parquet", "*examples*.parquet")
-    for _, (product_id, title, where) in source.table(
+    for number, (product_id, title, where) in source.table(
         products, ("product_id", "product_title", "product_locale")
     ):
         if locale in ("all", where):
-            output.add_title(_doc_id(product_id, where, locale), title or "")
+            with source.checked(products, number):
+                doc_id = _doc_id(identifier(product_id, "product_id"), where, locale)
+                output.add_title(doc_id, text(title or "", "product_title"))
     columns = ("query_id", "query", "product_id", "product_locale", "esci_label", "split")
-    for _, (query_id, query, product_id, where, label, split, chosen) in source.table(
+    for number, (query_id, query, product_id, where, label, split, chosen) in source.table(
         examples, (*columns, f"{version}_version")
     ):
         if not chosen or locale not in ("all", where):
             continue
-        if label not in GRADES or split not in ("train", "test"):
-            raise UserError(
-                f"{examples}: a row has the label {label!r} and the split {split!r}; expected "
-                f"one of {', '.join(GRADES)} and train or test."
-            )
-        doc_id = _doc_id(product_id, where, locale)
-        if split == "test":
-            output.add_judgment(str(query_id), query or "", doc_id, GRADES[label])
-        elif label == "E":
-            output.add_click(ClickEvent(query or "", doc_id))
+        with source.checked(examples, number):
+            if label not in GRADES or split not in ("train", "test"):
+                raise BadRow(
+                    "unknown label or split",
+                    f"the label is {label!r:.40} and the split {split!r:.40}; expected one of "
+                    f"{', '.join(GRADES)} and train or test",
+                )
+            doc_id = _doc_id(identifier(product_id, "product_id"), where, locale)
+            query = text(query or "", "query")
+            if split == "test":
+                output.add_judgment(identifier(query_id, "query_id"), query, doc_id, GRADES[label])
+            elif label == "E":
+                output.add_click(ClickEvent(query, doc_id))
 
 
 def _doc_id(product_id: str, where: str, locale: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from dssm_tf.adapters.adapter import SPLIT_BY_QUERY, Adapter
 from dssm_tf.adapters.output import Output, split_by_query
 from dssm_tf.adapters.source import Source
-from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.cells import number as parse_number
 from dssm_tf.tables.table import Layout
 
 # The files are not UTF-8: registered and degree signs are single bytes.
@@ -29,16 +30,15 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
     def judged() -> Iterator[tuple[str, str, str, float]]:
         columns = ("product_uid", "search_term", "relevance")
         for number, (product, query, text) in source.table(train, columns, _LAYOUT):
-            try:
-                relevance = float(text)
-            except ValueError:
-                relevance = -1.0
-            if not 1.0 <= relevance <= 3.0:
-                raise UserError(
-                    f"{train}:{number}: relevance is {text!r}; expected a number from 1 to 3."
-                )
-            # Not the float's 0.33000000000000007: the file has two decimals.
-            yield output.query_id(query), query, product, round(relevance - 1.0, 2)
+            with source.checked(train, number):
+                relevance = parse_number(text, "relevance")
+                if not 1.0 <= relevance <= 3.0:
+                    raise BadRow(
+                        "relevance out of range",
+                        f"relevance is {text!r:.40}; expected a number from 1 to 3",
+                    )
+                # Not the float's 0.33000000000000007: the file has two decimals.
+                yield output.query_id(query), query, product, round(relevance - 1.0, 2)
 
     split_by_query(output, judged(), held_out, _CLICKED_FROM)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from dssm_tf.adapters.adapter import Adapter
 from dssm_tf.adapters.output import ClickEvent, Output
 from dssm_tf.adapters.source import Source
-from dssm_tf.common.errors import UserError
+from dssm_tf.tables.trec import qrels_line
 
 _LICENCE = "research use only, by Microsoft's terms for MS MARCO; no commercial use"
 
@@ -55,20 +55,15 @@ def _queries(source: Source, output: Output, path: Path) -> None:
 def _judged(source: Source, output: Output, path: Path, *, clicks: bool) -> None:
     """Reads qrels, white space between: the queries are known by now."""
     for number, line in source.lines(path):
-        row = line.split()
-        if len(row) != 4 or not row[3].lstrip("-").isdigit():
-            raise UserError(
-                f"{path}:{number}: {line[:80]!r}; expected query id, 0, passage or document id "
-                "and a whole grade."
-            )
-        query_id, _, doc_id, grade = row
-        query = output.recall("query", query_id)
-        if query is None:
-            output.dropped["judgment of a query without a text"] += 1
-        elif not clicks:
-            output.add_judgment(query_id, query, doc_id, max(float(grade), 0.0))
-        elif int(grade) > 0:
-            output.add_click(ClickEvent(query, doc_id))
+        with source.checked(path, number):
+            query_id, doc_id, grade = qrels_line(line)
+            query = output.recall("query", query_id)
+            if query is None:
+                output.dropped["judgment of a query without a text"] += 1
+            elif not clicks:
+                output.add_judgment(query_id, query, doc_id, grade)
+            elif grade > 0:
+                output.add_click(ClickEvent(query, doc_id))
 
 
 MSMARCO = Adapter(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.judgments import (
     CORPUS_COLUMNS,
     JUDGMENT_COLUMNS,
@@ -17,6 +18,7 @@ from dssm_tf.tables.judgments import (
     judgments_from_clicks,
 )
 from dssm_tf.tables.splits import is_held_out
+from dssm_tf.tables.times import Clock
 from dssm_tf.text.normalize import normalize
 
 CLICKS, CORPUS, JUDGMENTS = "clicks.tsv", "corpus.tsv", "judgments.tsv"
@@ -32,7 +34,7 @@ class ClickEvent(NamedTuple):
         query: raw text.
         doc_id: of the corpus.
         clicks: clicks the row stands for; 0 for a title that was only shown.
-        timestamp: text that sorts by time.
+        timestamp: as `Clock` reads it.
         session_id: empty where unknown.
         position: of the title in the list, from 1; empty where unknown.
         impressions: how often the title was shown; empty where unknown.
@@ -57,13 +59,15 @@ class Output:
     Args:
         folder: exists; see `dssm_tf.common.files.atomic_directory`.
         extra: columns of the click log beside query, title, clicks and doc_id.
+        timed: whether `split_by_time` will divide the events, which then need time stamps.
     """
 
-    def __init__(self, folder: Path, extra: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path, extra: Sequence[str] = (), timed: bool = True) -> None:
         self.folder = folder
         self.dropped: Counter[str] = Counter()
         self.written: Counter[str] = Counter()
         self._extra = tuple(extra)
+        self._clock = Clock() if timed else None
         self._files = {name: (folder / name).open("wb") for name in (CLICKS, CORPUS, JUDGMENTS)}
         self._corpus_bytes = 0
         self._line(CLICKS, ("query", "title", "clicks", "doc_id", *extra))
@@ -83,7 +87,7 @@ class Output:
             " WITHOUT ROWID",
             "CREATE TABLE judged (query_id TEXT, doc_id TEXT, PRIMARY KEY (query_id, doc_id))"
             " WITHOUT ROWID",
-            "CREATE TABLE event (query TEXT, doc_id TEXT, clicks INTEGER, timestamp TEXT,"
+            "CREATE TABLE event (at REAL, query TEXT, doc_id TEXT, clicks INTEGER, timestamp TEXT,"
             " session_id TEXT, position TEXT, impressions TEXT)",
             "BEGIN",
         ):
@@ -168,9 +172,19 @@ class Output:
                 self.dropped["judgment of a pair that was judged already"] += 1
 
     def add_event(self, event: ClickEvent) -> None:
-        """Keeps a row of a log, on disk, until `split_by_time`."""
-        row = event._replace(query=clean(event.query), doc_id=clean(event.doc_id))
-        self._index.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        """Keeps a row of a log, on disk, until `split_by_time`.
+
+        Raises:
+            BadRow: its time stamp cannot be read, or compared with those before.
+        """
+        at = 0.0
+        if self._clock:
+            try:
+                at = self._clock(event.timestamp)
+            except UserError as error:
+                raise BadRow("no usable time stamp", str(error).rstrip(".")) from None
+        row = (clean(cell) if isinstance(cell, str) else cell for cell in event)
+        self._index.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (at, *row))
 
     def split_by_time(self, held_out: float) -> None:
         """Writes the earlier events as clicks and grades the titles by the later ones.
@@ -183,8 +197,8 @@ class Output:
         limit = (clicks or 0) * (1.0 - held_out)
         seen = 0
         later: dict[tuple[str, str], int] = {}
-        for row in self._index.execute("SELECT * FROM event ORDER BY timestamp, rowid"):
-            event = ClickEvent(*row)
+        for row in self._index.execute("SELECT * FROM event ORDER BY at, query, doc_id, rowid"):
+            event = ClickEvent(*row[1:])
             if seen < limit:
                 self.add_click(event)
             elif self.title(event.doc_id) is None:

@@ -4,46 +4,59 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.reader import open_table, parse_json
-from dssm_tf.tables.table import Layout, reading, unpacked
+from dssm_tf.tables.table import Layout, Reject, reading, reject, unpacked
+from dssm_tf.tables.tally import MAX_REJECTED, Tally
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _SHOWN = 12
 _MB = 1e6
-_LONGEST = (1 << 31) - 1  # bytes of a line or a cell: whole documents, whole files of JSON
+_LONGEST = (1 << 31) - 1  # bytes of a line: whole documents, whole files of JSON
+_LONGEST_CELL = 1 << 24
+T = TypeVar("T")
 
 
 class Source:
     """A directory as it was downloaded, or one file of it.
 
-    Files are looked for in the directory and two levels below it, with and without `.gz`.
+    Files are looked for in the directory and two levels below it, with and without `.gz`. A row
+    that is malformed is left out and counted; a file of which too much is malformed is refused when
+    it has been read, see `Tally`.
 
     Args:
         path: the directory, or a file whose directory holds the others.
         console: where to show progress; None shows none.
+        encoding: of files of which the adapter does not know better.
+
+    Attributes:
+        rejected: rows left out, by reason and file.
 
     Raises:
         UserError: the path does not exist.
     """
 
-    def __init__(self, path: Path, console: Console | None = None) -> None:
+    def __init__(self, path: Path, console: Console | None = None, encoding: str = "utf-8") -> None:
         if not path.exists():
             raise UserError(
                 f"{path} does not exist; give the directory with the publisher's files."
             )
         self.folder = path if path.is_dir() else path.parent
+        self.rejected: Counter[str] = Counter()
         self._console = console
+        self._encoding = encoding
+        self._tallies: dict[Path, Tally] = {}
 
     def find(self, *patterns: str) -> Path:
         """The file of one of the names, the first pattern first.
@@ -87,13 +100,13 @@ class Source:
             if path.is_file() and not path.name.startswith(".")
         ]
 
-    def lines(self, path: Path, encoding: str = "utf-8") -> Iterator[tuple[int, str]]:
+    def lines(self, path: Path, encoding: str = "") -> Iterator[tuple[int, str]]:
         """Numbered lines without their ends, blank ones left out.
 
         Raises:
-            UserError: naming file and line; the file cannot be read or decoded.
+            UserError: the file cannot be read, or too much of it not decoded.
         """
-        layout = Layout(encoding=encoding)
+        layout = Layout(encoding or self._encoding)
         for number, (line,) in self.table(path, ("text",), layout, "txt"):
             if line.strip():
                 yield number, line
@@ -106,16 +119,18 @@ class Source:
             names: what its columns are, for messages; further columns are left out.
 
         Raises:
-            UserError: naming file and line; a row is too short.
+            UserError: too many rows are too short.
         """
         for number, line in self.lines(path):
             row = line.split("\t")
-            if len(row) < len(names):
-                raise UserError(
-                    f"{path}:{number}: {len(row)} columns; expected {len(names)}, tabs between: "
-                    f"{', '.join(names)}."
+            if len(row) >= len(names):
+                yield number, row[: len(names)]
+                continue
+            with self.checked(path, number):
+                raise BadRow(
+                    "wrong column count",
+                    f"{len(row)} columns; expected {len(names)}, tabs between: {', '.join(names)}",
                 )
-            yield number, row[: len(names)]
 
     def table(
         self,
@@ -133,31 +148,74 @@ class Source:
             format: if not that of its name.
 
         Raises:
-            UserError: naming file and line; a column is missing, or a row is malformed.
+            UserError: a column is missing, or too many rows are malformed.
         """
         # Publishers' quotes are not always whole.
-        layout = replace(layout or Layout(), strict_quotes=False, longest=_LONGEST)
+        layout = replace(layout or Layout(self._encoding), strict_quotes=False, longest=_LONGEST)
+        tally = self._tallies[path] = Tally()
         with (
             self._watched(path) as raw,
             open_table(path, format, layout, raw) as table,
             _long_cells(),
         ):
-            yield from table.rows(columns)
+            for number, row in table.rows(columns, strict=False):
+                if isinstance(row, Reject):
+                    self._reject(path, tally, row)
+                else:
+                    tally.accept()
+                    yield number, row
+        tally.refuse(MAX_REJECTED)
+
+    @contextmanager
+    def checked(self, path: Path, number: int) -> Iterator[None]:
+        """A `BadRow` that is raised inside makes a malformed row of one that was read."""
+        try:
+            yield
+        except BadRow as bad:
+            tally = self._tallies[path]
+            tally.rows, tally.clicks = tally.rows - 1, tally.clicks - 1
+            self._reject(path, tally, reject(number, bad, bad.detail))
+
+    def counted(self, path: Path, parts: Iterable[tuple[int, T]]) -> Iterator[tuple[int, T]]:
+        """Numbered parts of a file that are no lines of it, to be counted instead of lines.
+
+        Raises:
+            UserError: too many are malformed.
+        """
+        tally = Tally()
+        for number, part in parts:
+            self._tallies[path] = tally
+            tally.accept()
+            yield number, part
+        tally.refuse(MAX_REJECTED)
+
+    def _reject(self, path: Path, tally: Tally, row: Reject) -> None:
+        tally.reject(str(path), row)
+        self.rejected[f"{row.reason}, in {path.name}"] += 1
 
     def objects(self, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
         """JSON objects: one a line, or a whole file that is one array, held in memory.
 
         Raises:
-            UserError: naming file and line; something is no JSON object.
+            UserError: an array is not JSON, or too much else is no JSON object.
         """
         lines = self.lines(path)
         for number, line in lines:
             if number == 1 and line.lstrip().startswith("["):
-                text = "\n".join([line, *(rest for _, rest in lines)])
-                for place, value in enumerate(_json(text, f"{path}"), start=1):
-                    yield place, _object(value, f"{path}, element {place}")
+                yield from self._elements(path, "\n".join([line, *(rest for _, rest in lines)]))
                 return
-            yield number, _object(_json(line, f"{path}:{number}"), f"{path}:{number}")
+            with self.checked(path, number):
+                yield number, _object(parse_json(line))
+
+    def _elements(self, path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        """The objects of an array, which count as rows of the file."""
+        try:
+            values = parse_json(text)
+        except BadRow as bad:
+            raise UserError(f"{path}: {bad.detail}.") from None
+        for place, value in self.counted(path, enumerate(values, start=1)):
+            with self.checked(path, place):
+                yield place, _object(value)
 
     @contextmanager
     def open(self, path: Path) -> Iterator[IO[bytes]]:
@@ -192,23 +250,16 @@ class _Watched(io.FileIO):
         return read
 
 
-def _json(text: str, where: str) -> Any:
-    try:
-        return parse_json(text)
-    except BadRow as bad:
-        raise UserError(f"{where}: {bad.detail}.") from None
-
-
-def _object(value: Any, where: str) -> dict[str, Any]:
+def _object(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise UserError(f"{where}: a {type(value).__name__}; expected a JSON object.")
+        raise BadRow("not a JSON object", f"a {type(value).__name__}; expected a JSON object")
     return value
 
 
 @contextmanager
 def _long_cells() -> Iterator[None]:
     """Lets the process's CSV readers take long cells, as descriptions of products are."""
-    usual = csv.field_size_limit(_LONGEST)
+    usual = csv.field_size_limit(_LONGEST_CELL)
     try:
         yield
     finally:

@@ -11,6 +11,7 @@ from dssm_tf.adapters.adapter import SPLIT_BY_TIME, Adapter
 from dssm_tf.adapters.output import ClickEvent, Output, clean
 from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
 
 
 def convert(source: Source, output: Output, options: Mapping[str, str], held_out: float) -> None:
@@ -29,13 +30,14 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
                 output.remember("query", str(record["query_id"]), record["user_query"])
     actions: set[str] = set()
     for path in events:
-        for where, record in _records(source, path):
+        for number, record in _records(source, path):
             action = record.get("action_name")
             if action is None:
                 continue  # a query, in a file that holds both
-            actions.add(str(action))
-            if action in clicked or action in shown:
-                _read_event(output, record, where, action in clicked, catalogue is None)
+            actions.add(str(action)[:40])
+            if str(action) in clicked | shown:
+                with source.checked(path, number):
+                    _read_event(output, record, str(action) in clicked, catalogue is None)
     if not actions & clicked:
         raise UserError(
             f"{events[0]} has no event named {', '.join(sorted(clicked))}; its actions are "
@@ -45,13 +47,11 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
     output.split_by_time(held_out)
 
 
-def _read_event(
-    output: Output, record: dict[str, Any], where: str, clicked: bool, titled: bool
-) -> None:
+def _read_event(output: Output, record: dict[str, Any], clicked: bool, titled: bool) -> None:
     """Keeps an event; `titled`: its object's description is the title."""
-    attributes = _mapping(record.get("event_attributes"), f"{where}: event_attributes")
-    target = _mapping(attributes.get("object"), f"{where}: object")
-    position = _mapping(attributes.get("position"), f"{where}: position").get("ordinal")
+    attributes = _mapping(record.get("event_attributes"), "event_attributes")
+    target = _mapping(attributes.get("object"), "object")
+    position = _mapping(attributes.get("position"), "position").get("ordinal")
     doc_id = clean(str(target.get("object_id") or ""))
     query = output.recall("query", str(record.get("query_id") or ""))
     if query is None or not doc_id:
@@ -73,18 +73,23 @@ def _read_event(
     )
 
 
-def _records(source: Source, path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def _records(source: Source, path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Documents of an export: bare, under `_source`, under `hits`, or of the bulk interface."""
     for number, value in source.objects(path):
-        where = f"{path}:{number}"
         hits = value.get("hits")
-        if isinstance(hits, dict) and isinstance(hits.get("hits"), list):
-            for hit in hits["hits"]:
-                yield where, _mapping(_mapping(hit, where).get("_source"), where)
-        elif "_source" in value:
-            yield where, _mapping(value["_source"], where)
-        elif len(value) != 1 or next(iter(value)) not in ("index", "create"):
-            yield where, value
+        with source.checked(path, number):
+            if isinstance(hits, dict) and isinstance(hits.get("hits"), list):
+                found = [
+                    _mapping(_mapping(hit, "a hit").get("_source"), "_source")
+                    for hit in hits["hits"]
+                ]
+            elif "_source" in value:
+                found = [_mapping(value["_source"], "_source")]
+            else:
+                action = len(value) == 1 and next(iter(value)) in ("index", "create")
+                found = [] if action else [value]
+            for record in found:
+                yield number, record
 
 
 def _read_catalogue(source: Source, output: Output, path: Path, title: str) -> None:
@@ -92,27 +97,32 @@ def _read_catalogue(source: Source, output: Output, path: Path, title: str) -> N
         for _, (doc_id, text) in source.table(path, ("doc_id", "title")):
             output.add_title(doc_id, text)
         return
-    for where, record in _records(source, path):
-        key = next((key for key in ("object_id", "doc_id", "id", "_id") if record.get(key)), None)
-        if key is None or title not in record:
-            raise UserError(
-                f"{where}: the keys are {', '.join(record) or 'none'}; expected {title} and one of "
-                "object_id, doc_id, id. Name the title's key: --set title=KEY."
-            )
-        output.add_title(str(record[key]), str(record[title] or ""))
+    for number, record in _records(source, path):
+        with source.checked(path, number):
+            names = ("object_id", "doc_id", "id", "_id")
+            key = next((name for name in names if record.get(name)), None)
+            if key is None or title not in record:
+                raise BadRow(
+                    "no id or title",
+                    f"the keys are {', '.join(record)[:200] or 'none'}; expected {title} and one "
+                    "of object_id, doc_id, id; name the title's key with --set title=KEY",
+                )
+            output.add_title(str(record[key]), str(record[title] or ""))
 
 
-def _mapping(value: Any, where: str) -> dict[str, Any]:
+def _mapping(value: Any, name: str) -> dict[str, Any]:
     if value is not None and not isinstance(value, dict):
-        raise UserError(f"{where} is a {type(value).__name__}; expected a JSON object.")
+        raise BadRow(
+            f"{name} is no object", f"{name} is a {type(value).__name__}; expected a JSON object"
+        )
     return value or {}
 
 
 def _time(value: Any) -> str:
-    """Milliseconds since 1970 or ISO 8601, as text that sorts by time."""
-    if isinstance(value, (int, float)) and 0 <= value < 1e14:
+    """Milliseconds since 1970, as UBI has them, in ISO 8601; what else there is, as it is."""
+    if isinstance(value, (int, float)) and 1e11 <= value < 1e14:
         return datetime.fromtimestamp(value / 1000, timezone.utc).isoformat(timespec="milliseconds")
-    return str(value or "")
+    return "" if value is None else str(value)
 
 
 ADAPTER = Adapter(

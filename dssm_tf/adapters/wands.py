@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dssm_tf.adapters.adapter import SPLIT_BY_QUERY, Adapter
 from dssm_tf.adapters.output import Output, split_by_query
 from dssm_tf.adapters.source import Source
-from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.table import Layout
 
 _TABS = Layout(delimiter="\t")
@@ -26,13 +26,15 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
         for number, (query_id, product_id, label) in source.table(
             labels, ("query_id", "product_id", "label"), _TABS
         ):
-            query = output.recall("query", query_id)
-            if label not in GRADES or query is None:
-                raise UserError(
-                    f"{labels}:{number}: the label is {label!r} and the query_id {query_id!r}; "
-                    f"expected one of {', '.join(GRADES)} and an id of {queries.name}."
-                )
-            yield query_id, query, product_id, GRADES[label]
+            with source.checked(labels, number):
+                query = output.recall("query", query_id)
+                if label not in GRADES or query is None:
+                    raise BadRow(
+                        "unknown label or query",
+                        f"the label is {label!r:.40} and the query_id {query_id!r:.40}; expected "
+                        f"one of {', '.join(GRADES)} and an id of {queries.name}",
+                    )
+                yield query_id, query, product_id, GRADES[label]
 
     split_by_query(output, judged(), held_out, clicked_from=GRADES["Exact"])
 

@@ -64,13 +64,16 @@ def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> 
     return Foreign(_CosineScores(queries, titles), size, {"source": ", ".join(map(str, paths))})
 
 
-def judgments_of_qrels(qrels: Path, queries: Path, corpus: Sequence[CorpusTitle]) -> list[Judgment]:
+def judgments_of_qrels(
+    qrels: Path, queries: Path, corpus: Sequence[CorpusTitle], encoding: str = "utf-8"
+) -> list[Judgment]:
     """Judgments from TREC qrels, a table of query texts and a corpus.
 
     Args:
         qrels: `query_id 0 doc_id grade` a line; a negative grade means "not judged", 0 here.
         queries: TSV, CSV, JSONL or Parquet with `query_id` and `query`.
         corpus: the titles.
+        encoding: of both files.
 
     Raises:
         UserError: naming the id, when a query or a doc id of the qrels is in neither table.
@@ -78,7 +81,7 @@ def judgments_of_qrels(qrels: Path, queries: Path, corpus: Sequence[CorpusTitle]
     from dssm_tf.tables.texts import open_texts
 
     texts: dict[str, str] = {}
-    with open_texts(queries, "query") as found:
+    with open_texts(queries, "query", encoding=encoding) as found:
         if not found.has_ids:
             raise UserError(f"{queries} has no column 'query_id'; expected query_id and query.")
         for text, query_id in found.rows:
@@ -86,7 +89,7 @@ def judgments_of_qrels(qrels: Path, queries: Path, corpus: Sequence[CorpusTitle]
                 raise UserError(f"{queries}: query_id {query_id!r} has two texts.")
     titles = {entry.doc_id: entry.title for entry in corpus}
     judgments = []
-    for query_id, grades in read_qrels(qrels).items():
+    for query_id, grades in read_qrels(qrels, encoding).items():
         if query_id not in texts:
             raise UserError(
                 f"{qrels} judges the query {query_id!r}, which {queries} lacks; it has "

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.tables.cells import number
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.table import Cells
+from dssm_tf.tables.writer import write_table
 from dssm_tf.text.normalize import normalize
 
 CLICKS, JUDGMENTS, CORPUS = "clicks.tsv", "judgments.tsv", "corpus.tsv"
 TRAFFIC = "traffic.tsv"
+LOG = "log.json"
+_COLUMNS = ("query", "title", "clicks")
+_TRAFFIC_COLUMNS = ("query", "clicks")
 RECORDED = 4
 """Negatives that preprocess records unless a configuration asks for more."""
 
@@ -40,17 +48,19 @@ class Inputs:
 
     def clicks(self) -> list[Click]:
         """The log as every system gets it: cleaned, one row a query and title."""
-        rows = (self.folder / CLICKS).read_text("utf-8").split("\n")[1:]
-        cells = (row.split("\t") for row in rows if row)
-        return [(query, title, float(clicks)) for query, title, clicks in cells]
+        return [row for _, row in read_rows(self.folder / CLICKS, _COLUMNS, _click)]
+
+    def log(self) -> dict[str, Any]:
+        """How the log was read (`Tally.described`) and, if it was, split (`Split.described`)."""
+        found: dict[str, Any] = json.loads((self.folder / LOG).read_text("utf-8"))
+        return found
 
     def traffic(self) -> Mapping[str, float]:
         """Clicks of each normalised query: in what judges where clicks do, else in the log."""
         path = self.folder / TRAFFIC
         if path.exists():
-            rows = path.read_text("utf-8").split("\n")[1:]
-            pairs = (row.split("\t") for row in rows if row)
-            return {query: float(clicks) for query, clicks in pairs}
+            rows = read_rows(path, _TRAFFIC_COLUMNS)
+            return {query: number(clicks, "clicks") for _, (query, clicks) in rows}
         clicks: dict[str, float] = defaultdict(float)
         for query, _, count in self.clicks():
             clicks[normalize(query)] += count
@@ -76,13 +86,15 @@ def data_name(negatives: int) -> str:
 
 def write_traffic(path: Path, clicks: Mapping[str, float]) -> None:
     """Writes what `Inputs.traffic` reads."""
-    with atomic_write(path) as file:
-        file.write("query\tclicks\n")
-        file.writelines(f"{query}\t{count:.15g}\n" for query, count in sorted(clicks.items()))
+    rows = ((query, f"{count:.15g}") for query, count in sorted(clicks.items()))
+    write_table(path, _TRAFFIC_COLUMNS, rows)
 
 
 def write_clicks(path: Path, clicks: list[Click]) -> None:
     """Writes what `Inputs.clicks` reads."""
-    with atomic_write(path) as file:
-        file.write("query\ttitle\tclicks\n")
-        file.writelines(f"{query}\t{title}\t{count:.15g}\n" for query, title, count in clicks)
+    write_table(path, _COLUMNS, ((query, title, f"{count:.15g}") for query, title, count in clicks))
+
+
+def _click(cells: Cells) -> Click:
+    query, title, clicks = cells
+    return query, title, number(clicks, "clicks")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -16,6 +16,7 @@ from dssm_tf.benchmark.inputs import (
     CLICKS,
     CORPUS,
     JUDGMENTS,
+    LOG,
     RECORDED,
     TRAFFIC,
     Inputs,
@@ -31,20 +32,27 @@ from dssm_tf.tables.click_log import LogRow, read_logs, traffic, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
     Judgment,
-    judgments_from_clicks,
     read_corpus,
     read_judgments,
     write_corpus,
     write_judgments,
 )
-from dssm_tf.tables.splits import is_held_out, split_by_time
+from dssm_tf.tables.splits import (
+    HELD_OUT,
+    in_words,
+    is_held_out,
+    judged_by_clicks,
+    split_by_query,
+    split_by_time,
+)
+from dssm_tf.tables.table import Layout
+from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.text.normalize import normalize
 
 WORK = "work"
 _SOURCE = "source.json"
 _VERSION = 4  # of what `prepare` makes of the same files
-_LOG = "log.tsv"
-_HELD_OUT = "benchmark"
+_ROWS = "log.tsv"
 
 
 @dataclass(frozen=True)
@@ -59,6 +67,9 @@ class Sources:
         judge_later: the share of the log's rows, the latest, that judges and is not learnt from.
         hold_out_queries: the share of the queries that is judged and not learnt from.
         repeats: what pairs judged more than once are, see `read_judgments`.
+        layout: the encoding of all files, and the sign between the thousands of clicks.
+        time_format: of the log's time stamps, see `Clock`.
+        max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
     """
 
     clicks: Sequence[str]
@@ -68,6 +79,9 @@ class Sources:
     judge_later: float | None = None
     hold_out_queries: float | None = None
     repeats: Literal["refuse", "mean"] = "refuse"
+    layout: Layout = field(default_factory=Layout)
+    time_format: str | None = None
+    max_reject_fraction: float = MAX_REJECTED
 
     def check(self) -> None:
         """Refuses options that do not go together.
@@ -121,11 +135,15 @@ class Sources:
             "judge_later": self.judge_later,
             "hold_out_queries": self.hold_out_queries,
             "repeats": self.repeats,
+            "encoding": self.layout.encoding,
+            "thousands": self.layout.thousands,
+            "time_format": self.time_format,
+            "max_reject_fraction": self.max_reject_fraction,
         }
 
 
 def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inputs:
-    """Checks, cleans and writes the inputs, or finds them done by an earlier run.
+    """Checks, cleans and writes the inputs, or finds them done; says what of the log is used.
 
     Args:
         sources: the user's files.
@@ -136,6 +154,16 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         UserError: an input is missing or malformed, nothing can be measured, or `out` holds
             something else, or a benchmark of other inputs.
     """
+    inputs = _prepared(sources, out, console)
+    log = inputs.log()
+    said = Tally.of(log["rows"]).lines() + ([in_words(log["split"])] if log["split"] else [])
+    if console:
+        for line in said:
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    return inputs
+
+
+def _prepared(sources: Sources, out: Path, console: Console | None) -> Inputs:
     sources.check()
     folder = out / WORK / "inputs"
     fingerprint = sources.fingerprint()
@@ -145,24 +173,27 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
     if out.exists() and (not out.is_dir() or {path.name for path in out.iterdir()} - {WORK}):
         raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
     with progress_of("reading the click log", None, console, unit=""):
-        judgments, corpus, rows, judging = _judged(sources)
+        judgments, corpus, rows, tally, split, judging = _judged(sources)
     RankingTask(judgments, corpus)  # what is wrong with them shows before the slow part
     with atomic_directory(folder) as aside:
         write_judgments(aside / JUDGMENTS, judgments)
         if corpus is not None:
             write_corpus(aside / CORPUS, corpus)
         if rows is not None:
-            write_log(aside / _LOG, rows)
+            write_log(aside / _ROWS, rows)
+        if judging is not None:
             write_traffic(aside / TRAFFIC, traffic(judging))
         if console:
             console.print("preparing the click log", style="dim")
         data = aside / data_name(RECORDED)
-        _preprocess(_log_of(sources, aside), _offered(aside), data, RECORDED)
+        rows_read = _preprocess_for(sources, aside, data, RECORDED)
         from dssm_tf.data.preprocessed import Preprocessed
 
         write_clicks(aside / CLICKS, Preprocessed(data).log())
-        with atomic_write(aside / _SOURCE) as file:
-            json.dump(fingerprint, file, indent=2)
+        log = {"rows": (tally or Tally.of(rows_read)).described(), "split": split}
+        for name, content in ((LOG, log), (_SOURCE, fingerprint)):
+            with atomic_write(aside / name) as file:
+                json.dump(content, file, indent=2)
     return Inputs(folder)
 
 
@@ -180,13 +211,15 @@ def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
     """Preprocesses the log with more recorded negatives, where that is not done yet."""
     target = inputs.folder / data_name(negatives)
     if not target.exists():
-        folder = inputs.folder
-        _preprocess(_log_of(sources, folder), _offered(folder), target, negatives)
+        _preprocess_for(sources, inputs.folder, target, negatives)
 
 
-def _log_of(sources: Sources, folder: Path) -> list[str]:
-    log = folder / _LOG
-    return [str(log)] if log.exists() else [str(path) for path in sources.log_files()]
+def _preprocess_for(sources: Sources, folder: Path, output: Path, negatives: int) -> dict[str, Any]:
+    """Preprocesses the log that lies in a folder, or else the user's, see `_preprocess`."""
+    rows = folder / _ROWS
+    log = [rows] if rows.exists() else sources.log_files()
+    limit = sources.max_reject_fraction
+    return _preprocess([*map(str, log)], _offered(folder), output, negatives, limit)
 
 
 class _Judged(NamedTuple):
@@ -195,59 +228,49 @@ class _Judged(NamedTuple):
     Attributes:
         judgments: grades.
         corpus: titles; None for each query its judged ones.
-        learnt: the rows to learn from, None for the whole log.
-        judging: the rows of the queries' later or held-out clicks, empty with the whole log.
+        rows: to learn from, where the log is not learnt from as it is.
+        tally: of the log, if it was read for them.
+        split: how it was divided, see `Split.described`.
+        judging: rows of later or held-out clicks.
     """
 
     judgments: list[Judgment]
-    corpus: list[CorpusTitle] | None
-    learnt: list[LogRow] | None = None
-    judging: Sequence[LogRow] = ()
+    corpus: Sequence[CorpusTitle] | None
+    rows: list[LogRow] | None = None
+    tally: Tally | None = None
+    split: dict[str, dict[str, Any]] | None = None
+    judging: list[LogRow] | None = None
 
 
 def _judged(sources: Sources) -> _Judged:
-    corpus = read_corpus(sources.corpus) if sources.corpus else None
+    encoding = sources.layout.encoding
+    corpus = read_corpus(sources.corpus, encoding) if sources.corpus else None
     judgments: list[Judgment] | None = None
     if sources.judgments and sources.queries and corpus is not None:
-        judgments = judgments_of_qrels(sources.judgments, sources.queries, corpus)
+        judgments = judgments_of_qrels(sources.judgments, sources.queries, corpus, encoding)
     elif sources.judgments:
-        judgments = read_judgments(sources.judgments, repeats=sources.repeats)
-    if sources.judge_later is None and sources.hold_out_queries is None:
+        judgments = read_judgments(sources.judgments, repeats=sources.repeats, encoding=encoding)
+    later, share = sources.judge_later, sources.hold_out_queries
+    if later is None and share is None and sources.layout == Layout():
         return _Judged(judgments or [], corpus)
-    rows = sorted(read_logs(sources.log_files()))  # no figure depends on the order of a log
-    share = sources.hold_out_queries
-    if sources.judge_later is not None:
-        earlier, later = split_by_time(rows, sources.judge_later)
-    elif share is not None:
-        earlier = [one for one in rows if not is_held_out(one.query, share, _HELD_OUT)]
-        later = [one for one in rows if is_held_out(one.query, share, _HELD_OUT)]
-        if not earlier and judgments is None:
-            raise UserError(f"--hold-out-queries {share:g} leaves no row to learn from.")
-        if judgments is not None:
-            judgments = [one for one in judgments if is_held_out(one.query, share, _HELD_OUT)]
-            chosen = {normalize(one.query) for one in judgments}
-            # Queries of the log that nobody judged need not be held out.
-            earlier = [one for one in rows if normalize(one.query) not in chosen]
-            held_out = [one for one in rows if normalize(one.query) in chosen]
-            return _Judged(judgments, corpus, earlier, held_out)
-    if corpus is None:
-        titles = sorted({row.title for row in rows})
-        corpus = [CorpusTitle(f"t{n:06d}", title) for n, title in enumerate(titles, start=1)]
-    return _Judged(_judged_by_clicks(later, corpus), corpus, earlier, later)
-
-
-def _judged_by_clicks(rows: Sequence[LogRow], corpus: Sequence[CorpusTitle]) -> list[Judgment]:
-    """Judgments of clicks on titles of the corpus; other clicks judge nothing."""
-    ids = {one.title: one.doc_id for one in reversed(corpus)}
-    judgments = judgments_from_clicks(
-        ((row.query, row.title, float(row.clicks)) for row in rows if row.title in ids), ids
+    rows, tally = read_logs(sources.log_files(), sources.layout, sources.max_reject_fraction)
+    rows.sort()  # no figure depends on the order of a log
+    if judgments is not None:
+        if share is None:
+            return _Judged(judgments, corpus, rows, tally)
+        judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
+        # Queries of the log that nobody judged need not be held out.
+        chosen = {normalize(one.query) for one in judgments}
+        learned = [one for one in rows if normalize(one.query) not in chosen]
+        judging = [one for one in rows if normalize(one.query) in chosen]
+        return _Judged(judgments, corpus, learned, tally, judging=judging)
+    split = (
+        split_by_time(rows, later, sources.time_format)
+        if later is not None
+        else split_by_query(rows, share or 0.0)
     )
-    if not judgments:
-        raise UserError(
-            f"none of the {len(rows):,} rows to judge by clicks a title of the corpus; use the "
-            "same titles in both."
-        )
-    return judgments
+    judged, titles = judged_by_clicks(split, corpus)
+    return _Judged(judged, titles, split.learned, tally, split.described(), split.judging)
 
 
 def _offered(folder: Path) -> list[str]:
@@ -256,16 +279,26 @@ def _offered(folder: Path) -> list[str]:
     return [str(corpus)] if corpus.exists() else []
 
 
-def _preprocess(log: Sequence[str], corpus: Sequence[str], output: Path, negatives: int) -> None:
+def _preprocess(
+    log: Sequence[str], corpus: Sequence[str], output: Path, negatives: int, max_rejected: float
+) -> dict[str, Any]:
+    """Preprocesses a log; returns what there is to say of its rows, see `Tally.described`."""
     from pipelines.options import Job, PreprocessOptions
     from pipelines.preprocess import preprocess
 
-    options = PreprocessOptions(tuple(log), str(output), tuple(corpus), negatives=negatives)
+    options = PreprocessOptions(
+        tuple(log),
+        str(output),
+        tuple(corpus),
+        negatives=negatives,
+        max_reject_fraction=max_rejected,
+    )
     try:
-        preprocess(Job(options))
+        rows: dict[str, Any] = preprocess(Job(options))["rows"]
     except OptionError as error:
         option = "--clicks" if error.option == "--input" else error.option
         raise OptionError(option, error.problem) from error
+    return rows
 
 
 def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:

@@ -234,6 +234,7 @@ class _Benchmark:
             "overrides": list(options.overrides),
             "judge_later": options.sources.judge_later,
             "hold_out_queries": options.sources.hold_out_queries,
+            "log": self._inputs.log(),
             "clicks": list(map(str, options.sources.clicks)),
             "judgments": str(options.sources.judgments) if options.sources.judgments else None,
             "corpus": str(options.sources.corpus) if options.sources.corpus else None,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.named import named_paths, named_vectors
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_log_flags, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -21,24 +22,30 @@ if TYPE_CHECKING:
 DETAILS = (
     "Fits or trains every system for every seed, ranks, and writes one table with significance "
     "tests: report.html, table.md, table.tex, metrics.json, results.json, per_query.json, runs/. "
-    "Goes on where it was when the same command is given again."
+    "Goes on where it was when the same command is given again. Exit codes: 0 done, 1 failed, 2 "
+    "wrong usage, 3 done but for rows that failed; the others are in the table."
 )
+FAILED_ROWS = 3
+"""Exit code of a benchmark that is done but for some rows."""
 
 
 def add(commands: Commands) -> None:
     """Adds the command to the parser."""
     summary = "measure many systems on the same judgments, with tests, in one table"
-    parser = command(
-        commands, "benchmark", benchmark_command, summary, DETAILS, "the same command goes on"
-    )
+
+    def run(arguments: argparse.Namespace) -> int:
+        rows = benchmark_command(arguments).rows
+        failed = [row.name for row in rows if row.error]
+        if failed:
+            sys.stderr.write(
+                f"dssm benchmark: {len(failed)} of {len(rows)} rows failed: {', '.join(failed)}; "
+                "the reasons stand above the table. The same command tries them again.\n"
+            )
+        return FAILED_ROWS if failed else 0
+
+    parser = command(commands, "benchmark", run, summary, DETAILS, "the same command goes on")
     data = parser.add_argument_group("what to measure on")
-    data.add_argument(
-        "--clicks",
-        required=True,
-        nargs="+",
-        metavar="FILE",
-        help="click logs: TSV, CSV, JSONL or Parquet files, globs or directories",
-    )
+    add_log_flags(data)
     data.add_argument(
         "--judgments", type=Path, help="table with query_id, query, doc_id, title, grade; or qrels"
     )
@@ -170,6 +177,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
     from dssm_tf.benchmark.run_benchmark import GIB, Options, run_benchmark
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.table import print_tables
+    from dssm_tf.tables.table import Layout
 
     console = console or Console()
     cross = _names(arguments.cross or "")
@@ -184,6 +192,9 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
             judge_later=arguments.judge_later,
             hold_out_queries=arguments.hold_out_queries,
             repeats=arguments.repeats,
+            layout=Layout(arguments.encoding, thousands=arguments.thousands),
+            time_format=arguments.time_format,
+            max_reject_fraction=arguments.max_reject_fraction,
         ),
         out=arguments.out,
         systems=_names(arguments.systems),
@@ -202,9 +213,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
         memory=None if arguments.memory is None else int(arguments.memory * GIB),
     )
     evaluation = run_benchmark(options, console)
-    print_tables(evaluation, console)
-    written = f"Written: {arguments.out}/{WRITTEN}"
-    console.print(written, highlight=False, markup=False, soft_wrap=True)
+    print_tables(evaluation, console, f"Written: {arguments.out}/{WRITTEN}")
     return evaluation
 
 

@@ -1,13 +1,13 @@
-"""`dssm data`: published data sets as clicks, corpus and judgments."""
+"""`dssm data`: published data sets, or one's own log, as clicks, corpus and judgments."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands
+from dssm_tf.commands.parser import Commands, add_encoding, add_log_flags, command
 from dssm_tf.common.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
@@ -15,10 +15,17 @@ if TYPE_CHECKING:
 
     from dssm_tf.adapters import Adapter
     from dssm_tf.adapters.output import Output
+    from dssm_tf.tables.click_log import LogRow
+    from dssm_tf.tables.splits import Split
 
 _DETAILS = """Writes clicks.tsv, corpus.tsv and judgments.tsv from the files of a published data set
 or of your own search application. The files are yours to obtain and their licences yours to keep;
 `dssm data list` says for each source which files, where they are described and what is allowed.
+"""
+_SPLIT = """Divides your own click log into clicks.tsv, to learn from (`preprocess --input`), and
+judgments.tsv, made of the clicks of the rest (`dssm evaluate --judgments`): per query grade 3 for
+the most clicked title, 2 for at least half of its clicks, else 1. corpus.tsv has the titles to
+rank. The same flags of `dssm benchmark` divide a log in the same way.
 """
 NOTES = "NOTES.md"
 
@@ -27,7 +34,7 @@ def add(commands: Commands) -> None:
     """Adds `dssm data` to the parser."""
     parser = commands.add_parser(
         "data",
-        help="convert published data sets into clicks, corpus and judgments",
+        help="make clicks, corpus and judgments of published data sets or of your own log",
         description=_DETAILS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -55,9 +62,38 @@ def add(commands: Commands) -> None:
     )
     convert.set_defaults(
         run=lambda arguments: convert_command(
-            arguments.name, arguments.source, arguments.out, arguments.held_out, arguments.set
+            arguments.name,
+            arguments.source,
+            arguments.out,
+            arguments.held_out,
+            arguments.set,
+            encoding=arguments.encoding,
         )
     )
+    add_encoding(convert)
+    _add_split(tasks)
+
+
+def _add_split(tasks: Commands) -> None:
+    split = command(
+        tasks, "split", split_command, "divide your own log into clicks and judgments", _SPLIT
+    )
+    add_log_flags(split)
+    split.add_argument(
+        "--corpus", type=Path, help="table with doc_id, title; the titles of the log if not given"
+    )
+    how = split.add_mutually_exclusive_group(required=True)
+    how.add_argument(
+        "--judge-later", type=float, metavar="SHARE", help="the latest SHARE of the rows judges"
+    )
+    how.add_argument(
+        "--hold-out-queries", type=float, metavar="SHARE", help="SHARE of the queries judges"
+    )
+    how.add_argument(
+        "--judge-random", type=float, metavar="SHARE", help="SHARE of the rows judges, at random"
+    )
+    split.add_argument("--seed", type=int, default=0, help="of --judge-random")
+    split.add_argument("--out", required=True, type=Path, help="directory to write, new")
 
 
 def list_command(name: str | None = None, console: Console | None = None) -> None:
@@ -80,6 +116,76 @@ def list_command(name: str | None = None, console: Console | None = None) -> Non
         console.print(text + "\n", highlight=False, markup=False, soft_wrap=True)
 
 
+def split_command(arguments: argparse.Namespace, console: Console | None = None) -> None:
+    """Divides a click log; nothing is left at `--out` if it fails.
+
+    Args:
+        arguments: the parsed flags.
+        console: where to print; a new one by default.
+
+    Raises:
+        UserError: a flag or the log is unusable, or the output exists.
+    """
+    from rich.console import Console
+
+    from dssm_tf.adapters.output import CLICKS, CORPUS, JUDGMENTS
+    from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.tables.click_log import read_logs, write_log
+    from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
+    from dssm_tf.tables.splits import in_words, judged_by_clicks
+    from dssm_tf.tables.table import Layout
+    from pipelines.sources import find_files
+
+    console = console or Console()
+    out, encoding = arguments.out, arguments.encoding
+    divide = _division(arguments)
+    refuse_existing(out)
+    layout = Layout(encoding, thousands=arguments.thousands)
+    corpus = read_corpus(arguments.corpus, encoding) if arguments.corpus else None
+    files = [Path(one.path) for one in find_files(arguments.clicks, "--clicks")]
+    rows, tally = read_logs(files, layout, arguments.max_reject_fraction)
+    split = divide(sorted(rows))  # no figure depends on the order of a log
+    judgments, titles = judged_by_clicks(split, corpus)
+    words = [
+        *tally.lines(),
+        in_words(split.described()),
+        f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
+        f"{len(titles):,} titles",
+    ]
+    with atomic_directory(out) as aside:
+        write_log(aside / CLICKS, split.learned)
+        write_judgments(aside / JUDGMENTS, judgments)
+        write_corpus(aside / CORPUS, titles)
+        notes = ["# A click log, divided by `dssm data split`", "", *(f"- {one}." for one in words)]
+        (aside / NOTES).write_text("\n".join(notes) + "\n", "utf-8")
+    words += [
+        f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
+        f"next: python -m pipelines.preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS} "
+        "--output DATA",
+        f"      and, with what is trained on it, dssm evaluate --model RUN --judgments "
+        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS} --out EVALUATION",
+    ]
+    console.print("\n".join(words), highlight=False, markup=False, soft_wrap=True)
+
+
+def _division(arguments: argparse.Namespace) -> Callable[[Sequence[LogRow]], Split]:
+    """What the flags ask for."""
+    from dssm_tf.tables.splits import split_at_random, split_by_query, split_by_time
+
+    later, queries = arguments.judge_later, arguments.hold_out_queries
+    for name in ("judge_later", "hold_out_queries", "judge_random"):
+        share = getattr(arguments, name)
+        if share is not None and not 0 < share < 1:
+            raise UserError(
+                f"--{name.replace('_', '-')} {share:g}: expected a share above 0 and below 1."
+            )
+    if later is not None:
+        return lambda rows: split_by_time(rows, later, arguments.time_format)
+    if queries is not None:
+        return lambda rows: split_by_query(rows, queries)
+    return lambda rows: split_at_random(rows, arguments.judge_random, arguments.seed)
+
+
 def convert_command(
     name: str,
     source: Path,
@@ -87,6 +193,8 @@ def convert_command(
     held_out: float | None = None,
     settings: Sequence[str] = (),
     console: Console | None = None,
+    *,
+    encoding: str = "utf-8",
 ) -> None:
     """Converts a data set.
 
@@ -100,10 +208,11 @@ def convert_command(
         held_out: share that becomes judgments; the source's default if None.
         settings: `KEY=VALUE` options of the source.
         console: where to print; a new one by default.
+        encoding: of files that their publisher's description does not say to be otherwise.
 
     Raises:
-        UserError: an unknown name or option, a file or column is missing, a row is malformed,
-            or `out` exists.
+        UserError: an unknown name or option, a file or column is missing, too many rows are
+            malformed, or `out` exists.
     """
     from rich.console import Console
 
@@ -117,11 +226,12 @@ def convert_command(
     options = _options(name, adapter, settings)
     share = _share(name, adapter, held_out)
     refuse_existing(out)
-    files = Source(source, console)
+    files = Source(source, console, encoding)
     with atomic_directory(out) as aside:
-        output = Output(aside, adapter.columns)
+        output = Output(aside, adapter.columns, timed=0 < share < 1)
         try:
             adapter.convert(files, output, options, share)
+            output.dropped += files.rejected
             output.close(str(source))
         finally:
             output.abandon()
@@ -130,8 +240,16 @@ def convert_command(
             for table in (CLICKS, CORPUS, JUDGMENTS)
             if output.rows(table)
         ]
-        (aside / NOTES).write_text(_notes(name, adapter, share, options, output, counts), "utf-8")
-    lines = [f"{out}: {', '.join(counts)}", f"licence: {adapter.licence}"]
+        chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"
+        missing = [
+            f"no {table}: nothing is {use}{chosen}"
+            for table, use, meant in ((CLICKS, "left to learn from", 1), (JUDGMENTS, "judged", 0))
+            if not output.rows(table) and not (chosen and share == meant)
+        ]
+        (aside / NOTES).write_text(
+            _notes(name, adapter, share, options, output, [*counts, *missing]), "utf-8"
+        )
+    lines = [f"{out}: {', '.join(counts)}", *missing, f"licence: {adapter.licence}"]
     lines += [f"left out: {count:,} x {reason}" for reason, count in output.dropped.most_common()]
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
 

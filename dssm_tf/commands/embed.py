@@ -9,7 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_encoding, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
             column=arguments.column,
             id_column=arguments.id_column,
             batch_size=arguments.batch_size,
+            encoding=arguments.encoding,
         )
 
     parser = command(commands, "embed", run, "turn texts into semantic vectors")
@@ -48,6 +49,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--side", choices=("title", "query"), default="title", help="which tower")
     parser.add_argument("--column", help="column that holds the text")
     parser.add_argument("--id-column", help="column that holds the id")
+    add_encoding(parser)
     parser.add_argument("--batch-size", type=int, default=1024, help="texts encoded at once")
 
 
@@ -59,6 +61,7 @@ def embed_command(
     column: str | None = None,
     id_column: str | None = None,
     batch_size: int = 1024,
+    encoding: str = "utf-8",
     console: Console | None = None,
 ) -> int:
     """Writes the semantic vector of every text, in the order of the input.
@@ -75,6 +78,7 @@ def embed_command(
         column: column of the text; `title`, `query` or `text` by default.
         id_column: column of the id; `doc_id`, `query_id` or `id` by default, if there is one.
         batch_size: texts encoded at once, at least 1.
+        encoding: of the input.
         console: where to print; standard error by default.
 
     Returns:
@@ -97,7 +101,7 @@ def embed_command(
     check_output(out)
     if out.exists() and Path(input).exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
-    with open_texts(input, side, column, id_column) as texts:
+    with open_texts(input, side, column, id_column, encoding) as texts:
         # After the header is checked: loading a model takes seconds.
         load_tensorflow()
         from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker

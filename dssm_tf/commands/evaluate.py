@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from dssm_tf.commands.named import named_paths
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_encoding, add_thousands, command
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
 from dssm_tf.common.files import atomic_directory, refuse_existing
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dssm_tf.evaluation.ranker import Ranker
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.tables.judgments import CorpusTitle, Judgment
+    from dssm_tf.tables.table import Layout
 
 
 def add(commands: Commands) -> None:
@@ -43,6 +44,8 @@ def add(commands: Commands) -> None:
             traffic=arguments.traffic,
             runs=arguments.runs,
             repeats=arguments.repeats,
+            encoding=arguments.encoding,
+            thousands=arguments.thousands,
         )
 
     parser = command(
@@ -103,6 +106,8 @@ def add(commands: Commands) -> None:
         default="refuse",
         help="what to do with a pair that is judged more than once",
     )
+    add_encoding(parser)
+    add_thousands(parser)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
 
 
@@ -118,6 +123,8 @@ def evaluate_command(
     traffic: Sequence[str] = (),
     runs: Sequence[str] = (),
     repeats: Literal["refuse", "mean"] = "refuse",
+    encoding: str = "utf-8",
+    thousands: str = "",
     console: Console | None = None,
 ) -> Evaluation:
     """Evaluates, writes `out` and prints the table.
@@ -125,7 +132,7 @@ def evaluate_command(
     Args:
         models: directories of trained models, `RUN` or `NAME=RUN`.
         judgments: a table, see `read_judgments`, or TREC qrels where `queries` is given.
-        corpus: TSV, see `read_corpus`; None ranks each query's judged titles.
+        corpus: a table, see `read_corpus`; None ranks each query's judged titles.
         out: directory to make.
         baselines: names in `BASELINES`, fitted on the titles to rank, or `NAME=DIR`: what
             its `save` wrote, e.g. skip-thought weights.
@@ -136,6 +143,8 @@ def evaluate_command(
             clicks of `data` if empty.
         runs: TREC run files of other systems, `FILE` or `NAME=FILE`.
         repeats: what pairs judged more than once are, see `read_judgments`.
+        encoding: of the text of tables and runs.
+        thousands: the sign between thousands in the logs of `traffic`.
         console: where to print; a new one by default.
 
     Raises:
@@ -151,6 +160,7 @@ def evaluate_command(
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.table import print_tables
     from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.tables.table import Layout
     from dssm_tf.tables.trec import read_run
 
     console = console or Console()
@@ -158,9 +168,9 @@ def evaluate_command(
     named_models = named_paths(models, "--model")
     named_runs = named_paths(runs, "--runs")
     _refuse_clashes(baselines, named_models, named_runs)
-    titles = None if corpus is None else read_corpus(corpus)
-    grades = _read_judgments(Path(judgments), queries, titles, repeats)
-    logs = _log_files(traffic)
+    titles = None if corpus is None else read_corpus(corpus, encoding)
+    grades = _read_judgments(Path(judgments), queries, titles, repeats, encoding)
+    logs, layout = _log_files(traffic), Layout(encoding, thousands=thousands)
     load_tensorflow()
     log = None if data is None else _log(baselines, Path(data))
     rankers = _loaded(named_models)
@@ -169,7 +179,7 @@ def evaluate_command(
         {**_fitted(baselines, grades, titles, log), **rankers},
         grades,
         titles,
-        runs={name: read_run(path) for name, path in named_runs.items()},
+        runs={name: read_run(path, encoding) for name, path in named_runs.items()},
         about={
             name: about_vocabulary(ranker.vocabulary.unknown_share(asked))
             for name, ranker in rankers.items()
@@ -181,7 +191,7 @@ def evaluate_command(
     evaluation = replace(
         evaluation,
         seen=_seen(evaluation.task.queries, log, named_models),
-        traffic=_clicks(evaluation.task.queries, log, logs),
+        traffic=_clicks(evaluation.task.queries, log, logs, layout),
         settings={
             "inputs": _fingerprints(inputs)
             | {"runs": _fingerprints(named_runs)}
@@ -192,9 +202,7 @@ def evaluate_command(
     )
     with atomic_directory(out) as folder:
         write(evaluation, folder)
-    print_tables(evaluation, console)
-    written = f"Written: {out}/{WRITTEN}"
-    console.print(written, highlight=False, markup=False, soft_wrap=True)
+    print_tables(evaluation, console, f"Written: {out}/{WRITTEN}")
     return evaluation
 
 
@@ -221,17 +229,18 @@ def _read_judgments(
     queries: Path | str | None,
     corpus: Sequence[CorpusTitle] | None,
     repeats: Literal["refuse", "mean"],
+    encoding: str,
 ) -> list[Judgment]:
     from dssm_tf.benchmark.foreign import judgments_of_qrels
     from dssm_tf.tables.judgments import read_judgments
 
     if queries is None:
-        return read_judgments(path, repeats=repeats)
+        return read_judgments(path, repeats=repeats, encoding=encoding)
     if corpus is None:
         raise UserError(
             "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."
         )
-    return judgments_of_qrels(path, Path(queries), corpus)
+    return judgments_of_qrels(path, Path(queries), corpus, encoding)
 
 
 def _log_files(entries: Sequence[str]) -> list[Path]:
@@ -266,7 +275,7 @@ def _seen(
 
 
 def _clicks(
-    queries: Sequence[str], log: Sequence[Click] | None, files: Sequence[Path]
+    queries: Sequence[str], log: Sequence[Click] | None, files: Sequence[Path], layout: Layout
 ) -> NDArray[np.float64] | None:
     """How often each query was clicked for; None where nobody knows."""
     import numpy as np
@@ -276,7 +285,7 @@ def _clicks(
 
     clicks: Counter[str] = Counter()
     if files:
-        clicks = traffic(read_logs(files))
+        clicks = traffic(read_logs(files, layout, flag="")[0])
     for query, _, count in () if files or log is None else log:
         clicks[normalize(query)] += int(count)
     found = np.array([clicks[normalize(query)] for query in queries], np.float64)

@@ -36,3 +36,46 @@ def command(
     )
     parser.set_defaults(run=run, interrupted=interrupted)
     return parser
+
+
+def add_encoding(parser: argparse._ActionsContainer) -> None:
+    """Adds the flag of commands that read people's tables."""
+    parser.add_argument(
+        "--encoding", default="utf-8", help="of the text of the files, such as cp1252 or utf-16"
+    )
+
+
+def add_thousands(parser: argparse._ActionsContainer) -> None:
+    """Adds the flag of commands that read clicks."""
+    parser.add_argument(
+        "--thousands",
+        default="",
+        metavar="SIGN",
+        help="sign between the thousands of clicks, such as , in 67,998",
+    )
+
+
+def add_log_flags(parser: argparse._ActionsContainer) -> None:
+    """Adds the flags of commands that read click logs; `--clicks` names the files."""
+    parser.add_argument(
+        "--clicks",
+        required=True,
+        nargs="+",
+        metavar="FILE",
+        help="click logs: TSV, CSV, JSONL or Parquet files, globs or directories",
+    )
+    add_encoding(parser)
+    add_thousands(parser)
+    parser.add_argument(
+        "--time-format",
+        metavar="FORMAT",
+        help="of time stamps that are neither ISO 8601 nor a time since 1970, as Python's strptime "
+        "takes it, such as '%%d/%%m/%%Y %%H:%%M'",
+    )
+    parser.add_argument(
+        "--max-reject-fraction",
+        type=float,
+        default=0.1,
+        metavar="SHARE",
+        help="fail when more of the rows, or of the clicks, is malformed",
+    )

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_encoding, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
             interactive=interactive,
             vectors=arguments.vectors,
             fusion=arguments.fusion,
+            encoding=arguments.encoding,
         )
 
     parser = command(
@@ -50,6 +51,7 @@ def add(commands: Commands) -> None:
         type=Path,
         help="table (TSV, CSV, JSONL, Parquet) with doc_id, title",
     )
+    add_encoding(parser)
     parser.add_argument("--k", type=int, default=10, help="results a system")
     parser.add_argument(
         "--index",
@@ -79,13 +81,14 @@ def search_command(
     interactive: bool | None = None,
     vectors: Path | str | None = None,
     fusion: FusionName = "rrf",
+    encoding: str = "utf-8",
     console: Console | None = None,
 ) -> None:
     """Indexes a corpus and prints the best titles of each query by three systems.
 
     Args:
         model: directory that `dssm train` wrote.
-        corpus: TSV, see `read_corpus`.
+        corpus: a table, see `read_corpus`.
         queries: what to search for; None asks at a prompt, or reads lines from standard input.
         k: titles shown for each system, at least 1.
         index: see `Searcher`.
@@ -93,6 +96,7 @@ def search_command(
             input is a terminal.
         vectors: vectors of the corpus that `dssm embed` wrote, so as not to encode it again.
         fusion: see `Searcher`.
+        encoding: of the corpus.
         console: where to print; standard output by default.
 
     Raises:
@@ -105,7 +109,7 @@ def search_command(
     console = console or Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
-    titles = read_corpus(corpus)
+    titles = read_corpus(corpus, encoding)
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.retrieval.display import show

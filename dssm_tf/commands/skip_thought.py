@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dssm_tf.commands.parser import Commands
+from dssm_tf.commands.parser import Commands, add_encoding
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -43,7 +43,7 @@ def add(commands: Commands) -> None:
 
 def _add_train(tasks: Commands) -> None:
     def run(arguments: argparse.Namespace) -> None:
-        names = (*numbers, "kind", "max_steps", "learning_rate", "repeat")
+        names = (*numbers, "encoding", "kind", "max_steps", "learning_rate", "repeat")
         chosen = {name: getattr(arguments, name) for name in names}
         train_command(arguments.text, arguments.out, arguments.column, **chosen)
 
@@ -62,6 +62,7 @@ def _add_train(tasks: Commands) -> None:
         ".jsonl, .parquet: a passage a cell; also .gz",
     )
     parser.add_argument("--column", help="column of a table; text or title if not given")
+    add_encoding(parser)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
     parser.add_argument(
         "--kind",
@@ -99,7 +100,12 @@ def _add_train(tasks: Commands) -> None:
 def _add_encode(tasks: Commands) -> None:
     def run(arguments: argparse.Namespace) -> None:
         encode_command(
-            arguments.weights, arguments.input, arguments.out, arguments.column, arguments.kind
+            arguments.weights,
+            arguments.input,
+            arguments.out,
+            arguments.column,
+            arguments.kind,
+            encoding=arguments.encoding,
         )
 
     parser = tasks.add_parser(
@@ -119,6 +125,7 @@ def _add_encode(tasks: Commands) -> None:
         help="texts: .txt (one a line), .tsv, .csv, .jsonl, .parquet, also .gz; - for stdin",
     )
     parser.add_argument("--column", help="column of a table; title or text if not given")
+    add_encoding(parser)
     parser.add_argument(
         "--kind", choices=("uni", "bi", "combine"), help="all there is if not given"
     )
@@ -126,7 +133,13 @@ def _add_encode(tasks: Commands) -> None:
 
 
 def train_command(
-    text: Path, out: Path, column: str | None = None, console: Console | None = None, **options: Any
+    text: Path,
+    out: Path,
+    column: str | None = None,
+    console: Console | None = None,
+    *,
+    encoding: str = "utf-8",
+    **options: Any,
 ) -> list[Epoch]:
     """Trains encoders and writes them in the published layout.
 
@@ -136,6 +149,7 @@ def train_command(
         out: directory to make.
         column: of a table; `text` or `title` by default.
         console: where to print; a new one by default.
+        encoding: of the text.
         options: of `TrainingOptions`.
 
     Raises:
@@ -157,7 +171,7 @@ def train_command(
         chosen = TrainingOptions(**options)
     except ValueError as error:
         raise UserError(str(error)) from None
-    with open_texts(text, "passage", column) as source:
+    with open_texts(text, "passage", column, encoding=encoding) as source:
         lines = (row.text for row in source.rows)
         running = Path(text.name.removesuffix(".gz")).suffix in (".txt", "")
         passages = passages_of_lines(lines) if running else passages_of_cells(lines)
@@ -182,6 +196,8 @@ def encode_command(
     column: str | None = None,
     kind: str | None = None,
     console: Console | None = None,
+    *,
+    encoding: str = "utf-8",
 ) -> None:
     """Writes the unit vectors of texts as a `.npy` matrix, row `i` of text `i`.
 
@@ -192,6 +208,7 @@ def encode_command(
         column: of a table; `title` or `text` by default.
         kind: which vectors; None for all there are.
         console: where to print; a new one by default.
+        encoding: of the texts.
 
     Raises:
         UserError: an input is not usable, or `out` is no `.npy` name.
@@ -211,7 +228,7 @@ def encode_command(
     if out.suffix != ".npy":
         raise UserError(f"--out {out}: expected a name that ends in .npy.")
     encode = load_vectors(weights, kind)
-    with open_texts(texts, column=column) as source:
+    with open_texts(texts, column=column, encoding=encoding) as source:
         rows = [row.text for row in source.rows]
     with progress_of("texts", len(rows), console, "texts") as task:
         vectors = encode(rows, task.update)

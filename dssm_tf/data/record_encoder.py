@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from threading import Lock
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dssm_tf.data.example_pb2 import PackedExample
 from dssm_tf.data.schema import FEATURES
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.normalize import words as split_words
 from dssm_tf.text.vocabulary import Vocabulary
+
+# A message keeps the memory of all values it ever had (protobuf's arena) until it is gone itself.
+_RECORDS_A_MESSAGE = 1000
 
 
 class _Word(NamedTuple):
@@ -53,14 +56,10 @@ class RecordEncoder:
         self._cached_texts = cached_texts
         self._texts: dict[str, _Text] = {}
         self._word = lru_cache(maxsize=4 * cached_texts)(self._encode_word)
-        # One message, filled anew for each record; threads take turns.
+        # One message, filled anew for many records; threads take turns.
         self._turn = Lock()
-        self._example = PackedExample()
-        self._lists = {}
-        for name, feature in FEATURES.items():
-            entry = self._example.features.feature.add(key=name)
-            self._lists[name] = getattr(entry.value, f"{feature.kind}_list")
-            self._lists[name].SetInParent()  # there, even if empty
+        self._records = 0
+        self._example, self._lists = _message()
 
     def encode(
         self,
@@ -91,8 +90,11 @@ class RecordEncoder:
             "title_word_ngrams": b"".join([text.word_ngrams for text in texts]),
             "title_words": b"".join([text.words for text in texts]),
         }
-        lists = self._lists
         with self._turn:
+            if self._records % _RECORDS_A_MESSAGE == 0:
+                self._example, self._lists = _message()
+            self._records += 1
+            lists = self._lists
             lists["query"].value[:] = [query.value]
             lists["titles"].value[:] = [text.value for text in texts]
             lists["clicks"].value[:] = [clicks]
@@ -120,6 +122,16 @@ class RecordEncoder:
     def _encode_word(self, word: str) -> _Word:
         ids = self.vocabulary.ngram_ids(word)
         return _Word(_varint(fingerprint64(word)), _varint(len(ids)), _varints(ids))
+
+
+def _message() -> tuple[PackedExample, dict[str, Any]]:
+    """A record without values, and its lists by the names of the features."""
+    example, lists = PackedExample(), {}
+    for name, feature in FEATURES.items():
+        entry = example.features.feature.add(key=name)
+        lists[name] = getattr(entry.value, f"{feature.kind}_list")
+        lists[name].SetInParent()  # there, even if empty
+    return example, lists
 
 
 def _varint(number: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from time import monotonic
 
@@ -26,6 +26,8 @@ from dssm_tf.reports.files import write
 from dssm_tf.reports.table import print_tables
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.writer import write_table
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
 
@@ -118,14 +120,14 @@ def _step(console: Console, number: int, name: str, what: str) -> None:
 
 def _write_data(directory: Path) -> tuple[list[Judgment], list[CorpusTitle]]:
     """The log (all splits but the test), and the test as judgments of the whole corpus."""
-    table = files("dssm_tf.datasets") / "webquestions" / "pairs.tsv"
-    rows = [line.split("\t") for line in table.read_text("utf-8").splitlines()[1:]]
+    bundled = files("dssm_tf.datasets") / "webquestions" / "pairs.tsv"
+    with as_file(bundled) as table:
+        rows = [row for _, row in read_rows(table, ("query_id", "split", "query", "title"))]
     titles = dict.fromkeys(title for _, _, _, title in rows)
     corpus = [CorpusTitle(f"wq{i:05d}", title) for i, title in enumerate(titles, 1)]
     ids = {one.title: one.doc_id for one in corpus}
-    with atomic_write(directory / "clicks.tsv") as file:
-        file.write("query\ttitle\n")
-        file.writelines(f"{q}\t{t}\n" for _, split, q, t in rows if split != "test")
+    clicks = ((query, title) for _, split, query, title in rows if split != "test")
+    write_table(directory / "clicks.tsv", ("query", "title"), clicks)
     judged = {
         (query_id, title): Judgment(query_id, query, ids[title], title, 1.0)
         for query_id, split, query, title in rows

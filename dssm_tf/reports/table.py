@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
+from dssm_tf.common.terminal import note, print_table
 from dssm_tf.evaluation.description import mean_length
 from dssm_tf.evaluation.evaluation import Evaluation, Part, Row
 from dssm_tf.reports.wording import (
@@ -30,64 +29,61 @@ from dssm_tf.reports.wording import (
     title,
 )
 
-_WIDE = 110  # columns of a terminal that hold quality and cost side by side
 _MOST_WORDS = 20  # longer texts share a row of the histogram
 
 
-def print_tables(evaluation: Evaluation, console: Console) -> None:
-    """Shows the table, what failed, what was chosen, and the protocol.
+def print_tables(evaluation: Evaluation, console: Console, written: str = "") -> None:
+    """Shows the protocol, what was chosen, what failed, and last the tables.
 
-    On a narrow terminal the costs stand in a table of their own.
+    Args:
+        evaluation: what to show.
+        console: where.
+        written: a line that says what was written; none if empty.
     """
-    together = console.width >= _WIDE
-    console.print(_terminal_table(evaluation, metrics=True, costs=together))
-    if evaluation.costed and not together:
-        console.print(_terminal_table(evaluation, metrics=False, costs=True))
-    if evaluation.parts:
-        console.print(_terminal_parts(evaluation))
-    for line in [*cautions(evaluation), *_failures(evaluation), *_notes(evaluation)]:
-        console.print(line, style="yellow", highlight=False, markup=False, soft_wrap=True)
-    for line in _choices(evaluation):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
     for line in protocol(evaluation):
-        console.print(line, style="dim", highlight=False, markup=False)
+        note(console, line, "dim")
+    for line in _choices(evaluation):
+        note(console, line)
+    for line in [*cautions(evaluation), *_failures(evaluation), *_notes(evaluation)]:
+        note(console, line, "yellow")
+    if written:  # whole, to be copied
+        console.print(written, highlight=False, markup=False, soft_wrap=True)
+    if evaluation.parts:
+        _print_parts(evaluation, console)
+    _print_means(evaluation, console)
 
 
-def _terminal_table(evaluation: Evaluation, *, metrics: bool, costs: bool) -> Table:
-    table = Table(header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
-    table.add_column("System", overflow="fold")
-    heads = [metric_label(metric) for metric in evaluation.metrics] if metrics else []
-    for head in [*heads, *(cost_heads(evaluation) if costs else ())]:
-        table.add_column(head, justify="right", no_wrap=True)
+def _print_means(evaluation: Evaluation, console: Console) -> None:
+    heads = ["System", *map(metric_label, evaluation.metrics), *cost_heads(evaluation)]
     means = cells_of(evaluation)
+    rows = []
     for row in evaluation.rows:
         cells = [escape(named(evaluation, row.name))]
         if not row.seeds:
-            table.add_row(*cells, "[red]failed[/]")
+            rows.append([*cells, "[red]failed[/]"])
             continue
-        for cell in means[row.name] if metrics else ():
+        for cell in means[row.name]:
             shown = f"[bold green]{cell.shown}[/]" if cell.best else cell.shown
             marks = _marks(evaluation, cell)
             cells.append(f"{shown}{marks}[dim]{_deviation(cell)}\n{cell.interval}[/]")
-        table.add_row(*cells, *(_costs(evaluation, row) if costs else ()))
-    return table
+        rows.append([*cells, *_costs(evaluation, row)])
+    print_table(console, heads, rows)
 
 
-def _terminal_parts(evaluation: Evaluation) -> Table:
+def _print_parts(evaluation: Evaluation, console: Console) -> None:
     """The deciding metric on each part of the queries."""
     metric, parts = evaluation.deciding_metric, evaluation.parts
-    table = Table(header_style="bold", padding=(0, 1, 0, 0), box=SIMPLE_HEAD)
-    table.add_column(metric_label(metric), overflow="fold")
-    for part in parts:
-        table.add_column(f"{PARTS[part.name]} ({part.queries:,})", justify="right")
+    heads = [metric_label(metric)]
+    heads += [f"{PARTS[part.name]} ({part.queries:,})" for part in parts]
     means = [cells_of(evaluation, part) for part in parts]
     place = evaluation.metrics.index(metric)
+    rows = []
     for name in evaluation.systems:
         cells = [one[name][place] for one in means]
         shown = (f"[bold green]{one.shown}[/]" if one.best else one.shown for one in cells)
         both = (f"{a} [dim]{one.interval}[/]" for a, one in zip(shown, cells, strict=True))
-        table.add_row(escape(name), *both)
-    return table
+        rows.append([escape(name), *both])
+    print_table(console, heads, rows)
 
 
 def markdown(evaluation: Evaluation, cross: tuple[str, str] | None = None) -> str:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
 from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
+from dssm_tf.tables.splits import in_words
 
 COSTS = dict(zip(COST_NAMES, ("Training", "Parameters", "Bytes", "Texts/s"), strict=True))
 """What is known of a row's cost, and how tables head it."""
@@ -200,6 +201,8 @@ def protocol(evaluation: Evaluation) -> list[str]:
             f"{task.retitled:,} judgments were found by a doc id that has another title "
             "in the corpus."
         )
+    if split := settings.get("log", {}).get("split"):
+        sentences.append(f"The log: {in_words(split)}.")
     if evaluation.seen is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."

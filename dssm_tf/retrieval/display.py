@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from rich import box
 from rich.console import Console
@@ -13,6 +13,7 @@ from dssm_tf.retrieval.searcher import SYSTEMS, Found, Hit
 from dssm_tf.tables.cells import readable
 from dssm_tf.text.normalize import words
 
+_BESIDE = 72  # columns of a terminal that hold three rankings without breaking words
 _NAMES = {"bm25": "BM25", "semantic": "semantic", "hybrid": "hybrid"}
 
 
@@ -21,7 +22,9 @@ def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
     console.print()
     console.print(Text(f"Query: {_printable(query)}", style="bold"), soft_wrap=True)
     if any(found[system].hits for system in SYSTEMS):
-        console.print(_table(query, found))
+        beside = console.width >= _BESIDE
+        for systems in [SYSTEMS] if beside else [(one,) for one in SYSTEMS]:
+            console.print(_table(query, found, systems))
     notes = {found[system].note: system for system in reversed(SYSTEMS)}
     notes.pop("", None)
     for note, system in reversed(notes.items()):
@@ -31,17 +34,17 @@ def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
         console.print(Text(f"{start}: {note}."), soft_wrap=True)
 
 
-def _table(query: str, found: Mapping[str, Found]) -> Table:
+def _table(query: str, found: Mapping[str, Found], systems: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False, padding=(0, 1))
     table.add_column("", justify="right", style="dim", no_wrap=True)
-    for system in SYSTEMS:
+    for system in systems:
         heading = f"{_NAMES[system]}  {found[system].milliseconds:.1f} ms"
         table.add_column(heading, ratio=1, overflow="fold")
     asked = set(words(query))
-    for rank in range(max(len(found[system].hits) for system in SYSTEMS)):
+    for rank in range(max(len(found[system].hits) for system in systems)):
         cells = [
             _cell(found[system].hits[rank], asked) if rank < len(found[system].hits) else ""
-            for system in SYSTEMS
+            for system in systems
         ]
         table.add_row(str(rank + 1), *cells)
     return table

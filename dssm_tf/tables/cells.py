@@ -9,6 +9,10 @@ MAX_COUNT = 1 << 40
 _LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
 _BREAKS = str.maketrans("\t\r\n", "   ")
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_GROUPED = re.compile(r"(\d{1,3}(?=([,.'’_\s]))(?:\2\d{2,3})*\2\d{3})(?:(?!\2)[.,]0+)?")
+_LONGEST_GROUPED = len(f"{MAX_COUNT:,}.00")
+THOUSANDS = (",", ".", "'", "_", " ")
+"""What stands between thousands: ’ is taken for ', any other white space for a space."""
 
 
 class BadRow(ValueError):
@@ -17,11 +21,13 @@ class BadRow(ValueError):
     Args:
         reason: out of a small fixed set, so that rows can be counted by it.
         detail: the same with what was received and expected, for a reader that stops here.
+        clicks: what is lost with the row, as far as anybody can tell.
     """
 
-    def __init__(self, reason: str, detail: str = "") -> None:
+    def __init__(self, reason: str, detail: str = "", clicks: int = 1) -> None:
         super().__init__(reason)
         self.detail = detail or reason
+        self.clicks = clicks
 
 
 def text(value: object, name: str) -> str:
@@ -66,11 +72,20 @@ def identifier(value: object, name: str) -> str:
     raise BadRow(f"no {name}", f"{name!r} is {value!r:.40}; expected text or a whole number")
 
 
-def count(value: object, name: str, default: int) -> int:
+def count(value: object, name: str, default: int, thousands: str = "") -> int:
     """A count of clicks or impressions: a whole number from 0 to 2**40; empty means the default.
 
     >>> count("3", "clicks", 1), count("3.0", "clicks", 1), count("", "clicks", 1)
     (3, 3, 1)
+    >>> count("67,998", "clicks", 1, thousands=",")
+    67998
+
+    Args:
+        value: of the cell.
+        name: of the column.
+        default: what an empty cell means.
+        thousands: the sign between thousands, one of `THOUSANDS`. Without one, `1.000` is refused:
+            it may be one or a thousand.
 
     Raises:
         BadRow: anything else.
@@ -80,8 +95,21 @@ def count(value: object, name: str, default: int) -> int:
     if isinstance(value, str):
         if value.isascii() and value.isdigit() and len(value) <= 12:
             return int(value)
-        if not value.strip():
+        value = value.strip()
+        if not value:
             return default
+        sign, digits = grouped(value)
+        if sign and sign == thousands:
+            value = digits
+        elif sign and (sign != "." or not thousands):
+            raise BadRow(
+                between_thousands(name, sign),
+                f"{name} {value!r:.40} has {sign!r} between its thousands; say so with "
+                f"--thousands {sign!r}",
+                int(digits),
+            )
+        elif thousands == "." and "." in value:
+            raise BadRow(f"{name} is not a number")
     try:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise ValueError
@@ -101,6 +129,24 @@ def count(value: object, name: str, default: int) -> int:
     if number != int(number):
         raise BadRow(f"{name} is not a whole number")
     return int(number)
+
+
+def grouped(text: str) -> tuple[str, str]:
+    """The sign between a number's thousands and its digits; two empty texts if there is none.
+
+    >>> grouped("67,998"), grouped("1.234.567,00"), grouped("12,34,567"), grouped("1,5")
+    ((',', '67998'), ('.', '1234567'), (',', '1234567'), ('', ''))
+    """
+    found = _GROUPED.fullmatch(text) if len(text) <= _LONGEST_GROUPED else None
+    if found is None:
+        return "", ""
+    sign = " " if found[2].isspace() else found[2].replace("’", "'")
+    return sign, found[1].replace(found[2], "")
+
+
+def between_thousands(name: str, sign: str) -> str:
+    """The reason why a count is refused that has a sign between its thousands."""
+    return f"{name} with {sign!r} between thousands"
 
 
 def number(value: object, name: str) -> float:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import clean_text, count
+from dssm_tf.tables.cells import BadRow, clean_text, count, grouped
 from dssm_tf.tables.reader import open_table
-from dssm_tf.tables.table import Cells, Reject, Table
+from dssm_tf.tables.table import Cells, Layout, Reject, Table
+from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.normalize import normalize
 
@@ -43,23 +44,62 @@ class LogRow(NamedTuple):
 
 def log_rows(table: Table) -> Iterator[tuple[int, Any]]:
     """Numbered rows of an open log: a `LogRow`, or a `Reject` if it is malformed."""
-    return table.rows(REQUIRED, OPTIONAL, _row, strict=False)
+    thousands = table.layout.thousands
+
+    def make(cells: Cells) -> LogRow:
+        query, title, clicks, impressions, session, timestamp = cells
+        try:
+            return LogRow(
+                clean_text(query, "query"),
+                clean_text(title, "title"),
+                count(clicks, "clicks", 1, thousands),
+                count(impressions, "impressions", 0, thousands),
+                "" if session is None else str(session).strip(),
+                "" if timestamp is None else str(timestamp).strip(),
+            )
+        except BadRow as bad:
+            bad.clicks = _likely_clicks(clicks)
+            raise
+
+    return table.rows(REQUIRED, OPTIONAL, make, strict=False)
 
 
-def read_logs(paths: Sequence[Path]) -> list[LogRow]:
-    """The good rows of log files; malformed ones are left out, as in preprocess.
+def read_logs(
+    paths: Sequence[Path],
+    layout: Layout | None = None,
+    max_rejected: float = MAX_REJECTED,
+    flag: str = "--max-reject-fraction",
+) -> tuple[list[LogRow], Tally]:
+    """The good rows of log files, and what else there was.
+
+    Args:
+        paths: the files.
+        layout: what their names do not say.
+        max_rejected: the share of rows, and of clicks, that may be malformed.
+        flag: what raises it, if anything does.
 
     Raises:
-        UserError: a file cannot be read or is no log, or there is no good row.
+        UserError: a file cannot be read or is no log, too much is malformed, or there is no good
+            row.
     """
-    rows = []
+    rows: list[LogRow] = []
+    tally = Tally()
     for path in paths:
-        with open_table(path) as table:
-            rows += [row for _, row in log_rows(table) if not isinstance(row, Reject)]
+        with open_table(path, layout=layout) as table:
+            for _, row in log_rows(table):
+                if isinstance(row, Reject):
+                    tally.reject(str(path), row)
+                else:
+                    rows.append(row)
+    tally.rows += len(rows)
+    tally.clicks += sum(row.clicks for row in rows)
+    names = " ".join(map(str, paths))
+    if not tally.rows:
+        raise UserError(f"{names} holds no rows below the header; is it the right log?")
+    tally.refuse(max_rejected, flag)
     if not rows:
-        names = " ".join(map(str, paths))
         raise UserError(f"{names} holds no usable rows below the header; is it the right log?")
-    return rows
+    return rows, tally
 
 
 def traffic(rows: Iterable[LogRow]) -> Counter[str]:
@@ -75,13 +115,10 @@ def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:
     write_table(path, (*REQUIRED, *OPTIONAL), (map(str, row) for row in rows))
 
 
-def _row(cells: Cells) -> LogRow:
-    query, title, clicks, impressions, session, timestamp = cells
-    return LogRow(
-        clean_text(query, "query"),
-        clean_text(title, "title"),
-        count(clicks, "clicks", 1),
-        count(impressions, "impressions", 0),
-        "" if session is None else str(session).strip(),
-        "" if timestamp is None else str(timestamp).strip(),
-    )
+def _likely_clicks(cell: object) -> int:
+    """What a bad row's cell would be, read as well as anybody can; 1 if that is unclear."""
+    sign, digits = grouped(cell.strip()) if isinstance(cell, str) else ("", "")
+    try:
+        return int(digits) if sign else count(cell, "clicks", 1)
+    except BadRow:
+        return 1

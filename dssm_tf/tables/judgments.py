@@ -37,14 +37,18 @@ class CorpusTitle(NamedTuple):
 
 
 def read_judgments(
-    path: Path | str, *, repeats: Literal["refuse", "mean"] = "refuse"
+    path: Path | str,
+    *,
+    repeats: Literal["refuse", "mean"] = "refuse",
+    encoding: str = "utf-8",
 ) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
     Args:
-        path: the table.
+        path: the table, of any format of `reader`.
         repeats: what a pair that is judged more than once is: an error, or one
             judgment with the mean of its grades, as for several raters.
+        encoding: of its text.
 
     Raises:
         UserError: naming file and line; columns are missing, a grade is not a
@@ -54,7 +58,7 @@ def read_judgments(
     first: dict[tuple[str, str], tuple[int, Judgment]] = {}
     grades: dict[tuple[str, str], list[float]] = defaultdict(list)
     texts: dict[str, str] = {}
-    for number, row in read_rows(path, JUDGMENT_COLUMNS, _judgment):
+    for number, row in read_rows(path, JUDGMENT_COLUMNS, _judgment, encoding=encoding):
         pair = (row.query_id, row.doc_id)
         known, _ = first.setdefault(pair, (number, row))
         if known != number and repeats == "refuse":
@@ -74,15 +78,15 @@ def read_judgments(
     return [row._replace(grade=fmean(grades[pair])) for pair, (_, row) in first.items()]
 
 
-def read_corpus(path: Path | str) -> list[CorpusTitle]:
-    """Reads a corpus table, `doc_id title`.
+def read_corpus(path: Path | str, encoding: str = "utf-8") -> list[CorpusTitle]:
+    """Reads a corpus table of any format of `reader`, `doc_id title`.
 
     Raises:
         UserError: naming file and line; columns are missing, a doc id is empty
             or comes twice, or the file holds no title.
     """
     found: dict[str, tuple[int, CorpusTitle]] = {}
-    for number, row in read_rows(path, CORPUS_COLUMNS, _corpus_title):
+    for number, row in read_rows(path, CORPUS_COLUMNS, _corpus_title, encoding=encoding):
         known, _ = found.setdefault(row.doc_id, (number, row))
         if known != number:
             raise UserError(

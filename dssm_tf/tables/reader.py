@@ -27,7 +27,7 @@ from io import StringIO
 from itertools import chain, repeat
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
@@ -74,40 +74,90 @@ class _Quoted(_TabSeparated):
         return self._records
 
     def _cells(self, row: Any) -> Any:
-        if isinstance(row, csv.Error):
-            raise BadRow("bad CSV", f"not CSV: {row}")
-        _check_utf8("".join(row))
+        if isinstance(row, _Line):
+            raise row.bad
+        self._check_text("".join(row))
         return row
 
     def _shown(self, row: Any) -> bytes | str:
-        return "" if isinstance(row, csv.Error) else ",".join(row)
+        if isinstance(row, _Line):
+            return row.text
+        return self.layout.delimiter.join(cell for cell in row if cell is not None)
 
     @cached_property
-    def _records(self) -> Iterator[tuple[int, list[str] | csv.Error]]:
+    def _records(self) -> Iterator[tuple[int, list[str] | _Line]]:
         return self._parsed()
 
-    def _parsed(self) -> Iterator[tuple[int, list[str] | csv.Error]]:
-        """Records, each with the line where it starts."""
-        layout = self._layout
-        reader = csv.reader(self._fed(), delimiter=layout.delimiter, strict=layout.strict_quotes)
+    def _parsed(self) -> Iterator[tuple[int, list[str] | _Line]]:
+        """Records, each with the line where it starts; a bad one line by line."""
+        layout, width = self.layout, 0
+        lines: list[str] = []  # of a record
+        reader = csv.reader(
+            self._fed(lines), delimiter=layout.delimiter, strict=layout.strict_quotes
+        )
         while True:
             number = reader.line_num + 1
+            lines.clear()
+            record: list[str] = []
+            error: csv.Error | None = None
             try:
-                record: list[str] | csv.Error = next(reader)
+                record = next(reader)
             except StopIteration:
                 return
-            except csv.Error as error:  # the next record starts on the next line
-                record = error
-            if record:
+            except csv.Error as raised:  # the next record starts on the next line
+                error = raised
+            width = width or len(self.layout.names or record)
+            if error or (len(lines) > 1 and self._are_rows(lines[1:], width)):
+                yield from enumerate(_refused(lines, number, error), number)
+            elif record:
                 yield number, record
 
-    def _fed(self) -> Iterator[str]:
+    def _are_rows(self, lines: Sequence[str], width: int) -> bool:
+        """Whether lines inside quotes are rows that a stray quote has swallowed.
+
+        They are if each has as many cells as the header: text that has as many commas on every
+        line by chance is rare once there are three of them.
+        """
+        if len(lines) * (width - 1) < 3:
+            return False
+        alone = csv.reader(lines, delimiter=self.layout.delimiter, quoting=csv.QUOTE_NONE)
+        try:
+            return all(len(cells) == width for cells in alone)
+        except csv.Error:  # a long cell
+            return False
+
+    def _fed(self, lines: list[str]) -> Iterator[str]:
+        """Lines as text; each is also put into the list."""
+        for text in self._texts():
+            lines.append(text.rstrip("\n"))
+            yield text
+
+    def _texts(self) -> Iterator[str]:
         for _, line in self._numbered:
             text = line.decode(self._encoding, "surrogateescape") + "\n"
             if line.find(b"\r", 0, -1) < 0:
                 yield text
             else:  # some spreadsheets end lines with \r alone
                 yield from StringIO(text, newline="")
+
+
+class _Line(NamedTuple):
+    """A line of CSV that is part of no record."""
+
+    bad: BadRow
+    text: str
+
+
+def _refused(lines: Sequence[str], number: int, error: csv.Error | None) -> Iterator[_Line]:
+    """Lines from a number on that make no record: a reason for each."""
+    if len(lines) == 1:
+        yield _Line(BadRow("bad CSV", f"not CSV: {error}"), lines[0])
+        return
+    swallowed = f"{len(lines) - 1:,} lines, up to line {number + len(lines) - 1:,}"
+    detail = f"a quote opens here that swallows {swallowed}; close it, or take it out"
+    yield _Line(BadRow("quote left open", detail), lines[0])
+    for line in lines[1:]:
+        yield _Line(BadRow("swallowed by a quote left open", detail), line)
 
 
 class _Objects(Table):
@@ -155,7 +205,7 @@ class _Parquet(Table):
         return 1, self._parquet.schema_arrow.names
 
     def _cells(self, row: Any) -> Any:
-        _check_utf8("".join([cell for cell in row if isinstance(cell, str)]))
+        self._check_text("".join([cell for cell in row if isinstance(cell, str)]))
         return row
 
     def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
@@ -165,7 +215,7 @@ class _Parquet(Table):
     def _rows(self) -> Iterator[tuple[int, Any]]:
         """The cells of the columns alone."""
         written = dict(zip(self.names, self._parquet.schema_arrow.names, strict=True))
-        group = self._layout.row_group
+        group = self.layout.row_group
         with self._arrow("is damaged"):
             for batch in self._parquet.iter_batches(
                 _PARQUET_ROWS,
@@ -195,7 +245,7 @@ class _Parquet(Table):
 
         try:
             yield
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             reason = str(error).split("\n")[0].rstrip(".")
             raise UserError(f"{self._where} {fault}: {reason}.") from error
 
@@ -264,13 +314,15 @@ def read_rows(
     columns: Sequence[str],
     make: Callable[[Cells], Any] = tuple,
     format: str = "",
+    encoding: str = "utf-8",
 ) -> Iterator[tuple[int, Any]]:
     """The numbered rows of a whole file, as `Table.rows` has them; TSV if the name says nothing.
 
     Raises:
         UserError: the file cannot be read, lacks a column or has a bad row.
     """
-    with open_table(path, format or format_of(path, otherwise="tsv")) as table:
+    format = format or format_of(path, otherwise="tsv")
+    with open_table(path, format, Layout(encoding)) as table:
         yield from table.rows(columns, make=make)
 
 
@@ -286,21 +338,15 @@ def parse_json(text: str) -> Any:
         raise BadRow("not JSON", f"not JSON: {error}") from None
 
 
-def _check_utf8(text: str) -> None:
-    """Raises `BadRow` where something stands for bytes that are not UTF-8."""
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise BadRow("bad UTF-8", "not UTF-8; convert the file to UTF-8") from None
-
-
 def _values(column: Any) -> list[Any]:
     """A column's values; bytes that are not UTF-8 become lone surrogates."""
     import pyarrow
 
-    if "string" in str(column.type):  # of any kind; its own decoding fails for the whole column
+    kind = str(column.type)
+    if "string" in kind:  # of any kind; its own decoding fails for the whole column
         column = column.cast(pyarrow.large_binary())
+    elif kind.startswith(("timestamp", "date", "time")):  # Python's own end with the year 9999
+        column = column.cast(pyarrow.string())
     return [
         value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
         for value in column.to_pylist()

@@ -5,14 +5,15 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import IO, Any, NamedTuple, cast
 
-from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, one_line
+from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
@@ -28,11 +29,13 @@ class Reject(NamedTuple):
         line: line number in the file, the header being 1; for Parquet the row number.
         reason: why, from a small fixed set, so that reasons can be counted.
         text: the row, cut to 500 characters, on one line.
+        clicks: what is lost with it, as far as anybody can tell.
     """
 
     line: int
     reason: str
     text: str
+    clicks: int = 1
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,16 @@ class Layout:
     """What a file's name does not say of it, and which part of it is read.
 
     Args:
-        encoding: of text.
+        encoding: of text, any that Python knows.
         delimiter: between the cells of CSV.
         strict_quotes: whether a stray quote of CSV is an error.
         longest: bytes of a line; a longer one is a bad row and never held whole.
         names: the columns, where what is read begins behind the header; None: it has one.
         row_group: the only one to read of a Parquet file.
+        thousands: the sign between the thousands of counts, one of `THOUSANDS`; "": there is none.
+
+    Raises:
+        UserError: there is no such encoding, or no such sign.
     """
 
     encoding: str = "utf-8"
@@ -54,6 +61,25 @@ class Layout:
     longest: int = MAX_LINE_BYTES
     names: tuple[str, ...] | None = None
     row_group: int | None = None
+    thousands: str = ""
+
+    def __post_init__(self) -> None:
+        if self.thousands not in ("", *THOUSANDS):
+            signs = " ".join(map(repr, THOUSANDS))
+            raise OptionError("--thousands", f"is {self.thousands!r}; expected one of {signs}.")
+        try:
+            "a".encode(self.encoding)
+        except (LookupError, UnicodeError, ValueError):
+            raise OptionError(
+                "--encoding",
+                f"is {self.encoding!r}, which is no encoding of text; expected one such as utf-8, "
+                "cp1252, latin-1, utf-16 or gb18030.",
+            ) from None
+
+    @property
+    def by_bytes(self) -> bool:
+        """Whether a line ends where its bytes say so, as in all encodings but UTF-16 and UTF-32."""
+        return "a\n".encode(self.encoding) == b"a\n"
 
 
 class Table:
@@ -74,15 +100,17 @@ class Table:
 
     def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
         self.lines = 0
-        self._raw, self._where, self._layout = raw, where, layout
-        self._encoding, self._longest = layout.encoding, layout.longest
+        self.layout = layout
+        self._raw, self._where = raw, where
+        self._encoding = layout.encoding if layout.by_bytes else "utf-8"  # see `_blocks`
+        self._longest = layout.longest
         self._numbered = self._read()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns; none if the file is empty."""
-        if self._layout.names is not None:
-            return self._layout.names
+        if self.layout.names is not None:
+            return self.layout.names
         number, head = self._head()
         try:
             return tuple(map(fold, self._cells(head))) if number else ()
@@ -101,11 +129,24 @@ class Table:
         if missing := [name for name in columns if name not in self.names]:
             raise UserError(
                 f"{self._where} has the columns {', '.join(map(repr, self.names))[:500]}; expected "
-                f"{expected} (missing: {', '.join(missing)})."
+                f"{expected} (missing: {', '.join(missing)}).{self._hint()}"
             )
         for name in (*columns, *optional):
             if self.names.count(name) > 1:
                 raise UserError(f"{self._where} names the column {name!r} more than once.")
+
+    def _hint(self) -> str:
+        """What may be wrong with a header."""
+        name = self.names[0]
+        sign = max(",;\t", key=name.count)
+        if len(self.names) > 1 or sign not in name:
+            return ""
+        between, mend = {
+            ",": ("commas", "name the file .csv"),
+            ";": ("semicolons", "write commas instead, and name the file .csv"),
+            "\t": ("tabs", "name the file .tsv"),
+        }[sign]
+        return f" That is one name with {between} in it: {mend}."
 
     def rows(
         self,
@@ -176,6 +217,14 @@ class Table:
     def _error(self, number: int, bad: BadRow) -> UserError:
         return UserError(f"{self._where}:{number}: {bad.detail}.")
 
+    def _check_text(self, text: str) -> None:
+        """Raises `BadRow` where something stands for bytes that are not of the encoding."""
+        if not text.isascii():
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                raise self._bad_text() from None
+
     # Lines
 
     def _decoded(self, line: bytes) -> str:
@@ -184,11 +233,14 @@ class Table:
         try:
             return line.removesuffix(b"\r").decode(self._encoding)
         except UnicodeDecodeError as error:
-            raise BadRow(
-                "bad UTF-8",
-                f"not {self._encoding.upper()} at byte {error.start + 1} of the line; convert the "
-                "file to UTF-8",
-            ) from None
+            raise self._bad_text(f" at byte {error.start + 1} of the line") from None
+
+    def _bad_text(self, where: str = "") -> BadRow:
+        """Why a row is refused whose bytes are not of the encoding."""
+        name = self.layout.encoding.upper()
+        return BadRow(
+            f"bad {name}", f"not {name}{where}; say what it is, such as --encoding cp1252"
+        )
 
     def _read(self) -> Iterator[tuple[int, bytes]]:
         """Numbered lines without their ends; of one that is too long the beginning."""
@@ -213,11 +265,20 @@ class Table:
         file = unpacked(self._raw, self._where)
         with reading(self._where):
             block = file.read(BLOCK_BYTES)
-            if self._layout.names is None:
-                block = block.removeprefix(b"\xef\xbb\xbf")
+            if self.layout.by_bytes and block.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+                raise UserError(f"{self._where} is UTF-16; say so with --encoding utf-16.")
+            decoder = getincrementaldecoder(self.layout.encoding)()
+            first = self.layout.names is None
             while block:
-                yield block
+                if self.layout.by_bytes:
+                    text = block
+                else:  # to UTF-8, whose lines end where bytes say so
+                    text = decoder.decode(block).encode("utf-8", "surrogatepass")
+                yield text.removeprefix(BOM_UTF8) if first else text
+                first = False
                 block = file.read(BLOCK_BYTES)
+            if not self.layout.by_bytes:
+                decoder.decode(b"", final=True)  # half a character at the end is an error
 
 
 @lru_cache
@@ -244,6 +305,8 @@ def reading(where: str) -> Iterator[None]:
         raise UserError(f"{where} is not a whole gzip file: {error}.") from error
     except OSError as error:
         raise UserError(f"{where} cannot be read: {error.strerror or error}.") from error
+    except UnicodeError as error:
+        raise UserError(f"{where} cannot be decoded: {error}; give its --encoding.") from error
 
 
 def reject(number: int, reason: BadRow, text: bytes | str) -> Reject:
@@ -251,4 +314,4 @@ def reject(number: int, reason: BadRow, text: bytes | str) -> Reject:
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
     text = text[:_MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()
-    return Reject(number, str(reason), one_line(text))
+    return Reject(number, str(reason), one_line(text), reason.clicks)

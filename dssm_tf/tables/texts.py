@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import identifier, readable, text
 from dssm_tf.tables.reader import TABLES, format_of, open_table
-from dssm_tf.tables.table import Cells, fold
+from dssm_tf.tables.table import Cells, Layout, fold
 
 _TEXT_COLUMNS = {
     "title": ("title", "text"),
@@ -44,7 +44,11 @@ class TextInput(NamedTuple):
 
 @contextmanager
 def open_texts(
-    path: Path | str, side: str = "title", column: str | None = None, id_column: str | None = None
+    path: Path | str,
+    side: str = "title",
+    column: str | None = None,
+    id_column: str | None = None,
+    encoding: str = "utf-8",
 ) -> Iterator[TextInput]:
     """Opens texts; columns are looked up before the first text is read.
 
@@ -53,6 +57,7 @@ def open_texts(
         side: `title`, `query` or `passage`: which columns are looked for when none is named.
         column: the column that holds the text.
         id_column: the column that holds the id.
+        encoding: of the text.
 
     Raises:
         UserError: here or while reading, naming file and line: the file cannot
@@ -63,7 +68,7 @@ def open_texts(
     if format == "txt" and (column or id_column):
         raise UserError(f"--column and --id-column name a column; {path} is read as a text a line.")
     raw = sys.stdin.buffer if standard_input else None
-    with open_table("standard input" if raw else path, format, raw=raw) as table:
+    with open_table("standard input" if raw else path, format, Layout(encoding), raw) as table:
         names = table.names
         text_name = fold(column) if column else _first(_TEXT_COLUMNS[side], names)
         id_name = fold(id_column) if id_column else _first(_ID_COLUMNS[side], names)

@@ -14,11 +14,14 @@ from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_lines
 
+_RUN = "query_id Q0 doc_id rank score tag"
+_QRELS = "query_id 0 doc_id grade"
+
 Run = dict[str, dict[str, float]]
 """`run[query_id][doc_id]` is a score; of qrels it is a grade."""
 
 
-def read_run(path: Path | str) -> Run:
+def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
     """Reads a TREC run: `query_id Q0 doc_id rank score tag`.
 
     The order is the scores'; the written rank and tag are not used, as in trec_eval.
@@ -27,18 +30,36 @@ def read_run(path: Path | str) -> Run:
         UserError: naming file and line; a line has not six columns, a score
             is not a number, or a title comes twice for a query.
     """
-    return _read(path, "query_id Q0 doc_id rank score tag", lambda cells: number(cells[4], "score"))
+    return _read(path, _RUN, run_line, encoding)
 
 
-def read_qrels(path: Path | str) -> Run:
+def read_qrels(path: Path | str, encoding: str = "utf-8") -> Run:
     """Reads TREC qrels: `query_id 0 doc_id grade`; negative grades (not judged) count as 0.
 
     Raises:
         UserError: naming file and line, as `read_run`; a grade is too high.
     """
-    return _read(
-        path, "query_id 0 doc_id grade", lambda cells: grade(max(number(cells[3], "grade"), 0.0))
-    )
+    return _read(path, _QRELS, qrels_line, encoding)
+
+
+def run_line(line: str) -> tuple[str, str, float]:
+    """Query id, doc id and score of a line of a run.
+
+    Raises:
+        BadRow: it has not six columns, or the score is not a number.
+    """
+    cells = _columns(line, _RUN)
+    return cells[0], cells[2], number(cells[4], "score")
+
+
+def qrels_line(line: str) -> tuple[str, str, float]:
+    """Query id, doc id and grade of a line of qrels.
+
+    Raises:
+        BadRow: it has not four columns, or the grade is not one.
+    """
+    cells = _columns(line, _QRELS)
+    return cells[0], cells[2], grade(max(number(cells[3], "grade"), 0.0))
 
 
 def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
@@ -73,15 +94,24 @@ def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
     )
 
 
-def _read(path: Path | str, columns: str, value: Callable[[list[str]], float]) -> Run:
-    def parse(line: Cells) -> tuple[str, str, float] | None:
-        cells = line[0].split()
-        if cells and len(cells) != columns.count(" ") + 1:
-            raise BadRow("wrong column count", f"{len(cells)} columns; expected {columns}")
-        return (cells[0], cells[2], value(cells)) if cells else None
+def _columns(line: str, columns: str) -> list[str]:
+    cells = line.split()
+    if len(cells) != columns.count(" ") + 1:
+        raise BadRow("wrong column count", f"{len(cells)} columns; expected {columns}")
+    return cells
+
+
+def _read(
+    path: Path | str,
+    columns: str,
+    parse: Callable[[str], tuple[str, str, float]],
+    encoding: str,
+) -> Run:
+    def make(cells: Cells) -> tuple[str, str, float] | None:
+        return parse(cells[0]) if cells[0].strip() else None
 
     table: Run = {}
-    for at, row in read_rows(path, ("text",), parse, "txt"):
+    for at, row in read_rows(path, ("text",), make, "txt", encoding):
         if row:
             query_id, doc_id, found = row
             titles = table.setdefault(query_id, {})

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from dssm_tf.common.files import atomic_write
+from dssm_tf.common.terminal import note, print_table
 from dssm_tf.config import Config, Refit
 from dssm_tf.evaluation.intervals import caution, interval
 from dssm_tf.training.validation import with_intervals
@@ -163,44 +163,47 @@ def _with_refit(config: Config, refit: Refit) -> Config:
     return config.model_copy(update={"training": training})
 
 
-def print_table(console: Console | None, tuning: Tuning) -> None:
-    """Prints the trials, best first, and why the others failed."""
+def print_trials(console: Console | None, tuning: Tuning) -> None:
+    """Prints why trials failed, then the table of all, best first."""
     if console is None:
         return
     keys = list(tuning.rows[0].run.trial.settings)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("trial", justify="right")
-    for key in _short(keys):
-        table.add_column(Text(key), justify="right", overflow="fold")
-    for name, heading in zip(_MEASURES, ("NDCG@1", "@3", "@10", "loss"), strict=True):
-        style = "bold" if name == tuning.plan.metric else ""
-        table.add_column(heading, justify="right", style=style)
-    for name in ("epoch", "s"):
-        table.add_column(name, justify="right")
+    failed = [row for row in tuning.rows if row.outcome.status == "failed"]
+    say(console, "")
+    for line in tuning.cautions:
+        note(console, line, "yellow")
+    for row in failed:
+        note(console, f"trial {tuning.number(row)} failed: {row.outcome.reason}")
+    if failed:
+        note(console, "failed trials are left alone the next time; --retry-failed tries them again")
+    measures = [
+        Text(name, style="bold" if measure == tuning.plan.metric else "")
+        for measure, name in zip(_MEASURES, ("NDCG@1", "@3", "@10", "loss"), strict=True)
+    ]
+    rows = []
     for row in tuning.ranked:
         outcome = row.outcome
         seconds = "" if outcome.seconds is None else f"{outcome.seconds:.0f}"
-        table.add_row(
-            str(tuning.number(row)),
-            *(Text(show(row.run.trial.settings[key])) for key in keys),
-            *(_shown(outcome.validation, name) for name in _MEASURES),
-            f"{outcome.best_epoch}/{outcome.epochs}",
-            seconds,
-            style="green" if row is tuning.best else "",
+        rows.append(
+            [
+                *_named(tuning, row, keys),
+                *(_shown(outcome.validation, name) for name in _MEASURES),
+                f"{outcome.best_epoch}/{outcome.epochs}",
+                seconds,
+            ]
         )
-    failed = [row for row in tuning.rows if row.outcome.status == "failed"]
-    for row in failed:
-        settings = (Text(show(row.run.trial.settings[key])) for key in keys)
-        table.add_row(str(tuning.number(row)), *settings, "failed", style="red")
-    say(console, f"\n{len(tuning.rows)} trials by validation {tuning.plan.metric}\n")
-    console.print(table)
-    say(console, "")
-    for line in tuning.cautions:
-        say(console, line, style="yellow")
-    for row in failed:
-        say(console, f"trial {tuning.number(row)} failed: {row.outcome.reason}")
-    if failed:
-        say(console, "failed trials are left alone the next time; --retry-failed tries them again")
+    styles = ["green" if row is tuning.best else "" for row in tuning.ranked]
+    blank = [""] * (len(_MEASURES) + 1)
+    rows += [[*_named(tuning, row, keys), "failed", *blank] for row in failed]
+    say(console, f"{len(tuning.rows)} trials by validation {tuning.plan.metric}")
+    heads = ["trial", *map(Text, _short(keys)), *measures, "epoch", "s"]
+    print_table(console, heads, rows, [*styles, *["red"] * len(failed)])
+
+
+def _named(tuning: Tuning, row: Row, keys: Sequence[str]) -> list[str | Text]:
+    """The first cells of a trial: its number and its settings."""
+    settings = row.run.trial.settings
+    return [str(tuning.number(row)), *(Text(show(settings[key])) for key in keys)]
 
 
 def _shown(validation: Mapping[str, float], name: str) -> str:

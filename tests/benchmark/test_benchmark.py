@@ -15,6 +15,7 @@ import yaml
 from rich.console import Console
 
 from dssm_tf.benchmark.inputs import Inputs
+from dssm_tf.cli import main
 from dssm_tf.commands.benchmark import add, benchmark_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
@@ -122,6 +123,19 @@ def test_every_row_is_there_in_order(written):
         "popularity", "bm25", "tfidf", "broken", "bm25.b=0", "bm25.b=1", RANDOM, "theirs",
         "vectors", f"bm25+{RANDOM}+prior", f"rrf:bm25+{RANDOM}", "bm25+broken",
     ]  # fmt: skip
+
+
+def test_rows_that_failed_are_named_at_the_end_and_the_exit_code_is_3(folder, done, capfd):
+    inputs = ("clicks", "judgments", "corpus")
+    files = [word for name in inputs for word in (f"--{name}", str(folder / f"{name}.tsv"))]
+    assert main(["benchmark", *files, *arguments(folder)]) == 3
+    shown = capfd.readouterr()
+    assert shown.err.splitlines()[-1].startswith(
+        "dssm benchmark: 2 of 12 rows failed: broken, bm25+broken; the reasons stand above"
+    )
+    assert shown.out.index("broken failed: ") < shown.out.rindex("System")
+    assert shown.out.splitlines()[-2].split() == ["bm25+broken", "failed"]
+    assert (folder / "out" / "table.md").exists()
 
 
 def test_a_failing_system_is_reported_in_its_row_and_stops_nobody(done, written, folder):

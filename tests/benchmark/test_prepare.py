@@ -10,6 +10,7 @@ from dssm_tf.benchmark.prepare import Sources, prepare
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.splits import is_held_out
+from dssm_tf.tables.tally import Tally
 
 COLORS, THINGS = ("red", "green", "blue", "black"), ("hat", "tie", "box", "shoe", "coat")
 TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]
@@ -25,10 +26,11 @@ JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\that red\td00\tred hat\t2
 def files(tmp_path, monkeypatch):
     """Paths; preprocess is stood in for by a copy, which takes no seconds."""
 
-    def preprocess(log, corpus, output, negatives):
+    def preprocess(log, corpus, output, negatives, max_rejected):
         output.mkdir(parents=True)
         (output / "log").write_text("\n".join(log))
         (output / "corpus").write_text("\n".join(corpus))
+        return Tally().described()
 
     monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
     monkeypatch.setattr(
@@ -84,7 +86,7 @@ def test_a_directory_with_something_else_is_left_alone(files):
 
 
 def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
-    def killed(log, corpus, output, negatives):
+    def killed(*_):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

@@ -305,7 +305,7 @@ def test_an_interrupted_command_ends_with_1_and_one_line(monkeypatch, capsys):
     ],
 )  # fmt: skip
 def test_an_interrupted_command_says_what_is_left(monkeypatch, capsys, arguments, place, left):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(f"dssm_tf.commands.{place}", interrupt)
@@ -345,7 +345,15 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
                  "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
     arguments, options = seen["evaluate"]
     assert arguments == (["A", "b=B"], Path("J"), None, Path("E"), [])
-    assert options == {"data": Path("P"), "runs": [], "repeats": "mean"}
+    assert options == {
+        "data": Path("P"),
+        "runs": [],
+        "repeats": "mean",
+        "queries": None,
+        "traffic": [],
+        "encoding": "utf-8",
+        "thousands": "",
+    }
 
 
 def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):

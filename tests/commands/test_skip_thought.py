@@ -109,7 +109,9 @@ def test_the_baseline_names_a_directory_without_weights(tmp_path, capsys):
 
 def test_the_command_line_has_the_defaults_of_the_options_and_passes_all_on(monkeypatch):
     taken = []
-    monkeypatch.setattr(skip_thought_command, "train_command", lambda *a, **b: taken.append(b))
+    monkeypatch.setattr(
+        skip_thought_command, "train_command", lambda *a, encoding, **b: taken.append(b)
+    )
     base = ["skip-thought", "train", "--text", "text.txt", "--out", "weights"]
     main(base)
     assert TrainingOptions(**taken[0]) == TrainingOptions()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import resource
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -83,6 +85,22 @@ def test_a_remembered_text_is_encoded_as_the_first_time():
     encoder = RecordEncoder(words, cached_texts=2)
     fresh = [RecordEncoder(words).encode(*one) for one in EXAMPLES]
     assert [encoder.encode(*one) for one in EXAMPLES] == fresh
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_an_encoder_does_not_keep_what_it_encoded():
+    """Resident memory of this process, which grew by each record's bytes: 3 kB times 40,000."""
+    title = Title("cat dogs ice " * 20, 1, 1)
+    encoder = RecordEncoder(vocabulary(0, max_words=64))
+
+    def encode(records: int) -> int:
+        for number in range(records):
+            encoder.encode("cat", [title] * 4, number)
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+    before = encode(4000)
+    assert len(encoder.encode("cat", [title] * 4, 1)) > 2000
+    assert encode(40_000) - before < 20 << 20
 
 
 def test_threads_that_share_an_encoder_write_what_one_thread_writes():

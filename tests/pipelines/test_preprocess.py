@@ -171,7 +171,13 @@ def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
     found = report(data)
     assert found["rows"] == {
         "in": 49,
+        "clicks": 49,
         "rejected": {"clicks is not a number": 1},
+        "rejected_clicks": 1,
+        "largest_rejected": [{
+            "file": str(tmp_path / "log.tsv"), "line": 50, "reason": "clicks is not a number",
+            "text": "halo Reach many a", "clicks": 1,
+        }],
         "dropped": {
             "blocked": 1, "no words": 1, "repeated in session": 1, "session with many clicks": 30,
             "session with many queries": 12,
@@ -202,10 +208,39 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path):
     data = run("query\ttitle\tclicks\n" + good + "a\tb\nc\td\t-1\n", "--validation_fraction", "0")
     path = str(tmp_path / "log.tsv")
     assert data.rows("rejects.tsv") == [
-        [path, "42", "wrong column count", "a b"],
-        [path, "43", "clicks is negative", "c d -1"],
+        [path, "42", "wrong column count", "1", "a b"],
+        [path, "43", "clicks is negative", "1", "c d -1"],
     ]
     assert report(data)["rows"]["rejected"] == {"clicks is negative": 1, "wrong column count": 1}
+
+
+def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, tmp_path, capsys):
+    good = "".join(f"q{n}\tt{n}\t10\n" for n in range(40))
+    log = "query\ttitle\tclicks\n" + good + "a\tb\t67,998\n"
+    data = run(log, "--validation_fraction", "0", code=1)
+    message = capsys.readouterr().err
+    # 1 of 41 rows is 2.4 %, and 67,998 of 68,398 clicks are 99.4 %.
+    assert "1 of 41 rows are malformed (2.4% of the rows and 99.4% of the clicks;" in message
+    assert "1 clicks with ',' between thousands; the largest: " in message
+    assert "log.tsv:42: a b 67,998" in message
+    assert "Give --thousands ',' or mend" in message
+    data = run(log, "--validation_fraction", "0", "--thousands", ",")
+    assert max(record.clicks for record in data.records()) == 67998
+    data = run(log, "--validation_fraction", "0", "--max_reject_fraction", "1")
+    assert report(data)["rows"]["largest_rejected"][0]["clicks"] == 67998
+    assert "a b 67,998" in (data.path / "report.html").read_text("utf-8")
+    assert "99.4% of the clicks" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("encoding", ["cp1252", "utf-16"])
+def test_a_log_that_is_not_utf8_is_read_when_its_encoding_is_told(run, tmp_path, capsys, encoding):
+    log = "query\ttitle\n" + "".join(f"café {n}\tCafé {n}\n" for n in range(20))
+    (tmp_path / "log.tsv").write_bytes(log.encode(encoding))
+    arguments = ("--input", str(tmp_path / "log.tsv"), "--validation_fraction", "0")
+    run(None, *arguments, code=1)
+    assert "--encoding" in capsys.readouterr().err
+    data = run(None, *arguments, "--encoding", encoding)
+    assert "café 7" in {record.query for record in data.records()}
 
 
 def test_line_numbers_are_those_of_the_file_when_it_is_read_in_pieces(run, tmp_path, monkeypatch):
@@ -231,7 +266,7 @@ def test_too_many_malformed_rows_fail_the_job_and_are_kept_beside_it(run, tmp_pa
     data = run("query\ttitle\na\tb\nc\nd\n", code=1)
     message = capsys.readouterr().err
     assert message.count("\n") == 1
-    assert "2 of 3 rows are malformed (66.7%; allowed are 10.0%): 2 wrong column count" in message
+    assert "2 of 3 rows are malformed (66.7% of the rows; allowed are 10.0%): 2 wrong" in message
     kept = tmp_path / (data.path.name + ".rejects.tsv")
     assert str(kept) in message
     assert len(kept.read_text("utf-8").splitlines()) == 3

@@ -90,12 +90,37 @@ def test_the_terminal_table_shows_means_marks_and_protocol():
     out = io.StringIO()
     print_tables(evaluation, Console(file=out, width=120))
     shown = out.getvalue()
-    row = next(line for line in shown.splitlines() if "better" in line)
+    table = shown[shown.rindex("System") :]
+    row = next(line for line in table.splitlines() if "better" in line)
     assert f"{evaluation.mean('better', 'ndcg@10'):.3f}ᵃ" in row
     assert "NDCG@10" in shown
     assert "Means over 60 queries" in shown
     assert "gain 2^grade - 1" in shown
     assert "Ties go by a hash of the title's text" in shown
+
+
+def test_the_terminal_output_ends_with_the_table():
+    out = io.StringIO()
+    print_tables(evaluate(*many()), Console(file=out, width=120), "Written: there")
+    shown = out.getvalue()
+    assert shown.index("Written: there") < shown.index("System")
+    assert shown.index("gain 2^grade - 1") < shown.index("System")
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 100])
+def test_on_a_narrow_terminal_no_word_is_broken_and_no_column_lost(width):
+    name = "rrf:bm25+doc2vec.size=4"
+    evaluation = evaluate({name: GOOD, "b": BAD}, JUDGMENTS)
+    out = io.StringIO()
+    print_tables(evaluation, Console(file=out, width=width, force_terminal=True, color_system=None))
+    words = out.getvalue().split()
+    tables = words.count("System")
+    assert words.count(name) - words.count("minus") >= tables >= 1
+    assert {"NDCG@1", "NDCG@10"} <= set(words)
+    assert "…" not in out.getvalue()
+    lines = out.getvalue().splitlines()
+    (first, *_) = [line for line in lines if line.strip().startswith(name)]
+    assert tables == 1 or len(first) <= max(width, len(name) + 20)
 
 
 def test_brackets_in_a_system_name_are_not_markup():

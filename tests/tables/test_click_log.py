@@ -28,7 +28,7 @@ EXPECTED = [LogRow(query, title, clicks, timestamp=time) for query, title, click
 def test_every_format_gives_the_same_rows(write_rows, suffix):
     path = write_rows(f"log{suffix}", COLUMNS, ROWS)
     assert read(path) == EXPECTED
-    assert read_logs([path, path]) == EXPECTED * 2
+    assert read_logs([path, path])[0] == EXPECTED * 2
 
 
 def test_a_row_is_found_by_the_names_of_its_columns(write):
@@ -86,14 +86,19 @@ def test_objects_are_read_by_key_and_checked(write):
 
 def test_good_rows_alone_are_kept_of_a_log_that_is_split(write):
     text = '{"query": "a", "title": "b"}\nno json\n[]\n{}\n{"query": "c", "title": "d"}\n'
-    assert read_logs([write("log.jsonl", text)]) == [LogRow("a", "b"), LogRow("c", "d")]
+    rows, tally = read_logs([write("log.jsonl", text)], max_rejected=0.6)
+    assert rows == [LogRow("a", "b"), LogRow("c", "d")]
+    assert (tally.rows, tally.reasons) == (
+        5,
+        {"not JSON": 1, "not a JSON object": 1, "no query": 1},
+    )
 
 
 def test_a_written_log_reads_back(tmp_path):
     rows = [LogRow("hat", "Red Hat", 2, 5, "a\tb", "2024"), LogRow("t\nie", "The  Tie")]
     for name in ("log.tsv", "log.tsv.gz"):
         write_log(tmp_path / name, rows)
-        assert read_logs([tmp_path / name]) == [
+        assert read_logs([tmp_path / name])[0] == [
             LogRow("hat", "Red Hat", 2, 5, "a b", "2024"),
             LogRow("t ie", "The  Tie"),
         ]
@@ -102,7 +107,7 @@ def test_a_written_log_reads_back(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("log.tsv", "query\ttitle\n", "no usable rows below the header"),
+        ("log.tsv", "query\ttitle\n", "holds no rows below the header"),
         ("log.tsv", "", "is empty; expected the columns 'query', 'title'"),
         ("log.tsv", "query\tdoc\nhat\td1\n", r"'query', 'doc'; .*missing: title"),
         ("log.txt", "hat\n", "no known format"),
@@ -111,3 +116,8 @@ def test_a_written_log_reads_back(tmp_path):
 def test_a_log_that_cannot_be_used_is_refused(write, name, text, message):
     with pytest.raises(UserError, match=message):
         read_logs([write(name, text)])
+
+
+def test_a_bad_cell_of_a_csv_log_is_a_reject_and_not_the_end(write):
+    path = write("log.csv", "query,title,clicks\nhat,Red Hat,1\ntie,Tie,many\n")
+    assert read(path)[1] == Reject(3, "clicks is not a number", "tie,Tie,many")

@@ -139,3 +139,21 @@ def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
     assert found[1].doc_id == "B7"
     assert len({j.doc_id for j in found}) == 4
     assert {j.query_id for j in found} == {"q000001"}
+
+
+@pytest.mark.parametrize(
+    "suffix", [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
+)
+def test_judgments_and_corpora_come_in_every_format_of_a_log(write_rows, suffix):
+    columns = HEADER.split()
+    judged = [("q1", "hat", "d1", "Red, Hat", 2.5), ("q1", "hat", "d2", "Cap", 0.0)]
+    assert read_judgments(write_rows(f"j{suffix}", columns, judged)) == judged
+    titles = [("7", "Red, Hat"), ("8", "Cap")]
+    assert read_corpus(write_rows(f"c{suffix}", ("doc_id", "title"), titles)) == titles
+
+
+def test_judgments_that_are_not_utf8_say_which_flag_reads_them(write):
+    path = write("j.csv", "query_id,query,doc_id,title,grade\nq1,hat,d1,Ærø,1\n".encode("cp1252"))
+    with pytest.raises(UserError, match=r"j\.csv:2: not UTF-8; say what it is, such as --encoding"):
+        read_judgments(path)
+    assert read_judgments(path, encoding="cp1252")[0].title == "Ærø"

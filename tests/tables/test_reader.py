@@ -16,6 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.reader import format_of, open_table, read_rows
 from dssm_tf.tables.table import Layout, Reject, reject
+from dssm_tf.tables.times import Clock
 
 FORMATS = [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
 ROWS = [("d1", "Red Hat"), ("d2", "Łódź, „quoted“"), ("d3", 'say "hi"')]
@@ -103,9 +104,17 @@ def test_the_layout_may_leave_out_the_beginning_of_a_file(write):
         ("t.tsv", b"doc_id\ttitle\na\n", "t.tsv:2: 1 columns; the header has 2"),
         ("t.tsv", b"doc_id\ttitle\n\na\tb\tc\n", "t.tsv:3: 3 columns; the header has 2"),
         ("t.csv", b"doc_id,title\na\n", "t.csv:2: 1 columns; the header has 2"),
-        ("t.tsv", b"doc_id\ttitle\na\tb\n\xff\n", "t.tsv:3: not UTF-8 at byte 1 of the line; conv"),
+        (
+            "t.tsv",
+            b"doc_id\ttitle\na\tb\n\xff\n",
+            "t.tsv:3: not UTF-8 at byte 1 of the line; say what it is, such as --encoding",
+        ),
         ("t.tsv", b"doc_id\ttitle\xe9\n", "t.tsv:1: not UTF-8 at byte 13"),
-        ("t.csv", b"doc_id,title,x\na,b,\xff\n", "t.csv:2: not UTF-8; convert the file to UTF-8"),
+        (
+            "t.csv",
+            b"doc_id,title,x\na,b,\xff\n",
+            "t.csv:2: not UTF-8; say what it is, such as --encoding cp1252",
+        ),
         ("t.csv", b'doc_id,title\na,"open\n', "t.csv:2: not CSV: unexpected end of data"),
         ("t.csv", b'doc_id,title\na,"b" c\n', "t.csv:2: not CSV: ',' expected after '\"'"),
         ("t.jsonl", b'{"doc_id": 1, "title": 2}\n\n[]\n', "jsonl:3: a list; expected a JSON obj"),
@@ -168,7 +177,7 @@ def test_a_csv_reject_names_the_line_where_its_row_starts(write):
         (2, ("a", "b\nc")),
         (4, Reject(4, "bad UTF-8", "caf\\udce9,b")),
         (5, Reject(5, "wrong column count", "a,b,c")),
-        (6, Reject(6, "bad CSV", "")),
+        (6, Reject(6, "bad CSV", 'd,"e"f')),
         (7, ("g", "h")),
     ]
 
@@ -176,8 +185,95 @@ def test_a_csv_reject_names_the_line_where_its_row_starts(write):
 def test_a_quote_that_never_closes_costs_a_reject_and_not_the_job(write):
     lines = [b"query,title\n", b'a,"b\n', *[b"x" * 1000 + b"\n"] * 200, b"halo,Halo: Reach\n"]
     found = checked(write("t.csv", b"".join(lines)))
-    assert "bad CSV" in {row.reason for _, row in found if isinstance(row, Reject)}
+    swallowed = [row for _, row in found if "quote left open" in getattr(row, "reason", "")]
+    assert [row.line for row in swallowed] == [*range(2, len(swallowed) + 2)]
+    assert swallowed[0].reason == "quote left open"
     assert found[-1] == (203, ("halo", "Halo: Reach"))
+
+
+@pytest.mark.parametrize("opened", ['q7,"title 7,3', '"q7,title 7,3'])
+def test_a_stray_quote_never_loses_rows_in_silence(write, opened):
+    rows = [f"q{n},title {n},3" for n in range(100)]
+    rows[7] = opened
+    one = checked(write("one.csv", "\n".join(["query,title,clicks", *rows]) + "\n"))
+    # The quote stands on line 9 of 101 and swallows the 92 lines behind it.
+    assert [row[1].reason for row in one[7:]] == [
+        "quote left open",
+        *["swallowed by a quote left open"] * 92,
+    ]
+    assert one[7][1].line == 9
+    rows[50] = 'q50,title 50",3'
+    path = write("two.csv", "\n".join(["query,title,clicks", *rows]) + "\n")
+    two = checked(path)
+    assert len(two) == 100
+    assert [n for n, row in two if isinstance(row, Reject)] == list(range(9, 53))
+    with pytest.raises(
+        UserError, match=r"two\.csv:9: a quote opens here that swallows 43 lines, up"
+    ):
+        list(read_rows(path, ("query", "title")))
+
+
+def test_text_in_quotes_may_go_over_lines_with_commas(write):
+    text = "A hat, red.\nWarm\nand, above all, cheap.\n\nYes, really."
+    path = write("t.csv", f'query,title,clicks\nhat,"{text}",3\ntie,Tie,1\n')
+    assert checked(path) == [(2, ("hat", text)), (7, ("tie", "Tie"))]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".txt"])
+@pytest.mark.parametrize(
+    "encoding", ["latin-1", "cp1251", "utf-16", "utf-32-le", "gb18030", "shift_jis"]
+)
+def test_text_of_any_encoding_is_read_when_it_is_named(tmp_path, monkeypatch, suffix, encoding):
+    monkeypatch.setattr("dssm_tf.tables.table.BLOCK_BYTES", 7)
+    word = {"latin-1": "Ærø", "cp1251": "шляпа"}.get(encoding, "帽子")
+    text = {".txt": f"{word}\n", ".jsonl": f'{{"text": "{word}"}}\n'}.get(suffix, f"text\n{word}\n")
+    path = tmp_path / f"t{suffix}"
+    path.write_bytes(text.encode(encoding))
+    with open_table(path, "txt" if suffix == ".txt" else "", Layout(encoding)) as table:
+        assert [row for _, row in table.rows(["text"])] in ([(word,)], [[word]])
+
+
+def test_utf_16_is_recognised_and_half_a_character_of_it_refused(write):
+    path = write("t.tsv", "doc_id\ttitle\nd1\tHat\n".encode("utf-16"))
+    with pytest.raises(UserError, match="is UTF-16; say so with --encoding utf-16"):
+        rows(path)
+    assert rows(path, encoding="utf-16") == [("d1", "Hat")]
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(UserError, match=r"cannot be decoded: .*; give its --encoding"):
+        rows(path, encoding="utf-16")
+
+
+@pytest.mark.parametrize(
+    ("name", "header", "words"),
+    [
+        ("t.tsv", "doc_id,title", "one name with commas in it: name the file .csv"),
+        ("t.csv", "doc_id\ttitle", "one name with tabs in it: name the file .tsv"),
+        ("t.csv", "doc_id;title", "one name with semicolons in it: write commas instead"),
+    ],
+)
+def test_a_name_that_does_not_fit_what_is_between_the_columns_gets_a_hint(
+    write, name, header, words
+):
+    with pytest.raises(UserError, match=words):
+        rows(write(name, f"{header}\n"))
+
+
+def test_dates_beyond_those_of_python_are_text_like_others(tmp_path):
+    times = pyarrow.array([10**18, 0, None], pyarrow.timestamp("ms", "UTC"))
+    days = pyarrow.array([2**31 - 1, 19_753, None], pyarrow.int32()).cast(pyarrow.date32())
+    parquet.write_table(pyarrow.table({"at": times, "day": days}), tmp_path / "t.parquet")
+    found = rows(tmp_path / "t.parquet", ("at", "day"))
+    for cell in found[0]:
+        with pytest.raises(UserError, match="is neither ISO 8601"):
+            Clock()(cell)
+    assert found[1:] == [("1970-01-01 00:00:00.000Z", "2024-01-31"), (None, None)]
+
+
+def test_a_cell_that_is_too_long_is_one_clear_line(write):
+    path = write("t.csv", "doc_id,title\nd1," + "x" * 200_000 + "\nd2,Hat\n")
+    with pytest.raises(UserError, match=r"t.csv:2: not CSV: field larger than field limit"):
+        rows(path)
+    assert [row for _, row in checked(path, ("doc_id", "title"))][1] == ("d2", "Hat")
 
 
 def test_objects_are_rejected_one_by_one_whatever_their_keys(write):

@@ -4,21 +4,30 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow
-from dssm_tf.tables.splits import is_held_out, split_by_time
+from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.tables.splits import (
+    Split,
+    in_words,
+    is_held_out,
+    judged_by_clicks,
+    split_at_random,
+    split_by_query,
+    split_by_time,
+)
 
 ROWS = [LogRow(query, query, timestamp=time) for query, time in
         (("hat", "30"), ("tie", "4"), ("box", "200"))]  # fmt: skip
 
 
 def test_the_latest_rows_are_split_off_by_number_or_by_date():
-    earlier, later = split_by_time(ROWS, 1 / 3)
+    earlier, later, *_ = split_by_time(ROWS, 1 / 3)
     # 4 < 30 < 200 as numbers; as text "200" would come before "30".
     assert [row.query for row in earlier] == ["tie", "hat"]
     assert [row.query for row in later] == ["box"]
     dates = [
         one._replace(timestamp=f"2024-0{n}-01") for n, one in zip((3, 1, 2), ROWS, strict=True)
     ]
-    earlier, later = split_by_time(dates, 0.5)
+    earlier, later, *_ = split_by_time(dates, 0.5)
     assert [row.query for row in [*earlier, *later]] == ["tie", "box", "hat"]
 
 
@@ -34,7 +43,7 @@ def test_which_rows_of_equal_time_are_later_does_not_depend_on_their_order(order
 def test_a_log_without_times_or_too_small_a_share_is_refused():
     with pytest.raises(UserError, match="1 of 3 rows have no timestamp"):
         split_by_time([*ROWS[:2], ROWS[2]._replace(timestamp="")], 0.5)
-    with pytest.raises(UserError, match="3 are left to learn from and 0 to judge by"):
+    with pytest.raises(UserError, match="3 rows are left to learn from and 0 to judge by"):
         split_by_time(ROWS, 0.01)
 
 
@@ -52,3 +61,54 @@ def test_two_purposes_hold_out_different_queries():
         for purpose in ("one", "another")
     )
     assert of_one != of_another
+
+
+def test_text_that_looks_like_time_does_not_put_the_future_into_the_past():
+    """As text 02/01/2025 comes before 31/12/2024."""
+    cells = ["31/12/2024", "02/01/2025", "30/12/2024", "01/01/2025"]
+    rows = [LogRow(cell, "hat", timestamp=cell) for cell in cells]
+    with pytest.raises(UserError, match="give --time-format '%d/%m/%Y'"):
+        split_by_time(rows, 0.5)
+    split = split_by_time(rows, 0.5, "%d/%m/%Y")
+    assert [row.query for row in split.learned] == ["30/12/2024", "31/12/2024"]
+    mixed = [*rows[:3], LogRow("hat", "hat", timestamp="1735603200")]
+    with pytest.raises(UserError, match="does not read '1735603200'"):
+        split_by_time(mixed, 0.5, "%d/%m/%Y")
+
+
+def test_both_ranges_of_time_are_told():
+    rows = [LogRow("hat", "Hat", n, timestamp=f"2024-01-0{n}T10:00Z") for n in (1, 2, 3, 4)]
+    assert in_words(split_by_time(rows, 0.25).described()) == (
+        "learned from 3 rows with 6 clicks, 2024-01-01 10:00:00Z to 2024-01-03 10:00:00Z; "
+        "judged by 1 rows with 4 clicks, 2024-01-04 10:00:00Z to 2024-01-04 10:00:00Z"
+    )
+
+
+def test_all_rows_of_a_query_are_on_one_side_when_queries_are_held_out():
+    rows = [LogRow(f"query {n % 40}", f"title {n}") for n in range(400)]
+    learned, judging, *_ = split_by_query(rows, 0.25)
+    queries = {row.query for row in learned}, {row.query for row in judging}
+    assert queries[0].isdisjoint(queries[1])
+    assert len(learned) + len(judging) == 400
+    with pytest.raises(UserError, match="--hold-out-queries 1: 0 rows are left to learn from"):
+        split_by_query(rows, 1.0)
+
+
+@given(st.randoms())
+def test_a_random_split_depends_on_the_seed_and_not_on_the_order_of_rows(random):
+    rows = [LogRow(f"query {n % 9}", f"title {n % 4}") for n in range(300)]  # some are equal
+    learned, judging, *_ = split_at_random(rows, 0.25, 1)
+    assert 45 < len(judging) < 105  # 75 are expected; the standard deviation is 7.5
+    shuffled = random.sample(rows, len(rows))
+    assert sorted(split_at_random(shuffled, 0.25, 1).judging) == sorted(judging)
+    assert sorted(split_at_random(rows, 0.25, 2).judging) != sorted(judging)
+    assert sorted([*learned, *judging]) == sorted(rows)
+
+
+def test_clicks_of_the_other_part_judge_the_titles_of_both():
+    split = Split([LogRow("hat", "Red Hat", 9)], [LogRow("hat", "Cap", 4), LogRow("hat", "Bag", 1)])
+    judgments, corpus = judged_by_clicks(split, None)
+    assert corpus == [("t000001", "Bag"), ("t000002", "Cap"), ("t000003", "Red Hat")]
+    assert [(one.title, one.grade) for one in judgments] == [("Bag", 1.0), ("Cap", 3.0)]
+    with pytest.raises(UserError, match="none of the 2 rows to judge by clicks a title"):
+        judged_by_clicks(split, [CorpusTitle("d1", "Red Hat")])

@@ -34,7 +34,7 @@ def test_the_command_prints_the_table_best_first_and_what_is_next(
     lines = shown.out.splitlines()
     assert lines[0] == "4 of 4 trials were done before and are kept"
     heading = ["trial", "gamma", "learning_rate", "NDCG@1", "@3", "@10", "loss", "epoch", "s"]
-    start = [line.split() for line in lines].index(heading) + 1
+    start = [line.split() for line in lines].index(heading) + 2  # below the rule
     rows = [line.split() for line in lines[start : start + 8 : 2]]
     order = [tuned.number(row) for row in tuned.ranked]
     assert [int(row[0]) for row in rows] == order

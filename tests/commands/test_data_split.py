@@ -1,0 +1,96 @@
+"""`dssm data split`: one's own log in two."""
+
+from __future__ import annotations
+
+import pytest
+
+from dssm_tf.cli import main
+from dssm_tf.tables.click_log import read_logs
+from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.splits import HELD_OUT, is_held_out
+
+LOG = "query,title,clicks,timestamp\n" + "".join(
+    f'query {n},"Title {n % 7}","{n + 1},000",{1 + n % 28:02}/{1 + n // 28:02}/2024\n'
+    for n in range(40)
+)
+
+
+@pytest.fixture
+def split(tmp_path, capsys):
+    """Runs the command on a log; gives its exit code, its rows and what it says."""
+    path = tmp_path / "log.csv"
+    path.write_text(LOG, "utf-8")
+
+    def run(*flags):
+        out = tmp_path / "out"
+        code = main(["data", "split", "--clicks", str(path), "--out", str(out), *flags])
+        return code, out, capsys.readouterr()
+
+    return run
+
+
+DAYS = ("--thousands", ",", "--time-format", "%d/%m/%Y")
+
+
+def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
+    code, out, said = split("--judge-later", "0.25", *DAYS)
+    assert code == 0
+    rows, _ = read_logs([out / "clicks.tsv"])
+    assert [row.query for row in rows] == [f"query {n}" for n in range(30)]
+    assert rows[3].clicks == 4000
+    judgments = read_judgments(out / "judgments.tsv")
+    assert {one.query for one in judgments} == {f"query {n}" for n in range(30, 40)}
+    assert {one.title for one in read_corpus(out / "corpus.tsv")} == {
+        f"Title {n}" for n in range(7)
+    }
+    times = "2024-01-01 00:00:00 to 2024-02-02 00:00:00; judged by 10 rows with 355,000 clicks"
+    for text in (said.out, (out / "NOTES.md").read_text("utf-8")):
+        assert times in text
+    for part in ("preprocess --input", "dssm evaluate --model RUN --judgments"):
+        assert part in said.out
+
+
+def test_held_out_queries_judge_as_in_the_benchmark(split):
+    _, out, _ = split("--hold-out-queries", "0.3", *DAYS)
+    learned = {row.query for row in read_logs([out / "clicks.tsv"])[0]}
+    judged = {one.query for one in read_judgments(out / "judgments.tsv")}
+    assert learned | judged == {f"query {n}" for n in range(40)}
+    assert all(is_held_out(query, 0.3, HELD_OUT) for query in judged)
+    assert not any(is_held_out(query, 0.3, HELD_OUT) for query in learned)
+
+
+def test_rows_at_random_judge_and_another_seed_takes_others(split, tmp_path):
+    _, out, _ = split("--judge-random", "0.3", *DAYS)
+    first = (out / "judgments.tsv").read_bytes()
+    assert 4 < len(read_judgments(out / "judgments.tsv")) < 22
+    out.rename(tmp_path / "first")
+    split("--judge-random", "0.3", "--seed", "1", *DAYS)
+    assert (out / "judgments.tsv").read_bytes() != first
+
+
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [
+        (["--judge-later", "0.25"], "40 of 40 rows are malformed"),
+        (["--judge-later", "0.25", "--thousands", ","], "give --time-format '%d/%m/%Y'"),
+        (["--judge-later", "1.5", *DAYS], "--judge-later 1.5: expected a share above 0 and below"),
+        (["--judge-random", "0.25", "--encoding", "utf-9"], "--encoding is 'utf-9', which is no"),
+        (["--judge-later", "0.001", *DAYS], "40 rows are left to learn from and 0 to judge by"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_divided_is_refused_in_one_line_and_leaves_nothing(split, flags, words):
+    code, out, said = split(*flags)
+    assert code == 1
+    assert words in said.err
+    assert said.err.count("\n") == 1
+    assert not out.exists()
+
+
+def test_a_log_in_another_order_is_divided_alike(split, tmp_path):
+    _, out, _ = split("--judge-later", "0.25", *DAYS)
+    out.rename(tmp_path / "first")
+    head, *rows = LOG.splitlines()
+    (tmp_path / "log.csv").write_text("\n".join([head, *reversed(rows)]) + "\n", "utf-8")
+    split("--judge-later", "0.25", *DAYS)
+    for name in ("clicks.tsv", "judgments.tsv", "corpus.tsv"):
+        assert (out / name).read_bytes() == (tmp_path / "first" / name).read_bytes()

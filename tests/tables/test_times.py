@@ -1,0 +1,102 @@
+"""Time stamps have one order, or are refused."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.times import Clock
+
+
+def shown(*cells, time_format=None):
+    clock = Clock(time_format)
+    return [clock.shown(at) for at in clock.all(cells)]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["2024-01-31", "20240131"], ["2024-01-31"] * 2),
+        (["2024-01-31 12:00", "2024-01-31T12:00:05.25"],
+         ["2024-01-31 12:00:00", "2024-01-31 12:00:05"]),
+        (["20240131T120000", "20240131120000"], ["2024-01-31 12:00:00"] * 2),
+        # Ten in London is eleven in Paris.
+        (["2024-01-31T10:00Z", "2024-01-31 11:00:00+01:00"], ["2024-01-31 10:00:00Z"] * 2),
+        # 10**9 seconds after 1970 were over on 9 September 2001 at 01:46:40.
+        (["1000000000", "1e9", "1000000000.0"], ["2001-09-09 01:46:40Z"] * 3),
+        (["1000000000000"], ["2001-09-09 01:46:40Z"]),
+        (["1000000000000000"], ["2001-09-09 01:46:40Z"]),
+        (["7", "30.5"], ["7", "30.5"]),
+    ],
+)  # fmt: skip
+def test_iso_8601_and_times_since_1970_are_read(cells, expected):
+    assert shown(*cells) == expected
+
+
+@given(
+    st.lists(st.datetimes(datetime(1980, 1, 1), datetime(2100, 1, 1)), min_size=2, max_size=9),
+    st.sampled_from(
+        ["iso", "compact", "s", "ms", "%d/%m/%Y %H:%M:%S.%f", "%b %d %Y %I:%M:%S.%f %p"]
+    ),
+)
+def test_the_order_of_the_numbers_is_that_of_time(moments, form):
+    moments = [one.replace(microsecond=one.microsecond // 1000 * 1000) for one in moments]
+    since = [(one - datetime(1970, 1, 1)) // timedelta(milliseconds=1) for one in moments]
+    cells = {
+        "iso": [one.isoformat(" ", "milliseconds") for one in moments],
+        "compact": [one.strftime("%Y%m%dT%H%M%S.") + f"{one.microsecond:06}" for one in moments],
+        "s": [f"{one / 1000:.3f}" for one in since],
+        "ms": [str(one) for one in since],
+    }.get(form) or [one.strftime(form) for one in moments]
+    found = Clock(form if "%" in form else None).all(cells)
+    assert found == [one * 1000 for one in since]
+
+
+@pytest.mark.parametrize(
+    ("cells", "words"),
+    [
+        (["1700000000", "2024-01-31"], ["'1700000000' is seconds", "'2024-01-31' is a date"]),
+        (["1700000000", "1700000000123"], ["is seconds", "'1700000000123' is milliseconds"]),
+        (["2024-01-31", "2024-01-31 12:00"], ["is a date", "is a time without a zone"]),
+        (["2024-01-31 12:00", "2024-01-31 12:00Z"], ["without a zone", "is a time with a zone"]),
+        (["31/01/2024"], ["'31/01/2024' is neither ISO 8601", "--time-format '%d/%m/%Y'"]),
+        (["01/02/2024", "01/31/2024"], ["--time-format '%m/%d/%Y' ('01/31/2024' shows"]),
+        (["01/02/2024 10:00", "03/04/2024 10:00"], ["'01/02/2024 10:00'", "'03/04/2024 10:00'",
+         "'%d/%m/%Y %H:%M' or '%m/%d/%Y %H:%M'"]),
+        (["10/Oct/2000:13:55:36 -0700"], ["--time-format '%d/%b/%Y:%H:%M:%S %z'"]),
+        (["2024-02-30"], ["'2024-02-30' is neither"]),
+        (["2024-01-31 25:00"], ["is neither"]),
+        (["yesterday"], ["give its format"]),
+        (["<value out of range: 1000000000000000000>"], ["is neither"]),
+        ([""], ["is neither"]),
+    ],
+)  # fmt: skip
+def test_what_is_mixed_or_has_no_order_is_refused_with_example_cells(cells, words):
+    with pytest.raises(UserError) as caught:
+        Clock().all(cells)
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_the_format_that_is_proposed_reads_the_cell():
+    assert shown("31/12/2024", "01/01/2025", time_format="%d/%m/%Y") == [
+        "2024-12-31 00:00:00", "2025-01-01 00:00:00",
+    ]  # fmt: skip
+    apache = "10/Oct/2000:13:55:36 -0700"
+    assert shown(apache, time_format="%d/%b/%Y:%H:%M:%S %z") == ["2000-10-10 20:55:36Z"]
+    with pytest.raises(UserError, match="--time-format '%d/%m/%Y' does not read '2024'"):
+        shown("2024", time_format="%d/%m/%Y")
+    with pytest.raises(UserError, match=r"--time-format '%Q' does not read .*bad directive"):
+        shown("2024", time_format="%Q")
+
+
+@given(st.text())
+def test_any_text_is_a_time_or_an_error(text):
+    with suppress(UserError):
+        assert shown(text)

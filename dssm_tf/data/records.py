@@ -28,8 +28,8 @@ def record_files(directory: Path, split: str) -> list[str]:
         raise UserError(
             f"{directory} holds no {split}-*.tfrecord.gz; give the directory preprocess wrote."
         )
-    expected = files[0].rpartition("-of-")[2].partition(".")[0]
-    if str(len(files)) != expected.lstrip("0"):
+    expected = files[0].rpartition("-of-")[2].partition(".")[0].lstrip("0")
+    if str(len(files)) != expected:
         raise UserError(
             f"{directory} holds {len(files)} of {expected} {split} shards; copy the missing ones "
             "or run preprocess again."

@@ -73,8 +73,8 @@ def _print_means(evaluation: Evaluation, console: Console) -> None:
 def _print_parts(evaluation: Evaluation, console: Console) -> None:
     """The deciding metric on each part of the queries."""
     metric, parts = evaluation.deciding_metric, evaluation.parts
-    heads = [metric_label(metric)]
-    heads += [f"{PARTS[part.name]} ({part.queries:,})" for part in parts]
+    short = {"known": "in the log", "new": "not in the log", "traffic": "by traffic"}
+    heads = [metric_label(metric), *(f"{short[part.name]} ({part.queries:,})" for part in parts)]
     means = [cells_of(evaluation, part) for part in parts]
     place = evaluation.metrics.index(metric)
     rows = []

@@ -82,10 +82,13 @@ def cautions(evaluation: Evaluation) -> list[str]:
     """What rests on few queries."""
     found = caution("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
+        whose = {
+            "known": "Means of queries that the log holds rest on",
+            "new": "Means of queries that the log does not hold rest on",
+            "traffic": "Means weighted by traffic rest on the equivalent of",
+        }
         for part in evaluation.parts:
-            effect = "" if part.name != "traffic" else "what amounts to "
-            what = f"{PARTS[part.name]}: the means rest on {effect}".rstrip()
-            found += caution(what, queries_in_effect(part.weights))
+            found += caution(whose[part.name], queries_in_effect(part.weights))
     if evaluation.half is not None and _chosen(evaluation):
         half = min(int((evaluation.half[evaluation.counted] == h).sum()) for h in (0, 1))
         found += caution("Free parameters were chosen on halves, the smaller of", half)

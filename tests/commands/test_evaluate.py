@@ -87,7 +87,7 @@ def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(paths):
     assert lstm["unknown_trigrams"] == pytest.approx(7 / 13)
     shown = " ".join(out.getvalue().split())
     assert "lstm does not know 54 % of the letter trigrams of the judged queries" in shown
-    assert "Queries that the log does not hold (1)" in shown
+    assert "NDCG@10 in the log (1) not in the log (1)" in shown
     assert "The means rest on 2 queries, fewer than 200" in shown
     assert "unknown_trigrams" not in written["systems"]["bm25"]
 

@@ -36,9 +36,9 @@ def files(tmp_path, monkeypatch):
         return Tally().described()
 
     monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
-    monkeypatch.setattr(
-        "dssm_tf.data.preprocessed.Preprocessed.log", lambda self: [("hat", "red hat", 1.0)]
-    )
+    loaded = "dssm_tf.data.preprocessed.Preprocessed"
+    monkeypatch.setattr(f"{loaded}.__post_init__", lambda self: None)
+    monkeypatch.setattr(f"{loaded}.log", lambda self: [("hat", "red hat", 1.0)])
     for name, text in (("log.tsv", LOG), ("corpus.tsv", CORPUS), ("judgments.tsv", JUDGMENTS)):
         (tmp_path / name).write_text(text)
     return tmp_path

@@ -20,10 +20,11 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
 from dssm_tf.common.boundary import run_command
+from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data import clicked_titles
-from dssm_tf.data.counts import RecordCounts, save_record_counts
-from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, save_record_counts
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.tables.table import Reject
 from dssm_tf.tables.tally import Placed, Tally
 from dssm_tf.text.vocabulary import Vocabulary
@@ -248,6 +249,9 @@ def _finish(
         limits=options.limits,
     ).save(output.local)
     save_record_counts(_record_counts(manifest, records, output), output.local)
+    # Of what stands beside the records, which have checksums of their own.
+    described = (FEATURE_SPEC, VOCABULARY, TITLES, clicked_titles.CLICKED_TITLES, RECORD_COUNTS)
+    write_checksums(output.local, described)
     return result
 
 

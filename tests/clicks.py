@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dssm_tf.common.checksums import write_checksums
 from dssm_tf.data.clicked_titles import CLICKED_TITLES, HEADER
-from dssm_tf.data.counts import RecordCounts, load_record_counts, save_record_counts
+from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, load_record_counts, save_record_counts
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec, Title, text_id
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, Title, text_id
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import normalize, words
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
@@ -168,7 +169,14 @@ def write_data(
             dict(Counter(len(record.titles) - 1 for record in records)),
         )
     save_record_counts(counts, directory)
+    seal(directory)
     return Data(directory, vocabulary, spec, examples)
+
+
+def seal(directory: Path) -> None:
+    """Writes the checksums of what stands beside the records, as it is now."""
+    names = (FEATURE_SPEC, VOCABULARY, TITLES, CLICKED_TITLES, RECORD_COUNTS)
+    write_checksums(directory, names)
 
 
 def count_bytes(directory: Path) -> None:
@@ -181,6 +189,7 @@ def count_bytes(directory: Path) -> None:
         sizes = {path.name: path.stat().st_size for path in directory.glob(f"{split}-*")}
         counts[split] = replace(one, file_bytes=sizes)
     save_record_counts(counts, directory)
+    seal(directory)
 
 
 def write_records(path: Path, records: Iterable[bytes]) -> None:

@@ -2,7 +2,8 @@
 
 The queries are halved. What is reported on one half was chosen on the other,
 so no query's judgments take part in anything that is measured on it; then the
-two halves are joined.
+two halves are joined. Beside it stands a final choice, by all queries, which is
+to be deployed and never reported.
 """
 
 from __future__ import annotations
@@ -74,6 +75,17 @@ def choose(
     return second, first
 
 
+def choose_final(values: Sequence[NDArray[np.float64]] | NDArray[np.float64]) -> int:
+    """The setting with the best mean on all queries that means count; the first of equals.
+
+    Args:
+        values: see `choose`.
+    """
+    table = np.asarray(values, dtype=np.float64)
+    counted = ~np.isnan(table[0])
+    return int(np.argmax(table[:, counted].mean(axis=1).round(9))) if counted.any() else 0
+
+
 @dataclass(frozen=True)
 class ByHalf:
     """A system's rankings of all queries, by what was chosen for each half.
@@ -85,10 +97,16 @@ class ByHalf:
         settings: the rankings of all queries by the setting of the first half, and by
             that of the second; the same object when they do not differ.
         half: see `halves`.
+        final: the rankings of all queries by the final setting; None where it is the first half's.
     """
 
     settings: tuple[Measured, Measured]
     half: Half
+    final: Measured | None = None
+
+    def deployed(self) -> Measured:
+        """The rankings of all queries by the final setting."""
+        return self.final or self.settings[0]
 
     def joined(self) -> Measured:
         """What is reported: each query ranked by the setting of its own half."""
@@ -103,7 +121,9 @@ class ByHalf:
     def save(self, path: Path) -> None:
         """Writes an `.npz`."""
         arrays: dict[str, NDArray[Any]] = {}
-        kept = self.settings[:1] if self.settings[0] is self.settings[1] else self.settings
+        all_three = (*self.settings, self.deployed())
+        kept = list({id(measured): measured for measured in all_three}.values())
+        arrays["places"] = np.array([list(map(id, kept)).index(id(one)) for one in all_three])
         for number, measured in enumerate(kept):
             columns, scores = zip(*measured.rankings, strict=True)
             arrays |= {
@@ -120,7 +140,8 @@ class ByHalf:
         """Reads what `save` wrote for the same task."""
         with np.load(path) as arrays:
             settings = []
-            for number in range(2 if "rank1" in arrays else 1):
+            places = arrays["places"].tolist()
+            for number in range(max(places) + 1):
                 cuts = np.cumsum(arrays[f"lengths{number}"])[:-1]
                 rows = zip(
                     np.split(arrays[f"columns{number}"], cuts),
@@ -131,7 +152,8 @@ class ByHalf:
                 ends = np.cumsum([len(row) for row in grades])[:-1]
                 ranks = RelevantRanks.from_lists(np.split(arrays[f"rank{number}"], ends), grades)
                 settings.append(Measured(ranks, [Ranking(*row) for row in rows]))
-        return cls((settings[0], settings[-1]), half)
+        first, second, final = (settings[place] for place in places)
+        return cls((first, second), half, final)
 
     @classmethod
     def of_one(cls, measured: Measured, half: Half) -> ByHalf:
@@ -171,3 +193,26 @@ def chosen_to_json(
             }
         )
     return found
+
+
+def final_to_json(
+    settings: Sequence[Mapping[str, Any]],
+    place: int,
+    values: Sequence[NDArray[np.float64]],
+    tune: str,
+) -> dict[str, Any]:
+    """The final choice, and how it did on the queries that it was chosen on.
+
+    Args:
+        settings: what could be chosen.
+        place: the final one.
+        values: of the metric, `(settings, queries)`.
+        tune: the metric.
+    """
+    return {
+        "chosen_on": "all judged queries, to deploy; what is reported was chosen by halves",
+        "values": dict(settings[place]),
+        "metric": tune,
+        "tuned": float(np.nanmean(values[place])),
+        "queries": int(np.count_nonzero(~np.isnan(values[place]))),
+    }

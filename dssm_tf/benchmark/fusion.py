@@ -15,13 +15,24 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.benchmark.cross_validation import ByHalf, choose, chosen_to_json
+from dssm_tf.benchmark.cross_validation import (
+    ByHalf,
+    choose,
+    choose_final,
+    chosen_to_json,
+    final_to_json,
+)
 from dssm_tf.benchmark.systems import PRIOR
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import Measured
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.retrieval.fusion import fill, linear_fusion, pool_titles, ranks
+from dssm_tf.retrieval.hybrid import ChosenHybrid
+
+HYBRIDS = "hybrids"
+"""The directory of final choices, in that of the benchmark."""
 
 RRF_K = (1, 3, 10, 30, 60, 100)
 _SCALES: tuple[Literal["min-max", "z-norm"], ...] = ("min-max", "z-norm")
@@ -104,6 +115,35 @@ def weightings(members: int) -> list[tuple[float, ...]]:
     return [tuple(part / steps for part in parts) for parts in found]
 
 
+def to_deploy(
+    hybrid: Hybrid,
+    final: Mapping[str, Any],
+    members: Mapping[str, tuple[str, Mapping[str, Any]]],
+    depth: int,
+) -> ChosenHybrid:
+    """A hybrid's final choice for `dssm search`.
+
+    Args:
+        hybrid: what was fused.
+        final: what `fuse` tells of it.
+        members: by row, which system it is, as `ChosenHybrid` names them, and its parameters.
+        depth: titles of each ranking that were joined.
+    """
+    values = dict(final["values"])
+    if "weights" in values:
+        values["weights"] = [values["weights"][name] for name in hybrid.members]
+    own = [(PRIOR, {}) if name == PRIOR else members[name] for name in hybrid.members]
+    facts = {name: value for name, value in final.items() if name != "values"}
+    return ChosenHybrid(
+        tuple(system for system, _ in own),
+        hybrid.kind,
+        values,
+        depth,
+        tuple(parameters for _, parameters in own),
+        {"hybrid": hybrid.name, **facts},
+    )
+
+
 class _Pool(NamedTuple):
     """The titles to fuse for one query, and what each member gives them.
 
@@ -147,28 +187,35 @@ def fuse(
     relevant = [task.relevant_grades(row) for row in range(len(task.queries))]
     unranked = RelevantRanks.from_lists([np.zeros(len(grades)) for grades in relevant], relevant)
     distinct = all(one.settings[0] is one.settings[1] for one in members.values())
-    # tables[h]: the pools by the members' settings of half h.
-    tables: list[list[_Pool]] = []
-    values: list[list[Values]] = []
-    for number in (0,) if distinct else (0, 1):
-        pools = [
-            _pool(hybrid, [members.get(m) for m in hybrid.members], log_prior, task, row, number)
-            for row in range(len(task.queries))
-        ]
-        ranks = []
-        for pool in pools:
-            ranks.append(_relevant_ranks(_scores(hybrid, pool, weights), pool))
-            if advance:
-                advance(1)
-        tables.append(pools)
-        values.append(
-            [
-                per_query(replace(unranked, rank=found), [tune])[tune]
-                for found in np.concatenate(ranks, axis=1)
-            ]
-        )
-    # The setting of half h is chosen on the other half, by the members' settings of half h.
-    by_half = (values[0], values[-1])
+    made: dict[tuple[int, ...], tuple[list[_Pool], list[Values]]] = {}
+
+    def weighed(rankings: Mapping[str, Measured]) -> tuple[list[_Pool], list[Values]]:
+        """The members' pools, and the metric by every setting, `(settings, queries)`."""
+        key = tuple(map(id, rankings.values()))
+        if key not in made:
+            listed = [rankings.get(name) for name in hybrid.members]
+            pools = [_pool(hybrid, listed, log_prior, task, row) for row in range(len(relevant))]
+            places = []
+            for pool in pools:
+                places.append(_relevant_ranks(_scores(hybrid, pool, weights), pool))
+                if advance and not made:
+                    advance(1)
+            made[key] = (
+                pools,
+                [
+                    per_query(replace(unranked, rank=found), [tune])[tune]
+                    for found in np.concatenate(places, axis=1)
+                ],
+            )
+        return made[key]
+
+    # The setting of half h is chosen on the other half, by the members' settings of half h; the
+    # final one on all, by the members' final ones.
+    tables, by_half = zip(
+        *(weighed({name: one.settings[h] for name, one in members.items()}) for h in (0, 1)),
+        strict=True,
+    )
+    _, last = weighed({name: one.deployed() for name, one in members.items()})
     picks = [choose(one, half) for one in by_half]
     if picks[0] is None or picks[1] is None:
         chosen = (0, 0)
@@ -178,63 +225,39 @@ def fuse(
         about = {
             "chosen": chosen_to_json(settings, chosen, by_half, half, tune),
             "settings_tried": len(settings),
+            "final": final_to_json(settings, choose_final(last), last, tune),
         }
     if distinct and chosen[0] == chosen[1]:
         measured = _measured(hybrid, tables[0], weights[chosen[0]], relevant, depth)
         return ByHalf.of_one(measured, half), about
     both = [
         _measured(hybrid, pools, weights[place], relevant, depth)
-        for pools, place in zip((tables[0], tables[-1]), chosen, strict=True)
+        for pools, place in zip(tables, chosen, strict=True)
     ]
     return ByHalf((both[0], both[1]), half), about
 
 
 def _pool(
     hybrid: Hybrid,
-    members: Sequence[ByHalf | None],
+    members: Sequence[Measured | None],
     log_prior: Values,
     task: RankingTask,
     row: int,
-    number: int,
 ) -> _Pool:
-    rankings = [None if one is None else one.settings[number].rankings[row] for one in members]
-    listed = [ranking.columns for ranking in rankings if ranking is not None]
-    columns = np.unique(np.concatenate(listed)).astype(np.int64)
+    rankings = [None if one is None else one.rankings[row] for one in members]
+    columns, listed = pool_titles([ranking for ranking in rankings if ranking is not None])
+    scores = iter(listed)
     parts = []
     for ranking in rankings:
-        own = log_prior[columns] if ranking is None else _aligned(ranking, columns)
+        own = log_prior[columns] if ranking is None else next(scores)
         if hybrid.kind == "rrf":
-            parts.append(_places(own))
+            parts.append(ranks(own))
         else:
-            lowest = own[np.isfinite(own)].min(initial=np.inf)
-            filled = np.where(np.isfinite(own), own, lowest if np.isfinite(lowest) else 0.0)
-            parts += [_scaled(filled, scale) for scale in _SCALES]
+            parts += [linear_fusion([fill(own)], [1.0], scale) for scale in _SCALES]
     wanted = task.judged_columns[row][task.judged_grades[row] > 0]
     place = np.searchsorted(columns, wanted).clip(max=max(0, len(columns) - 1))
     inside = columns[place] == wanted if len(columns) else np.zeros(len(wanted), bool)
     return _Pool(columns, np.where(inside, place, -1), np.array(parts))
-
-
-def _aligned(ranking: Ranking, columns: NDArray[np.int64]) -> Values:
-    """The ranking's scores in the order of `columns`, -inf where it lists nothing."""
-    scores = np.full(len(columns), -np.inf)
-    scores[np.searchsorted(columns, ranking.columns)] = ranking.scores
-    return scores
-
-
-def _places(scores: Values) -> Values:
-    """Ranks from 1, ties in column order; infinite for what is not listed."""
-    order = np.argsort(-scores, kind="stable")
-    ranks = np.empty(len(scores))
-    ranks[order] = np.arange(1, len(scores) + 1)
-    return np.where(np.isfinite(scores), ranks, np.inf)
-
-
-def _scaled(scores: Values, scale: Literal["min-max", "z-norm"]) -> Values:
-    """A member's scores brought to one scale, by `linear_fusion` of that member alone."""
-    from dssm_tf.retrieval.fusion import linear_fusion
-
-    return linear_fusion([scores], [1.0], scale)
 
 
 def _weights(hybrid: Hybrid, settings: Sequence[Mapping[str, Any]]) -> Values:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,7 +18,8 @@ from rich.console import Console
 
 from dssm_tf.benchmark import foreign
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
-from dssm_tf.benchmark.fusion import Hybrid, fuse
+from dssm_tf.benchmark.finished import finished_source
+from dssm_tf.benchmark.fusion import HYBRIDS, Hybrid, fuse, to_deploy
 from dssm_tf.benchmark.inputs import Inputs
 from dssm_tf.benchmark.prepare import WORK, Sources, ensure_data, prepare, provenance
 from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
@@ -29,6 +31,7 @@ from dssm_tf.benchmark.systems import (
     folder_name,
 )
 from dssm_tf.benchmark.worker import POOL, RANKED, RESULT
+from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
@@ -40,6 +43,7 @@ from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import write
+from dssm_tf.retrieval.hybrid import MODEL
 from dssm_tf.text.normalize import normalize
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
@@ -59,6 +63,7 @@ class Options:
     configs: Sequence[str] = ()
     sweeps: Sequence[str] = ()
     overrides: Sequence[str] = ()
+    models: Mapping[str, Path] = field(default_factory=dict)
     runs: Mapping[str, Path] = field(default_factory=dict)
     embeddings: Mapping[str, tuple[Path, Path]] = field(default_factory=dict)
     hybrids: Sequence[str] = ()
@@ -154,6 +159,8 @@ class _Benchmark:
         self._foreign: dict[str, tuple[str, foreign.Foreign]] = {}
         self._hybrids: list[Hybrid] = []
         self._log_prior: NDArray[np.float64] | None = None
+        in_log = {normalize(query) for query, _, _ in inputs.clicks()}
+        self._known = np.array([normalize(query) in in_log for query in task.queries], bool)
 
     def check(self) -> None:
         """Reads foreign systems and checks every name, before anything slow.
@@ -163,15 +170,20 @@ class _Benchmark:
         """
         options = self._options
         names = [POPULARITY] * self._popularity + [system.name for system in self._systems]
-        names += [*options.runs, *options.embeddings]
+        names += [*options.models, *options.runs, *options.embeddings]
         clash = next((name for name in names if names.count(name) > 1), None)
         if clash or PRIOR in names:
             raise UserError(f"two rows are called {clash or PRIOR!r}; name one otherwise.")
+        for name, path in options.models.items():
+            found = finished_source(name, path, self._task)
+            self._foreign[name] = (found.kind, found.system)
+            if found.known is not None:
+                self._known |= found.known
         for name, path in options.runs.items():
             self._foreign[name] = ("run", foreign.run_source(name, path, self._task))
         for name, paths in options.embeddings.items():
-            found = foreign.embedding_source(name, paths, self._task)
-            self._foreign[name] = ("embeddings", found)
+            vectors = foreign.embedding_source(name, paths, self._task)
+            self._foreign[name] = ("embeddings", vectors)
         members = tuple(names)  # a hybrid is no member of another
         for text in dict.fromkeys(options.hybrids):
             self._hybrids.append(Hybrid.parse(text, members))
@@ -209,7 +221,6 @@ class _Benchmark:
                 family="table",
                 samples=self._options.samples,
             )
-        in_log = {normalize(query) for query, _, _ in self._inputs.clicks()}
         clicks = self._inputs.traffic()
         traffic = [clicks.get(normalize(query), 0.0) for query in self._task.queries]
         return Evaluation(
@@ -219,7 +230,7 @@ class _Benchmark:
             comparisons,
             against,
             family="table",
-            seen=np.array([normalize(query) in in_log for query in self._task.queries], bool),
+            seen=self._known,
             half=self._half,
             traffic=np.array(traffic, dtype=np.float64),
             settings=self._settings(),
@@ -240,6 +251,10 @@ class _Benchmark:
             "corpus": str(options.sources.corpus) if options.sources.corpus else None,
             "distinct_pairs": len(self._inputs.clicks()),
             "inputs": provenance(options.sources, self._inputs),
+            "models": {
+                name: {"given": str(path), "sha256": fingerprint(path)}
+                for name, path in options.models.items()
+            },
             "versions": versions(),
         }
 
@@ -320,9 +335,26 @@ class _Benchmark:
                         POOL,
                         progress.advance,
                     )
+                    if seed == 0 and "final" in about:
+                        self._write_hybrid(hybrid, about["final"], done)
                     about |= self._costs_of([row for row in done if row.name in own], seed)
                     self._add(row, seed if seeds > 1 else None, by_half, about)
         return rows
+
+    def _write_hybrid(self, hybrid: Hybrid, final: Mapping[str, Any], rows: Sequence[Row]) -> None:
+        """Writes what a hybrid's final choice is, with those of its members, for `dssm search`."""
+        fitted = {system.name: system for system in self._systems}
+        members: dict[str, tuple[str, Mapping[str, Any]]] = {}
+        for row in rows:
+            system = fitted.get(row.name)
+            if system is not None and system.kind == "baseline" and row.seeds:
+                tuned = row.seeds[0].about.get("final", {}).get("values", {})
+                members[row.name] = (system.base, {**system.parameters, **tuned})
+            else:
+                trained = row.kind in ("tower", "model")
+                members[row.name] = (MODEL if trained else f"{row.kind} {row.name}", {})
+        name = re.sub(r"[^\w.+=-]+", "_", hybrid.name)
+        to_deploy(hybrid, final, members, POOL).save(self._options.out / HYBRIDS / f"{name}.json")
 
     @staticmethod
     def _costs_of(members: Sequence[Row], seed: int) -> dict[str, Any]:

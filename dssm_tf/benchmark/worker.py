@@ -24,7 +24,9 @@ from numpy.typing import NDArray
 from dssm_tf.benchmark.cross_validation import (
     ByHalf,
     choose,
+    choose_final,
     chosen_to_json,
+    final_to_json,
     halves,
 )
 from dssm_tf.benchmark.inputs import Inputs
@@ -107,7 +109,7 @@ def _run_job(directory: Path) -> None:
 
     half = halves(task)
     settings = fitted.settings
-    chosen, about = (0, 0), dict[str, Any]()
+    chosen, final, about = (0, 0), 0, dict[str, Any]()
     if len(settings) > 1:
         values = []
         for number, setting in enumerate(settings, start=1):
@@ -120,24 +122,26 @@ def _run_job(directory: Path) -> None:
             about["chosen"] = "nothing: fewer than two different queries have a relevant title"
             settings = [{}]
         else:
-            chosen = found
+            chosen, final = found, choose_final(values)
             about["settings_tried"] = len(settings)
             both = (values, values)
             about["chosen"] = chosen_to_json(settings, chosen, both, half, job["tune"])
+            about["final"] = final_to_json(settings, final, values, job["tune"])
     measured = {}
     seconds = texts = 0.0
-    for place in dict.fromkeys(chosen):
+    for place in dict.fromkeys([*chosen, final]):
         say("ranking")
         ranker = fitted.with_setting(settings[place])
         ranker.score("warm up", ["the first call"])  # which may compile
         source = _Timed(ranker, task)
         measured[place] = measure(name, source, task, depth=POOL)
         seconds, texts = seconds + source.seconds, texts + source.texts
-    ByHalf((measured[chosen[0]], measured[chosen[1]]), half).save(directory / RANKED)
+    both_halves = measured[chosen[0]], measured[chosen[1]]
+    ByHalf(both_halves, half, measured[final]).save(directory / RANKED)
     say("saving")
-    about = fitted.keep(settings[chosen[0]]) | about
+    about = fitted.keep(settings[final]) | about
     about |= {
-        "bytes": _bytes(directory / _MODEL),
+        "bytes": model_bytes(directory / _MODEL),
         "texts_per_second": texts / seconds if seconds else None,
     }
     with atomic_write(directory / RESULT) as file:
@@ -224,7 +228,7 @@ def _learned_numbers(directory: Path) -> int:
     return total
 
 
-def _bytes(directory: Path) -> int:
+def model_bytes(directory: Path) -> int:
     """Size on disk of what scoring needs; training logs are not part of it."""
     return sum(
         path.stat().st_size

@@ -105,6 +105,14 @@ def add(commands: Commands) -> None:
         "repeated",
     )
     rows.add_argument(
+        "--model",
+        action="append",
+        default=[],
+        metavar="[NAME=]DIR",
+        help="a system as it is, not trained again: what `dssm train` or `dssm export` wrote, or "
+        "the directory of a saved baseline; may be repeated",
+    )
+    rows.add_argument(
         "--runs",
         action="append",
         default=[],
@@ -202,6 +210,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
         configs=arguments.configs,
         sweeps=arguments.sweep,
         overrides=arguments.set,
+        models=named_paths(arguments.model, "--model"),
         runs=named_paths(arguments.runs, "--runs"),
         embeddings=named_vectors(arguments.embeddings, "--embeddings"),
         hybrids=[name for text in arguments.hybrid for name in _names(text)],

@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
             interactive=interactive,
             vectors=arguments.vectors,
             fusion=arguments.fusion,
+            hybrid=arguments.hybrid,
             encoding=arguments.encoding,
         )
 
@@ -68,6 +69,12 @@ def add(commands: Commands) -> None:
         default="rrf",
         help="how the hybrid joins BM25 and the model: reciprocal ranks, or scores",
     )
+    parser.add_argument(
+        "--hybrid",
+        type=Path,
+        metavar="FILE",
+        help="join them as `dssm benchmark` chose, by a file of BENCH/hybrids, instead of --fusion",
+    )
     parser.add_argument("queries", nargs="*", help="queries; else typed, or one a line from stdin")
 
 
@@ -81,6 +88,7 @@ def search_command(
     interactive: bool | None = None,
     vectors: Path | str | None = None,
     fusion: FusionName = "rrf",
+    hybrid: Path | str | None = None,
     encoding: str = "utf-8",
     console: Console | None = None,
 ) -> None:
@@ -96,6 +104,7 @@ def search_command(
             input is a terminal.
         vectors: vectors of the corpus that `dssm embed` wrote, so as not to encode it again.
         fusion: see `Searcher`.
+        hybrid: a file that `dssm benchmark` wrote, see `ChosenHybrid`.
         encoding: of the corpus.
         console: where to print; standard output by default.
 
@@ -104,11 +113,13 @@ def search_command(
     """
     from rich.console import Console
 
+    from dssm_tf.retrieval.hybrid import ChosenHybrid
     from dssm_tf.tables.judgments import read_corpus
 
     console = console or Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
+    chosen = None if hybrid is None else ChosenHybrid.load(hybrid)
     titles = read_corpus(corpus, encoding)
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -125,6 +136,7 @@ def search_command(
             vectors,
             index=index,
             fusion=fusion,
+            hybrid=chosen,
             report=lambda step, share: task.update(share, step),
         )
     if queries is None:

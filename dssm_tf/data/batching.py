@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import tensorflow as tf
@@ -14,10 +15,15 @@ Examples = dict[str, Any]
 Labels = dict[str, tf.Tensor]
 
 
-def parse(serialized: tf.Tensor, negatives: int) -> Examples:
-    """Parses `(batch,)` serialised examples; titles cut to the clicked one and `negatives`."""
+def parse(serialized: tf.Tensor, negatives: int, vocabulary_size: int) -> Examples:
+    """Parses `(batch,)` serialised examples; titles cut to the clicked one and `negatives`.
+
+    Raises:
+        tf.errors.InvalidArgumentError: a record's counts do not fit each other, or an id is none
+            of the vocabulary's; TensorFlow would read past the ends of its lists.
+    """
     lengths = tf.io.RaggedFeature.RowLengths
-    ragged = tf.io.RaggedFeature
+    ragged = partial(tf.io.RaggedFeature, validate=True)
     title_words = [lengths("title_lengths")]
     examples: Examples = tf.io.parse_example(
         serialized,
@@ -35,9 +41,37 @@ def parse(serialized: tf.Tensor, negatives: int) -> Examples:
             ),
         },
     )
+    with tf.control_dependencies([_assert_that_it_fits(examples, vocabulary_size)]):
+        examples = tf.nest.map_structure(tf.identity, examples, expand_composites=True)
     for name in ("title_ids", "title_clicks", "title_queries", "title_words", "title_ngrams"):
         examples[name] = examples[name][:, : 1 + negatives]
     return examples
+
+
+def _assert_that_it_fits(examples: Examples, vocabulary_size: int) -> tf.Operation:
+    def same(a: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+        return tf.cond(tf.size(a) == tf.size(b), lambda: tf.reduce_all(a == b), lambda: False)
+
+    def known(ids: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_all((ids >= 1) & (ids <= vocabulary_size))
+
+    titles, words, ngrams = (
+        examples[name] for name in ("title_ids", "title_words", "title_ngrams")
+    )
+    clicks = examples["clicks"]
+    fits = [
+        tf.reduce_all(titles.row_lengths() >= 1),
+        *(
+            same(titles.row_splits, examples[name].row_splits)
+            for name in ("title_clicks", "title_queries", "title_words", "title_ngrams")
+        ),
+        same(words.values.row_splits, ngrams.values.row_splits),
+        same(examples["query_words"].row_splits, examples["query_ngrams"].row_splits),
+        known(examples["query_ngrams"].flat_values),
+        known(ngrams.flat_values),
+        tf.reduce_all(tf.math.is_finite(clicks) & (clicks >= 0)),
+    ]
+    return tf.debugging.Assert(tf.reduce_all(fits), ["a record's counts do not fit"])
 
 
 class ClickedLookup:

@@ -270,7 +270,7 @@ class ClickBatches:
     ) -> tuple[Any, Labels, tf.Tensor]:
         """Inputs, labels and weights, the latter as clicks alone have it."""
         options = self.options
-        examples = parse(serialized, options.negatives)
+        examples = parse(serialized, options.negatives, self.data.vocabulary.size)
         examples["clicked_ids"] = self._clicked(examples)
         if self._fresh is not None:
             examples = self._fresh.extend(examples, drawn)

@@ -41,7 +41,11 @@ class FreshNegatives:
         # The titles as those of records: parsed the way the records are.
         parts = [titles[start : start + _A_RECORD] for start in range(0, len(titles), _A_RECORD)]
         encode = RecordEncoder(vocabulary).encode
-        parsed = [parse(tf.constant([encode("", part, 1.0)]), len(part)) for part in parts]
+        size = vocabulary.size
+        records = [tf.constant([encode("", part, 1.0)]) for part in parts]
+        parsed = [
+            parse(record, len(part), size) for record, part in zip(records, parts, strict=True)
+        ]
         self._pool = {name: tf.concat([one[name][0] for one in parsed], 0) for name in _COLUMNS}
         weights = np.maximum([title.clicks for title in titles], 0.5) ** alpha
         self._upto = np.cumsum(weights / weights.sum())

@@ -12,11 +12,13 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from dssm_tf.common.checksums import check_files
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.batching import parse
 from dssm_tf.data.clicked_titles import ClickedTitles, load_clicked_titles
 from dssm_tf.data.counts import RecordCounts, load_record_counts
 from dssm_tf.data.records import DAMAGE, read_features, read_records, record_files
-from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary
+from dssm_tf.data.schema import FEATURES, FeatureSpec, Title, load_titles, load_vocabulary
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 1024
@@ -30,10 +32,16 @@ class Preprocessed:
         directory: what preprocess wrote.
 
     Raises:
-        UserError: where something is read that is missing or damaged.
+        UserError: where something is read that is missing or damaged; the files beside the
+            records when this is made, a record when it is read.
     """
 
     directory: Path
+
+    def __post_init__(self) -> None:
+        check_files(
+            self.directory, None, "Give the directory that preprocess wrote, or run it again."
+        )
 
     @cached_property
     def spec(self) -> FeatureSpec:
@@ -66,14 +74,7 @@ class Preprocessed:
     def clicks(self, *splits: str) -> Iterator[tuple[str, str, float]]:
         """Query, clicked title and number of clicks of each record of these parts, in order."""
         for batch in self.records(*splits).batch(_BATCH):
-            parsed = read_features(batch, "query", "titles", "clicks")
-            for query, title, clicks in zip(
-                parsed["query"].numpy(),
-                parsed["titles"][:, :1].flat_values.numpy(),
-                parsed["clicks"].numpy(),
-                strict=True,
-            ):
-                yield query.decode(), title.decode(), float(clicks)
+            yield from _clicks(batch)
 
     def log(self) -> list[tuple[str, str, float]]:
         """Query, clicked title and number of clicks of all records, in the order of their texts."""
@@ -134,19 +135,50 @@ class Preprocessed:
         except DAMAGE:
             for split in self.splits:
                 for file in record_files(self.directory, split):
-                    _find_damage(file)
+                    self._find_damage(file)
             raise
 
+    def _find_damage(self, file: str) -> None:
+        """Reads a file's records again, to name the first that is damaged."""
+        number = 0
+        try:
+            for _ in read_records([file]):
+                number += 1
+        except DAMAGE:
+            raise _damaged(file, number + 1, "corrupt or truncated") from None
+        number = 0
+        for batch in read_records([file]).batch(_BATCH):
+            if not self._is_sound(batch):
+                first = next(i for i in range(len(batch)) if not self._is_sound(batch[i : i + 1]))
+                raise _damaged(file, number + first + 1, "no record of preprocess")
+            number += len(batch)
 
-def _find_damage(file: str) -> None:
-    """Reads a file's records one by one, to name the first that is damaged."""
-    number = 1
-    try:
-        for record in read_records([file]):
-            read_features(record[None], "clicks")
-            number += 1
-    except DAMAGE:
-        raise UserError(
-            f"{file}: record {number} is corrupt or truncated (records before it are "
-            "readable). Copy the file again, or run preprocess again."
-        ) from None
+    def _is_sound(self, serialized: tf.Tensor) -> bool:
+        """Whether records hold all that is read of them, and counts that fit each other."""
+        try:
+            parse(serialized, self.spec.negatives, self.vocabulary.size)
+            for _ in _clicks(serialized):
+                pass
+            read_features(serialized, *FEATURES)
+        except DAMAGE:
+            return False
+        return True
+
+
+def _clicks(serialized: tf.Tensor) -> Iterator[tuple[str, str, float]]:
+    """Query, clicked title and clicks of `(batch,)` serialised examples."""
+    parsed = read_features(serialized, "query", "titles", "clicks")
+    for query, title, clicks in zip(
+        parsed["query"].numpy(),
+        parsed["titles"][:, :1].flat_values.numpy(),
+        parsed["clicks"].numpy(),
+        strict=True,  # raises ValueError where a record has no title
+    ):
+        yield query.decode(), title.decode(), float(clicks)
+
+
+def _damaged(file: str, number: int, how: str) -> UserError:
+    return UserError(
+        f"{file}: record {number} is {how} (records before it are readable). Copy the file "
+        "again, or run preprocess again."
+    )

@@ -13,8 +13,8 @@ from dssm_tf.data.schema import FEATURES
 _COMPRESSION = "GZIP"
 _TYPES = {"bytes": tf.string, "float": tf.float32, "int64": tf.int64}
 # What reading a damaged record raises; TensorFlow quotes a record it cannot parse in its message,
-# which then may not be UTF-8.
-DAMAGE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
+# which then may not be UTF-8: UnicodeDecodeError, a ValueError.
+DAMAGE = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, ValueError)
 
 
 def record_files(directory: Path, split: str) -> list[str]:
@@ -28,8 +28,8 @@ def record_files(directory: Path, split: str) -> list[str]:
         raise UserError(
             f"{directory} holds no {split}-*.tfrecord.gz; give the directory preprocess wrote."
         )
-    expected = int(files[0].rsplit("-of-", 1)[1].split(".")[0])
-    if len(files) != expected:
+    expected = files[0].rpartition("-of-")[2].partition(".")[0].lstrip("0")
+    if str(len(files)) != expected:
         raise UserError(
             f"{directory} holds {len(files)} of {expected} {split} shards; copy the missing ones "
             "or run preprocess again."

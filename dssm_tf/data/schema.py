@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import NamedTuple
 
@@ -131,7 +130,7 @@ class FeatureSpec:
         try:
             spec = cls(**(raw | {"limits": TextLimits(**raw["limits"])}))
             spec._check()
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
         return spec
 
@@ -145,7 +144,7 @@ class FeatureSpec:
                 raise ValueError(f"{name} is {size!r:.60}; expected a whole number of at least 0")
         if min(self.limits.max_words, self.limits.max_letters) < 1:
             raise ValueError("max_words or max_letters is 0")
-        if type(self.negative_alpha) not in (int, float) or not isfinite(self.negative_alpha):
+        if type(self.negative_alpha) not in (int, float) or not abs(self.negative_alpha) < 100:
             raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
         if not isinstance(self.vocabulary_fingerprint, str):
             raise ValueError("vocabulary_fingerprint is no text")

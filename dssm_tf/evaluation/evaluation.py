@@ -86,7 +86,7 @@ class Row:
     Attributes:
         name: of the system.
         kind: `system` or `run`; in a benchmark `baseline`, `tower`, `popularity`, `run`,
-            `embeddings` or `hybrid`.
+            `embeddings`, `model` or `hybrid`.
         seeds: results, one a seed; empty if the system failed.
         error: why it failed; with some `seeds`, why the others did.
         sweep: key and value, for a row of a sweep.

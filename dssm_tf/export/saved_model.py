@@ -17,7 +17,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.run_files import CONFIG, MODEL_CARD
+from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.text_features import TextFeatures, normalize
 from dssm_tf.text.vocabulary import Vocabulary
@@ -63,7 +63,7 @@ class _Served(tf.Module):
     def title_vectors(self, titles: tf.Tensor) -> tf.Tensor:
         return self._model.value.encode_title(self._features(titles))
 
-    # Autograph would leave a generated file in the temporary directory where a kill ends it.
+    # Autograph generates files in the temporary directory, which a kill leaves there.
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
     )
@@ -173,7 +173,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         extra = aside / "assets.extra"
         extra.mkdir()
         write_warmup(extra / _WARMUP, base.name)
-        for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC):
+        for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC, QUERY_IDS):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
         known = list(ranker.prior.log_shares)[:32]

@@ -81,8 +81,9 @@ def shown_queries(evaluation: Evaluation) -> NDArray[np.int64]:
 def ranked_queries(evaluation: Evaluation) -> list[int]:
     """Rows of the queries whose titles the page carries: every one if they are few.
 
-    Of more, the best and worst of each system and of their mean first, and what the
-    page opens with; then for all pairs of systems in turn the next greatest gain and loss.
+    Of more, the best and worst of each system and of their mean first (equals are drawn by lot),
+    and what the page opens with; then for all pairs of systems in turn the next greatest gain and
+    loss.
     """
     counted = np.flatnonzero(evaluation.counted)
     if len(counted) <= RANKED_QUERIES:
@@ -94,20 +95,20 @@ def ranked_queries(evaluation: Evaluation) -> list[int]:
     names = evaluation.systems
     other = next((names.index(name) for name in evaluation.against if name != names[best]), best)
     opening = values[best] - values[other]
+    lots = np.random.default_rng(0).permutation(len(counted))  # by which equals stand
     for own in (*values, values.mean(axis=0), opening):
-        order = np.argsort(own, kind="stable")
+        order = lots[np.argsort(own[lots], kind="stable")]
         for chosen in (order[:_EACH], order[::-1][:_EACH]):
             wishes += [(float(n - _EACH), 0.0, int(query)) for n, query in enumerate(chosen)]
     for a in values:
         for b in values:
-            order = np.argsort(b - a, kind="stable")[:RANKED_QUERIES]
+            order = lots[np.argsort((b - a)[lots], kind="stable")][:RANKED_QUERIES]
             wishes += [
                 (float(turn), float(b[query] - a[query]), int(query))
                 for turn, query in enumerate(order)
                 if a[query] > b[query]
             ]
-    # Where systems hardly differ, the first queries fill what is left.
-    rest = range(len(counted))
+    rest = lots.tolist()  # where systems hardly differ
     chosen_places = dict.fromkeys([*(query for _, _, query in sorted(wishes)), *rest])
     return sorted(int(counted[query]) for query in list(chosen_places)[:RANKED_QUERIES])
 

@@ -274,6 +274,7 @@ function show() {
   for (const key of ["a", "b", "one"]) byId(key).value = chosen[key];
   showMatrix();
   showPair();
+  showFound();
   showExtremes();
   showPlots();
 }
@@ -310,6 +311,7 @@ function start() {
     else return;
     show();
   });
+  byId("find").addEventListener("input", showFound);
   byId("swap").addEventListener("click", () => {
     [chosen.a, chosen.b] = [chosen.b, chosen.a];
     show();

@@ -18,12 +18,19 @@ function values(system) {
   return kept[chosen.metric];
 }
 
-/** Places of queries by falling value; of equal ones, those with titles first. */
+/** A number a query, the same in each visit, by which equals stand in no order of ids or texts. */
+const lot = data.queries.map((_, query) => {
+  let bits = Math.imul((query + 1) ^ ((query + 1) >>> 15), 0x2c1b3c6d);
+  bits = Math.imul(bits ^ (bits >>> 12), 0x297a2d39);
+  return (bits ^ (bits >>> 15)) >>> 0;
+});
+
+/** Places of queries by falling value; of equal ones, those with titles first, then by lot. */
 function fallingOrder(numbers) {
   const bare = (query) => (data.rankings[query] ? 0 : 1);
   return numbers
     .map((_, query) => query)
-    .sort((x, y) => numbers[y] - numbers[x] || bare(x) - bare(y) || x - y);
+    .sort((x, y) => numbers[y] - numbers[x] || bare(x) - bare(y) || lot[x] - lot[y]);
 }
 
 function risingOrder(numbers) {
@@ -93,6 +100,24 @@ function showList(id, queries, item) {
   });
   if (queries.length) grow(AT_FIRST);
   else box.append(make("p", { class: "soft" }, "None."));
+}
+
+/** The queries that hold all words of the search box, in part or whole, with the values of a and b. */
+function showFound() {
+  const words = byId("find").value.toLowerCase().split(/\s+/).filter(Boolean);
+  const holds = (text) => words.every((word) => text.toLowerCase().includes(word));
+  const places = data.queries.map((_, query) => query);
+  const found = words.length ? places.filter((query) => holds(data.queries[query])) : [];
+  const { a, b } = chosen;
+  const pair = a === b ? [a] : [a, b];
+  byId("found-summary").textContent = words.length
+    ? `${count(found.length)} of ${count(places.length)} queries; ${data.metrics[chosen.metric].label} of ` +
+      `${pair.map((system) => names[system]).join(" and ")}, the systems chosen above.`
+    : "";
+  const item = (query) =>
+    queryItem(query, pair.map((system) => values(system)[query].toFixed(3)).join("  "), "", pair);
+  if (words.length) showList("found", found, item);
+  else byId("found").replaceChildren();
 }
 
 function showPair() {

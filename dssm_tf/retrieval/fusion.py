@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,6 +95,42 @@ def linear_fusion(
         return np.zeros(0)
     fused: NDArray[np.float64] = share @ _scaled(table, normalization)
     return fused
+
+
+def pool_titles(
+    rankings: Sequence[tuple[NDArray[np.integer[Any]], NDArray[np.floating[Any]]]],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The titles that any of several rankings lists, and what each gives them.
+
+    >>> pool_titles([(np.array([7, 2]), np.array([0.5, 0.25])), (np.array([2]), np.array([9.0]))])
+    (array([2, 7]), array([[0.25, 0.5 ],
+           [9.  , -inf]]))
+
+    Args:
+        rankings: places of titles and their scores, best first.
+
+    Returns:
+        Places `(titles,)`, increasing, and scores `(rankings, titles)`, -inf where one lists none.
+    """
+    rows = np.unique(np.concatenate([listed for listed, _ in rankings])).astype(np.int64)
+    scores = np.full((len(rankings), len(rows)), -np.inf)
+    for own, (listed, given) in zip(scores, rankings, strict=True):
+        own[np.searchsorted(rows, listed)] = given
+    return rows, scores
+
+
+def fill(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores `(titles,)` in which what is not listed, -inf, has the lowest score that is."""
+    listed = np.isfinite(scores)
+    return np.where(listed, scores, scores[listed].min() if listed.any() else 0.0)
+
+
+def ranks(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Ranks from 1, ties in the order given; infinite for what is not listed, -inf."""
+    order = np.argsort(-scores, kind="stable")
+    found = np.empty(len(scores))
+    found[order] = np.arange(1, len(scores) + 1)
+    return np.where(np.isfinite(scores), found, np.inf)
 
 
 def _scaled(table: NDArray[np.float64], normalization: str) -> NDArray[np.float64]:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import top_columns
-from dssm_tf.retrieval.fusion import linear_fusion, reciprocal_rank_fusion
+from dssm_tf.retrieval.fusion import linear_fusion, pool_titles, reciprocal_rank_fusion
+from dssm_tf.retrieval.hybrid import BM25, MODEL, PRIOR, ChosenHybrid
 from dssm_tf.retrieval.index import ExactIndex, FaissIndex, VectorIndex
 from dssm_tf.retrieval.vectors import check_made_by, read_vectors
 from dssm_tf.tables.cells import readable
@@ -69,6 +70,8 @@ class Searcher:
         index: `exact`, `faiss` (exact too) or `hnsw` (faiss, approximate).
         fusion: `rrf` or `linear`.
         depth: titles of each system that are fused.
+        hybrid: what to fuse by instead, as a benchmark chose it: weights, BM25's parameters and
+            the depth.
         report: called with what is being done and its share so far, from 0 to 1.
 
     Raises:
@@ -85,6 +88,7 @@ class Searcher:
         index: IndexName = "exact",
         fusion: FusionName = "rrf",
         depth: int = 100,
+        hybrid: ChosenHybrid | None = None,
         report: Callable[[str, float], None] = lambda step, share: None,
     ) -> None:
         from dssm_tf.systems import BASELINES
@@ -96,12 +100,18 @@ class Searcher:
         self.ranker = ranker
         self.corpus = corpus
         self.fusion = fusion
-        self.depth = depth
+        self.hybrid = hybrid
+        self.depth = hybrid.depth if hybrid else depth
         self._titles = tuple(entry.title for entry in corpus)
         report("counting words", 0.0)
-        self._bm25 = BASELINES["bm25"]().fit([], dict.fromkeys(self._titles))
+        parameters = hybrid.of(BM25) if hybrid else {}
+        try:
+            self._bm25 = BASELINES["bm25"](**parameters).fit([], dict.fromkeys(self._titles))
+        except (TypeError, ValueError) as error:
+            raise UserError(f"--hybrid: bm25 with {dict(parameters)}: {error}.") from None
         self.vectors = self._read(Path(vectors)) if vectors else self._encode(report)
-        self._bias = ranker.prior_weight * ranker.prior(self._titles)
+        self._log_prior = ranker.prior(self._titles)
+        self._bias = ranker.prior_weight * self._log_prior
         report("indexing", 1.0)
         self.index: VectorIndex = (
             ExactIndex(self.vectors, self._bias)
@@ -140,7 +150,10 @@ class Searcher:
             cosines, by_meaning = cosines[by_meaning >= 0], by_meaning[by_meaning >= 0]
         meaning_done = perf_counter()
 
-        fused, sums = self._fuse(query, vector[0], scores, by_words, by_meaning)
+        if self.hybrid and len(by_words) and len(by_meaning):
+            fused, sums = self._fuse_as_chosen(self.hybrid, scores, by_meaning, cosines)
+        else:
+            fused, sums = self._fuse(query, vector[0], scores, by_words, by_meaning)
         ended = perf_counter()
 
         unheard = "no title holds one of the query's words"
@@ -182,6 +195,23 @@ class Searcher:
         fused = linear_fusion([scores[pool], semantic])
         order = np.argsort(-fused, kind="stable")
         return pool[order], fused[order]
+
+    def _fuse_as_chosen(
+        self,
+        hybrid: ChosenHybrid,
+        scores: NDArray[np.floating],
+        by_meaning: Rows,
+        cosines: NDArray[np.float32],
+    ) -> tuple[Rows, NDArray[np.float64]]:
+        """As a benchmark fuses: BM25 lists `depth` titles, with or without a word of the query."""
+        by_words = top_columns(scores, self.depth)
+        rows, (words, meaning) = pool_titles(
+            [(by_words, scores[by_words]), (by_meaning[: self.depth], cosines[: self.depth])]
+        )
+        own = {BM25: words, MODEL: meaning, PRIOR: self._log_prior[rows].astype(np.float64)}
+        fused = hybrid.fuse([own[name] for name in hybrid.members])
+        order = np.argsort(-fused, kind="stable")
+        return rows[order], fused[order]
 
     def _hits(self, rows: Rows, scores: NDArray[np.floating]) -> list[Hit]:
         return [

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dssm_tf.commands.data import convert_command
 from dssm_tf.common.errors import UserError
 from tests.adapters.tables import write_objects
 
@@ -80,3 +81,48 @@ def test_ubi_actions_that_are_not_clicks_are_named(source, convert):
     write_ubi(source)
     with pytest.raises(UserError, match=r"no event named buy; its actions are click, impression"):
         convert("ubi", settings=["clicks=buy"])
+
+
+def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source, capsys):
+    write_ubi(source)
+    lines = [event("click", "q1", "A", f"2024-05-02T10:00:{n:02}Z") for n in range(40)]
+    lines[3]["event_attributes"] = "none"
+    lines[7]["timestamp"] = "yesterday"
+    text = "".join(json.dumps(one) + "\n" for one in lines) + "{no json\n"
+    (source / "ubi_events.ndjson").write_text(text, "utf-8")
+    convert_command("ubi", source, tmp_path / "out")
+    said = capsys.readouterr().out
+    for reason in ("event_attributes is no object", "no usable time stamp", "not JSON"):
+        assert f"left out: 1 x {reason}, in ubi_events.ndjson" in said
+    notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
+    assert "Left out: 1 x not JSON, in ubi_events.ndjson." in notes
+
+
+def test_too_many_bad_lines_are_refused_with_the_limit_of_a_log(source, convert):
+    write_ubi(source)
+    with (source / "ubi_events.ndjson").open("a", encoding="utf-8") as file:
+        file.write("{no json\n" * 3)
+    with pytest.raises(
+        UserError, match=r"3 of 10 rows are malformed \(30.0% .*events.ndjson:8: not JSON"
+    ):
+        convert("ubi")
+
+
+def test_a_log_too_small_to_hold_anything_out_says_so(tmp_path, source, capsys):
+    write_ubi(source)
+    convert_command("ubi", source, tmp_path / "out")  # three clicks, of which a fifth is none
+    assert "no judgments.tsv: nothing is judged with --held-out 0.2" in capsys.readouterr().out
+    assert "nothing is judged" in (tmp_path / "out" / "NOTES.md").read_text("utf-8")
+
+
+def test_events_are_ordered_by_time_and_not_by_its_text(source, convert):
+    write_ubi(source)
+    times = ["2024-05-01T10:00:00+02:00", "2024-05-01T09:30:00Z", "2024-05-01T08:30:00Z"]
+    write_objects(
+        source / "ubi_events.ndjson",
+        *(event("click", "q1", id_, at) for id_, at in zip("ABC", times, strict=True)),
+    )
+    # Ten in Berlin is eight in Greenwich.
+    clicks, _, judgments = convert("ubi", held_out=1 / 3)
+    assert [row["doc_id"] for row in clicks] == ["A", "C"]
+    assert [row[2] for row in judgments] == ["B"]

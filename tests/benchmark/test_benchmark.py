@@ -14,6 +14,7 @@ import pytest
 import yaml
 from rich.console import Console
 
+from dssm_tf.benchmark.finished import finished_source
 from dssm_tf.benchmark.inputs import Inputs
 from dssm_tf.cli import main
 from dssm_tf.commands.benchmark import add, benchmark_command
@@ -22,9 +23,13 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks
 from dssm_tf.evaluation.significance import holm, paired_t_test
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.export.saved_model import export
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
+from tests.clicks import Click, write_data
+from tests.runs import finished_run
 
 COLORS, THINGS = ("red", "green", "blue", "black", "white"), ("hat", "tie", "box", "shoe", "coat")
 TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]
@@ -190,10 +195,69 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
     assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
     free = BASELINES["plsa"].free
     assert about["settings_tried"] == 3 * len(free["mu"]) * len(free["weight"])
-    topics = about["chosen"][0]["values"]["topics"]
+    topics = about["final"]["values"]["topics"]
     (model,) = out.glob("work/systems/plsa*/model")
     assert BASELINES["plsa"].load(model).topics == topics
     assert not list(out.glob("work/systems/plsa*/variants"))
+
+
+def test_the_final_choice_is_that_of_all_judged_queries(written, folder):
+    about = written["systems"]["bm25"]["about"][0]
+    corpus = read_corpus(folder / "corpus.tsv")
+    fitted = BASELINES["bm25"]().fit([], [one.title for one in corpus])
+    free = BASELINES["bm25"].free
+    grid = [{"k1": k1, "b": b} for k1 in free["k1"] for b in free["b"]]
+    rankers = {str(place): fitted.with_parameters(**one) for place, one in enumerate(grid)}
+    judgments = read_judgments(folder / "judgments.tsv")
+    values = evaluate(rankers, judgments, corpus, metrics=["map"], samples=10).values
+    means = [round(np.nanmean(values[str(place)]["map"]), 9) for place in range(len(grid))]
+    assert about["final"]["values"] == grid[int(np.argmax(means))]
+    assert about["final"]["tuned"] == pytest.approx(max(means))
+    assert about["final"]["queries"] == 30
+    assert "all judged queries" in about["final"]["chosen_on"]
+    (model,) = (folder / "out").glob("work/systems/bm25-[0-9a-f]*/model")
+    saved = BASELINES["bm25"].load(model)
+    assert {"k1": saved.k1, "b": saved.b} == about["final"]["values"]
+
+
+def test_finished_systems_are_measured_without_being_trained_again(folder, done, tmp_path):
+    data = write_data(tmp_path / "data", [Click("orange hat", "Red Hat", 5)], validation=())
+    run = finished_run(tmp_path / "run", data, TINY)
+    version = export(run, tmp_path / "models")
+    (bm25,) = (folder / "out").glob("work/systems/bm25-[0-9a-f]*/model")
+    out = tmp_path / "out"
+    result, _ = benchmark(
+        folder, "--systems", "", "--model", str(run), "--model", f"served={version.parent}",
+        "--model", f"words={bm25}", "--hybrid", "run+words", "--out", str(out),
+    )  # fmt: skip
+    rows = {row.name: row for row in result.rows}
+    assert [row.kind for row in result.rows] == ["model", "model", "baseline", "hybrid"]
+    assert rows["run"].values("ndcg@10") == pytest.approx(
+        rows["served"].values("ndcg@10"), nan_ok=True
+    )
+    # The log of the run holds no judged query, and its fingerprints say so; a baseline has none.
+    assert not any(
+        "judged clicks" in note for name in ("run", "served") for note in rows[name].notes
+    )
+    assert "what it learned from is not known and may hold judged clicks" in rows["words"].notes[0]
+    assert "training_seconds" not in rows["run"].seeds[0].about
+    models = json.loads((out / "results.json").read_text("utf-8"))["settings"]["models"]
+    assert set(models) == {"run", "served", "words"}
+
+
+def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_path):
+    data = write_data(tmp_path / "data", [Click("hat", "red hat", 5)], validation=())
+    judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tHAT!\td00\tred hat\t1\n"
+    path = tmp_path / "judgments.tsv"
+    path.write_text(judgments + "q2\tbox\td02\tred box\t1\n")
+    task = RankingTask(read_judgments(path), None)
+    found = finished_source("mine", finished_run(tmp_path / "run", data, TINY), task)
+    assert found.known.tolist() == [query == "HAT!" for query in task.queries]
+    assert "a log with 1 of the 2 judged queries, which may hold judged clicks" in " ".join(
+        found.system.about["notes"]
+    )
+    with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):
+        finished_source("nothing", tmp_path, task)
 
 
 def test_a_swept_parameter_is_not_tuned(written):

@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
-from dssm_tf.benchmark.fusion import RRF_K, Hybrid, fuse, weightings
+from dssm_tf.benchmark.fusion import RRF_K, Hybrid, fuse, to_deploy, weightings
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import measure
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.retrieval.hybrid import ChosenHybrid
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import texts
 
@@ -216,3 +217,51 @@ def test_a_hybrid_of_unknown_or_too_few_rows_is_refused(text, message):
     rows = ["a", "b"] if "c" not in text or text == "a+c" else ["a", "b", "c", "d", "e"]
     with pytest.raises(UserError, match=message):
         Hybrid.parse(text, rows)
+
+
+def test_the_final_weights_are_chosen_on_all_queries_by_the_members_final_rankings():
+    relevant = [0, 1, 2, 3] * 3
+    task = task_of(relevant)
+    good = np.eye(TITLES)[relevant]
+    halved = [measure("s", Scores(table), task) for table in (1 - good, 1 - good, good)]
+    # By halves the first member is always wrong; as it is deployed it is always right.
+    members = {
+        "first": ByHalf((halved[0], halved[1]), halves(task), halved[2]),
+        "other": kept(task, np.tile([4.0, 3.0, 2.0, 1.0], (12, 1))),
+    }
+    hybrid = Hybrid.parse("first+other", ["first", "other"])
+    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10", 10)
+    assert about["final"]["tuned"] == 1.0
+    assert about["final"]["queries"] == 12
+    assert about["final"]["values"]["weights"]["first"] > 0.5
+    assert np.mean([half["reported"] for half in about["chosen"]]) < 1
+    assert set(ranks(fused)) != {1}
+
+
+def test_a_final_choice_is_read_as_it_was_written(tmp_path):
+    hybrid = Hybrid.parse("words+tower+prior", ["words", "tower"])
+    values = {"scale": "z-norm", "weights": {"words": 0.25, "tower": 0.5, "prior": 0.25}}
+    members = {"words": ("bm25", {"k1": 1.5, "b": 0.5}), "tower": ("model", {})}
+    written = to_deploy(hybrid, {"values": values, "metric": "map"}, members, 1000)
+    assert written.chosen == {"hybrid": "words+tower+prior", "metric": "map"}
+    written.save(tmp_path / "hybrid.json")
+    read = ChosenHybrid.load(tmp_path / "hybrid.json")
+    assert read.members == ("bm25", "model", "prior")
+    assert read.of("bm25") == {"k1": 1.5, "b": 0.5}
+    assert read.values == {"scale": "z-norm", "weights": [0.25, 0.5, 0.25]}
+
+
+def test_a_final_choice_survives_saving_the_rankings(tmp_path):
+    task = task_of([0, 1])
+    found = [
+        measure("s", Scores(np.random.default_rng(n).random((2, TITLES))), task) for n in (1, 2)
+    ]
+    for three in ((0, 1, 0), (0, 1, 1), (0, 0, 1), (0, 0, 0)):
+        first, second, final = (found[place] for place in three)
+        ByHalf((first, second), halves(task), final).save(tmp_path / "ranked.npz")
+        read = ByHalf.load(tmp_path / "ranked.npz", task, halves(task))
+        for wanted, got in zip(
+            (first, second, final), (*read.settings, read.deployed()), strict=True
+        ):
+            assert got.ranks.rank.tolist() == wanted.ranks.rank.tolist()
+        assert (read.settings[0] is read.settings[1]) == (three[0] == three[1])

@@ -1,15 +1,18 @@
 """The inputs of a benchmark: what is made of them, and which are refused with which words."""
 
+import io
 import json
 import random
 
 import pytest
+from rich.console import Console
 
 from dssm_tf.benchmark import prepare as prepare_module
 from dssm_tf.benchmark.prepare import Sources, prepare
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.splits import is_held_out
+from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import Tally
 
 COLORS, THINGS = ("red", "green", "blue", "black"), ("hat", "tie", "box", "shoe", "coat")
@@ -33,9 +36,9 @@ def files(tmp_path, monkeypatch):
         return Tally().described()
 
     monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
-    monkeypatch.setattr(
-        "dssm_tf.data.preprocessed.Preprocessed.log", lambda self: [("hat", "red hat", 1.0)]
-    )
+    loaded = "dssm_tf.data.preprocessed.Preprocessed"
+    monkeypatch.setattr(f"{loaded}.__post_init__", lambda self: None)
+    monkeypatch.setattr(f"{loaded}.log", lambda self: [("hat", "red hat", 1.0)])
     for name, text in (("log.tsv", LOG), ("corpus.tsv", CORPUS), ("judgments.tsv", JUDGMENTS)):
         (tmp_path / name).write_text(text)
     return tmp_path
@@ -265,3 +268,39 @@ def test_directories_and_globs_of_logs_are_read(files):
         (logs / name).write_text("x")
     found = Sources([str(logs), str(logs / "*.tsv")]).log_files()
     assert [path.name for path in found] == ["a.tsv", "b.tsv.gz"]
+
+
+def test_both_ranges_of_time_are_on_the_terminal_and_kept_for_the_reports(files):
+    said = io.StringIO()
+    late = sources(files, judgments=None, judge_later=0.25)
+    inputs = prepare(late, files / "out", Console(file=said))
+    # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
+    line = "learned from 15 rows with 22 clicks, 0 to 14; judged by 5 rows with 8 clicks, 15 to 19"
+    assert line in said.getvalue()
+    assert inputs.log()["split"]["judged by"] == {"rows": 5, "clicks": 8, "times": ["15", "19"]}
+    again = io.StringIO()
+    prepare(late, files / "out", Console(file=again))
+    assert line in again.getvalue()
+
+
+def test_a_log_of_malformed_rows_is_refused_here_as_in_preprocess(files):
+    with (files / "log.tsv").open("a") as file:
+        file.write("hat\n" * 180)
+    with pytest.raises(UserError, match=r"180 of 200 rows are malformed \(90.0% of the rows"):
+        prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
+
+
+def test_times_that_text_would_put_in_the_wrong_order_are_refused(files):
+    text = LOG.replace("\t19\n", "\t2024-01-31\n")
+    (files / "log.tsv").write_text(text)
+    with pytest.raises(UserError, match=r"mixed: '.*' is a number, '2024-01-31' is a date"):
+        prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
+
+
+def test_a_log_in_another_encoding_and_with_thousands_is_read_when_told(files):
+    text = LOG.replace("red hat\t1\t", "röd hat\t1.000\t")
+    (files / "log.tsv").write_bytes(text.encode("utf-16"))
+    (files / "corpus.tsv").write_bytes(CORPUS.encode("utf-16"))
+    told = Layout("utf-16", thousands=".")
+    inputs = prepare(sources(files, judgments=None, judge_later=0.25, layout=told), files / "out")
+    assert "röd hat\t1000\t" in (inputs.folder / "log.tsv").read_text("utf-8")

@@ -45,7 +45,7 @@ def batch(
 ):
     serialized = tf.constant([one.serialize(VOCABULARY) for one in examples])
     real = tf.constant([True] * len(examples) if real is None else real)
-    parsed = parse(serialized, negatives)
+    parsed = parse(serialized, negatives, VOCABULARY.size)
     parsed["clicked_ids"] = tf.ragged.constant([one.clicked_ids for one in examples], tf.int64)
     inputs, labels = to_batch(parsed, real, in_batch, draws, logq, shapes or Shapes(), joint)
     return inputs, labels

@@ -14,7 +14,7 @@ from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training import fitting
 from dssm_tf.training.train import train
-from tests.clicks import click_log, write_data
+from tests.clicks import click_log, seal, write_data
 
 TITLES = [Title("iPod", 9, 3), Title("Apple iPod 8GB", 5, 2), Title("Zune", 1, 1), Title("Case", 0)]
 NONE = ClickedTitles(*np.zeros((2, 0), np.int64))
@@ -83,6 +83,7 @@ def test_training_learns_the_titles_of_the_corpus_as_many_as_there_are_pairs(tmp
     table = data.path / "titles.tsv"
     lines = [f"never clicked {n}\t0\t0\n" for n in range(200)]
     table.write_text(table.read_text("utf-8") + "".join(lines), "utf-8")
+    seal(data.path)
     seen = []
     make = fitting.title_query_records
     monkeypatch.setattr(fitting, "title_query_records", lambda *a: seen.append(a[0]) or make(*a))

@@ -25,7 +25,7 @@ from dssm_tf.tables.judgments import CorpusTitle, Judgment
 METRICS = ("ndcg@1", "ndcg@10")
 HOSTILE = "</script><!-- data --><img src=x onerror='alert(\"1\")'> & \u2028"
 SYSTEMS = ("bm25", "plsa.topics=4", "plsa.topics=16", f"other {HOSTILE}")
-VOID = {"meta"}
+VOID = {"input", "meta"}
 
 
 class Checker(HTMLParser):
@@ -294,3 +294,23 @@ def test_an_evaluation_without_log_seeds_and_costs_has_the_same_page():
     assert found["new"] == []
     assert [system["seconds"] for system in found["systems"]] == [None, None]
     assert found["against"] == [0, 1]
+
+
+def test_of_queries_of_equal_value_the_page_shows_some_drawn_by_lot(monkeypatch):
+    monkeypatch.setattr(carried, "RANKED_QUERIES", 20)
+    result = benchmark(150, ("one", "two"))
+    for row in result.measured_rows:
+        for seed in row.seeds:
+            seed.values["ndcg@10"][:] = 0.0
+    ranked = ranked_queries(result)
+    assert ranked == ranked_queries(result)
+    assert ranked[0] < 75 < ranked[-1]  # neither the first nor the last of the alphabet
+
+
+def test_the_page_has_a_search_box_and_its_names_are_not_broken():
+    html = render(benchmark(12, ("one", "two")))
+    assert '<input id="find" type="search"' in html
+    style = html[html.index("<style>") : html.index("</style>")]
+    for rule in ("td.text, th.text {", ".matrix tr > :first-child {"):
+        start = style.index(rule)
+        assert "overflow-wrap: break-word" in style[start : style.index("}", start)]

@@ -8,13 +8,19 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from dssm_tf.benchmark.cross_validation import ByHalf, halves
+from dssm_tf.benchmark.fusion import Hybrid, fuse, to_deploy
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.search import search_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.evaluate import RankerScores, measure
+from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.run_files import RANKING, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.retrieval.hybrid import ChosenHybrid
 from dssm_tf.retrieval.searcher import Searcher
-from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.systems import BASELINES
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.retrieval.conftest import CORPUS, DIMENSION
 
 TITLES = [CorpusTitle(*row) for row in CORPUS]
@@ -203,3 +209,59 @@ def test_the_command_line_imports_no_tensorflow_for_these():
         "sys.exit(str(heavy) if heavy else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("kind", ["linear", "rrf"])
+def test_a_hybrid_that_a_benchmark_chose_ranks_as_it_did_there(ranker, tmp_path, kind):
+    # What the benchmark makes of the same members: its own pools, its own fusion.
+    titles = [entry.title for entry in TITLES]
+    query = "red hat box"
+    bm25 = BASELINES["bm25"](k1=2.0, b=0.0).fit([], titles)
+    judged = [Judgment("q", query, one.doc_id, one.title, 1.0) for one in TITLES[:1]]
+    task = RankingTask(judged, TITLES)
+    members = {
+        "words": ByHalf.of_one(measure("words", RankerScores(bm25, task), task), halves(task)),
+        "net": ByHalf.of_one(measure("net", RankerScores(ranker, task), task), halves(task)),
+    }
+    text = "words+net+prior" if kind == "linear" else "rrf:words+net"
+    hybrid = Hybrid.parse(text, list(members))
+    log_prior = ranker.prior(task.titles).astype(float)
+    fused, _ = fuse(hybrid, members, log_prior, task, "map", 10)
+    ranking = fused.joined().rankings[0]
+    # One query leaves nothing to choose by: the first setting was used.
+    to_deploy(
+        hybrid,
+        {"values": hybrid.settings()[0]},
+        {"words": ("bm25", {"k1": 2.0, "b": 0.0}), "net": ("model", {})},
+        depth=1000,
+    ).save(tmp_path / "chosen.json")
+    chosen = ChosenHybrid.load(tmp_path / "chosen.json")
+    hits = Searcher(ranker, TITLES, hybrid=chosen).search(query, k=5)["hybrid"].hits
+    wanted = {task.doc_ids[at]: score for at, score in zip(*ranking, strict=True)}
+    assert {hit.doc_id: hit.score for hit in hits} == pytest.approx(wanted, abs=1e-5)
+    assert [hit.score for hit in hits] == sorted(wanted.values(), reverse=True) or kind == "linear"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "sum"}, "kind is 'sum'"),
+        ({"depth": 0}, "depth is 0"),
+        ({"values": {"k": -3}}, "expected numbers from 0 on"),
+        ({"values": {"k": "60"}}, "expected numbers from 0 on"),
+        ({"values": {}}, "holds no hybrid"),
+        ({"members": ["bm25", "plsa"]}, "joins bm25, plsa; `dssm search` joins"),
+        ({"members": None}, "holds no hybrid"),
+        ({"parameters": []}, "0 parameters for 2 members"),
+        ({"colour": 1}, "colour"),
+    ],
+)
+def test_a_file_that_holds_no_hybrid_is_one_line(
+    run_directory, corpus_file, tmp_path, change, message
+):
+    raw = {"members": ["bm25", "model"], "kind": "rrf", "values": {"k": 60}, "depth": 100}
+    path = tmp_path / "hybrid.json"
+    path.write_text(json.dumps(raw | {"parameters": [{}, {}]} | change))
+    with pytest.raises(UserError, match=message) as caught:
+        search_command(run_directory, corpus_file, ["red"], hybrid=path)
+    assert "\n" not in str(caught.value)

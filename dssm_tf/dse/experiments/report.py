@@ -57,7 +57,7 @@ class Run:
         """
         seconds = round(monotonic() - self._started, 1)
         self.results = {**results, "seconds": seconds}
-        quick = ", a tenth of the training (--quick)" if results["quick"] else ""
+        quick = " (--quick)" if results["quick"] else ""
         self.text = "\n".join([f"{preface} {seconds:.0f} s{quick}.\n", *tables])
         with atomic_write(self.directory / _RESULTS) as file:
             json.dump(self.results, file, indent=1)

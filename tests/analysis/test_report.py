@@ -32,7 +32,7 @@ class Reader(HTMLParser):
         assert not self._open
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta"):
+        if tag != "meta":
             self._open.append(tag)
 
     def handle_startendtag(self, tag, attributes):

@@ -20,6 +20,7 @@ from dssm_tf.commands import (
     explain,
     export,
     preprocess,
+    report,
     search,
     skip_thought,
     train,
@@ -43,6 +44,7 @@ COMMANDS = (
     data,
     experiment,
     explain,
+    report,
     curves,
 )
 

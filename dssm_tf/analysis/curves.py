@@ -26,7 +26,8 @@ def curves(runs: Mapping[str, Path], metric: str, out: Path) -> None:
         UserError: a run has no history, or not of that metric.
     """
     values = {
-        name: [_value(epoch, metric, run) for epoch in _history(run)] for name, run in runs.items()
+        name: [_value(epoch, metric, run) for epoch in read_history(run)]
+        for name, run in runs.items()
     }
 
     from rich.console import Console
@@ -39,7 +40,12 @@ def curves(runs: Mapping[str, Path], metric: str, out: Path) -> None:
     Console().print(f"Written: {out}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _history(run: Path) -> list[dict[str, Any]]:
+def read_history(run: Path) -> list[dict[str, Any]]:
+    """The metrics of a run's first training, one dict an epoch.
+
+    Raises:
+        UserError: the run has no history, or a damaged one.
+    """
     try:
         history: list[dict[str, Any]] = json.loads((run / HISTORY).read_text("utf-8"))
     except OSError as error:

@@ -128,9 +128,9 @@ class Explanation:
             shared = mine & theirs
             if shared.total() >= _ALIKE * min(mine.total(), theirs.total()):
                 return f"'{word}' matches '{other}' by shared letters, {' '.join(shared)}"
-        other = int(self.pairs[place].argmax())
-        if self.pairs[place, other] >= adds / 2:
-            return f"'{word}' goes with '{self.title.words[other]}', by what was clicked"
+        partner = int(self.pairs[place].argmax())
+        if self.pairs[place, partner] >= adds / 2:
+            return f"'{word}' goes with '{self.title.words[partner]}', by what was clicked"
         return f"'{word}' goes with the title as a whole, by what was clicked"
 
     def links(self) -> list[Link]:

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from dssm_tf.common.charts import line_chart
 from dssm_tf.common.page import page, table
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.reports.page import means_table
 from dssm_tf.reports.wording import protocol
 
-_COLORS = ("var(--accent)", "var(--loss)", "var(--gain)")
 _SHOWN = 3  # titles of each ranking
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM = 420, 240, 44, 34
 
 
 def demo_page(
@@ -67,54 +66,6 @@ def demo_page(
         '<p class="soft">Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.</p>',
     ]
     return page("dssm-tf demo", "\n".join(parts))
-
-
-def line_chart(title: str, lines: Mapping[str, Sequence[float]]) -> str:
-    """Curves over epochs as inline SVG, named at their right ends' legend.
-
-    Args:
-        title: what is drawn.
-        lines: values at epochs 1, 2, ..., a curve a name.
-    """
-    values = [value for line in lines.values() for value in line]
-    low, high = min(values), max(values)
-    span = (high - low) or 1.0
-    longest = max(max(len(line) for line in lines.values()) - 1, 1)
-
-    def x(epoch: int) -> float:
-        return _LEFT + epoch / longest * (_WIDTH - _LEFT - 12)
-
-    def y(value: float) -> float:
-        return 14 + (high - value) / span * (_HEIGHT - _BOTTOM - 14)
-
-    marks = []
-    for value in np.linspace(low, high, 4):
-        at = y(float(value))
-        marks.append(
-            f'<line x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{at:.1f}" y2="{at:.1f}" '
-            'style="stroke:var(--line)"/>'
-            f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{value:.2f}</text>'
-        )
-    for epoch in sorted({0, longest // 2, longest}):
-        marks.append(
-            f'<text x="{x(epoch):.1f}" y="{_HEIGHT - 16}" text-anchor="middle">{epoch + 1}</text>'
-        )
-    marks.append(
-        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 2}" text-anchor="middle">epoch</text>'
-    )
-    for color, line in zip(_COLORS, lines.values(), strict=False):
-        points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(line))
-        marks.append(
-            f'<polyline points="{points}" fill="none" style="stroke:{color}" stroke-width="2"/>'
-        )
-    legend = " ".join(
-        f'<span style="color:{color}">&#9679;</span> {escape(name)}'
-        for color, name in zip(_COLORS, lines, strict=False)
-    )
-    return (
-        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(marks)}</svg><figcaption>{escape(title)}: {legend}</figcaption></figure>"
-    )
 
 
 def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.demo import demo as demonstration
-from dssm_tf.demo.page import line_chart
+from dssm_tf.common.charts import line_chart
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 
 

@@ -1,0 +1,224 @@
+"""The page of a run: how it was trained, how well it ranks and why, what it learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from dssm_tf.analysis.curves import read_history
+from dssm_tf.analysis.explanation import explain
+from dssm_tf.analysis.html import contexts_html, explained_html, topics_html
+from dssm_tf.analysis.survey import contexts, neighbours, plane, topics
+from dssm_tf.common.charts import line_chart, point_map
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.page import page, table
+from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.evaluation import Evaluation
+from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.towers.clsm import CLSM
+from dssm_tf.towers.recurrent import RecurrentTower
+
+_METRIC = "ndcg@10"
+_EXPLAINED = 5  # queries, best and worst
+_SURVEYED = 2_000  # texts, at most
+_TOPICS = 12  # cells
+_NEIGHBOURS = 10  # words whose neighbours are shown
+_CELLS = (
+    "; below, how many of the ten most active cells it moves, the word read first not counted, "
+    "from the right too where the model reads so; keywords are bold (Palangi et al. 2016, tables I "
+    "and II)"
+)
+_SHORT = 3  # letters of words too short to have neighbours worth a line
+
+
+def report(
+    run: Path,
+    judgments: Sequence[Judgment] = (),
+    corpus: Sequence[CorpusTitle] | None = None,
+    *,
+    beside: Mapping[str, Path] | None = None,
+    words: Sequence[str] = (),
+    console: Console | None = None,
+) -> str:
+    """A run as one HTML page without network.
+
+    Args:
+        run: what `dssm train` wrote.
+        judgments: to measure it by, and to explain the best and worst queries of; may be empty.
+        corpus: the titles to rank and to survey; those of the run, most clicked first, if None.
+        beside: further runs whose curves are drawn with this one's.
+        words: looked at in different texts and among their neighbours; chosen if none.
+        console: where to show progress.
+
+    Raises:
+        UserError: a run cannot be read, or nothing can be measured by the judgments.
+    """
+    ranker = SemanticRanker.load(run)
+    known = sorted(ranker.prior.log_shares.items(), key=lambda one: (-one[1], one[0]))
+    surveyed = [one.title for one in corpus] if corpus else [title for title, _ in known]
+    surveyed = list(dict.fromkeys(surveyed))[:_SURVEYED]
+    evaluation = None
+    if judgments:
+        evaluation = evaluate({ranker.name: ranker}, judgments, corpus, console=console)
+    texts = surveyed
+    if evaluation is not None:
+        texts = list(dict.fromkeys(evaluation.task.queries))[:_SURVEYED]
+    parts = [
+        f"<h1>{escape(ranker.name)}, seen from inside</h1>",
+        _about(ranker, run, evaluation),
+        _curves(run, ranker.name, beside or {}),
+        *([] if evaluation is None else _measured(ranker, evaluation)),
+        *_learned(ranker, texts, surveyed, words),
+        _map(ranker, surveyed),
+    ]
+    return page(f"{ranker.name}: {run}", "\n".join(parts))
+
+
+def _about(ranker: SemanticRanker, run: Path, evaluation: Evaluation | None) -> str:
+    """The lead, and what the run was made of."""
+    model, config = ranker.model, ranker.config
+    tower = ", ".join(f"{key} {value}" for key, value in config.tower.arguments.items())
+    loss = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
+    rows = [
+        ["Tower", escape(f"{config.tower.name}: {tower}")],
+        ["Towers", "shared" if model.shared else "one a side"],
+        ["Parameters", f"{model.count_params():,}"],
+        ["Letter trigrams known", f"{len(ranker.vocabulary.ngrams):,}"],
+        ["Titles that were clicked", f"{len(ranker.prior.log_shares):,}"],
+        ["Loss", escape(f"{config.loss.name}: {loss}")],
+        ["Optimiser", f"{config.optimizer.name}, step size {config.optimizer.learning_rate:g}"],
+        ["Epochs", f"{len(read_history(run)):,}"],
+        ["Weight of the log-prior of titles", f"{ranker.prior_weight:g}"],
+    ]
+    lead = f"What {escape(str(run))} learned from its clicks."
+    if evaluation is not None:
+        mean = evaluation.mean(ranker.name, _METRIC)
+        lead += f" {_METRIC.upper()} {mean:.3f} on {evaluation.measured_queries:,} queries."
+    return f'<p class="lead">{lead}</p>' + table(["", ""], rows, text=2, caption="The run")
+
+
+def _curves(run: Path, name: str, beside: Mapping[str, Path]) -> str:
+    histories = {name: read_history(run)}
+    histories |= {other: read_history(path) for other, path in beside.items()}
+    charts = []
+    for metric, label, logarithmic in (
+        ("loss", "Training loss (nats), logarithmic", True),
+        ("val_loss", "Validation loss (nats), logarithmic", True),
+        (_METRIC, f"Validation {_METRIC.upper()}", False),
+    ):
+        lines = {
+            other: [epoch[metric] for epoch in history]
+            for other, history in histories.items()
+            if history and metric in history[0]
+        }
+        if lines:
+            charts.append(line_chart(label, lines, logarithmic=logarithmic))
+    return f'<h2>Training</h2><div class="two">{"".join(charts)}</div>'
+
+
+def _measured(ranker: SemanticRanker, evaluation: Evaluation) -> list[str]:
+    """Means with intervals; the best and the worst queries, each explained."""
+    intervals = evaluation.intervals(ranker.name)
+    rows = [
+        [one.upper(), f"{evaluation.mean(ranker.name, one):.3f}", interval(*intervals[one])]
+        for one in evaluation.metrics
+    ]
+    parts = [
+        "<h2>How well it ranks</h2>",
+        table(["Metric", "Mean", "95 % interval"], rows),
+        *(f"<p>{note}</p>" for note in caution("These means rest on", evaluation.measured_queries)),
+    ]
+    values = evaluation.values[ranker.name][_METRIC]
+    counted = np.flatnonzero(evaluation.counted)
+    # Equal queries in an order of chance, and the same one each time.
+    order = np.random.default_rng(0).permutation(counted)
+    order = order[np.argsort(-values[order], kind="stable")]
+    for head, chosen in (
+        ("Best queries", order[:_EXPLAINED]),
+        ("Worst queries", order[::-1][:_EXPLAINED]),
+    ):
+        parts.append(f"<h2>{head}, explained</h2>")
+        parts.append(
+            '<p class="soft">Each word carries what it adds to the cosine: blue for, orange '
+            f"against{_CELLS if isinstance(ranker.model.query_tower, RecurrentTower) else ''}. "
+            "The first title, and where that is not the best one, the best one, too.</p>"
+        )
+        parts += [_query(ranker, evaluation, int(query), values[query]) for query in chosen]
+    return parts
+
+
+def _query(ranker: SemanticRanker, evaluation: Evaluation, query: int, value: float) -> str:
+    """A query with its first title and its best one, explained."""
+    task, text = evaluation.task, evaluation.task.queries[query]
+    first = evaluation.top(ranker.name, query, 1)[0]
+    place = int(task.judged_grades[query].argmax())
+    best, highest = task.judged_columns[query][place], task.judged_grades[query][place]
+    shown = [(first.title, f"ranked first, grade {first.grade or 0:g}")]
+    if not first.grade or first.grade < highest:
+        shown.append((task.titles[best], f"grade {highest:g}, ranked lower"))
+    inside = ""
+    for title, note in shown:
+        try:
+            found = explained_html(explain(ranker, text, title))
+        except UserError as error:
+            found = f'<p class="soft">{escape(str(error))}</p>'
+        inside += f"<h3>{escape(title)} <span class='tag'>{note}</span></h3>{found}"
+    return (
+        f'<details><summary><span class="query">{escape(text)}</span>'
+        f'<span class="value">{_METRIC.upper()} {value:.3f}</span></summary>'
+        f'<div class="inside">{inside}</div></details>'
+    )
+
+
+def _learned(
+    ranker: SemanticRanker, texts: Sequence[str], titles: Sequence[str], words: Sequence[str]
+) -> list[str]:
+    """Cells and their topics, words in different texts, neighbours of words."""
+    tower, vocabulary = ranker.model.title_tower, ranker.vocabulary
+    parts = []
+    if isinstance(tower, RecurrentTower):
+        reader = ranker.model.query_tower if texts is not titles else tower
+        parts.append("<h2>What its cells stand for</h2>")
+        parts.append(topics_html(topics(reader, vocabulary, texts)[:_TOPICS], len(texts)))
+    if isinstance(tower, RecurrentTower | CLSM):
+        parts.append("<h2>The same word in different titles</h2>")
+        parts.append(contexts_html(contexts(tower, vocabulary, titles, words)))
+    counts: dict[str, int] = {}
+    for title in titles:
+        for word in dict.fromkeys(vocabulary.words(title)):
+            counts[word] = counts.get(word, 0) + 1
+    chosen = (
+        list(words)
+        or [
+            word
+            for word in sorted(counts, key=lambda one: (-counts[one], one))
+            if len(word) > _SHORT
+        ][:_NEIGHBOURS]
+    )
+    near = neighbours(tower, vocabulary, chosen, list(counts))
+    rows = [
+        [escape(word), ", ".join(f"{escape(one)} {cosine:.2f}" for one, cosine in found)]
+        for word, found in near.items()
+    ]
+    parts.append("<h2>Nearest words in the first layer</h2>")
+    parts.append(
+        table(
+            ["Word", "Words of the titles whose trigrams sum to the nearest vectors"], rows, text=2
+        )
+    )
+    return parts
+
+
+def _map(ranker: SemanticRanker, titles: Sequence[str]) -> str:
+    points, kept = plane(ranker.encode_titles(titles))
+    label = (
+        f"{len(titles):,} titles by their two principal components, which keep "
+        f"{100 * kept:.0f} % of the variance. Rest on a point to read its title."
+    )
+    return "<h2>A map of titles</h2>" + point_map(points, titles, label)

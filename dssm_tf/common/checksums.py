@@ -77,6 +77,8 @@ def _read(path: Path, mend: str) -> dict[str, str]:
         lines = path.read_text("utf-8").splitlines()
         return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except FileNotFoundError:
+        if not path.parent.exists():
+            raise UserError(f"{path.parent} does not exist. {mend}") from None
         raise UserError(
             f"{path} does not exist, which is written last: what should be there is not complete, "
             f"or of an earlier version. {mend}"

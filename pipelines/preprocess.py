@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
+from dssm_tf.common.again import done_before, remember, request
 from dssm_tf.common.boundary import run_command
 from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
@@ -72,13 +74,27 @@ def run(argv: Sequence[str] | None = None) -> int:
     def work() -> None:
         try:
             job = parse(argv)
-            result = preprocess(job)
+            text = _once(job)
         except BadFlag as error:
             parser().error(str(error))
-        text = report.summary(result, job.options.output)
         quiet_console().print(text, highlight=False, markup=False)
 
     return run_command("dssm preprocess", work)
+
+
+def _once(job: Job) -> str:
+    """Runs a job, unless its output stands there already; returns what to say of it."""
+    options, local = job.options, is_local(job.options.output)
+    out = Path(options.output)
+    files = [one.path for one in find_files(options.input)] if local else []
+    given = {name: value for name, value in asdict(options).items() if name != "output"}
+    asked = request("preprocess", given | {"files": files})
+    if local and not options.overwrite and done_before(out, asked):
+        return f"{out}: written before by the same command, nothing left to do"
+    text = report.summary(preprocess(job), options.output)
+    if local:
+        remember(out, asked)
+    return text
 
 
 def preprocess(job: Job) -> dict[str, Any]:

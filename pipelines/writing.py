@@ -20,6 +20,7 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from google_crc32c import value as crc32c
 
+from dssm_tf.common.again import REQUEST
 from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, refuse_others
@@ -32,7 +33,7 @@ REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
 OWN = (
     FEATURE_SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", CHECKSUMS, CLICKED_TITLES, RECORD_COUNTS,
-    REJECTS, REPORT_HTML, REPORT_JSON, TITLES, VOCABULARY,
+    REJECTS, REPORT_HTML, REPORT_JSON, REQUEST, TITLES, VOCABULARY,
 )  # fmt: skip
 """Names of all files of an output, as patterns: a directory of others is never replaced."""
 PARTS = "parts"

@@ -68,7 +68,8 @@ def add(commands: Commands) -> None:
             arguments.held_out,
             arguments.set,
             encoding=arguments.encoding,
-        )
+        ),
+        once=True,
     )
     add_encoding(convert)
     _add_split(tasks)
@@ -76,8 +77,9 @@ def add(commands: Commands) -> None:
 
 def _add_split(tasks: Commands) -> None:
     split = command(
-        tasks, "split", split_command, "divide your own log into clicks and judgments", _SPLIT
-    )
+        tasks, "split", split_command, "divide your own log into clicks and judgments", _SPLIT,
+        once=True,
+    )  # fmt: skip
     add_log_flags(split)
     split.add_argument(
         "--corpus", type=Path, help="table with doc_id, title; the titles of the log if not given"

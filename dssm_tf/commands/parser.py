@@ -17,6 +17,8 @@ def command(
     summary: str,
     details: str = "",
     interrupted: str = "nothing was written",
+    *,
+    once: bool = False,
 ) -> Parser:
     """Adds a command.
 
@@ -27,6 +29,8 @@ def command(
         summary: one line of help.
         details: more of it.
         interrupted: what is left after Ctrl-C.
+        once: whether it writes a new directory, `--out`; given again, it then says that this is
+            done, see `common.again`.
     """
     parser: Parser = commands.add_parser(
         name,
@@ -34,7 +38,7 @@ def command(
         description=summary[0].upper() + summary[1:] + ("" if not details else ". " + details),
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.set_defaults(run=run, interrupted=interrupted)
+    parser.set_defaults(run=run, interrupted=interrupted, once=once)
     return parser
 
 

@@ -53,7 +53,7 @@ def _add_train(tasks: Commands) -> None:
         description="Learns from contiguous text; writes the published layout, options as JSON.",
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, once=True)
     parser.add_argument(
         "--text",
         required=True,

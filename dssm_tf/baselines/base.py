@@ -33,6 +33,7 @@ _DAMAGED = (
     TypeError,
     ValueError,
 )
+_MOST = 1 << 31  # of a whole number, which native code keeps in 32 bits
 
 
 class Baseline(abc.ABC):
@@ -168,9 +169,10 @@ class Baseline(abc.ABC):
 
     @classmethod
     def _checked(cls, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Parameters that a file gave; raises ValueError for one of another type than its default.
+        """Parameters that a file gave, of the types of their defaults, which constructors believe.
 
-        A constructor looks at a parameter's range alone.
+        Raises:
+            ValueError: one is of another type, or no number of anything counted.
         """
         for name, default in cls._defaults().items():
             value = parameters.get(name, default)
@@ -178,6 +180,7 @@ class Baseline(abc.ABC):
             other_type = not isinstance(value, kinds) or isinstance(value, bool) != isinstance(
                 default, bool
             )
-            if default is not None and other_type:
+            too_large = isinstance(value, int) and abs(value) >= _MOST
+            if (default is not None and other_type) or too_large:
                 raise ValueError(f"{name} is {value!r:.60}; expected a value such as {default!r}")
         return parameters

@@ -65,11 +65,17 @@ def read_or_refused(read: Callable[[], object]) -> bool:
     return True
 
 
-def read_all(directory: Path) -> None:
-    """Whatever a training or an evaluation reads of it."""
+def read_log(directory: Path) -> Preprocessed:
+    """Whatever an evaluation reads of it, and more."""
     data = Preprocessed(directory)
     data.log()
     _ = data.titles, data.clicked_titles, data.vocabulary
+    return data
+
+
+def read_all(directory: Path) -> None:
+    """Whatever a training reads of it; that takes a second."""
+    data = read_log(directory)
     options = BatchOptions(batch_size=8, negatives=2, logq=0.5, length_buckets=(3,))
     with data.explained():
         for _ in ClickBatches(data, ("train",), options).epoch(seed=1):
@@ -100,7 +106,7 @@ def test_a_damaged_file_beside_the_records_is_one_line(data, name):
     for content in contents(data / name, Random(name), 30):
         (data / name).write_bytes(content)
         seal(data)  # as if somebody had written it so
-        read_or_refused(lambda: read_all(data))
+        read_or_refused(lambda: read_log(data))
 
 
 def test_any_flipped_bit_beside_the_records_is_told(data):
@@ -155,7 +161,7 @@ def damaged_records(data: Path, seed: int, number: int) -> None:
 
 
 def test_records_whose_counts_do_not_fit_are_one_line(data):
-    damaged_records(data, seed=0, number=25)
+    damaged_records(data, seed=0, number=9)
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
-from dssm_tf.common.again import done_before, remember, request
+from dssm_tf.common.again import REQUEST, done_before, remember, request
 from dssm_tf.common.boundary import run_command
 from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
@@ -84,16 +84,18 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 def _once(job: Job) -> str:
     """Runs a job, unless its output stands there already; returns what to say of it."""
-    options, local = job.options, is_local(job.options.output)
-    out = Path(options.output)
-    files = [one.path for one in find_files(options.input)] if local else []
-    given = {name: value for name, value in asdict(options).items() if name != "output"}
-    asked = request("preprocess", given | {"files": files})
-    if local and not options.overwrite and done_before(out, asked):
+    options, out = job.options, Path(job.options.output)
+    if not is_local(options.output):
+        return report.summary(preprocess(job), options.output)
+
+    def asked() -> dict[str, Any]:
+        given = {name: value for name, value in asdict(options).items() if name != "output"}
+        return request("preprocess", given | {"files": [i.path for i in find_files(options.input)]})
+
+    if not options.overwrite and (out / REQUEST).exists() and done_before(out, asked()):
         return f"{out}: written before by the same command, nothing left to do"
     text = report.summary(preprocess(job), options.output)
-    if local:
-        remember(out, asked)
+    remember(out, asked())
     return text
 
 

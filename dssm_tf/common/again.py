@@ -64,13 +64,12 @@ def _flat(values: Iterable[Any]) -> Iterable[str]:
 def _stamp(word: str) -> str:
     """Sizes and times of the files that a word names; empty for one that names none."""
     try:
-        path = next(
-            path for path in (Path(word), Path(word.partition("=")[2] or ".")) if path.exists()
-        )
+        named = [one for one in (word, word.partition("=")[2]) if one and Path(one).exists()]
     except (OSError, ValueError):  # too long, or with a null character
         return ""
-    if path == Path("."):
+    if not named:
         return ""
+    path = Path(named[0])
     files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.is_file())
     about = [(str(one), one.stat().st_size, one.stat().st_mtime_ns) for one in files]
     return sha256(json.dumps(about).encode("utf-8", "surrogatepass")).hexdigest()

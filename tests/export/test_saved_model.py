@@ -356,7 +356,7 @@ def test_a_flipped_bit_of_an_export_is_found(exported, tmp_path, file):
     (damaged / file).unlink()
     with pytest.raises(UserError, match=f"{file} does not exist"):
         load_export(damaged)
-    with pytest.raises(UserError, match="SHA256SUMS does not exist"):
+    with pytest.raises(UserError, match="nothing does not exist"):
         load_export(tmp_path / "nothing")
 
 

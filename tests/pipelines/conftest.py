@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dssm_tf.common.again import REQUEST
 from dssm_tf.data.clicked_titles import load_clicked_titles
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.schema import text_id
@@ -57,7 +58,9 @@ class Data:
         return [line.split("\t") for line in lines[1:-1]]
 
     def bytes(self) -> dict[str, bytes]:
-        return {file.name: file.read_bytes() for file in sorted(self.path.iterdir())}
+        """All files but the note of what was asked: it names the log and its time."""
+        files = sorted(file for file in self.path.iterdir() if file.name != REQUEST)
+        return {file.name: file.read_bytes() for file in files}
 
 
 def _record(raw: bytes) -> Record:

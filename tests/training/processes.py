@@ -234,7 +234,7 @@ def _die_at(event: str, number: int) -> None:
     from dssm_tf.training.keeper import Keeper
 
     seen = 0
-    train_batch_end, replace = Keeper.on_train_batch_end, Path.replace
+    train_batch_end = Keeper.on_train_batch_end
 
     def count() -> None:
         nonlocal seen
@@ -246,15 +246,18 @@ def _die_at(event: str, number: int) -> None:
         count()
         train_batch_end(self, batch, logs)
 
-    def counted_replace(self, target):
-        if Path(target).name == event:
-            count()
-        return replace(self, target)
+    def counted(move):
+        def moved(self, target):
+            if Path(target).name == event:
+                count()
+            return move(self, target)
+
+        return moved
 
     if event == "batch":
         Keeper.on_train_batch_end = counted_batch_end
-    else:
-        Path.replace = counted_replace
+    else:  # files are replaced, directories renamed
+        Path.replace, Path.rename = counted(Path.replace), counted(Path.rename)
 
 
 if __name__ == "__main__":

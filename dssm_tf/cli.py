@@ -100,7 +100,7 @@ def _once(arguments: argparse.Namespace) -> object:
         sys.stdout.write(f"{out}: written before by the same command, nothing left to do\n")
         return 0
     code = arguments.run(arguments)
-    if out is not None and not code:
+    if out is not None and out.is_dir() and not code:
         remember(out, asked)
     return code
 

@@ -19,6 +19,7 @@ from dssm_tf.common.page import page, table
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import caution, interval
+from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.clsm import CLSM
@@ -99,7 +100,7 @@ def _about(ranker: SemanticRanker, run: Path, evaluation: Evaluation | None) -> 
     lead = f"What {escape(str(run))} learned from its clicks."
     if evaluation is not None:
         mean = evaluation.mean(ranker.name, _METRIC)
-        lead += f" {_METRIC.upper()} {mean:.3f} on {evaluation.measured_queries:,} queries."
+        lead += f" {metric_label(_METRIC)} {mean:.3f} on {evaluation.measured_queries:,} queries."
     return f'<p class="lead">{lead}</p>' + table(["", ""], rows, text=2, caption="The run")
 
 
@@ -110,7 +111,7 @@ def _curves(run: Path, name: str, beside: Mapping[str, Path]) -> str:
     for metric, label, logarithmic in (
         ("loss", "Training loss (nats), logarithmic", True),
         ("val_loss", "Validation loss (nats), logarithmic", True),
-        (_METRIC, f"Validation {_METRIC.upper()}", False),
+        (_METRIC, f"Validation {metric_label(_METRIC)}", False),
     ):
         lines = {
             other: [epoch[metric] for epoch in history]
@@ -126,7 +127,7 @@ def _measured(ranker: SemanticRanker, evaluation: Evaluation) -> list[str]:
     """Means with intervals; the best and the worst queries, each explained."""
     intervals = evaluation.intervals(ranker.name)
     rows = [
-        [one.upper(), f"{evaluation.mean(ranker.name, one):.3f}", interval(*intervals[one])]
+        [metric_label(one), f"{evaluation.mean(ranker.name, one):.3f}", interval(*intervals[one])]
         for one in evaluation.metrics
     ]
     parts = [
@@ -171,7 +172,7 @@ def _query(ranker: SemanticRanker, evaluation: Evaluation, query: int, value: fl
         inside += f"<h3>{escape(title)} <span class='tag'>{note}</span></h3>{found}"
     return (
         f'<details><summary><span class="query">{escape(text)}</span>'
-        f'<span class="value">{_METRIC.upper()} {value:.3f}</span></summary>'
+        f'<span class="value">{metric_label(_METRIC)} {value:.3f}</span></summary>'
         f'<div class="inside">{inside}</div></details>'
     )
 

@@ -22,6 +22,16 @@ Values = NDArray[np.float64]
 _WITH_CUTOFF = ("ndcg", "mrr", "recall", "precision")
 
 
+def metric_label(metric: str) -> str:
+    """How tables head a metric's column: `ndcg@10` as `NDCG@10`.
+
+    >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map")]
+    ['NDCG@10', 'Recall@10', 'MAP']
+    """
+    kind, at, cutoff = metric.partition("@")
+    return (kind.upper() if kind in ("ndcg", "mrr", "map") else kind.capitalize()) + at + cutoff
+
+
 def parse_metric(name: str) -> tuple[str, int | None]:
     """Splits a metric's name.
 

@@ -17,6 +17,7 @@ from typing import Any
 from dssm_tf.common.page import Cell as HTMLCell
 from dssm_tf.common.page import page, table
 from dssm_tf.evaluation.evaluation import Evaluation
+from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
 from dssm_tf.reports.page_data import TITLES, page_data, shorten
 from dssm_tf.reports.wording import (
@@ -29,7 +30,6 @@ from dssm_tf.reports.wording import (
     corrected_over,
     cost,
     mark,
-    metric_label,
     plural,
     protocol,
     sentence,
@@ -71,7 +71,7 @@ def means_table(evaluation: Evaluation) -> str:
     rows: list[list[HTMLCell]] = []
     for row in evaluation.rows:
         letter = _raised(mark(evaluation, row.name))
-        head = (escape(row.name) + letter, row.name)
+        head = (_name(row.name) + letter, row.name)
         if not row.seeds:
             rows.append([head, f"failed: {escape(row.error or '')}"])
             continue
@@ -88,7 +88,7 @@ def _parts(evaluation: Evaluation) -> str:
     shown = ""
     for part in evaluation.parts:
         rows = [
-            [(escape(name), name), *(_mean(evaluation, cell) for cell in cells)]
+            [(_name(name), name), *(_mean(evaluation, cell) for cell in cells)]
             for name, cells in cells_of(evaluation, part).items()
         ]
         shown += f"<h2>{PARTS[part.name]}</h2>"
@@ -120,6 +120,11 @@ def _mean(evaluation: Evaluation, cell: Cell) -> HTMLCell:
 def _raised(letters: str, says: str = "") -> str:
     tip = f' title="{escape(says)}"' if says else ""
     return f'<span class="mark"{tip}>{letters}</span>' if letters else ""
+
+
+def _name(name: str) -> str:
+    """A system's name; that of a hybrid may be broken after each of its members."""
+    return escape(name).replace("+", "+<wbr>")
 
 
 def _summary(evaluation: Evaluation) -> str:

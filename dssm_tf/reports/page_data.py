@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.evaluation.evaluation import Evaluation, Row, spread
+from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import holm, paired_t_test
-from dssm_tf.reports.wording import metric_label
 
 TITLES = 5  # titles shown of each ranking
 RANKED_QUERIES = 300  # queries whose titles are shown

@@ -12,6 +12,7 @@ from rich.markup import escape
 from dssm_tf.common.terminal import note, print_table
 from dssm_tf.evaluation.description import mean_length
 from dssm_tf.evaluation.evaluation import Evaluation, Part, Row
+from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.reports.wording import (
     COSTS,
     PARTS,
@@ -22,7 +23,6 @@ from dssm_tf.reports.wording import (
     cost,
     cost_heads,
     mark,
-    metric_label,
     named,
     protocol,
     sentence,

@@ -102,16 +102,6 @@ def _chosen(evaluation: Evaluation) -> bool:
     )
 
 
-def metric_label(metric: str) -> str:
-    """How tables head a metric's column: `ndcg@10` as `NDCG@10`.
-
-    >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map")]
-    ['NDCG@10', 'Recall@10', 'MAP']
-    """
-    kind, at, cutoff = metric.partition("@")
-    return (kind.upper() if kind in ("ndcg", "mrr", "map") else kind.capitalize()) + at + cutoff
-
-
 def mark(evaluation: Evaluation, system: str) -> str:
     """The raised letter of a system in `against`, where anything is tested; empty for others."""
     if system not in evaluation.against or not evaluation.comparisons:

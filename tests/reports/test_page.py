@@ -25,7 +25,7 @@ from dssm_tf.tables.judgments import CorpusTitle, Judgment
 METRICS = ("ndcg@1", "ndcg@10")
 HOSTILE = "</script><!-- data --><img src=x onerror='alert(\"1\")'> & \u2028"
 SYSTEMS = ("bm25", "plsa.topics=4", "plsa.topics=16", f"other {HOSTILE}")
-VOID = {"input", "meta"}
+VOID = {"input", "meta", "wbr"}
 
 
 class Checker(HTMLParser):

@@ -162,8 +162,7 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
         (aside / NOTES).write_text("\n".join(notes) + "\n", "utf-8")
     words += [
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
-        f"next: python -m pipelines.preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS} "
-        "--output DATA",
+        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS} --output DATA",
         f"      and, with what is trained on it, dssm evaluate --model RUN --judgments "
         f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS} --out EVALUATION",
     ]

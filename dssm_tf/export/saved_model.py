@@ -63,7 +63,7 @@ class _Served(tf.Module):
     def title_vectors(self, titles: tf.Tensor) -> tf.Tensor:
         return self._model.value.encode_title(self._features(titles))
 
-    # Autograph generates files in the temporary directory, which a kill leaves there.
+    # Autograph would generate further files in the temporary directory, where a kill leaves them.
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
     )

@@ -19,13 +19,15 @@ from serving.predict_pb2 import SignatureDefMap
 SIGNATURES = {
     "encode_query": ({"queries"}, "embeddings"),
     "encode_title": ({"titles"}, "embeddings"),
+    "encode_query_with_prior": ({"queries"}, "embeddings"),
+    "encode_title_with_prior": ({"titles"}, "embeddings"),
     "score": ({"queries", "titles"}, "scores"),
 }
 
 
 class TinyRanker:
     """A `Servable`; score: the share of the title's words that the query has; embedding: bytes
-    and words.
+    and words, and 7 where the prior would stand.
     """
 
     def __init__(self) -> None:
@@ -49,7 +51,9 @@ class TinyRanker:
             return {"scores": np.array([share(q, t) for q, t in pairs], np.float32)}
         (texts,) = inputs.values()
         rows = [[len(text), len(text.split())] for text in texts]
-        return {"embeddings": np.array(rows, np.float32).reshape(-1, 2)}
+        if signature.endswith("_with_prior"):
+            rows = [[*row, 7] for row in rows]
+        return {"embeddings": np.array(rows, np.float32)}
 
 
 def share(query: bytes, title: bytes) -> float:

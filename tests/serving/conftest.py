@@ -18,6 +18,8 @@ from serving import messages, predict_pb2
 INPUTS = {
     "encode_query": {"queries"},
     "encode_title": {"titles"},
+    "encode_query_with_prior": {"queries"},
+    "encode_title_with_prior": {"titles"},
     "score": {"queries", "titles"},
 }
 
@@ -31,7 +33,8 @@ class Refused(Exception):
 class TinyRanker:
     """Model `tiny`, version 3, with the rules of a server that batches at most eight texts.
 
-    score: the share of the title's words that the query has; embedding: bytes and words.
+    score: the share of the title's words that the query has; embedding: bytes and words, and 7
+    where the prior would stand.
     """
 
     def __init__(self) -> None:
@@ -64,7 +67,9 @@ class TinyRanker:
             return {"scores": np.array([share(q, t) for q, t in pairs], np.float32)}
         (texts,) = inputs.values()
         rows = [[len(text), len(text.split())] for text in texts]
-        return {"embeddings": np.array(rows, np.float32).reshape(-1, 2)}
+        if signature.endswith("_with_prior"):
+            rows = [[*row, 7] for row in rows]
+        return {"embeddings": np.array(rows, np.float32)}
 
 
 def share(query: bytes, title: bytes) -> float:

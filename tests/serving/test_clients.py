@@ -67,6 +67,8 @@ def test_vectors_have_a_row_per_text(client):
     np.testing.assert_array_equal(client.encode_queries(["red shoes", ""]), [[9, 2], [0, 0]])
     np.testing.assert_array_equal(client.encode_titles(["caf\u00e9 au lait"]), [[13, 3]])
     assert client.encode_titles(["hat"]).dtype == np.float32
+    np.testing.assert_array_equal(client.encode_queries(["red shoes"], prior=True), [[9, 2, 7]])
+    np.testing.assert_array_equal(client.encode_titles(["hat"], prior=True), [[3, 1, 7]])
 
 
 @pytest.mark.parametrize(

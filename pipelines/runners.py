@@ -20,7 +20,12 @@ class BadFlag(ValueError):
 
 
 def choose_runner(
-    name: str, flags: Sequence[str], *, verbose: bool = False
+    name: str,
+    flags: Sequence[str],
+    *,
+    verbose: bool = False,
+    command: str = "preprocess",
+    known: Sequence[str] = (),
 ) -> tuple[Any, PipelineOptions]:
     """A runner and its options, for `beam.Pipeline`.
 
@@ -32,6 +37,8 @@ def choose_runner(
         name: as `--runner` names it.
         flags: Beam's own.
         verbose: whether worker processes may write their log to the terminal.
+        command: whose flags they are not.
+        known: its flags; those of preprocess if empty.
 
     Raises:
         BadFlag: a flag has a bad value or, for a local run, is unknown. Other runners may bring
@@ -40,8 +47,8 @@ def choose_runner(
     local = name in LOCAL_RUNNERS
     unknown = _unknown_flags(flags)
     if unknown and local:
-        typed, ours = unknown[0].partition("=")[0], parser().flags()
-        raise BadFlag(f"neither preprocess nor Beam has {typed}.{did_you_mean(typed, ours)}")
+        typed, ours = unknown[0].partition("=")[0], known or parser().flags()
+        raise BadFlag(f"neither {command} nor Beam has {typed}.{did_you_mean(typed, ours)}")
     options = PipelineOptions(flags=[*flags, *([] if local else [f"--runner={name}"])])
     options.view_as(SetupOptions).save_main_session = False
     return (_local_runner(options, verbose) if local else name), options

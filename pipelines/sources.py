@@ -15,6 +15,7 @@ from apache_beam.io.filesystems import FileSystems
 from dssm_tf.common.errors import OptionError
 from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows
+from dssm_tf.tables.judgments import CORPUS_COLUMNS, corpus_title
 from dssm_tf.tables.reader import format_of, open_table
 from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
 
@@ -59,11 +60,22 @@ def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetad
     return files
 
 
-def plan(files: Sequence[FileMetadata], layout: Layout = _PLAIN) -> list[Piece]:
+def plan(
+    files: Sequence[FileMetadata],
+    layout: Layout = _PLAIN,
+    columns: Sequence[str] = REQUIRED,
+    optional: Sequence[str] = OPTIONAL,
+) -> list[Piece]:
     """Cuts files into pieces, reading each header; the cut depends on the files alone.
 
+    Args:
+        files: tables.
+        layout: what their names do not say.
+        columns: that a header must have; by default those of a click log.
+        optional: that it may have, once.
+
     Raises:
-        UserError: a file cannot be read, or its header lacks `query` or `title`.
+        UserError: a file cannot be read, or its header lacks a column.
     """
     total = sum(metadata.size_in_bytes for metadata in files)
     size = min(_MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
@@ -74,7 +86,7 @@ def plan(files: Sequence[FileMetadata], layout: Layout = _PLAIN) -> list[Piece]:
         names: tuple[str, ...] = ()
         if kind != "jsonl":
             with _open(path, layout) as table:
-                table.check_names(REQUIRED, OPTIONAL)
+                table.check_names(columns, optional)
                 names, groups = table.names, table.row_groups
         if kind == "parquet":
             cuts = [(group, -1) for group in range(groups)]
@@ -130,6 +142,17 @@ def corpus_titles(path: str, layout: Layout) -> Iterator[str]:
         for _, title in table.rows(("title",), make=_title):
             if title:
                 yield title
+
+
+def titles_of(piece: Piece, layout: Layout) -> Iterator[tuple[str, str]]:
+    """The ids and titles of a piece of a corpus.
+
+    Raises:
+        UserError: a row is malformed, or the file cannot be read.
+    """
+    with _open(piece.path, layout, piece) as table:
+        for _, row in table.rows(CORPUS_COLUMNS, make=corpus_title):
+            yield row
 
 
 def _title(cells: Sequence[Any]) -> str:

@@ -110,6 +110,14 @@ class BM25(Baseline):
         scores: NDArray[np.float64] = (asked @ index.weights).toarray()
         return scores
 
+    def weights_of(self, titles: Sequence[str]) -> tuple[Terms, sparse.csr_matrix]:
+        """The corpus' words and what each adds to the score of titles of the corpus.
+
+        Returns:
+            Words, and weights `(words, titles)`.
+        """
+        return self._terms, self._index(titles).weights[: len(self._terms)]
+
     def _learned(self) -> tuple[Settings, Arrays]:
         # The corpus, from which the index is made again.
         return {"indexed_with": self._indexed_with, "titles": self._titles}, {}

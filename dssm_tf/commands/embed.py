@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
             column=arguments.column,
             id_column=arguments.id_column,
             batch_size=arguments.batch_size,
+            format=getattr(arguments, "format", None),
             cosine=arguments.cosine,
             encoding=arguments.encoding,
         )
@@ -46,7 +47,16 @@ def add(commands: Commands) -> None:
         type=Path,
         help="texts: .txt (one a line), .tsv, .csv, .jsonl, .parquet, also .gz; - for stdin",
     )
-    parser.add_argument("--out", required=True, type=Path, help=".npy or .parquet")
+    parser.add_argument(
+        "--out", required=True, type=Path, help=".npy or .parquet; a directory for an engine"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("npy", "parquet", "opensearch", "elasticsearch", "vespa", "pgvector"),
+        default=argparse.SUPPRESS,
+        help="what to write; as --out is named if not given. For engines: titles with vector and "
+        "prior as they load them, what the index is told, and features for learning to rank",
+    )
     parser.add_argument("--side", choices=("title", "query"), default="title", help="which tower")
     parser.add_argument(
         "--cosine",
@@ -67,6 +77,7 @@ def embed_command(
     column: str | None = None,
     id_column: str | None = None,
     batch_size: int = 1024,
+    format: str | None = None,
     cosine: bool = False,
     encoding: str = "utf-8",
     console: Console | None = None,
@@ -82,11 +93,13 @@ def embed_command(
     Args:
         model: directory that `dssm train` wrote.
         input: file of texts, see `tables.texts`; `-` reads standard input.
-        out: `.npy` or `.parquet`, see `vectors.open_writer`; replaced when complete.
+        out: `.npy` or `.parquet`, see `vectors.open_writer`, or a directory, see
+            `engines.open_engine_writer`; replaced when complete.
         side: `title` or `query`, the tower to use.
         column: column of the text; `title`, `query` or `text` by default.
         id_column: column of the id; `doc_id`, `query_id` or `id` by default, if there is one.
         batch_size: texts encoded at once, at least 1.
+        format: `npy`, `parquet` or a name of `engines.ENGINES`; None as `out` is named.
         cosine: unit vectors alone, whose inner product is the cosine: they rank as the model does
             where its prior has no weight.
         encoding: of the input.
@@ -100,6 +113,7 @@ def embed_command(
     """
     from rich.console import Console
 
+    from dssm_tf.retrieval.engines import ENGINES, open_engine_writer
     from dssm_tf.retrieval.vectors import check_output, ids_path, open_writer
     from dssm_tf.tables.texts import open_texts
 
@@ -109,10 +123,16 @@ def embed_command(
         raise UserError(f"--side {side!r}: expected title or query.")
     if batch_size < 1:
         raise UserError(f"--batch-size {batch_size}: expected at least 1.")
-    check_output(out)
+    engine = ENGINES.get(format or "")
+    if engine is None:
+        check_output(out, format)
+    elif side != "title":
+        raise UserError(f"--format {format} is for titles; an engine is asked with queries.")
     if out.exists() and Path(input).exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
     with open_texts(input, side, column, id_column, encoding) as texts:
+        if engine and not texts.has_ids:
+            raise UserError(f"{input} has no ids, which --format {format} needs; see --id-column.")
         # After the header is checked: loading a model takes seconds.
         load_tensorflow()
         from dssm_tf.model.prior import with_column
@@ -123,7 +143,9 @@ def embed_command(
         dimension = encoder.dimension + (not cosine)
         count, started = 0, monotonic()
         with (
-            open_writer(out, dimension, texts.has_ids) as writer,
+            open_engine_writer(out, format or "", dimension, ranker.prior, ranker.prior.unseen)
+            if engine
+            else open_writer(out, dimension, texts.has_ids) as writer,
             progress_of("embed", None, console, unit="") as task,
         ):
             for chunk in _chunks(texts.rows, _BATCHES * batch_size):
@@ -142,6 +164,8 @@ def embed_command(
             if not count:
                 raise UserError(f"{input} holds no text; nothing was written.")
     beside = f" and {ids_path(out).name}" if texts.has_ids and out.suffix == ".npy" else ""
+    if engine:
+        beside = f"; to load: {engine.load.replace('{}', str(out))}"
     use = "cosine" if cosine else "inner product, which is the model's score"
     console.print(
         f"{count} vectors of length {dimension}, to compare by {use}, written: {out}{beside}",

@@ -17,7 +17,7 @@ from dssm_tf.common.quiet import load_tensorflow
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dssm_tf.retrieval.searcher import FusionName, IndexName
+    from dssm_tf.retrieval.searcher import FusionName
 
 
 def add(commands: Commands) -> None:
@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
             k=arguments.k,
             index=arguments.index,
             interactive=interactive,
-            vectors=arguments.vectors,
+            only=arguments.only,
             fusion=arguments.fusion,
             hybrid=arguments.hybrid,
             encoding=arguments.encoding,
@@ -46,65 +46,61 @@ def add(commands: Commands) -> None:
         interrupted="nothing is written by a search",
     )
     parser.add_argument("--model", required=True, type=Path, help="directory `dssm train` wrote")
-    parser.add_argument(
+    titles = parser.add_mutually_exclusive_group(required=True)
+    titles.add_argument(
         "--corpus",
-        required=True,
         type=Path,
-        help="table (TSV, CSV, JSONL, Parquet) with doc_id, title",
+        help="table (TSV, CSV, JSONL, Parquet) with doc_id, title, encoded before the first query",
     )
+    titles.add_argument("--index", type=Path, help="directory `dssm index` wrote, with its hybrid")
     add_encoding(parser)
     parser.add_argument("--k", type=int, default=10, help="results a system")
     parser.add_argument(
-        "--index",
-        choices=("exact", "faiss", "hnsw"),
-        default="exact",
-        help="vector index; faiss and hnsw (approximate) need the extra `search`",
-    )
-    parser.add_argument(
-        "--vectors", type=Path, help="vectors of the corpus that `dssm embed` wrote, in its order"
+        "--only", type=Path, metavar="FILE", help="search among the ids of a file, one a line"
     )
     parser.add_argument(
         "--fusion",
         choices=("rrf", "linear"),
         default="rrf",
-        help="how the hybrid joins BM25 and the model: reciprocal ranks, or scores",
+        help="how the hybrid joins BM25 and the model where no benchmark chose it: reciprocal "
+        "ranks, or scores",
     )
     parser.add_argument(
         "--hybrid",
         type=Path,
         metavar="FILE",
-        help="join them as `dssm benchmark` chose, by a file of BENCH/hybrids, instead of --fusion",
+        help="with --corpus: join them as `dssm benchmark` chose, by a file of BENCH/hybrids",
     )
     parser.add_argument("queries", nargs="*", help="queries; else typed, or one a line from stdin")
 
 
 def search_command(
     model: Path | str,
-    corpus: Path | str,
+    corpus: Path | str | None = None,
     queries: Sequence[str] | None = None,
     k: int = 10,
-    index: IndexName = "exact",
+    index: Path | str | None = None,
     *,
     interactive: bool | None = None,
-    vectors: Path | str | None = None,
+    only: Path | str | None = None,
     fusion: FusionName = "rrf",
     hybrid: Path | str | None = None,
     encoding: str = "utf-8",
     console: Console | None = None,
 ) -> None:
-    """Indexes a corpus and prints the best titles of each query by three systems.
+    """Prints the best titles of each query by three systems.
 
     Args:
         model: directory that `dssm train` wrote.
-        corpus: a table, see `read_corpus`.
+        corpus: a table, see `read_corpus`, which is encoded first; or give `index`.
         queries: what to search for; None asks at a prompt, or reads lines from standard input.
         k: titles shown for each system, at least 1.
-        index: see `Searcher`.
+        index: directory that `dssm index` wrote.
         interactive: whether to prompt when there are no `queries`; by default, whether standard
             input is a terminal.
-        vectors: vectors of the corpus that `dssm embed` wrote, so as not to encode it again.
+        only: ids to search among, one a line; all titles when None.
         fusion: see `Searcher`.
-        hybrid: a file that `dssm benchmark` wrote, see `ChosenHybrid`.
+        hybrid: a file that `dssm benchmark` wrote, see `ChosenHybrid`; an index has its own.
         encoding: of the corpus.
         console: where to print; standard output by default.
 
@@ -113,14 +109,24 @@ def search_command(
     """
     from rich.console import Console
 
+    from dssm_tf.common.checksums import fingerprint
     from dssm_tf.retrieval.hybrid import ChosenHybrid
+    from dssm_tf.retrieval.title_index import Settings, TitleIndex
     from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.tables.texts import read_ids
 
     console = console or Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
-    chosen = None if hybrid is None else ChosenHybrid.load(hybrid)
-    titles = read_corpus(corpus, encoding)
+    if (corpus is None) == (index is None):
+        raise UserError("Give either --corpus or --index.")
+    if index is not None and hybrid is not None:
+        raise UserError(
+            "--hybrid goes with --corpus; an index holds its own: dssm index --hybrid FILE."
+        )
+    settings = Settings(hybrid=None if hybrid is None else ChosenHybrid.load(hybrid))
+    titles = [] if corpus is None else read_corpus(corpus, encoding)
+    found = None if index is None else TitleIndex.open(index, fingerprint(Path(model)))
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.retrieval.display import show
@@ -130,22 +136,19 @@ def search_command(
     with progress_of("search", 1.0, Console(stderr=True), unit="") as task:
         task.update(0.0, "loading the model")
         ranker = SemanticRanker.load(model)
-        searcher = Searcher(
-            ranker,
-            titles,
-            vectors,
-            index=index,
-            fusion=fusion,
-            hybrid=chosen,
-            report=lambda step, share: task.update(share, step),
-        )
+        if found is None:
+            found = TitleIndex.build(
+                ranker, titles, settings, lambda step, share: task.update(share, step)
+            )
+        rows = None if only is None else found.rows(read_ids(only))
+        searcher = Searcher(ranker, found, fusion=fusion)
     if queries is None:
         prompt = sys.stdin.isatty() if interactive is None else interactive
-        queries_read = _typed(console, len(titles)) if prompt else _piped()
+        queries_read = _typed(console, len(found.corpus)) if prompt else _piped()
     else:
         queries_read = iter(queries)
     for query in queries_read:
-        show(console, readable(query), searcher.search(query, k))
+        show(console, readable(query), searcher.search(query, k, rows))
 
 
 def _typed(console: Console, titles: int) -> Iterator[str]:

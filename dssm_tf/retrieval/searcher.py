@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,22 +12,26 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.fusion import linear_fusion, pool_titles, reciprocal_rank_fusion
 from dssm_tf.retrieval.hybrid import BM25, MODEL, PRIOR, ChosenHybrid
-from dssm_tf.retrieval.index import ExactIndex, FaissIndex, VectorIndex
-from dssm_tf.retrieval.vectors import check_made_by, read_vectors
+from dssm_tf.retrieval.title_index import Model, TitleIndex
 from dssm_tf.tables.cells import readable
-from dssm_tf.tables.judgments import CorpusTitle
 
 if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.text.vocabulary import Vocabulary
 
-IndexName = Literal["exact", "faiss", "hnsw"]
 FusionName = Literal["rrf", "linear"]
 SYSTEMS = ("bm25", "semantic", "hybrid")
 
-_CHUNK = 1 << 14  # titles encoded between two reports
-_SAMPLE = 16  # titles encoded to check a file of vectors
-
 Rows = NDArray[np.int64]
+
+
+class SearchModel(Model, Protocol):
+    """What a search asks of a model, such as a `SemanticRanker`."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The letter trigrams it knows."""
+        ...
 
 
 class Hit(NamedTuple):
@@ -57,76 +59,55 @@ class Found(NamedTuple):
 class Searcher:
     """Searches a corpus by BM25, by semantic vectors and by both.
 
-    The semantic score is the cosine plus the weighted log-prior of the title.
-    The hybrid ranking fuses the best `depth` titles of both: `rrf` by their
-    ranks, `linear` by their scores, min-max scaled over the titles that either
-    found and weighted equally.
+    The semantic score is the model's, the cosine plus the weighted log-prior of the title; of an
+    index of unit vectors it is the cosine. The hybrid ranking fuses the best `depth` titles of
+    both as the index' hybrid says, which a benchmark chose; where there is none, `rrf` by their
+    ranks, `linear` by their scores, min-max scaled over the titles that either found and weighted
+    equally.
 
     Args:
-        ranker: a trained model.
-        corpus: titles to search; equal titles tie.
-        vectors: an `.npy` file of the corpus' title vectors, made by `dssm embed`; the titles are
-            encoded when None.
-        index: `exact`, `faiss` (exact too) or `hnsw` (faiss, approximate).
+        ranker: the model that made the index' vectors, see `TitleIndex.check_model`; a
+            `SemanticRanker` where the hybrid joins the prior.
+        index: what to search.
         fusion: `rrf` or `linear`.
-        depth: titles of each system that are fused.
-        hybrid: what to fuse by instead, as a benchmark chose it: weights, BM25's parameters and
-            the depth.
-        report: called with what is being done and its share so far, from 0 to 1.
+        depth: titles of each system that are fused; a hybrid has its own.
 
     Raises:
-        UserError: the corpus holds no word, `vectors` does not belong to it or to the model, or
-            faiss is not installed.
+        UserError: `fusion` is unknown.
     """
 
     def __init__(
         self,
-        ranker: SemanticRanker,
-        corpus: Sequence[CorpusTitle],
-        vectors: Path | str | None = None,
+        ranker: SearchModel,
+        index: TitleIndex,
         *,
-        index: IndexName = "exact",
         fusion: FusionName = "rrf",
         depth: int = 100,
-        hybrid: ChosenHybrid | None = None,
-        report: Callable[[str, float], None] = lambda step, share: None,
     ) -> None:
-        from dssm_tf.systems import BASELINES
-
         if fusion not in ("rrf", "linear"):
             raise UserError(f"--fusion {fusion!r}: expected rrf or linear.")
-        if index not in ("exact", "faiss", "hnsw"):
-            raise UserError(f"--index {index!r}: expected exact, faiss or hnsw.")
         self.ranker = ranker
-        self.corpus = corpus
+        self.index = index
         self.fusion = fusion
-        self.hybrid = hybrid
+        self.hybrid = hybrid = index.settings.hybrid
         self.depth = hybrid.depth if hybrid else depth
-        self._titles = tuple(entry.title for entry in corpus)
-        report("counting words", 0.0)
-        parameters = hybrid.of(BM25) if hybrid else {}
-        try:
-            self._bm25 = BASELINES["bm25"](**parameters).fit([], dict.fromkeys(self._titles))
-        except (TypeError, ValueError) as error:
-            raise UserError(f"--hybrid: bm25 with {dict(parameters)}: {error}.") from None
-        self.vectors = self._read(Path(vectors)) if vectors else self._encode(report)
-        self._log_prior = ranker.prior(self._titles)
-        self._bias = ranker.weighted_prior(self._titles)
-        report("indexing", 1.0)
-        self.index: VectorIndex = (
-            ExactIndex(self.vectors, self._bias)
-            if index == "exact"
-            else FaissIndex(self.vectors, self._bias, "flat" if index == "faiss" else "hnsw")
-        )
         # The first call compiles; no query should pay for it.
-        ranker.encode_queries([self._titles[0]])
+        self._encode(index.corpus[0].title)
 
-    def search(self, query: str, k: int = 10) -> dict[str, Found]:
+    def _encode(self, query: str) -> NDArray[np.float32]:
+        return self.ranker.encode_queries([query], self.index.settings.prior)
+
+    def search(self, query: str, k: int = 10, rows: Rows | None = None) -> dict[str, Found]:
         """Finds the best `k` titles by each of `SYSTEMS`.
 
         A query without a word finds nothing. One whose words no title holds has
         no BM25 hits, and one of whose letter trigrams the model knows none has
         no semantic hits; the hybrid ranking is then the other one.
+
+        Args:
+            query: any text.
+            k: titles of each system, at least 1.
+            rows: the only titles to find, see `TitleIndex.rows`; all if None.
         """
         query = readable(query)
         vocabulary = self.ranker.vocabulary
@@ -136,16 +117,20 @@ class Searcher:
         depth = max(k, self.depth)
 
         started = perf_counter()
-        scores = self._bm25.score(query, self._titles)
+        scores = self.index.words.score(query)
+        if rows is not None:
+            listed = np.full(len(scores), -np.inf)
+            listed[rows] = scores[rows]
+            scores = listed
         held = np.flatnonzero(scores > 0)
         by_words: Rows = held[top_columns(scores[held], depth)]
         words_done = perf_counter()
 
         known = any(vocabulary.ngram_ids(word) for word in asked)
         cosines, by_meaning = np.zeros(0, np.float32), np.zeros(0, np.int64)
-        vector = self.ranker.encode_queries([query])
+        vector = self._encode(query)
         if known:
-            found = self.index.search(vector, depth)
+            found = self.index.nearest.search(vector, depth, rows)
             cosines, by_meaning = found[0][0], found[1][0]
             cosines, by_meaning = cosines[by_meaning >= 0], by_meaning[by_meaning >= 0]
         meaning_done = perf_counter()
@@ -153,7 +138,7 @@ class Searcher:
         if self.hybrid and len(by_words) and len(by_meaning):
             fused, sums = self._fuse_as_chosen(self.hybrid, scores, by_meaning, cosines)
         else:
-            fused, sums = self._fuse(query, vector[0], scores, by_words, by_meaning)
+            fused, sums = self._fuse(vector[0], scores, by_words, by_meaning)
         ended = perf_counter()
 
         unheard = "no title holds one of the query's words"
@@ -178,7 +163,6 @@ class Searcher:
 
     def _fuse(
         self,
-        query: str,
         vector: NDArray[np.float32],
         scores: NDArray[np.floating],
         by_words: Rows,
@@ -191,7 +175,7 @@ class Searcher:
                 np.array([score for _, score in pairs]),
             )
         pool = np.union1d(by_words, by_meaning)
-        semantic = self.vectors[pool] @ vector + self._bias[pool]
+        semantic = self.index.vectors[pool] @ vector
         fused = linear_fusion([scores[pool], semantic])
         order = np.argsort(-fused, kind="stable")
         return pool[order], fused[order]
@@ -208,37 +192,16 @@ class Searcher:
         rows, (words, meaning) = pool_titles(
             [(by_words, scores[by_words]), (by_meaning[: self.depth], cosines[: self.depth])]
         )
-        own = {BM25: words, MODEL: meaning, PRIOR: self._log_prior[rows].astype(np.float64)}
+        own = {BM25: words, MODEL: meaning}
+        if PRIOR in hybrid.members:
+            titles = [self.index.corpus[row].title for row in rows]
+            own[PRIOR] = cast("SemanticRanker", self.ranker).prior(titles).astype(np.float64)
         fused = hybrid.fuse([own[name] for name in hybrid.members])
         order = np.argsort(-fused, kind="stable")
         return rows[order], fused[order]
 
     def _hits(self, rows: Rows, scores: NDArray[np.floating]) -> list[Hit]:
         return [
-            Hit(self.corpus[row].doc_id, self.corpus[row].title, float(score))
+            Hit(*self.index.corpus[row], float(score))
             for row, score in zip(rows, scores, strict=True)
         ]
-
-    def _encode(self, report: Callable[[str, float], None]) -> NDArray[np.float32]:
-        """The vectors of the corpus; equal titles share one, so they tie."""
-        distinct = list(dict.fromkeys(self._titles))
-        parts = []
-        for start in range(0, len(distinct), _CHUNK):
-            report("encoding titles", start / len(distinct))
-            parts.append(self.ranker.encode_titles(distinct[start : start + _CHUNK]))
-        vectors = np.concatenate(parts)
-        if len(distinct) == len(self._titles):
-            return vectors
-        place = {title: row for row, title in enumerate(distinct)}
-        return vectors[[place[title] for title in self._titles]]
-
-    def _read(self, path: Path) -> NDArray[np.float32]:
-        dimension = self.ranker.encode_queries([]).shape[1]
-        doc_ids = [entry.doc_id for entry in self.corpus]
-        vectors = read_vectors(path, len(self.corpus), dimension, doc_ids)
-        sample = np.unique(np.linspace(0, len(vectors) - 1, _SAMPLE).astype(np.int64))
-        with_prior = vectors.shape[1] > dimension
-        fresh = self.ranker.encode_titles([self._titles[row] for row in sample], with_prior)
-        check_made_by(path, vectors, sample, fresh)
-        # The prior is the ranker's in either case: hybrids weigh it by themselves.
-        return vectors[:, :dimension]

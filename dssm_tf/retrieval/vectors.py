@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from glob import glob
 from pathlib import Path
 from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.tables.judgments import CorpusTitle
 
 _SUFFIXES = (".npy", ".parquet")
 _UNIT = 1e-3  # of length 1, as far as float32 sums of some thousand squares tell
@@ -50,8 +51,12 @@ def check_whole(path: Path) -> None:
         check_files(path.parent, None, _AGAIN, _checksums(path))
 
 
-def check_output(path: Path) -> None:
-    """Raises UserError when vectors cannot be written under this name."""
+def check_output(path: Path, format: str | None = None) -> None:
+    """Raises UserError when vectors cannot be written under this name, in this format."""
+    if format is not None and path.suffix != f".{format}":
+        raise UserError(
+            f"--format {format} with --out {path}; expected a name that ends in .{format}."
+        )
     if path.suffix not in _SUFFIXES:
         raise UserError(f"{path}: vectors are written as {' or '.join(_SUFFIXES)}.")
     if path.is_dir():
@@ -150,41 +155,6 @@ def _parquet_writer(file: IO[bytes], dimension: int) -> Iterator[VectorWriter]:
         yield Writer()
 
 
-def read_vectors(path: Path, rows: int, dimension: int, doc_ids: Sequence[str]) -> Vectors:
-    """Opens an `.npy` file of title vectors, memory-mapped, and checks it against a corpus.
-
-    Args:
-        path: what `dssm embed` wrote.
-        rows: titles in the corpus.
-        dimension: length of the model's unit vectors; with the prior they have one number more.
-        doc_ids: of the corpus, compared with the ids beside the file if there are any.
-
-    Raises:
-        UserError: the file is no such matrix, or not of this corpus or model.
-    """
-    check_whole(path)
-    vectors = map_array(path, _AGAIN)
-    if vectors.ndim != 2 or vectors.dtype.kind != "f":
-        raise UserError(f"{path} holds no matrix of vectors; expected what `dssm embed` writes.")
-    if vectors.shape not in ((rows, dimension), (rows, dimension + 1)):
-        raise UserError(
-            f"{path} holds {vectors.shape[0]} vectors of length {vectors.shape[1]}; the corpus has "
-            f"{rows} titles and the model's vectors have length {dimension}, or {dimension + 1} "
-            f"with the prior. {_AGAIN}"
-        )
-    if ids_path(path).exists():
-        written = read_ids(path)
-        if len(written) != rows:
-            raise UserError(f"{ids_path(path)} holds {len(written)} ids for {rows} rows. {_AGAIN}")
-        wrong = next((row for row in range(rows) if written[row] != doc_ids[row]), None)
-        if wrong is not None:
-            raise UserError(
-                f"{ids_path(path)}:{wrong + 1} is {written[wrong]!r} where the corpus has "
-                f"{doc_ids[wrong]!r}: another corpus, or another order. {_AGAIN}"
-            )
-    return vectors
-
-
 def read_ids(path: Path) -> list[str]:
     """The ids beside an `.npy` file.
 
@@ -198,6 +168,60 @@ def read_ids(path: Path) -> list[str]:
         raise UserError(f"{ids_path(path)} is not UTF-8 at byte {error.start + 1}.") from None
 
 
+def read_embedded(patterns: Sequence[str]) -> tuple[list[CorpusTitle], Vectors]:
+    """Reads titles with their vectors from Parquet files as `open_writer` writes them.
+
+    Args:
+        patterns: paths or globs; files are read in the order of their names.
+
+    Returns:
+        Titles, and vectors `(titles, dimension)`.
+
+    Raises:
+        UserError: no file matches, one lacks a column, vectors differ in length, or an id comes
+            twice.
+    """
+    import pyarrow
+    from pyarrow import parquet
+
+    files = sorted({path for pattern in patterns for path in glob(pattern)})
+    if not files:
+        raise UserError(f"--vectors {' '.join(patterns)} matches no file.")
+    corpus: list[CorpusTitle] = []
+    parts: list[Vectors] = []
+    for path in files:
+        try:
+            table = parquet.read_table(path, columns=["id", "text", "vector"])
+            ids, texts = table["id"].to_pylist(), table["text"].to_pylist()
+            flat = table["vector"].combine_chunks()
+            part = flat.flatten().to_numpy(zero_copy_only=False).astype(np.float32, copy=False)
+            part = part.reshape(len(ids), -1) if ids else part.reshape(0, 0)
+        except (OSError, KeyError, ValueError, pyarrow.ArrowException) as error:
+            reason = str(error).split("\n")[0]
+            raise UserError(
+                f"{path} holds no titles with vectors ({reason}); expected the columns id, text "
+                "and vector, as `dssm embed --out FILE.parquet` writes them."
+            ) from None
+        if not ids:
+            continue
+        corpus += map(CorpusTitle, ids, texts)
+        parts.append(part)
+    if not corpus:
+        raise UserError(f"--vectors {' '.join(patterns)} holds no title.")
+    if len(lengths := sorted({part.shape[1] for part in parts})) > 1:
+        raise UserError(
+            f"--vectors {' '.join(patterns)} holds vectors of different lengths, {lengths}."
+        )
+    seen: set[str] = set()
+    for entry in corpus:
+        if entry.doc_id in seen:
+            raise UserError(
+                f"--vectors: id {entry.doc_id!r:.80} comes twice; give each title its own id."
+            )
+        seen.add(entry.doc_id)
+    return corpus, np.concatenate(parts)
+
+
 def have_prior(queries: Vectors, titles: Vectors) -> bool:
     """Whether vectors hold the prior in their last dimension, as `dssm embed` writes them.
 
@@ -209,22 +233,6 @@ def have_prior(queries: Vectors, titles: Vectors) -> bool:
     lengths = np.concatenate([np.linalg.norm(one[:, :-1], axis=1) for one in (queries, titles)])
     unit = (np.abs(lengths - 1) < _UNIT) | (lengths == 0)
     return bool((queries[:, -1] == 1).all() and unit.all())
-
-
-def check_made_by(path: Path, vectors: Vectors, sample: NDArray[np.int64], fresh: Vectors) -> None:
-    """Compares a file's rows with what the model makes of the same titles now.
-
-    Raises:
-        UserError: they differ by more than rounding.
-    """
-    distance = np.linalg.norm(vectors[sample] - fresh, axis=1)
-    # Written so that NaN, of a damaged file, is refused too.
-    wrong = np.flatnonzero(~(distance < 0.05))
-    if wrong.size:
-        raise UserError(
-            f"{path}: row {sample[wrong[0]]} is not what this model makes of that title: another "
-            f"model, another corpus, or another order. {_AGAIN}"
-        )
 
 
 _AGAIN = "Make them again: dssm embed --model RUN --input CORPUS.tsv --out FILE.npy"

@@ -86,7 +86,7 @@ def read_corpus(path: Path | str, encoding: str = "utf-8") -> list[CorpusTitle]:
             or comes twice, or the file holds no title.
     """
     found: dict[str, tuple[int, CorpusTitle]] = {}
-    for number, row in read_rows(path, CORPUS_COLUMNS, _corpus_title, encoding=encoding):
+    for number, row in read_rows(path, CORPUS_COLUMNS, corpus_title, encoding=encoding):
         known, _ = found.setdefault(row.doc_id, (number, row))
         if known != number:
             raise UserError(
@@ -96,6 +96,16 @@ def read_corpus(path: Path | str, encoding: str = "utf-8") -> list[CorpusTitle]:
     if not found:
         raise UserError(f"{path} has a header and no title; nothing can be ranked with it.")
     return [row for _, row in found.values()]
+
+
+def corpus_title(cells: Cells) -> CorpusTitle:
+    """A row of a corpus from its cells, `CORPUS_COLUMNS`.
+
+    Raises:
+        BadRow: they are none.
+    """
+    doc_id, title = cells
+    return CorpusTitle(_id(doc_id, "doc_id"), one_line(text(title, "title")))
 
 
 def write_judgments(path: Path | str, judgments: Iterable[Judgment]) -> None:
@@ -168,11 +178,6 @@ def _judgment(cells: Cells) -> Judgment:
         one_line(text(title, "title")),
         grade(graded),
     )
-
-
-def _corpus_title(cells: Cells) -> CorpusTitle:
-    doc_id, title = cells
-    return CorpusTitle(_id(doc_id, "doc_id"), one_line(text(title, "title")))
 
 
 def _id(value: object, name: str) -> str:

@@ -89,5 +89,20 @@ def open_texts(
         yield TextInput((row for _, row in rows), id_name is not None, table.share_read)
 
 
+def read_ids(path: Path | str) -> list[str]:
+    """The ids of a file, one a line, each once.
+
+    Raises:
+        UserError: the file cannot be read, is not UTF-8, or holds none.
+    """
+    with open_table(path, "txt", Layout("utf-8")) as table:
+        names = table.names
+        rows = table.rows(names[:1], make=lambda cells: text(cells[0], "id").strip())
+        found = list(dict.fromkeys(one for _, one in rows if one))
+    if not found:
+        raise UserError(f"{path} holds no id; expected one a line.")
+    return found
+
+
 def _first(candidates: Sequence[str], names: Sequence[str]) -> str | None:
     return next((name for name in candidates if name in names), None)

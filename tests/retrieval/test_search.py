@@ -4,13 +4,11 @@ import shutil
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 from rich.console import Console
 
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
 from dssm_tf.benchmark.fusion import Hybrid, fuse, to_deploy
-from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.search import search_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import RankerScores, measure
@@ -19,9 +17,10 @@ from dssm_tf.model.run_files import RANKING, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.hybrid import ChosenHybrid
 from dssm_tf.retrieval.searcher import Searcher
+from dssm_tf.retrieval.title_index import Settings, TitleIndex
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
-from tests.retrieval.conftest import CORPUS, DIMENSION
+from tests.retrieval.conftest import CORPUS
 
 TITLES = [CorpusTitle(*row) for row in CORPUS]
 
@@ -33,7 +32,11 @@ def ranker(run_directory):
 
 @pytest.fixture(scope="module")
 def searcher(ranker):
-    return Searcher(ranker, TITLES)
+    return search(ranker)
+
+
+def search(ranker, corpus=TITLES, hybrid=None, **options):
+    return Searcher(ranker, TitleIndex.build(ranker, corpus, Settings(hybrid=hybrid)), **options)
 
 
 def ids(found):
@@ -55,7 +58,7 @@ def test_semantic_scores_are_the_rankers_with_its_prior(run_directory, tmp_path)
     (run / RANKING).write_text(json.dumps({"prior_weight": 0.5}))
     mark_finished(run)
     ranker = SemanticRanker.load(run)
-    found = Searcher(ranker, TITLES).search("red hat", k=5)["semantic"]
+    found = search(ranker).search("red hat", k=5)["semantic"]
     # Green Tie has nearly all clicks, the others none of 100,001: the prior differs by
     # log(100000) = 11.5 nats, times .5 more than any cosine.
     assert ids(found)[0] == "d3"
@@ -65,7 +68,7 @@ def test_semantic_scores_are_the_rankers_with_its_prior(run_directory, tmp_path)
 
 
 def test_the_linear_fusion_is_the_mean_of_scaled_scores(ranker):
-    found = Searcher(ranker, TITLES, fusion="linear").search("red hat", k=5)
+    found = search(ranker, fusion="linear").search("red hat", k=5)
     # Best of both: (1 + 1) / 2; the worst of both has 0.
     assert found["hybrid"].hits[0] == ("d1", "Red Hat", pytest.approx(1.0))
     assert found["hybrid"].hits[-1].score == pytest.approx(0.0, abs=1e-6)
@@ -79,7 +82,7 @@ def test_the_linear_fusion_is_the_mean_of_scaled_scores(ranker):
 
 @pytest.mark.parametrize("fusion", ["rrf", "linear"])
 def test_queries_that_mean_nothing_say_so(ranker, fusion):
-    searcher = Searcher(ranker, TITLES, fusion=fusion)
+    searcher = search(ranker, fusion=fusion)
     for query in ("", " ?! ", "\0"):
         assert {system.note for system in searcher.search(query).values()} == {
             "the query holds no word"
@@ -97,68 +100,15 @@ def test_queries_that_mean_nothing_say_so(ranker, fusion):
 
 def test_equal_titles_tie_in_the_order_of_the_corpus(ranker):
     corpus = [CorpusTitle(f"x{i}", title) for i, title in enumerate(["Blue Box", "Red Hat"] * 3)]
-    found = Searcher(ranker, corpus).search("red hat", k=3)
+    found = search(ranker, corpus).search("red hat", k=3)
     for system in found.values():
         assert ids(system) == ["x1", "x3", "x5"]
     assert len({hit.score for hit in found["semantic"].hits}) == 1
 
 
-@pytest.mark.parametrize("index", ["faiss", "hnsw"])
-def test_faiss_finds_what_the_exact_index_finds(searcher, ranker, index):
-    pytest.importorskip("faiss")
-    found = Searcher(ranker, TITLES, index=index).search("box of hats", k=4)
-    expected = searcher.search("box of hats", k=4)
-    assert {name: system.hits for name, system in found.items()} == {
-        name: system.hits for name, system in expected.items()
-    }
-
-
-@pytest.mark.parametrize("cosine", [False, True])
-def test_vectors_of_embed_serve_instead_of_encoding(
-    run_directory, ranker, searcher, corpus_file, tmp_path, console, cosine
-):
-    out = tmp_path / "v.npy"
-    embed_command(run_directory, corpus_file, out, cosine=cosine, console=console)
-    read = Searcher(ranker, TITLES, tmp_path / "v.npy")
-    np.testing.assert_allclose(read.vectors, searcher.vectors, atol=1e-6)
-    assert ids(read.search("red")["semantic"]) == ids(searcher.search("red")["semantic"])
-
-
-def test_vectors_that_do_not_belong_are_refused(run_directory, ranker, tmp_path, console):
-    def make(name, rows):
-        path = tmp_path / f"{name}.tsv"
-        path.write_text("doc_id\ttitle\n" + "".join("\t".join(row) + "\n" for row in rows))
-        embed_command(run_directory, path, tmp_path / f"{name}.npy", console=console)
-        return tmp_path / f"{name}.npy"
-
-    cases = {
-        make("short", CORPUS[:4]): f"4 vectors of length {DIMENSION + 1}; the corpus has 5 titles",
-        make("turned", CORPUS[::-1]): "turned.ids.txt:1 is 'd5' where the corpus has 'd1'",
-        make("other", [(f"d{i}", "Felt Tie") for i in range(1, 6)]): "row 0 is not what this model",
-        tmp_path / "absent.npy": "cannot be read: No such file",
-    }
-    np.save(tmp_path / "flat.npy", np.zeros(5, np.float32))
-    np.save(tmp_path / "wide.npy", np.zeros((5, 9), np.float32))
-    np.save(tmp_path / "nan.npy", np.full((5, DIMENSION), np.nan, np.float32))
-    (tmp_path / "text.npy").write_text("no numbers")
-    cases |= {
-        tmp_path / "flat.npy": "no matrix",
-        tmp_path / "wide.npy": f"length 9; .* length {DIMENSION}, or {DIMENSION + 1} with the",
-        tmp_path / "nan.npy": "row 0 is not what",
-        tmp_path / "text.npy": "is no array of numbers",
-    }
-    for path, message in cases.items():
-        with pytest.raises(UserError, match=message):
-            Searcher(ranker, TITLES, path)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [({"fusion": "sum"}, "rrf or linear"), ({"index": "ivf"}, "exact, faiss or hnsw")],
-)
-def test_unknown_settings_are_refused(ranker, options, message):
-    with pytest.raises(UserError, match=message):
-        Searcher(ranker, TITLES, **options)
+def test_an_unknown_fusion_is_refused(ranker):
+    with pytest.raises(UserError, match="rrf or linear"):
+        search(ranker, fusion="sum")
 
 
 def test_titles_are_searched_as_they_are_written(ranker):
@@ -167,7 +117,7 @@ def test_titles_are_searched_as_they_are_written(ranker):
     from dssm_tf.retrieval.display import show
 
     corpus = [CorpusTitle("[d]", "Red [bold]Hat[/bold] \x1b[2J"), CorpusTitle("e", "Box")]
-    show(console, "red \x1b[2J", Searcher(ranker, corpus).search("red \x1b[2J"))
+    show(console, "red \x1b[2J", search(ranker, corpus).search("red \x1b[2J"))
     shown = console.file.getvalue()
     assert "Red [bold]Hat[/bold]" in shown
     assert "[d]" in shown
@@ -238,7 +188,7 @@ def test_a_hybrid_that_a_benchmark_chose_ranks_as_it_did_there(ranker, tmp_path,
         depth=1000,
     ).save(tmp_path / "chosen.json")
     chosen = ChosenHybrid.load(tmp_path / "chosen.json")
-    hits = Searcher(ranker, TITLES, hybrid=chosen).search(query, k=5)["hybrid"].hits
+    hits = search(ranker, hybrid=chosen).search(query, k=5)["hybrid"].hits
     wanted = {task.doc_ids[at]: score for at, score in zip(*ranking, strict=True)}
     assert {hit.doc_id: hit.score for hit in hits} == pytest.approx(wanted, abs=1e-5)
     assert [hit.score for hit in hits] == sorted(wanted.values(), reverse=True) or kind == "linear"

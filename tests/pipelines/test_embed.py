@@ -1,0 +1,105 @@
+import json
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from dssm_tf.commands.index import index_command
+from dssm_tf.common.errors import UserError
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.retrieval.title_index import TitleIndex
+from dssm_tf.tables.judgments import CorpusTitle, write_corpus
+from pipelines import sources
+from pipelines.embed import EmbedOptions, embed, run
+from tests.clicks import click_log, write_data
+from tests.runs import finished_run
+
+CORPUS = [CorpusTitle(f"d{i}", f"blue {'fox ' * (i % 3)}owl {i}") for i in range(40)]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run")
+    data = write_data(folder / "data", click_log(), validation=())
+    return finished_run(folder / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    write_corpus(tmp_path / "a.tsv", CORPUS[:25])
+    write_corpus(tmp_path / "b.tsv", CORPUS[25:])
+    return (str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv"))
+
+
+def read(out):
+    tables = [parquet.read_table(one) for one in sorted(out.glob("vectors*.parquet"))]
+    rows = {
+        name: (text, vector)
+        for one in tables
+        for name, text, vector in zip(
+            *(one[key].to_pylist() for key in one.column_names), strict=True
+        )
+    }
+    assert sum(len(one) for one in tables) == len(rows)
+    return rows
+
+
+@pytest.mark.parametrize("flags", [(), ("--direct_num_workers=2",)])
+def test_a_pipeline_makes_the_models_vectors(model, corpus, tmp_path, flags):
+    options = EmbedOptions(str(model), corpus, str(tmp_path / "out"), batch_size=16)
+    about = embed(options, beam_flags=flags)
+    assert about["titles"] == 40
+    assert json.loads((tmp_path / "out" / "vectors.json").read_text()) == about
+    rows = read(tmp_path / "out")
+    assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
+    wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=True)
+    found = np.array([rows[one.doc_id][1] for one in CORPUS], np.float32)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_the_files_of_a_pipeline_make_an_index(model, corpus, tmp_path, capsys):
+    out = tmp_path / "out"
+    code = run(["--model", str(model), "--input", *corpus, "--output", str(out)])
+    assert code == 0
+    assert "40 vectors of length 7 written" in capsys.readouterr().err
+    index_command(model, None, tmp_path / "index", vectors=[str(out / "*.parquet")])
+    assert set(TitleIndex.open(tmp_path / "index").corpus) == set(CORPUS)
+
+
+def test_every_piece_of_a_file_is_read_once(model, tmp_path, monkeypatch):
+    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 100)
+    monkeypatch.setattr(sources, "_MAX_PIECE_BYTES", 100)
+    write_corpus(tmp_path / "c.tsv", CORPUS)
+    options = EmbedOptions(
+        str(model), (str(tmp_path / "c.tsv"),), str(tmp_path / "out"), cosine=True
+    )
+    assert embed(options)["titles"] == 40
+    rows = read(tmp_path / "out")
+    assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
+    assert len(rows["d0"][1]) == 6
+
+
+def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):
+    def told(match, model=model, input=corpus, **given):
+        options = EmbedOptions(str(model), input, str(tmp_path / "out"), **given)
+        with pytest.raises(UserError, match=match) as caught:
+            embed(options)
+        assert "\n" not in str(caught.value)
+        assert not (tmp_path / "out").exists()
+
+    def file(text):
+        (tmp_path / "bad.tsv").write_text(text)
+        return (str(tmp_path / "bad.tsv"),)
+
+    told("holds no config.yaml", model=tmp_path)
+    told("missing: doc_id", input=file("title\nred\n"))
+    told(r"bad\.tsv:3: .*columns", input=file("doc_id\ttitle\na\tred\nb\n"))
+    told("holds no title", input=file("doc_id\ttitle\n"))
+    told("expected at least 1", batch_size=0)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "vectors.json").write_text("{}")
+    with pytest.raises(UserError, match="exists already"):
+        embed(EmbedOptions(str(model), corpus, str(tmp_path / "out")))
+    with pytest.raises(SystemExit):
+        run(["--model", str(model), "--input", *corpus, "--output", "o", "--batchsize", "3"])
+    assert "Did you mean '--batch-size'?" in capsys.readouterr().err

@@ -22,6 +22,7 @@ EXTRAS = {
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     "figures": ["matplotlib>=3.8"],
+    "maps": ["umap-learn>=0.5.7"],  # `dssm report --map umap`
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "dev": [

@@ -17,6 +17,7 @@ from dssm_tf.analysis.contributions import (
     without_each,
 )
 from dssm_tf.analysis.explanation import (
+    COSINE,
     DRAWN,
     SCORE,
     SHAPLEY,
@@ -75,9 +76,11 @@ def explain_answers(ranker: Ranker, query: str, title: str) -> Explanation:
     read = {"query": query, "title": title}
     if isinstance(ranker, Encodes):
         words = {side: read_words(side, text, ranker.vocabulary) for side, text in read.items()}
-        notes = [note for side, text in read.items() for note in unread(side, text, ranker.vocabulary)]
-        return _explained(ranker.name, words, _cosines(ranker), "cosine", notes=[*notes, _NO_INSIDE],
-                          prior=float(ranker.weighted_prior([title])[0]))  # fmt: skip
+        notes = [
+            note for side, text in read.items() for note in unread(side, text, ranker.vocabulary)
+        ]
+        prior = float(ranker.weighted_prior([title])[0])
+        return _explained(ranker.name, words, _cosines(ranker), COSINE, [*notes, _NO_INSIDE], prior)
     words = {side: all_words(text) for side, text in read.items()}
     for side, text in read.items():
         if not words[side]:

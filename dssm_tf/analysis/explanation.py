@@ -39,6 +39,7 @@ GRADIENTS = "integrated gradients"
 # Two words are alike by their letters if they share half of the shorter one's trigrams.
 _ALIKE = 0.5
 _WORTH_A_SENTENCE = 0.1  # of the cosine
+_CANCEL = 2.0  # times the cosine
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ class Side:
         start: the cosine without what the words add: 0 for Shapley values of a cosine.
         gap: what the contributions and `start` miss of the cosine.
         lost: what the cosine loses without each word, `(words,)`.
-        trigrams: what each letter trigram of each word adds, by integrated gradients; empty for a
-            model of which only the answers are known.
+        trigrams: what each letter trigram of each word adds, by integrated gradients; empty where
+            it was not asked, or only the answers of a model are known.
         readings: of a recurrent tower, one a direction.
         features: of a CLSM, `h_t(i)`, `(words, neurons)`.
         spread: the largest standard error of a contribution, 0 where nothing was drawn by lot.
@@ -113,16 +114,24 @@ class Explanation:
         if whole <= 0:
             return ["The model sees nothing in common between the two texts."]
         shares = self.query.contributions / whole
+        # Of next to nothing, shares say little: then words that add and take cancel out.
+        cancel = np.abs(shares).max() > _CANCEL
         found, others = [], []
         for place in np.argsort(-shares, kind="stable"):
             if abs(shares[place]) < _WORTH_A_SENTENCE:
                 others.append(place)
             else:
                 share = f"{100 * shares[place]:.0f} % of the {self.measure}"
+                if cancel:
+                    adds = self.query.contributions[place]
+                    share = f"{adds:+.3f} of the {self.measure}'s {self.cosine:.3f}"
                 found.append(f"{self._matched(place)} ({share}).")
         if others:
             names = ", ".join(f"'{self.query.words[place]}'" for place in others)
-            found.append(f"Of little weight: {names} ({100 * shares[others].sum():.0f} %).")
+            share = f"{100 * shares[others].sum():.0f} %"
+            if cancel:
+                share = f"{self.query.contributions[others].sum():+.3f}"
+            found.append(f"Of little weight: {names} ({share}).")
         return found
 
     def _matched(self, place: int) -> str:
@@ -187,7 +196,7 @@ class Explanation:
         }
 
 
-def explain(ranker: SemanticRanker, query: str, title: str) -> Explanation:
+def explain(ranker: SemanticRanker, query: str, title: str, *, letters: bool = True) -> Explanation:
     """Takes a score of a trained model apart.
 
     Each side's words are given what they add to the cosine while the other side stays whole, so
@@ -198,6 +207,7 @@ def explain(ranker: SemanticRanker, query: str, title: str) -> Explanation:
         ranker: the model.
         query: raw text.
         title: raw text.
+        letters: whether to say what trigrams add, which takes most of the time.
 
     Raises:
         UserError: a text holds no word, or none of which the model knows a trigram.
@@ -216,22 +226,25 @@ def explain(ranker: SemanticRanker, query: str, title: str) -> Explanation:
         found, vector = words[side], vectors[side][0]
         other = vectors["title" if side == "query" else "query"][0]
         tower = _tower(ranker.model, side)
-        path = integrated_gradients(tower, ranker.vocabulary, found, other)
-        if few := len(found) <= MOST_WORDS:
-            contributions = word_contributions(encode[side], found, other)
+        few = len(found) <= MOST_WORDS
+        path = None
+        if letters or not few:
+            path = integrated_gradients(tower, ranker.vocabulary, found, other)
+        if path is None or few:
+            contributions, start, gap = word_contributions(encode[side], found, other), 0.0, 0.0
         else:
-            contributions = path.words
-        trigrams = [
+            contributions, start, gap = path.words, path.start, path.gap
+        trigrams = [] if path is None else [
             [(ngram, float(adds)) for ngram, adds in zip(known, added, strict=True)]
             for known, added in zip(
                 (_known(word, ranker.vocabulary) for word in found), path.trigrams, strict=True
             )
-        ]
+        ]  # fmt: skip
         batch = TextFeatures(ranker.vocabulary)(tf.constant([" ".join(found).encode()]))
         sides.append(
             Side(
                 side, found, vector, contributions, SHAPLEY if few else GRADIENTS,
-                0.0 if few else path.start, 0.0 if few else path.gap, lost, trigrams,
+                start, gap, lost, trigrams,
                 _readings(tower, found, batch),
                 tower.activations(batch)[0].numpy() if isinstance(tower, CLSM) else None,
             )

@@ -72,9 +72,7 @@ class ExportedRanker:
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
         """Scores `(len(queries), len(titles))`."""
         vectors, weighted, shared = self._titles.get(titles, self._weigh_titles)
-        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[
-            :, shared
-        ]
+        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[:, shared]
         return scores
 
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:

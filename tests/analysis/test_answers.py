@@ -52,7 +52,9 @@ def test_an_export_is_explained_as_its_run_is(made):
 
 
 @pytest.mark.parametrize("given", ["version", "model"])
-def test_the_command_explains_a_version_and_the_directory_of_versions(made, tmp_path, capsys, given):
+def test_the_command_explains_a_version_and_the_directory_of_versions(
+    made, tmp_path, capsys, given
+):
     path = made[1] if given == "version" else made[1].parent
     arguments = ["--query", QUERY, "--title", TITLE, "--out", str(tmp_path / "out")]
     assert main(["explain", "--model", str(path), *arguments]) == 0

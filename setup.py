@@ -29,9 +29,11 @@ EXTRAS = {
         "build",
         "hypothesis",
         "import-linter",
+        "ipykernel",  # runs the notebook of docs/ in its test
         "ir_measures",
         "jax",  # the other Keras backend the towers are tested on
         "mypy",
+        "nbclient",
         "pytest>=8.2",
         "pytest-xdist",
         "ruff",

@@ -122,7 +122,7 @@ def topics_html(topics: Sequence[Topic], texts: int) -> str:
             ]
         )
     return (
-        table(["Cell", "Texts", ("Words that moved it most", None)], rows, text=1)
+        table(["Cell", "Texts", "Words that moved it most"], rows, text=3)
         + f'<p class="soft">Of each of {texts:,} texts, the five most active cells, and of each of '
         "them the word at which it changed most (Palangi et al. 2016, table III).</p>"
     )
@@ -138,11 +138,12 @@ def topic_table_html(found: TopicTable) -> str:
         for words, keywords_ in zip(found.texts, found.keywords, strict=True)
     ]
     return (
-        table(["Text", *(f"cell {cell}" for cell in found.cells)], rows, text=len(found.cells) + 1)
-        + '<p class="soft">The words that each cell picked up: they changed it by more than half '
-        "of what it says in the end, and it is among the text's five most active; the word read "
-        "first is not counted (Palangi et al. 2016, table III). Of each cell the texts in which it "
-        "says most.</p>"
+        '<div class="cells">'
+        + table(["Text", *(f"cell {one}" for one in found.cells)], rows, text=len(found.cells) + 1)
+        + '</div><p class="soft">The words that each cell picked up: they changed it by more than '
+        "half of what it says in the end, and it is among the text's five most active; the word "
+        "read first is not counted (Palangi et al. 2016, table III). Of each cell the texts in "
+        "which it says most.</p>"
     )
 
 
@@ -172,7 +173,11 @@ def graded_html(found: Graded) -> str:
         rows.append(row)
     agreement = [found.agreement(model) for model in models]
     if len(found.grades) > 1 and not np.isnan(agreement).all():
-        row = ["Rank correlation", f"{len(found.pairs):,}", *(f"{one:.3f}" for one in agreement)]
+        row = [
+            "Rank correlation (Spearman)",
+            f"{len(found.pairs):,}",
+            *(f"{one:.3f}" for one in agreement),
+        ]
         rows.append(row)
     examples = [
         [
@@ -188,8 +193,8 @@ def graded_html(found: Graded) -> str:
     if found.drawn_from > len(found.pairs):
         said += f" {len(found.pairs):,} of {found.drawn_from:,} pairs, drawn by lot."
     return (
-        f'<p class="soft">{said} Rank correlation is Spearman\'s. Below, pairs of each grade drawn '
-        "by lot (Palangi et al. 2016, supplement C).</p>"
+        f'<p class="soft">{said} Below, pairs of each grade drawn by lot (Palangi et al. 2016, '
+        "supplement C).</p>"
         + table(heads, rows)
         + table(["Query", "Title", "Grade", *map(escape, models)], examples, text=2)
     )

@@ -11,7 +11,7 @@ import numpy as np
 from dssm_tf.analysis.cells import LARGE_ENOUGH, Reading, most_active
 
 _ACTIVE = 5
-_CELLS = 10
+_CELLS = 8
 _TEXTS_A_CELL = 2
 
 

@@ -53,7 +53,7 @@ def test_pairs_of_every_grade_are_shown_and_judgments_of_one_grade_compare_nothi
     found = graded({"plane": Plane()}, PAIRS)
     shown = [found.pairs[place].grade for place in found.examples(1)]
     assert shown == [3, 2, 0]
-    assert "Rank correlation</th>" in graded_html(found)
+    assert "Rank correlation (Spearman)</th>" in graded_html(found)
     alone = graded({"plane": Plane()}, PAIRS[:1])
     assert np.isnan(alone.agreement("plane"))
     assert "All judgments are of grade 3: there is nothing to compare" in graded_html(alone)

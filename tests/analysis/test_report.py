@@ -139,7 +139,7 @@ def test_titles_are_coloured_by_their_category_and_the_projector_has_it_too(runs
 @pytest.mark.parametrize(
     ("flags", "said"),
     [(["--category", "colour"], "--category colour is a column of --corpus or --judgments"),
-     (["--category", "colour", "--corpus", "CORPUS"], "has no column 'colour'"),
+     (["--category", "colour", "--corpus", "CORPUS"], "expected 'title', 'colour'"),
      (["--map", "umap"], "umap-learn")],
 )  # fmt: skip
 def test_what_a_page_cannot_have_is_a_sentence(runs, tmp_path, capsys, monkeypatch, flags, said):

@@ -27,8 +27,8 @@ Arrays = Mapping[str, Vectors]
 class TowerArrays(Protocol):
     """What turns hashed words into semantic vectors."""
 
-    constant: Vectors | float
-    """Added to every word by the table of words."""
+    constant: Vectors
+    """What the table adds to every word, `(units,)` or one number."""
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, dimension)`; see the head of this file."""
@@ -65,7 +65,7 @@ class FeedForward:
     Reference: Shen et al. 2014, sec. 2.3.
     """
 
-    constant = 0.0
+    constant: Vectors = np.zeros(1, np.float32)
 
     def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
         self._bias = arrays["bias"]
@@ -95,7 +95,7 @@ class Convolution:
     Reference: Shen et al. 2014, sec. 3, eq. 1-3.
     """
 
-    constant = 0.0
+    constant: Vectors = np.zeros(1, np.float32)
 
     def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
         self._window = tower["window"]
@@ -157,7 +157,7 @@ class Recurrence:
         self._cells = [cell(one, tower) for one in own]
         self._backwards = list(directions.values())
         # Every word reads the bias once, so the table of words holds it added.
-        self.constant = np.concatenate([one["bias"] for one in own])
+        self.constant: Vectors = np.concatenate([one["bias"] for one in own])
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, directions * units)`."""

@@ -52,12 +52,12 @@ class WordVectors:
     Args:
         vocabulary: the trigrams and their ids.
         trigrams: their rows.
-        constant: added to each word's sum, `(units,)`: a bias that comes with every word.
+        constant: added to each word's sum, `(units,)` or `(1,)`: a bias that comes with every word.
         size: words the table holds.
     """
 
     def __init__(
-        self, vocabulary: Vocabulary, trigrams: TrigramRows, constant: Vectors | float, size: int
+        self, vocabulary: Vocabulary, trigrams: TrigramRows, constant: Vectors, size: int
     ) -> None:
         self._vocabulary = vocabulary
         self._trigrams = trigrams

@@ -15,8 +15,9 @@ import tensorflow as tf
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
+from dssm_tf.common.model_versions import newest_version, next_version
 from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
-from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.text_features import TextFeatures, normalize
@@ -64,6 +65,11 @@ class _Served(tf.Module):
     def title_vectors(self, titles: tf.Tensor) -> tf.Tensor:
         return self._model.value.encode_title(self._features(titles))
 
+    def weighted_prior(self, titles: tf.Tensor) -> tf.Tensor:
+        if self._prior is None:
+            return tf.zeros([tf.size(titles)])
+        return self._prior_weight * self._prior(titles)
+
     # Autograph would generate further files in the temporary directory, where a kill leaves them.
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
@@ -74,6 +80,18 @@ class _Served(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")], autograph=False)
     def encode_title(self, titles):
         return {"embeddings": self.title_vectors(titles)}
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
+    )
+    def encode_query_with_prior(self, queries):
+        vectors = self.query_vectors(queries)
+        return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")], autograph=False)
+    def encode_title_with_prior(self, titles):
+        column = self.weighted_prior(titles)[:, None]
+        return {"embeddings": tf.concat([self.title_vectors(titles), column], axis=1)}
 
     @tf.function(
         input_signature=[
@@ -90,10 +108,8 @@ class _Served(tf.Module):
         with tf.control_dependencies([tf.debugging.Assert(taken, [wanted, found])]):
             queries = tf.identity(queries)
         cosines = tf.reduce_sum(self.query_vectors(queries) * self.title_vectors(titles), 1)
-        if self._prior is None:
-            # The shape of the answer follows the titles, with one query as with many.
-            return {"scores": cosines + tf.zeros([tf.size(titles)])}
-        return {"scores": cosines + self._prior_weight * self._prior(titles)}
+        # The shape of the answer follows the titles, with one query as with many.
+        return {"scores": cosines + self.weighted_prior(titles)}
 
 
 class _Untracked:
@@ -142,7 +158,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d)`),
     `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
     float32 `(n,)`), which is also `serving_default`. A server that batches requests wants equal
-    lengths: repeat the query there.
+    lengths: repeat the query there. The inner product of the embeddings is the cosine; that of
+    `encode_query_with_prior` and `encode_title_with_prior`, `(n, d + 1)`, is the score.
 
     Args:
         run: what `dssm train` wrote.
@@ -156,16 +173,17 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         UserError: the run is unusable, or the exported model disagrees with the trained one.
     """
     run = Path(run)
-    if name is not None and (name in ("", ".", "..") or "/" in name or "\\" in name):
-        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
+    check_name(name)
     ranker = SemanticRanker.load(run)
     base = Path(out) / (name or ranker.name)
-    target = base / str(max(_versions(base), default=0) + 1)
+    target = next_version(base)
     with atomic_directory(target) as aside:
         served = _Served(ranker)
         signatures = {
             "encode_query": served.encode_query,
             "encode_title": served.encode_title,
+            "encode_query_with_prior": served.encode_query_with_prior,
+            "encode_title_with_prior": served.encode_title_with_prior,
             "score": served.score,
             "serving_default": served.score,
         }
@@ -184,6 +202,12 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     return target
 
 
+def check_name(name: str | None) -> None:
+    """Raises UserError where a model's name is no directory name."""
+    if name is not None and (name in ("", ".", "..") or "/" in name or "\\" in name):
+        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
+
+
 def load_export(directory: Path | str) -> Any:
     """Loads what `export` wrote, once its files have the checksums that they were written with.
 
@@ -196,19 +220,9 @@ def load_export(directory: Path | str) -> Any:
     Raises:
         UserError: it is no export, or a file of it is missing, damaged or was changed.
     """
-    directory = export_version(Path(directory))
+    directory = newest_version(Path(directory))
     check_files(directory, None, "Copy the export again, or write it again with `dssm export`.")
     return tf.saved_model.load(str(directory))
-
-
-def export_version(directory: Path) -> Path:
-    """The newest version where a model's directory is given, else the directory itself."""
-    versions = _versions(directory)
-    return directory / str(max(versions)) if versions else directory
-
-
-def _versions(model: Path) -> list[int]:
-    return [int(one.name) for one in model.glob("*") if one.name.isdecimal()]
 
 
 def _name_by_content(directory: Path) -> None:
@@ -261,35 +275,57 @@ def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVER
     loaded = tf.saved_model.load(str(directory)).signatures
     raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in texts])
     batch = python_text_batch(ranker.vocabulary, texts)
-    log_prior = ranker.prior_weight * ranker.prior(texts)
+    weighted = ranker.weighted_prior(texts)
     queries, titles = (
         np.asarray(encode(batch))
         for encode in (ranker.model.encode_query, ranker.model.encode_title)
     )
-    scores = np.sum(queries * titles, 1) + log_prior
+    scores = np.sum(queries * titles, 1) + weighted
     of_vector = tolerance(ranker)
-    of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(log_prior).max())
-    served = {
-        "encode_query": loaded["encode_query"](queries=raw)["embeddings"].numpy(),
-        "encode_title": loaded["encode_title"](titles=raw)["embeddings"].numpy(),
-        "score": loaded["score"](queries=raw, titles=raw)["scores"].numpy(),
-    }
+    of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(weighted).max())
+
+    def served(signature: str, output: str, *inputs: str) -> Any:
+        return loaded[signature](**dict.fromkeys(inputs, raw))[output].numpy()
+
     for signature, found, wanted, allowed in (
-        ("encode_query", served["encode_query"], queries, of_vector),
-        ("encode_title", served["encode_title"], titles, of_vector),
-        ("score", served["score"], scores, of_score),
+        ("encode_query", served("encode_query", "embeddings", "queries"), queries, of_vector),
+        ("encode_title", served("encode_title", "embeddings", "titles"), titles, of_vector),
+        ("score", served("score", "scores", "queries", "titles"), scores, of_score),
+        (
+            "encode_query_with_prior",
+            served("encode_query_with_prior", "embeddings", "queries"),
+            with_column(queries, 1.0),
+            of_vector,
+        ),
+        (
+            "encode_title_with_prior",
+            served("encode_title_with_prior", "embeddings", "titles"),
+            with_column(titles, weighted),
+            of_score,
+        ),
         # The ranker's own path runs the TensorFlow text ops inside the Keras model.
         ("encode_query", ranker.encode_queries(texts), queries, of_vector),
         ("encode_title", ranker.encode_titles(texts), titles, of_vector),
     ):
-        gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
-        if not gap.max() <= allowed:
-            row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
-            raise UserError(
-                f"the exported `{signature}` disagrees with the trained model on "
-                f"{texts[row][:40]!r} by {gap[row]:.2g} (allowed {allowed:.2g}); nothing was "
-                "exported."
-            )
+        compare(signature, texts, found, wanted, allowed)
+
+
+def compare(
+    what: str, texts: Sequence[str], found: np.ndarray, wanted: np.ndarray, allowed: float
+) -> float:
+    """The largest difference of what an export answers and the trained model does.
+
+    Raises:
+        UserError: it is not `allowed`, or no number; the text is named.
+    """
+    gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
+    if not gap.max() <= allowed:
+        row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
+        raise UserError(
+            f"the exported `{what}` disagrees with the trained model on {texts[row][:40]!r} by "
+            f"{gap[row]:.2g} (allowed {allowed:.2g}); nothing was exported."
+        )
+    return float(gap.max())
 
 
 def python_text_batch(vocabulary: Vocabulary, texts: Sequence[str]) -> dict[str, tf.Tensor]:
@@ -319,6 +355,8 @@ def write_warmup(path: Path, model: str, texts: Sequence[str] = ADVERSARIAL[4:6]
     inputs = {
         "encode_query": ("queries",),
         "encode_title": ("titles",),
+        "encode_query_with_prior": ("queries",),
+        "encode_title_with_prior": ("titles",),
         "score": ("queries", "titles"),
         "serving_default": ("queries", "titles"),
     }

@@ -158,14 +158,65 @@ def cost_curves(
     _write(figure, path)
 
 
+def with_intervals(
+    panels: Mapping[str, Mapping[str, Mapping[Any, tuple[float, float]]]],
+    path: Path,
+    x_label: str,
+    y_label: str,
+) -> None:
+    """Means with their intervals, one line a system, one panel a set.
+
+    Args:
+        panels: of each panel and line by place: the mean, and half the interval's width. Places
+            are numbers, which a line joins, or names, at which points stand beside each other.
+        path: PNG to write.
+        x_label: what the places are.
+        y_label: what the values are.
+    """
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(4.4 * len(panels), 4), layout="constrained", sharey=True,
+        squeeze=False,
+    )  # fmt: skip
+    styles = {
+        name: at for at, name in enumerate(dict.fromkeys(n for p in panels.values() for n in p))
+    }
+    for axis, (panel, lines) in zip(axes[0], panels.items(), strict=True):
+        places = list(dict.fromkeys(place for line in lines.values() for place in line))
+        names = any(isinstance(place, str) for place in places)
+        for line, values in lines.items():
+            at = styles[line]
+            aside = (at - (len(styles) - 1) / 2) * 0.8 / len(styles) if names else 0.0
+            x = [places.index(place) + aside if names else place for place in values]
+            means, halves = zip(*values.values(), strict=True) if values else ((), ())
+            axis.errorbar(
+                x, means, yerr=np.nan_to_num(halves, posinf=0.0), label=line, color=f"C{at}",
+                marker="os^DvPX*"[at % 8], markersize=4, capsize=2,
+                linestyle="none" if names else "-" if at < 5 else "--",
+            )  # fmt: skip
+        if names:
+            axis.set_xticks(range(len(places)), places, rotation=20)
+        else:
+            axis.set_xticks(sorted(places))
+        axis.set_title(panel)
+        axis.set_xlabel(x_label)
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+    axes[0][0].set_ylabel(y_label)
+    axes[0][-1].legend(fontsize=8)
+    _write(figure, path)
+
+
 def word_weights(
-    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]], title: str
+    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
+    title: str,
+    measure: str = "cosine",
 ) -> Any:
     """What each word of a query and of a title adds, as bars; what is lost without it, as points.
 
     Args:
         sides: words, what they add and what is lost without them, each `(words,)`, by side.
         title: above it all.
+        measure: what they add to.
 
     Returns:
         The figure, for `save`.
@@ -178,13 +229,13 @@ def word_weights(
     for axis, (side, (words, adds, lost)) in zip(axes[0], sides.items(), strict=True):
         places = np.arange(len(words))
         colours = [_FOR if value >= 0 else _AGAINST for value in adds]
-        axis.barh(places, adds, color=colours, label="adds to the cosine")
+        axis.barh(places, adds, color=colours, label=f"adds to the {measure}")
         axis.plot(lost, places, "k|", markersize=12, label="lost without the word")
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(places, words)
         axis.invert_yaxis()
         axis.set_title(side)
-        axis.set_xlabel("cosine")
+        axis.set_xlabel(measure)
         axis.grid(alpha=0.3, axis="x")
     figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title)

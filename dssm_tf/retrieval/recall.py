@@ -147,7 +147,7 @@ def choose_index(
             continue
         deep = recall(tried.search(asked[1::2], 100)[0], wanted[100][1::2])
         means = (float(kept.mean()), float(deep.mean()))
-        found = Measured(kind, tuple(tried.setting), means, len(kept))
+        found = Measured(kind, (tried.setting.name, value), means, len(kept))
         if means[0] >= target:
             return tried, found
         break

@@ -201,7 +201,8 @@ class Searcher:
         return rows[order], fused[order]
 
     def _hits(self, rows: Rows, scores: NDArray[np.floating]) -> list[Hit]:
+        titles = (self.index.corpus[row] for row in rows.tolist())
         return [
-            Hit(*self.index.corpus[row], float(score))
-            for row, score in zip(rows, scores, strict=True)
+            Hit(title.doc_id, title.title, float(score))
+            for title, score in zip(titles, scores, strict=True)
         ]

@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.data.schema import FeatureSpec, load_vocabulary
+from dssm_tf.text.vocabulary import Vocabulary
 from serving.predict_pb2 import SignatureDefMap
 
 Texts = Mapping[str, list[bytes]]
@@ -35,6 +37,10 @@ class Servable(Protocol):
         """Runs a signature of the definition on its inputs; returns its outputs by name."""
         ...
 
+    def vocabulary(self) -> Vocabulary:
+        """The letter trigrams it knows."""
+        ...
+
 
 class SavedModel:
     """What `dssm export` wrote, run by TensorFlow.
@@ -55,6 +61,7 @@ class SavedModel:
 
         self._constant: Any = tf.constant
         self._string = tf.string
+        self._directory = directory
         self._model = load_export(directory)
         saved = saved_model_pb2.SavedModel.FromString((directory / _SAVED_MODEL).read_bytes())
         self.definition = SignatureDefMap()
@@ -66,6 +73,11 @@ class SavedModel:
         given = {name: self._constant(texts, self._string) for name, texts in inputs.items()}
         found = self._model.signatures[signature](**given)
         return {name: tensor.numpy() for name, tensor in found.items()}
+
+    def vocabulary(self) -> Vocabulary:
+        """See `Servable`."""
+        beside = self._directory / "assets.extra"
+        return load_vocabulary(beside, FeatureSpec.load(beside))
 
 
 def open_servable(directory: Path) -> Servable:

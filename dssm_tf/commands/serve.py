@@ -139,7 +139,7 @@ def _models(entries: Sequence[str], scratch: Path) -> tuple[list[Model], dict[st
     """The models of all directories, and the runs among them that are still to be exported."""
     from dssm_tf.config import load_config
     from dssm_tf.server.models import Model
-    from dssm_tf.server.servable import Source, find_models, is_run
+    from dssm_tf.server.sources import Source, find_models, is_run
 
     found: list[tuple[str, Source]] = []
     runs = {}

@@ -18,8 +18,8 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.searcher import SYSTEMS, Searcher
 from dssm_tf.server.models import Model
 from dssm_tf.server.search_page import SearchPage
-from dssm_tf.server.servable import Source
 from dssm_tf.server.served_model import ServedModel
+from dssm_tf.server.sources import Source
 from dssm_tf.tables.judgments import CorpusTitle
 from tests.server.browser import Browser, find_chromium
 

@@ -10,7 +10,7 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, urlencode
 
 from dssm_tf.common.errors import UserError
@@ -219,7 +219,7 @@ class SearchPage:
         if asked.why not in hits:
             return ""
         title = hits[asked.why].title
-        ranker = searcher.bm25 if asked.system == "bm25" else searcher.ranker
+        ranker: Any = searcher.bm25 if asked.system == "bm25" else searcher.ranker
         try:
             return explained_html(explain_answers(ranker, asked.query, title))
         except UserError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import re
 import shutil
+import socket
 from html.parser import HTMLParser
 from urllib.parse import urlencode
 
@@ -242,7 +243,9 @@ def test_a_corpus_that_cannot_be_searched_is_one_line(exports, tmp_path, capsys,
     path = tmp_path / "corpus.tsv"
     if corpus is not None:
         path.write_text(corpus, "utf-8")
-    given = ["--corpus", str(path), "--port", "0", "--rest_api_port", "18501"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    given = ["--corpus", str(path), "--port", "0", "--rest_api_port", port]
     assert main(["serve", str(exports / "pets" / "1"), *given]) == 1
     said = capsys.readouterr().err.splitlines()
     told = [line for line in said if line.startswith("dssm serve: ")]

@@ -134,15 +134,21 @@ class ModelClient(ABC):
             )
         return self._ask("score", {"queries": queries, "titles": titles}, "scores", 1)
 
-    def encode_queries(self, queries: Sequence[str]) -> np.ndarray:
-        """Semantic vectors of queries, float32 `(n, d)`; `(0, 0)` for none."""
-        inputs = {"queries": _texts("queries", queries)}
-        return self._ask("encode_query", inputs, "embeddings", 2)
+    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> np.ndarray:
+        """Semantic vectors of queries, float32 `(n, d)`; `(0, 0)` for none.
 
-    def encode_titles(self, titles: Sequence[str]) -> np.ndarray:
-        """Semantic vectors of titles, float32 `(n, d)`; `(0, 0)` for none."""
-        inputs = {"titles": _texts("titles", titles)}
-        return self._ask("encode_title", inputs, "embeddings", 2)
+        Args:
+            queries: `(n,)`.
+            prior: False for unit vectors, whose inner products are cosines; True for vectors with
+                one more dimension, whose inner products with those of titles are the scores.
+        """
+        signature = "encode_query_with_prior" if prior else "encode_query"
+        return self._ask(signature, {"queries": _texts("queries", queries)}, "embeddings", 2)
+
+    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> np.ndarray:
+        """Semantic vectors of titles; see `encode_queries`."""
+        signature = "encode_title_with_prior" if prior else "encode_title"
+        return self._ask(signature, {"titles": _texts("titles", titles)}, "embeddings", 2)
 
     def rank(self, query: str, titles: Sequence[str]) -> list[RankedTitle]:
         """Titles from best to worst; equal scores keep the order of `titles`."""

@@ -14,6 +14,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import RunScores, ScoreSource
 from dssm_tf.evaluation.ranking import Scores
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.retrieval.vectors import check_whole, have_prior, ids_path, read_ids
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_qrels, read_run
 
@@ -45,6 +46,8 @@ def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
 def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> Foreign:
     """Vectors of any model as a system that ranks by their cosine.
 
+    Vectors with the prior, as `dssm embed` writes them, rank by their inner product, the score.
+
     Row `i` belongs to line `i` (from 0 on, the header not counted) of `queries.tsv` and
     `titles.tsv` in the benchmark's directory, or to the id on line `i` of `STEM.ids.txt` beside
     the file, as `dssm embed` writes it. Ids that come twice there, as those of a title in two
@@ -61,7 +64,9 @@ def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> 
             f"{titles.shape[1]}; both must come from one model."
         )
     size = sum(path.stat().st_size for path in paths)
-    return Foreign(_CosineScores(queries, titles), size, {"source": ", ".join(map(str, paths))})
+    if not have_prior(queries, titles):
+        queries, titles = _unit(queries), _unit(titles)
+    return Foreign(_InnerProducts(queries, titles), size, {"source": ", ".join(map(str, paths))})
 
 
 def judgments_of_qrels(
@@ -105,12 +110,12 @@ def judgments_of_qrels(
     return judgments
 
 
-class _CosineScores:
-    """Scores by the cosine of given vectors; a zero vector scores 0 everywhere."""
+class _InnerProducts:
+    """Scores by the inner product of given vectors; a zero vector scores 0 everywhere."""
 
     def __init__(self, queries: NDArray[np.float32], titles: NDArray[np.float32]) -> None:
-        self._queries = _unit(queries)
-        self._titles = _unit(titles)
+        self._queries = queries
+        self._titles = titles
 
     def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
         """See `ScoreSource`."""
@@ -142,8 +147,6 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
     """The rows of the given ids, in their order."""
-    from dssm_tf.retrieval.vectors import check_whole, ids_path, read_ids
-
     check_whole(path)
     loaded = map_array(path, "Write it with numpy.save.")
     if loaded.ndim != 2 or loaded.dtype.kind not in "fiu":

@@ -34,6 +34,7 @@ def add(commands: Commands) -> None:
             column=arguments.column,
             id_column=arguments.id_column,
             batch_size=arguments.batch_size,
+            cosine=arguments.cosine,
             encoding=arguments.encoding,
         )
 
@@ -47,6 +48,11 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--out", required=True, type=Path, help=".npy or .parquet")
     parser.add_argument("--side", choices=("title", "query"), default="title", help="which tower")
+    parser.add_argument(
+        "--cosine",
+        action="store_true",
+        help="unit vectors, for cosines, without the dimension that holds the titles' prior",
+    )
     parser.add_argument("--column", help="column that holds the text")
     parser.add_argument("--id-column", help="column that holds the id")
     add_encoding(parser)
@@ -61,14 +67,17 @@ def embed_command(
     column: str | None = None,
     id_column: str | None = None,
     batch_size: int = 1024,
+    cosine: bool = False,
     encoding: str = "utf-8",
     console: Console | None = None,
 ) -> int:
     """Writes the semantic vector of every text, in the order of the input.
 
     Texts are read, encoded and written some thousands at a time, so memory does
-    not grow with the input. A text without a word has the zero vector. Equal texts far
-    apart in the input can differ by rounding (about 1e-7).
+    not grow with the input. The inner product of a query's and a title's is the model's score:
+    behind a unit vector stands one more number, 1 of a query and the weighted log-prior of a
+    title. A text without a word has zeros before it. Equal texts far apart in the input can
+    differ by rounding (about 1e-7).
 
     Args:
         model: directory that `dssm train` wrote.
@@ -78,6 +87,8 @@ def embed_command(
         column: column of the text; `title`, `query` or `text` by default.
         id_column: column of the id; `doc_id`, `query_id` or `id` by default, if there is one.
         batch_size: texts encoded at once, at least 1.
+        cosine: unit vectors alone, whose inner product is the cosine: they rank as the model does
+            where its prior has no weight.
         encoding: of the input.
         console: where to print; standard error by default.
 
@@ -104,19 +115,25 @@ def embed_command(
     with open_texts(input, side, column, id_column, encoding) as texts:
         # After the header is checked: loading a model takes seconds.
         load_tensorflow()
+        from dssm_tf.model.prior import with_column
         from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 
         ranker = SemanticRanker.load(model)
         encoder = Encoder(ranker.model, ranker.vocabulary, batch_size)
+        dimension = encoder.dimension + (not cosine)
         count, started = 0, monotonic()
         with (
-            open_writer(out, encoder.dimension, texts.has_ids) as writer,
+            open_writer(out, dimension, texts.has_ids) as writer,
             progress_of("embed", None, console, unit="") as task,
         ):
             for chunk in _chunks(texts.rows, _BATCHES * batch_size):
                 lines = [text.text for text in chunk]
                 ids = [str(text.id) for text in chunk] if texts.has_ids else None
-                writer.write(ids, lines, encoder(side, lines))
+                vectors = encoder(side, lines)
+                if not cosine:
+                    last = 1.0 if side == "query" else ranker.weighted_prior(lines)
+                    vectors = with_column(vectors, last)
+                writer.write(ids, lines, vectors)
                 count += len(chunk)
                 share = texts.done()
                 task.total = None if share is None else 1.0
@@ -125,8 +142,9 @@ def embed_command(
             if not count:
                 raise UserError(f"{input} holds no text; nothing was written.")
     beside = f" and {ids_path(out).name}" if texts.has_ids and out.suffix == ".npy" else ""
+    use = "cosine" if cosine else "inner product, which is the model's score"
     console.print(
-        f"{count} vectors of length {encoder.dimension} written: {out}{beside}",
+        f"{count} vectors of length {dimension}, to compare by {use}, written: {out}{beside}",
         highlight=False,
         markup=False,
         soft_wrap=True,

@@ -16,7 +16,7 @@ from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
-from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.text_features import TextFeatures, normalize
@@ -63,6 +63,11 @@ class _Served(tf.Module):
     def title_vectors(self, titles: tf.Tensor) -> tf.Tensor:
         return self._model.value.encode_title(self._features(titles))
 
+    def weighted_prior(self, titles: tf.Tensor) -> tf.Tensor:
+        if self._prior is None:
+            return tf.zeros([tf.size(titles)])
+        return self._prior_weight * self._prior(titles)
+
     # Autograph would generate further files in the temporary directory, where a kill leaves them.
     @tf.function(
         input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
@@ -73,6 +78,18 @@ class _Served(tf.Module):
     @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")], autograph=False)
     def encode_title(self, titles):
         return {"embeddings": self.title_vectors(titles)}
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
+    )
+    def encode_query_with_prior(self, queries):
+        vectors = self.query_vectors(queries)
+        return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
+
+    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")], autograph=False)
+    def encode_title_with_prior(self, titles):
+        column = self.weighted_prior(titles)[:, None]
+        return {"embeddings": tf.concat([self.title_vectors(titles), column], axis=1)}
 
     @tf.function(
         input_signature=[
@@ -89,10 +106,8 @@ class _Served(tf.Module):
         with tf.control_dependencies([tf.debugging.Assert(taken, [wanted, found])]):
             queries = tf.identity(queries)
         cosines = tf.reduce_sum(self.query_vectors(queries) * self.title_vectors(titles), 1)
-        if self._prior is None:
-            # The shape of the answer follows the titles, with one query as with many.
-            return {"scores": cosines + tf.zeros([tf.size(titles)])}
-        return {"scores": cosines + self._prior_weight * self._prior(titles)}
+        # The shape of the answer follows the titles, with one query as with many.
+        return {"scores": cosines + self.weighted_prior(titles)}
 
 
 class _Untracked:
@@ -141,7 +156,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d)`),
     `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
     float32 `(n,)`), which is also `serving_default`. A server that batches requests wants equal
-    lengths: repeat the query there.
+    lengths: repeat the query there. The inner product of the embeddings is the cosine; that of
+    `encode_query_with_prior` and `encode_title_with_prior`, `(n, d + 1)`, is the score.
 
     Args:
         run: what `dssm train` wrote.
@@ -165,6 +181,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         signatures = {
             "encode_query": served.encode_query,
             "encode_title": served.encode_title,
+            "encode_query_with_prior": served.encode_query_with_prior,
+            "encode_title_with_prior": served.encode_title_with_prior,
             "score": served.score,
             "serving_default": served.score,
         }
@@ -260,23 +278,34 @@ def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVER
     loaded = tf.saved_model.load(str(directory)).signatures
     raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in texts])
     batch = python_text_batch(ranker.vocabulary, texts)
-    log_prior = ranker.prior_weight * ranker.prior(texts)
+    weighted = ranker.weighted_prior(texts)
     queries, titles = (
         np.asarray(encode(batch))
         for encode in (ranker.model.encode_query, ranker.model.encode_title)
     )
-    scores = np.sum(queries * titles, 1) + log_prior
+    scores = np.sum(queries * titles, 1) + weighted
     of_vector = tolerance(ranker)
-    of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(log_prior).max())
-    served = {
-        "encode_query": loaded["encode_query"](queries=raw)["embeddings"].numpy(),
-        "encode_title": loaded["encode_title"](titles=raw)["embeddings"].numpy(),
-        "score": loaded["score"](queries=raw, titles=raw)["scores"].numpy(),
-    }
+    of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(weighted).max())
+
+    def served(signature: str, output: str, *inputs: str) -> Any:
+        return loaded[signature](**dict.fromkeys(inputs, raw))[output].numpy()
+
     for signature, found, wanted, allowed in (
-        ("encode_query", served["encode_query"], queries, of_vector),
-        ("encode_title", served["encode_title"], titles, of_vector),
-        ("score", served["score"], scores, of_score),
+        ("encode_query", served("encode_query", "embeddings", "queries"), queries, of_vector),
+        ("encode_title", served("encode_title", "embeddings", "titles"), titles, of_vector),
+        ("score", served("score", "scores", "queries", "titles"), scores, of_score),
+        (
+            "encode_query_with_prior",
+            served("encode_query_with_prior", "embeddings", "queries"),
+            with_column(queries, 1.0),
+            of_vector,
+        ),
+        (
+            "encode_title_with_prior",
+            served("encode_title_with_prior", "embeddings", "titles"),
+            with_column(titles, weighted),
+            of_score,
+        ),
         # The ranker's own path runs the TensorFlow text ops inside the Keras model.
         ("encode_query", ranker.encode_queries(texts), queries, of_vector),
         ("encode_title", ranker.encode_titles(texts), titles, of_vector),
@@ -318,6 +347,8 @@ def write_warmup(path: Path, model: str, texts: Sequence[str] = ADVERSARIAL[4:6]
     inputs = {
         "encode_query": ("queries",),
         "encode_title": ("titles",),
+        "encode_query_with_prior": ("queries",),
+        "encode_title_with_prior": ("titles",),
         "score": ("queries", "titles"),
         "serving_default": ("queries", "titles"),
     }

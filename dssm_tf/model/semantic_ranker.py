@@ -15,7 +15,7 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
-from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
@@ -179,13 +179,28 @@ class SemanticRanker:
         prior = TitlePrior(load_titles(run))
         return cls(name or config.tower.name, config, model, vocabulary, prior, weight)
 
-    def encode_queries(self, queries: Sequence[str]) -> Vectors:
-        """Unit vectors float32 `(len(queries), dimension)`; an empty query's is zero."""
-        return self._encode("query", queries)
+    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
+        """Vectors of queries, float32.
 
-    def encode_titles(self, titles: Sequence[str]) -> Vectors:
-        """Unit vectors float32 `(len(titles), dimension)`; an empty title's is zero."""
-        return self._encode("title", titles)
+        Args:
+            queries: raw texts.
+            prior: False for unit vectors `(len(queries), dimension)`, whose inner product with
+                a title's is the cosine, and not the score where `prior_weight` is above 0; True
+                for `(len(queries), dimension + 1)`, whose inner product is the score, see
+                `with_column`. An empty query's first `dimension` numbers are zero.
+        """
+        vectors = self._encode("query", queries)
+        return with_column(vectors, 1.0) if prior else vectors
+
+    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
+        """Vectors of titles; see `encode_queries`."""
+        vectors = self._encode("title", titles)
+        return with_column(vectors, self.weighted_prior(titles)) if prior else vectors
+
+    def weighted_prior(self, titles: Sequence[str]) -> Vectors:
+        """What titles score whatever the query, `(len(titles),)`."""
+        weighted: Vectors = self.prior_weight * self.prior(titles)
+        return weighted
 
     def score(self, query: str, titles: Sequence[str]) -> Vectors:
         """Scores `(len(titles),)`."""
@@ -201,4 +216,4 @@ class SemanticRanker:
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and priors of the distinct normal forms, and the place of each title's."""
         distinct, shared = normal_forms(titles)
-        return self.encode_titles(distinct), self.prior_weight * self.prior(distinct), shared
+        return self.encode_titles(distinct), self.weighted_prior(distinct), shared

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dssm_tf.common.errors import UserError, install
+from dssm_tf.model.prior import with_column
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -135,7 +136,7 @@ class FaissIndex:
             raise ValueError(f"kind is {kind!r}; expected 'flat' or 'hnsw'.")
         for first in range(0, titles.count, _BLOCK):
             part = slice(first, first + _BLOCK)
-            self._index.add(_with_column(titles.vectors[part], titles.bias[part]))
+            self._index.add(with_column(titles.vectors[part], titles.bias[part]))
 
     def search(self, queries: ArrayLike, k: int) -> tuple[Vectors, Rows]:
         """Finds the best titles of each query; see `VectorIndex`."""
@@ -143,7 +144,7 @@ class FaissIndex:
         scores = np.full((len(asked), k), -np.inf, np.float32)
         rows = np.full((len(asked), k), -1, np.int64)
         wider = min(k + _SPARE, self._titles.count)
-        _, candidates = self._index.search(_with_column(asked, np.ones(len(asked))), wider)
+        _, candidates = self._index.search(with_column(asked, 1.0), wider)
         for query, found in enumerate(candidates):
             found = found[found >= 0]
             best, place = _best(self._titles.score(asked[query], found), found, k)
@@ -195,14 +196,6 @@ def _best(scores: Vectors, rows: Rows, k: int) -> tuple[Vectors, Rows]:
     """The `k` best, equal scores by row."""
     order = np.lexsort((rows, -scores))[:k]
     return scores[order], rows[order]
-
-
-def _with_column(vectors: NDArray[Any], column: NDArray[Any]) -> Vectors:
-    """Contiguous float32 `(n, dimension + 1)`, what faiss reads."""
-    joined = np.empty((len(vectors), vectors.shape[1] + 1), np.float32)
-    joined[:, :-1] = vectors
-    joined[:, -1] = column
-    return joined
 
 
 def _faiss() -> ModuleType:

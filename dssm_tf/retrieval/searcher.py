@@ -111,7 +111,7 @@ class Searcher:
             raise UserError(f"--hybrid: bm25 with {dict(parameters)}: {error}.") from None
         self.vectors = self._read(Path(vectors)) if vectors else self._encode(report)
         self._log_prior = ranker.prior(self._titles)
-        self._bias = ranker.prior_weight * self._log_prior
+        self._bias = ranker.weighted_prior(self._titles)
         report("indexing", 1.0)
         self.index: VectorIndex = (
             ExactIndex(self.vectors, self._bias)
@@ -237,6 +237,8 @@ class Searcher:
         doc_ids = [entry.doc_id for entry in self.corpus]
         vectors = read_vectors(path, len(self.corpus), dimension, doc_ids)
         sample = np.unique(np.linspace(0, len(vectors) - 1, _SAMPLE).astype(np.int64))
-        fresh = self.ranker.encode_titles([self._titles[row] for row in sample])
+        with_prior = vectors.shape[1] > dimension
+        fresh = self.ranker.encode_titles([self._titles[row] for row in sample], with_prior)
         check_made_by(path, vectors, sample, fresh)
-        return vectors
+        # The prior is the ranker's in either case: hybrids weigh it by themselves.
+        return vectors[:, :dimension]

@@ -16,6 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 
 _SUFFIXES = (".npy", ".parquet")
+_UNIT = 1e-3  # of length 1, as far as float32 sums of some thousand squares tell
 _HEADER = 128  # bytes before the numbers of an .npy file, a multiple of 64
 
 Vectors = NDArray[np.float32]
@@ -155,7 +156,7 @@ def read_vectors(path: Path, rows: int, dimension: int, doc_ids: Sequence[str]) 
     Args:
         path: what `dssm embed` wrote.
         rows: titles in the corpus.
-        dimension: length of the model's vectors.
+        dimension: length of the model's unit vectors; with the prior they have one number more.
         doc_ids: of the corpus, compared with the ids beside the file if there are any.
 
     Raises:
@@ -165,10 +166,11 @@ def read_vectors(path: Path, rows: int, dimension: int, doc_ids: Sequence[str]) 
     vectors = map_array(path, _AGAIN)
     if vectors.ndim != 2 or vectors.dtype.kind != "f":
         raise UserError(f"{path} holds no matrix of vectors; expected what `dssm embed` writes.")
-    if vectors.shape != (rows, dimension):
+    if vectors.shape not in ((rows, dimension), (rows, dimension + 1)):
         raise UserError(
             f"{path} holds {vectors.shape[0]} vectors of length {vectors.shape[1]}; the corpus has "
-            f"{rows} titles and the model's vectors have length {dimension}. {_AGAIN}"
+            f"{rows} titles and the model's vectors have length {dimension}, or {dimension + 1} "
+            f"with the prior. {_AGAIN}"
         )
     if ids_path(path).exists():
         written = read_ids(path)
@@ -194,6 +196,19 @@ def read_ids(path: Path) -> list[str]:
             return [line.rstrip("\n") for line in lines]
     except UnicodeDecodeError as error:
         raise UserError(f"{ids_path(path)} is not UTF-8 at byte {error.start + 1}.") from None
+
+
+def have_prior(queries: Vectors, titles: Vectors) -> bool:
+    """Whether vectors hold the prior in their last dimension, as `dssm embed` writes them.
+
+    Those of queries end with exactly 1, and what stands before it is of length 1, or zero, on
+    both sides. Their inner product is the score; a cosine would mix the prior into the lengths.
+    """
+    if queries.shape[1] < 2:
+        return False
+    lengths = np.concatenate([np.linalg.norm(one[:, :-1], axis=1) for one in (queries, titles)])
+    unit = (np.abs(lengths - 1) < _UNIT) | (lengths == 0)
+    return bool((queries[:, -1] == 1).all() and unit.all())
 
 
 def check_made_by(path: Path, vectors: Vectors, sample: NDArray[np.int64], fresh: Vectors) -> None:

@@ -29,7 +29,8 @@ def write_model_card(
     """
     ndcg = result.ndcg
     metrics = "\n".join(
-        f"| {name} | {ndcg[name]:.4f} | {ndcg[f'low {name}']:.3f} to {ndcg[f'high {name}']:.3f} |"
+        f"| {name} | {ndcg[name]:.4f} | {ndcg[f'low {name}']:.3f} to {ndcg[f'high {name}']:.3f} "
+        f"| {ndcg[f'cosine {name}']:.4f} |"
         for name in ndcg
         if f"low {name}" in ndcg
     )
@@ -42,7 +43,7 @@ def write_model_card(
         kinds.append(f"{negatives.fresh} a pair drawn anew in each epoch")
     if negatives.in_batch:
         kinds.append("the batch's other clicked titles, those clicked for the query masked")
-    ranked = metrics or "| no validation part | | |"
+    ranked = metrics or "| no validation part | | | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
     if result.refitted:
         kept += (
@@ -83,10 +84,14 @@ most clicked ones where these are many (`validation.titles`); a query's most cli
 3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
 Measured before any training on the validation part.
 
-| metric | value | 95 % interval over queries |
-|---|---|---|
+| metric | value | 95 % interval over queries | by the cosine alone, without the prior |
+|---|---|---|---|
 {ranked}
 {"".join(few)}
+Vectors with the prior rank as the first column says: those of `dssm embed`, of the signatures
+`encode_query_with_prior` and `encode_title_with_prior`, and of `prior=True` in Python; compare them
+by inner product. Unit vectors (`dssm embed --cosine`, `encode_query`, `encode_title`) rank as the
+last column says.
 
 ## Use and limits
 

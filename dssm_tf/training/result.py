@@ -15,7 +15,8 @@ class Result:
         history: one dict of metrics an epoch.
         prior_weight: weight of the log-prior of titles.
         ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
-            ndcg@1`, `high ndcg@1`), and the number of `queries`; empty without validation.
+            ndcg@1`, `high ndcg@1`), what the cosine alone has (`cosine ndcg@1`), and the number of
+            `queries`; empty without validation.
         refitted: whether all records were then trained on, further or anew.
         seconds: wall time of this process's part of the training; 0 where the run was finished
             before.

@@ -99,4 +99,5 @@ def _weigh_prior(
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
     measured = task.measured(matrix + chosen * log_prior)
-    return chosen, measured | {"queries": float(len(task.queries))}
+    by_cosine = {f"cosine {name}": value for name, value in task.ndcg(matrix).items()}
+    return chosen, measured | by_cosine | {"queries": float(len(task.queries))}

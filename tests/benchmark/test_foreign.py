@@ -91,6 +91,19 @@ def test_vectors_rank_by_cosine_whatever_their_length(task, tmp_path):
     assert source.block(np.array([1]), np.array([1]))[0] == pytest.approx([1.0])
 
 
+def test_vectors_with_the_prior_rank_by_their_inner_product(task, tmp_path):
+    # Cosines with q1, as `dssm embed` has them before the last number: 1, .6 and 0. The prior
+    # lifts d3 above d1: .6 - 1 = -.4 against 1 - 2 = -1.
+    queries, titles = [[1.0, 0, 1], [0, 1, 1]], [[1.0, 0, -2], [0.6, 0.8, -1], [0, 1, -3]]
+    source = embedding_source("e", vectors(tmp_path, queries, titles), task).source
+    scores = source.block(np.arange(2), None)
+    assert scores == pytest.approx(np.array([[-1, -0.4, -3], [-2, -0.2, -2]]), abs=1e-6)
+    # The same numbers, one of which is not of length 1 before the last, are anybody's: a cosine.
+    queries[0][0] = 2.0
+    source = embedding_source("e", vectors(tmp_path, queries, titles), task).source
+    assert np.abs(source.block(np.arange(2), None)).max() <= 1
+
+
 def test_ids_beside_a_file_say_which_row_is_whose(task, tmp_path):
     paths = vectors(
         tmp_path,

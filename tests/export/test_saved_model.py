@@ -94,7 +94,10 @@ def scores(signatures, queries, titles) -> np.ndarray:
 
 
 def test_the_signatures_take_raw_strings(signatures):
-    assert set(signatures) == {"encode_query", "encode_title", "score", "serving_default"}
+    assert set(signatures) == {
+        "encode_query", "encode_title", "encode_query_with_prior", "encode_title_with_prior",
+        "score", "serving_default",
+    }  # fmt: skip
     text = tf.TensorSpec([None], tf.string)
 
     def interface(name):
@@ -107,9 +110,12 @@ def test_the_signatures_take_raw_strings(signatures):
 
     of_text = (text.shape.as_list(), text.dtype)
     vectors = {"embeddings": ([None, 4], tf.float32)}
+    with_prior = {"embeddings": ([None, 5], tf.float32)}
     both = ({"queries": of_text, "titles": of_text}, {"scores": ([None], tf.float32)})
     assert interface("encode_query") == ({"queries": of_text}, vectors)
     assert interface("encode_title") == ({"titles": of_text}, vectors)
+    assert interface("encode_query_with_prior") == ({"queries": of_text}, with_prior)
+    assert interface("encode_title_with_prior") == ({"titles": of_text}, with_prior)
     assert interface("score") == both
     assert interface("serving_default") == both
 
@@ -199,6 +205,27 @@ def test_one_query_scores_many_titles(ranker, signatures):
     same = 2 * tolerance(ranker)
     assert scores(signatures, ["a bear"], titles) == approx(wanted, abs=same)
     assert scores(signatures, ["a bear"] * 4, titles) == approx(wanted, abs=same)
+
+
+@pytest.mark.numeric
+def test_vectors_with_the_prior_rank_as_score_does(ranker, signatures):
+    titles = ["red fox", "green owl", "", "pony", "BLACK bear!", "red fox "]
+    queries = ["fox", "a bear", "", "zzyzx"]
+    asked = signatures["encode_query_with_prior"](queries=strings(queries))["embeddings"].numpy()
+    held = signatures["encode_title_with_prior"](titles=strings(titles))["embeddings"].numpy()
+    assert (asked[:, -1] == 1).all()
+    # Clicks as above: 14. Red Fox was clicked 5 times, the owl 2, the bear once, others never.
+    assert held[:, -1] == approx(WEIGHT * np.log(np.array([6, 3, 1, 1, 2, 6]) / 14), abs=1e-6)
+    products = asked @ held.T
+    wanted = np.stack([scores(signatures, [query], titles) for query in queries])
+    assert products == approx(wanted, abs=2 * tolerance(ranker))
+    assert np.argsort(-products.round(4), kind="stable").tolist() == (
+        np.argsort(-wanted.round(4), kind="stable").tolist()
+    )
+    # In Python the same; and the unit vectors are those without the further number.
+    assert ranker.encode_queries(queries, prior=True) == approx(asked, abs=tolerance(ranker))
+    assert ranker.encode_titles(titles, prior=True) == approx(held, abs=tolerance(ranker))
+    assert ranker.encode_titles(titles) == approx(held[:, :-1], abs=tolerance(ranker))
 
 
 def test_nothing_asked_is_nothing_answered(signatures):

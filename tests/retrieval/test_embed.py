@@ -1,4 +1,6 @@
 import io
+import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from rich.console import Console
 from dssm_tf.commands import embed
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.model.run_files import RANKING, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.vectors import open_writer, read_vectors
 from tests.retrieval.conftest import CORPUS, DIMENSION
@@ -27,15 +30,44 @@ def test_vectors_are_the_models_and_ids_stand_beside_them(
     assert embed_command(run_directory, corpus_file, out, console=console) == 5
     vectors = np.load(out)
     assert vectors.dtype == np.float32
-    np.testing.assert_allclose(
-        vectors, SemanticRanker.load(run_directory).encode_titles(TITLES), atol=SAME
-    )
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=SAME)
+    wanted = SemanticRanker.load(run_directory).encode_titles(TITLES, prior=True)
+    np.testing.assert_allclose(vectors, wanted, atol=SAME)
+    np.testing.assert_allclose(np.linalg.norm(vectors[:, :-1], axis=1), 1, rtol=SAME)
     assert (out.parent / "corpus.ids.txt").read_text().split() == ["d1", "d2", "d3", "d4", "d5"]
-    assert "5 vectors of length 6" in console.file.getvalue()
+    assert "5 vectors of length 7, to compare by inner product" in console.file.getvalue()
     assert sorted(path.name for path in out.parent.iterdir()) == [
         "corpus.ids.txt", "corpus.npy", "corpus.sha256"
     ]  # fmt: skip
+
+
+@pytest.fixture
+def run_with_prior(run_directory, tmp_path):
+    run = shutil.copytree(run_directory, tmp_path / "with prior")
+    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02}))
+    mark_finished(run)
+    return run
+
+
+def test_the_inner_product_of_embedded_texts_is_the_score(
+    run_with_prior, corpus_file, tmp_path, console
+):
+    (tmp_path / "q.txt").write_text("red hat\nbox\n\n")
+    embed_command(run_with_prior, tmp_path / "q.txt", tmp_path / "q.npy", "query", console=console)
+    embed_command(run_with_prior, corpus_file, tmp_path / "t.npy", console=console)
+    products = np.load(tmp_path / "q.npy") @ np.load(tmp_path / "t.npy").T
+    scores = SemanticRanker.load(run_with_prior).score_matrix(["red hat", "box", ""], TITLES)
+    np.testing.assert_allclose(products, scores, atol=SAME)
+    # Green Tie has nearly all 100,000 clicks: log(100,000) = 11.5 nats more than the others, times
+    # .02 more than the difference of these cosines. By the cosine alone it is not the first.
+    assert products.argmax(axis=1).tolist() == scores.argmax(axis=1).tolist() == [0, 2, 2]
+
+
+def test_cosine_asks_for_unit_vectors(run_with_prior, corpus_file, tmp_path, console):
+    embed_command(run_with_prior, corpus_file, tmp_path / "v.npy", cosine=True, console=console)
+    vectors = np.load(tmp_path / "v.npy")
+    assert vectors.shape == (5, DIMENSION)
+    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=SAME)
+    assert "to compare by cosine" in console.file.getvalue()
 
 
 def test_parquet_holds_id_text_and_vector(run_directory, corpus_file, tmp_path, console):
@@ -43,7 +75,7 @@ def test_parquet_holds_id_text_and_vector(run_directory, corpus_file, tmp_path, 
     embed_command(run_directory, corpus_file, tmp_path / "v.npy", console=console)
     table = parquet.read_table(tmp_path / "v.parquet")
     assert str(table.schema.field("vector").type) == (
-        f"fixed_size_list<element: float>[{DIMENSION}]"
+        f"fixed_size_list<element: float>[{DIMENSION + 1}]"
     )
     assert table["id"].to_pylist() == [name for name, _ in CORPUS]
     assert table["text"].to_pylist() == TITLES
@@ -74,7 +106,9 @@ def test_lines_of_standard_input_keep_their_rows_and_empty_ones_are_zero(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"red hat\n\nblue\n")))
     out = tmp_path / "v.npy"
     assert embed_command(run_directory, "-", out, side="query", console=console) == 3
-    np.testing.assert_allclose(np.linalg.norm(np.load(out), axis=1), [1, 0, 1], rtol=SAME)
+    vectors = np.load(out)
+    np.testing.assert_allclose(np.linalg.norm(vectors[:, :-1], axis=1), [1, 0, 1], rtol=SAME)
+    assert (vectors[:, -1] == 1).all()
     assert not (tmp_path / "v.ids.txt").exists()
 
 
@@ -83,7 +117,7 @@ def test_ids_of_an_older_file_do_not_stay(run_directory, corpus_file, tmp_path, 
     embed_command(run_directory, corpus_file, out, console=console)
     (tmp_path / "t.txt").write_text("red\n")
     embed_command(run_directory, tmp_path / "t.txt", out, console=console)
-    assert np.load(out).shape == (1, DIMENSION)
+    assert np.load(out).shape == (1, DIMENSION + 1)
     assert not (tmp_path / "v.ids.txt").exists()
 
 
@@ -111,7 +145,7 @@ def test_new_ids_beside_old_vectors_are_told(
     with pytest.raises(UserError, match=r"v\.(ids\.txt|npy) is damaged or was changed: .* again: "):
         read_vectors(out, len(CORPUS), DIMENSION, ids)
     embed_command(run_directory, other, out, console=console)
-    assert read_vectors(out, len(CORPUS), DIMENSION, ids).shape == (len(CORPUS), DIMENSION)
+    assert read_vectors(out, len(CORPUS), DIMENSION, ids).shape == (len(CORPUS), DIMENSION + 1)
 
 
 def test_a_flipped_bit_in_the_vectors_is_told(run_directory, corpus_file, tmp_path, console):

@@ -113,10 +113,12 @@ def test_faiss_finds_what_the_exact_index_finds(searcher, ranker, index):
     }
 
 
+@pytest.mark.parametrize("cosine", [False, True])
 def test_vectors_of_embed_serve_instead_of_encoding(
-    run_directory, ranker, searcher, corpus_file, tmp_path, console
+    run_directory, ranker, searcher, corpus_file, tmp_path, console, cosine
 ):
-    embed_command(run_directory, corpus_file, tmp_path / "v.npy", console=console)
+    out = tmp_path / "v.npy"
+    embed_command(run_directory, corpus_file, out, cosine=cosine, console=console)
     read = Searcher(ranker, TITLES, tmp_path / "v.npy")
     np.testing.assert_allclose(read.vectors, searcher.vectors, atol=1e-6)
     assert ids(read.search("red")["semantic"]) == ids(searcher.search("red")["semantic"])
@@ -130,7 +132,7 @@ def test_vectors_that_do_not_belong_are_refused(run_directory, ranker, tmp_path,
         return tmp_path / f"{name}.npy"
 
     cases = {
-        make("short", CORPUS[:4]): f"4 vectors of length {DIMENSION}; the corpus has 5 titles",
+        make("short", CORPUS[:4]): f"4 vectors of length {DIMENSION + 1}; the corpus has 5 titles",
         make("turned", CORPUS[::-1]): "turned.ids.txt:1 is 'd5' where the corpus has 'd1'",
         make("other", [(f"d{i}", "Felt Tie") for i in range(1, 6)]): "row 0 is not what this model",
         tmp_path / "absent.npy": "cannot be read: No such file",
@@ -141,7 +143,7 @@ def test_vectors_that_do_not_belong_are_refused(run_directory, ranker, tmp_path,
     (tmp_path / "text.npy").write_text("no numbers")
     cases |= {
         tmp_path / "flat.npy": "no matrix",
-        tmp_path / "wide.npy": f"length 9; .* length {DIMENSION}",
+        tmp_path / "wide.npy": f"length 9; .* length {DIMENSION}, or {DIMENSION + 1} with the",
         tmp_path / "nan.npy": "row 0 is not what",
         tmp_path / "text.npy": "is no array of numbers",
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from dssm_tf.commands.parser import Commands
 from dssm_tf.common.quiet import load_tensorflow
@@ -123,7 +124,7 @@ def _run_order(arguments: argparse.Namespace) -> None:
     load_tensorflow()
     from dssm_tf.order.experiment import QUICK, Dials, order
 
-    given = {
+    given: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value
         for name in Dials._fields
         if (value := getattr(arguments, name, None)) is not None

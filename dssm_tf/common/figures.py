@@ -368,7 +368,7 @@ def curves_by_model(panels: Sequence[Panel], label: str) -> Any:
         for place, (name, curve) in enumerate(panel.curves.items()):
             mean, low, high = np.array([curve[x] for x in panel.places]).T
             axis.errorbar(
-                at + 0.07 * (place - middle), mean, (mean - low, high - mean), label=name,
+                at + 0.05 * (place - middle), mean, (mean - low, high - mean), label=name,
                 color=_OKABE_ITO[place % 8], marker="osD^vPX*"[place % 8], markersize=5,
                 linewidth=1, elinewidth=1, capsize=2,
             )  # fmt: skip

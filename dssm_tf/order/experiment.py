@@ -122,6 +122,8 @@ def order(
         _draw(curves, mixed, dials, run.directory)
         results = {
             **dials._asdict(),
+            "distances": list(dials.distances),
+            "shares": list(dials.shares),
             "quick": quick,
             "seed": seed,
             "metric": METRIC,
@@ -135,7 +137,7 @@ def order(
         )
         run.finish(results, tables(curves, mixed, dials.share), preface)
         with atomic_write(run.directory / PAGE) as file:
-            file.write(order_page(curves, mixed, results, run.directory / f"{FIGURE}.svg"))
+            file.write(order_page(curves, mixed, run.results, run.directory / f"{FIGURE}.svg"))
     return run.results
 
 
@@ -158,9 +160,9 @@ def _fit_all(logs: Sequence[Log], work: Path, epochs: int, jobs: int, run: Run) 
             for model in MODELS:
                 training[pool.submit(fit, log, work / log.name, model, epochs)] = model, log
         told("training")
-        for done in as_completed(training):
-            model, log = training[done]
-            yield Fitted(model, log.seed, log.share, done.result())
+        for ended in as_completed(training):
+            model, log = training[ended]
+            yield Fitted(model, log.seed, log.share, ended.result())
             run.fitted()
             told(f"{model}, share {log.share:g}, seed {log.seed}")
 
@@ -208,7 +210,7 @@ def _draw(curves: Mapping[str, Curves], mixed: Curves, dials: Dials, directory: 
     if mixed:
         shares = sorted(next(iter(mixed.values())))
         best = [1 - share / 2 for share in shares]
-        levels = {"chance": 0.5, "best without order": best}
+        levels: dict[str, float | list[float]] = {"chance": 0.5, "best without order": best}
         panels.append(
             figures.Panel(
                 "the whole log", "share of queries of order and negation", shares, mixed, levels

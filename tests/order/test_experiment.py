@@ -130,13 +130,13 @@ def test_every_model_is_a_shipped_configuration():
 
 
 def test_a_bag_of_words_trains_and_stays_at_chance_where_order_decides(tmp_path):
-    log = Log(0, 0.5, (2,), 400, 40)
+    log = Log(0, 0.5, (2,), 400, 200)
     prepare(log, tmp_path)
     found = fit(log, tmp_path, "dssm", 6)
-    # Equal bags have equal vectors but for the rounding of a sum, and either query of a group has
-    # the other's title first; only where rounding breaks the tie of each otherwise is it not half.
-    assert 0.35 <= found["order"][2] <= 0.65
-    assert 0.35 <= found["negation"][2] <= 0.65
+    # Equal bags have equal vectors but for the rounding of a sum, which tosses a coin: of 200 the
+    # share of heads has a standard deviation of .035.
+    assert 0.3 <= found["order"][2] <= 0.7
+    assert 0.3 <= found["negation"][2] <= 0.7
     assert found["topic"][2] >= 0.8
 
 

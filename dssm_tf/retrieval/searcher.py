@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from dssm_tf.retrieval.title_index import Model, TitleIndex
 from dssm_tf.tables.cells import readable
 
 if TYPE_CHECKING:
-    from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.text.vocabulary import Vocabulary
 
 FusionName = Literal["rrf", "linear"]
@@ -66,8 +65,7 @@ class Searcher:
     equally.
 
     Args:
-        ranker: the model that made the index' vectors, see `TitleIndex.check_model`; a
-            `SemanticRanker` where the hybrid joins the prior.
+        ranker: the model that made the index' vectors, see `TitleIndex.check_model`.
         index: what to search.
         fusion: `rrf` or `linear`.
         depth: titles of each system that are fused; a hybrid has its own.
@@ -193,9 +191,8 @@ class Searcher:
             [(by_words, scores[by_words]), (by_meaning[: self.depth], cosines[: self.depth])]
         )
         own = {BM25: words, MODEL: meaning}
-        if PRIOR in hybrid.members:
-            titles = [self.index.corpus[row].title for row in rows]
-            own[PRIOR] = cast("SemanticRanker", self.ranker).prior(titles).astype(np.float64)
+        if self.index.priors is not None:
+            own[PRIOR] = self.index.priors[rows].astype(np.float64)
         fused = hybrid.fuse([own[name] for name in hybrid.members])
         order = np.argsort(-fused, kind="stable")
         return rows[order], fused[order]

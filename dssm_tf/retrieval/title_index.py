@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,18 +20,21 @@ from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.retrieval import word_index
 from dssm_tf.retrieval.approximate import ApproximateIndex
-from dssm_tf.retrieval.hybrid import BM25, ChosenHybrid
+from dssm_tf.retrieval.hybrid import BM25, PRIOR, ChosenHybrid
 from dssm_tf.retrieval.index import ExactIndex, FlatIndex, VectorIndex, Vectors
 from dssm_tf.retrieval.recall import TARGET, Measured, choose_index, probe_queries
 from dssm_tf.retrieval.title_table import TitleTable, write_titles
 from dssm_tf.retrieval.word_index import WordIndex
 from dssm_tf.tables.judgments import CorpusTitle
 
+if TYPE_CHECKING:
+    from dssm_tf.baselines.bm25 import BM25 as BM25Ranker
+
 FORMAT = 1
 ABOUT, TITLES, VECTORS = "index.json", "titles.arrow", "vectors.npy"
-NEAREST, HYBRID = "nearest.faiss", "hybrid.json"
+NEAREST, HYBRID, PRIORS = "nearest.faiss", "hybrid.json", "priors.npy"
 
-_OWN = (ABOUT, TITLES, VECTORS, NEAREST, HYBRID, *word_index.FILES, CHECKSUMS, REQUEST)
+_OWN = (ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, CHECKSUMS, REQUEST)
 _SAVED = ("kind", "prior", "target", "queries")  # of the settings
 _CHUNK = 1 << 14  # titles encoded between two reports
 _SAMPLE = 16  # titles encoded to see whether a model made the vectors
@@ -82,6 +85,7 @@ class TitleIndex:
         measured: what it finds.
         words: finds titles by their words.
         settings: how it was made.
+        priors: the titles' log-priors, where the hybrid joins them, `(titles,)`.
     """
 
     def __init__(
@@ -92,6 +96,7 @@ class TitleIndex:
         measured: Measured,
         words: WordIndex,
         settings: Settings,
+        priors: Vectors | None = None,
     ) -> None:
         self.corpus = corpus
         self.vectors = vectors
@@ -99,6 +104,7 @@ class TitleIndex:
         self.measured = measured
         self.words = words
         self.settings = settings
+        self.priors = priors
 
     @classmethod
     def build(
@@ -125,12 +131,20 @@ class TitleIndex:
         settings = settings or Settings()
         titles = [entry.title for entry in corpus]
         report("counting words", 0.0)
-        words = WordIndex.of(titles, settings.hybrid.of(BM25) if settings.hybrid else {})
+        words = WordIndex.of(titles, _parameters(settings))
         if vectors is None:
             vectors = _encode(model, titles, settings.prior, report)
         if not np.isfinite(vectors).all():
             row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
             raise UserError(f"The vector of title {corpus[row].doc_id!r} is not finite.")
+        priors = None
+        if settings.hybrid and PRIOR in settings.hybrid.members:
+            if not hasattr(model, "prior"):
+                raise UserError(
+                    "The hybrid joins the titles' prior, which a served model does not tell by "
+                    "itself; make the index with its run: dssm index --hybrid FILE"
+                )
+            priors = model.prior(titles)
 
         def queries() -> Vectors:
             texts = list(settings.queries) or probe_queries(titles)
@@ -139,7 +153,7 @@ class TitleIndex:
         nearest, measured = choose_index(
             vectors, queries, settings.kind, settings.target, lambda step: report(step, 1.0)
         )
-        return cls(corpus, vectors, nearest, measured, words, settings)
+        return cls(corpus, vectors, nearest, measured, words, settings, priors)
 
     def changed(
         self,
@@ -196,6 +210,14 @@ class TitleIndex:
         ids = self.corpus.ids() if isinstance(self.corpus, TitleTable) else None
         return {one: row for row, one in enumerate(ids or (entry[0] for entry in self.corpus))}
 
+    @cached_property
+    def bm25(self) -> BM25Ranker:
+        """BM25 with the index' parameters as a ranker of any texts, for explanations."""
+        from dssm_tf.baselines.bm25 import BM25 as Ranker
+
+        titles = dict.fromkeys(entry.title for entry in self.corpus)
+        return Ranker(**_parameters(self.settings)).fit([], titles)
+
     def check_model(self, model: Model) -> None:
         """Compares rows with what a model makes of their titles now.
 
@@ -223,6 +245,8 @@ class TitleIndex:
                 self.nearest.save(aside / NEAREST)
             if self.settings.hybrid:
                 self.settings.hybrid.save(aside / HYBRID)
+            if self.priors is not None:
+                np.save(aside / PRIORS, self.priors)
             about = {
                 "format": FORMAT,
                 "model_sha256": model_fingerprint,
@@ -284,7 +308,9 @@ class TitleIndex:
         else:
             nearest = (FlatIndex if measured.kind == "flat" else ExactIndex)(vectors)
         words = WordIndex.open(directory, len(corpus), _AGAIN)
-        return cls(corpus, vectors, nearest, measured, words, settings)
+        path = directory / PRIORS
+        priors = map_array(path, _AGAIN) if path.exists() else None
+        return cls(corpus, vectors, nearest, measured, words, settings, priors)
 
 
 def check_vectors(model: Model, corpus: Sequence[CorpusTitle], vectors: Vectors) -> None:
@@ -310,6 +336,11 @@ def check_vectors(model: Model, corpus: Sequence[CorpusTitle], vectors: Vectors)
                 f"The vector of title {entry.doc_id!r:.80} is not what this model makes of it: "
                 f"another model, or another corpus. {_AGAIN}"
             )
+
+
+def _parameters(settings: Settings) -> Mapping[str, Any]:
+    """BM25's."""
+    return settings.hybrid.of(BM25) if settings.hybrid else {}
 
 
 def _tuples(raw: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A served version as a search asks a model: texts to vectors."""
+"""A served version as a search asks a model: texts to vectors, and what titles score anyway."""
 
 from __future__ import annotations
 
@@ -43,6 +43,14 @@ class ServedModel:
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors float32 `(len(titles), dimension)`; see `SemanticRanker`."""
         return self._encode("encode_title", "titles", titles, prior)
+
+    def weighted_prior(self, titles: Sequence[str]) -> Vectors:
+        """What titles score whatever the query, `(len(titles),)`: the score of an empty one."""
+        parts = [
+            self._servable.run("score", {"queries": [b""], "titles": part})["scores"]
+            for _, part in _batches(titles)
+        ]
+        return _in_order(parts, titles)
 
     def _encode(self, signature: str, name: str, texts: Sequence[str], prior: bool) -> Vectors:
         signature += "_with_prior" if prior else ""

@@ -116,6 +116,8 @@ def test_a_served_version_has_the_vectors_and_priors_of_its_run(run, model):
         for name in ("encode_queries", "encode_titles"):
             found = getattr(served, name)(texts, prior)
             assert np.abs(found - getattr(ranker, name)(texts, prior)).max() <= tolerance(ranker)
+    gap = served.weighted_prior(texts) - ranker.weighted_prior(texts)
+    assert np.abs(gap).max() <= 2 * tolerance(ranker)
     assert served.encode_titles([]).shape == (0, 4)
     assert served.vocabulary.fingerprint == ranker.vocabulary.fingerprint
 

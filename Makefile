@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/installed
-EXTRAS ?= dev,serving,search,baselines,figures
+EXTRAS ?= dev,serving,serve,search,baselines,figures
 WORKERS ?= 2
 ARGS ?=
 

@@ -19,6 +19,7 @@ EXTRAS = {
         "grpcio",
         "protobuf>=4.25",
     ],
+    "serve": ["grpcio", "grpcio-health-checking", "uvicorn>=0.30"],
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     "figures": ["matplotlib>=3.8"],

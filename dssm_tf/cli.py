@@ -22,6 +22,7 @@ from dssm_tf.commands import (
     preprocess,
     report,
     search,
+    serve,
     skip_thought,
     train,
     tune,
@@ -40,6 +41,7 @@ COMMANDS = (
     export,
     embed,
     search,
+    serve,
     demo,
     skip_thought,
     data,
@@ -55,6 +57,7 @@ _EXAMPLES = """the usual way:
   dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
   dssm export --model RUN --out EXPORT
   dssm search --model RUN --corpus corpus.tsv
+  dssm serve EXPORT
 
 see it all at once on bundled data:  dssm demo --out demo
 """

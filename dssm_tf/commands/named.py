@@ -17,8 +17,8 @@ def named_paths(entries: Sequence[str], option: str) -> dict[str, Path]:
     Raises:
         UserError: an entry lacks a part, or two have one name.
     """
-    pairs = (_split(entry, option) for entry in entries)
-    return _by_name([(name or _stem(path), Path(path)) for name, path in pairs], option)
+    pairs = (split_name(entry, option) for entry in entries)
+    return only_names([(name or _stem(str(path)), path) for name, path in pairs], option)
 
 
 def named_vectors(entries: Sequence[Sequence[str]], option: str) -> dict[str, tuple[Path, Path]]:
@@ -32,24 +32,28 @@ def named_vectors(entries: Sequence[Sequence[str]], option: str) -> dict[str, tu
     """
     found = []
     for entry in entries:
-        name, first = _split(entry[0], option)
-        paths = [path for part in (first, *entry[1:]) for path in part.split(",") if path]
+        name, first = split_name(entry[0], option)
+        paths = [path for part in (str(first), *entry[1:]) for path in part.split(",") if path]
         if len(paths) != 2:
             raise UserError(
                 f"{option} {' '.join(entry)}: expected two files, [NAME=]QUERIES.npy TITLES.npy."
             )
         found.append((name or _stem(paths[1]), (Path(paths[0]), Path(paths[1]))))
-    return _by_name(found, option)
+    return only_names(found, option)
 
 
-def _split(entry: str, option: str) -> tuple[str, str]:
-    """Name and path; no name where none is given, or where the whole is a file's name."""
+def split_name(entry: str, option: str) -> tuple[str, Path]:
+    """Name and path; no name where none is given, or where the whole is a file's name.
+
+    Raises:
+        UserError: one of the two is empty.
+    """
     name, equals, path = entry.partition("=")
     if not equals or Path(entry).exists():
-        return "", entry
+        return "", Path(entry)
     if not name or not path:
         raise UserError(f"{option} {entry!r}: expected PATH or NAME=PATH.")
-    return name, path
+    return name, Path(path)
 
 
 def _stem(path: str) -> str:
@@ -57,7 +61,12 @@ def _stem(path: str) -> str:
     return name.removesuffix(".gz").removesuffix(".trec").removesuffix(".npy")
 
 
-def _by_name(found: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
+def only_names(found: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
+    """What was found by its name.
+
+    Raises:
+        UserError: two have one name.
+    """
     names = [name for name, _ in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"{option}: two are called {twice!r}; name them, NAME=PATH.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -140,7 +141,8 @@ def test_a_slow_server_meets_the_deadline(client_class, address, ranker):
 def test_the_timeout_is_for_all_batches_together(client, monkeypatch):
     # Each look at the clock is one second later: only the first three batches are in time.
     seconds = iter(range(100))
-    monkeypatch.setattr("serving.model_client.time.monotonic", lambda: next(seconds))
+    clock = SimpleNamespace(monotonic=lambda: next(seconds))  # the client's, not the server's
+    monkeypatch.setattr("serving.model_client.time", clock)
     client.timeout = 4
     with pytest.raises(ServingError, match="12 of 20 texts done after 4 s"):
         client.score("red", ["red"] * 20)
@@ -149,7 +151,9 @@ def test_the_timeout_is_for_all_batches_together(client, monkeypatch):
 def test_a_batch_too_large_for_the_server_names_the_remedy(client_class, address):
     with (
         client_class(address, "tiny", batch_size=9) as client,
-        pytest.raises(ServingError, match=r"INVALID_ARGUMENT: .*larger than 8.* max_batch_size"),
+        pytest.raises(
+            ServingError, match=r"INVALID_ARGUMENT: .*9 texts, more than max_batch_size, 8"
+        ),
     ):
         client.score("red", ["red"] * 9)
 

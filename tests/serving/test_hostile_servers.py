@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from serving.client import Client, RestClient, ServingError, _target, main
-from tests.serving.conftest import served_over_grpc
+from tests.serving.conftest import served
 
 PATIENCE = 30  # seconds after which a fake server ends by itself
 
@@ -223,10 +223,10 @@ def test_numbers_that_are_not_finite_are_no_scores(request, ranker, client_class
 def test_vectors_have_one_width_in_all_batches(request, ranker, client_class, monkeypatch):
     address = request.getfixturevalue("grpc_address" if client_class is Client else "rest_address")
 
-    def square(model, version, signature, inputs):
+    def square(signature, inputs):
         return {"embeddings": np.ones((len(inputs["titles"]),) * 2, np.float32)}
 
-    monkeypatch.setattr(ranker, "predict", square)
+    monkeypatch.setattr(ranker, "run", square)
     with client_class(address, "tiny", batch_size=4) as client:
         assert client.encode_titles(["a"] * 4).shape == (4, 4)
         with pytest.raises(ServingError, match="BAD_ANSWER: embeddings: "):
@@ -312,13 +312,14 @@ def test_a_server_that_is_away_is_asked_for_again_soon():
 
 
 def test_a_server_that_is_back_is_found(ranker):
-    with served_over_grpc(ranker) as address:
+    with served(ranker) as server:
+        address = server.grpc_address
         client = Client(address, "tiny", timeout=PATIENCE)
         assert client.score("red", ["red"]) == [1]
     with client:
         with pytest.raises(ServingError, match="UNAVAILABLE"):
             client.score("red", ["red"])
-        with served_over_grpc(ranker, int(address.split(":")[1])):
+        with served(ranker, int(address.split(":")[1])):
             end = time.monotonic() + PATIENCE
             while time.monotonic() < end:
                 with suppress(ServingError):
@@ -348,9 +349,8 @@ def certificate(tmp_path_factory):
 
 def test_grpc_speaks_tls(ranker, certificate, capsys):
     cert, key = (file.read_bytes() for file in certificate)
-    with served_over_grpc(
-        ranker, credentials=grpc.ssl_server_credentials([(key, cert)])
-    ) as address:
+    with served(ranker, credentials=grpc.ssl_server_credentials([(key, cert)])) as server:
+        address = server.grpc_address
         trusting = grpc.ssl_channel_credentials(cert)
         with Client(address, "tiny", credentials=trusting, timeout=PATIENCE) as client:
             assert client.score("red", ["red"]) == [1]

@@ -1,0 +1,61 @@
+"""Two versions of a model that nobody trained, and a server of them on loopback."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dssm_tf.export.saved_model import export
+from dssm_tf.server.models import Model
+from dssm_tf.server.servable import Source
+from dssm_tf.server.server import Server
+from dssm_tf.server.service import Limits
+from tests.clicks import Click, write_data
+from tests.runs import finished_run
+
+LOG = [Click("fox", "Red Fox", 5), Click("owl", "green owl", 2), Click("bear", "black bear", 1)]
+CONFIG = {"tower": {"name": "dssm", "widths": [8, 4]}, "shared_towers": True}
+QUERIES = ["fox", "an owl", ""]
+TITLES = ["red fox", "Green Owl!", "never seen"]
+
+
+@pytest.fixture(scope="session")
+def run(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    data = write_data(folder / "data", LOG, validation=(), negatives=1)
+    return finished_run(folder / "run", data, CONFIG)
+
+
+@pytest.fixture(scope="session")
+def exports(run) -> Path:
+    """`pets/1` and `pets/2`, of other weights."""
+    out = run.parent / "export"
+    export(run, out, "pets")
+    data = write_data(run.parent / "data2", LOG, validation=(), negatives=1)
+    export(finished_run(run.parent / "run2", data, CONFIG, seed=1), out, "pets")
+    return out
+
+
+@pytest.fixture
+def base(exports, tmp_path) -> Path:
+    """The directory of a model with its version 1 alone, of the test's own."""
+    shutil.copytree(exports / "pets" / "1", tmp_path / "pets" / "1")
+    return tmp_path / "pets"
+
+
+@pytest.fixture(scope="module")
+def server(exports) -> Iterator[Server]:
+    """Serves version 2 of `pets`; at most 8 texts of 100 bytes in 4,000 bytes."""
+    limits = Limits(batch_size=8, text_bytes=100, body_bytes=4000)
+    model = Model("pets", Source(exports / "pets"))
+    with Server([model], port=0, rest_api_port=0, limits=limits) as server:
+        yield server
+
+
+@pytest.fixture
+def server_of():
+    """Makes a server of models at free ports."""
+    return lambda *models, **options: Server(models, port=0, rest_api_port=0, **options)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import top_columns
 
 if TYPE_CHECKING:
@@ -164,9 +165,18 @@ class TrainedModel:
 
         Raises:
             TypeError: a text is no string.
-            UserError: a text holds no word, or none of which the model knows a trigram.
+            UserError: a text holds no word, or none of which the model knows a trigram; or the
+                model is no run.
         """
-        raise NotImplementedError
+        _texts("query", [query])
+        _texts("title", [title])
+        if self.kind != "run":
+            raise UserError(
+                f"{self.path} holds no weights to look into; load the run that it was made of."
+            )
+        from dssm_tf.analysis.explanation import explain
+
+        return explain(self._answers, query, title)
 
 
 def _texts(name: str, texts: Iterable[Any]) -> Sequence[str]:
@@ -176,6 +186,6 @@ def _texts(name: str, texts: Iterable[Any]) -> Sequence[str]:
     listed = texts if isinstance(texts, tuple) else list(texts)
     for place, text in enumerate(listed):
         if not isinstance(text, str):
-            where = f"{name}[{place}]" if name != "query" else name
+            where = name if name in ("query", "title") else f"{name}[{place}]"
             raise TypeError(f"{where} is {text!r:.60}, a {type(text).__name__}; expected str.")
     return listed

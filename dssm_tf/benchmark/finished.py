@@ -12,13 +12,13 @@ from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.foreign import Foreign
 from dssm_tf.benchmark.worker import model_bytes
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import newest_version
 from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.evaluate import RankerScores
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.exported_ranker import ExportedRanker
-from dssm_tf.export.saved_model import export_version
 from dssm_tf.model.run_files import CONFIG, QUERY_IDS, known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
@@ -78,7 +78,7 @@ def _load(name: str, path: Path) -> tuple[Ranker, Path | None]:
     """The ranker, and the directory that tells which queries it learned from."""
     if (path / CONFIG).exists():
         return SemanticRanker.load(path, name), path
-    version = export_version(path)
+    version = newest_version(path)
     if (version / "saved_model.pb").exists():
         extra = version / _EXTRA
         return ExportedRanker(version, name), extra if (extra / QUERY_IDS).exists() else None

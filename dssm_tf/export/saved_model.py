@@ -15,6 +15,7 @@ import tensorflow as tf
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
+from dssm_tf.common.model_versions import newest_version, next_version
 from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
 from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS
@@ -172,11 +173,10 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         UserError: the run is unusable, or the exported model disagrees with the trained one.
     """
     run = Path(run)
-    if name is not None and (name in ("", ".", "..") or "/" in name or "\\" in name):
-        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
+    check_name(name)
     ranker = SemanticRanker.load(run)
     base = Path(out) / (name or ranker.name)
-    target = base / str(max(_versions(base), default=0) + 1)
+    target = next_version(base)
     with atomic_directory(target) as aside:
         served = _Served(ranker)
         signatures = {
@@ -202,6 +202,12 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     return target
 
 
+def check_name(name: str | None) -> None:
+    """Raises UserError where a model's name is no directory name."""
+    if name is not None and (name in ("", ".", "..") or "/" in name or "\\" in name):
+        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
+
+
 def load_export(directory: Path | str) -> Any:
     """Loads what `export` wrote, once its files have the checksums that they were written with.
 
@@ -214,19 +220,9 @@ def load_export(directory: Path | str) -> Any:
     Raises:
         UserError: it is no export, or a file of it is missing, damaged or was changed.
     """
-    directory = export_version(Path(directory))
+    directory = newest_version(Path(directory))
     check_files(directory, None, "Copy the export again, or write it again with `dssm export`.")
     return tf.saved_model.load(str(directory))
-
-
-def export_version(directory: Path) -> Path:
-    """The newest version where a model's directory is given, else the directory itself."""
-    versions = _versions(directory)
-    return directory / str(max(versions)) if versions else directory
-
-
-def _versions(model: Path) -> list[int]:
-    return [int(one.name) for one in model.glob("*") if one.name.isdecimal()]
 
 
 def _name_by_content(directory: Path) -> None:
@@ -311,14 +307,25 @@ def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVER
         ("encode_query", ranker.encode_queries(texts), queries, of_vector),
         ("encode_title", ranker.encode_titles(texts), titles, of_vector),
     ):
-        gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
-        if not gap.max() <= allowed:
-            row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
-            raise UserError(
-                f"the exported `{signature}` disagrees with the trained model on "
-                f"{texts[row][:40]!r} by {gap[row]:.2g} (allowed {allowed:.2g}); nothing was "
-                "exported."
-            )
+        compare(signature, texts, found, wanted, allowed)
+
+
+def compare(
+    what: str, texts: Sequence[str], found: np.ndarray, wanted: np.ndarray, allowed: float
+) -> float:
+    """The largest difference of what an export answers and the trained model does.
+
+    Raises:
+        UserError: it is not `allowed`, or no number; the text is named.
+    """
+    gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
+    if not gap.max() <= allowed:
+        row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
+        raise UserError(
+            f"the exported `{what}` disagrees with the trained model on {texts[row][:40]!r} by "
+            f"{gap[row]:.2g} (allowed {allowed:.2g}); nothing was exported."
+        )
+    return float(gap.max())
 
 
 def python_text_batch(vocabulary: Vocabulary, texts: Sequence[str]) -> dict[str, tf.Tensor]:

@@ -81,10 +81,17 @@ class Vocabulary:
         return [word[:letters] for word in words(text)[: self.limits.max_words]]
 
     def ngram_ids(self, word: str) -> tuple[int, ...]:
-        """Ids of the word's trigrams, with repetition; unseen ones dropped or in a bucket."""
+        """Ids of the word's trigrams, remembered; see `look_up`."""
         cached = self._word_cache.get(word)
         if cached is not None:
             return cached
+        ids = self.look_up(word)
+        if len(self._word_cache) < _CACHED_WORDS:
+            self._word_cache[word] = ids
+        return ids
+
+    def look_up(self, word: str) -> tuple[int, ...]:
+        """Ids of the word's trigrams, with repetition; unseen ones dropped or in a bucket."""
         found = []
         for ngram in letter_ngrams(word, self.limits.max_letters):
             known = self._ids.get(ngram)
@@ -92,10 +99,7 @@ class Vocabulary:
                 found.append(known)
             elif self.limits.hash_buckets:
                 found.append(1 + len(self.ngrams) + bucket(ngram, self.limits.hash_buckets))
-        ids = tuple(found)
-        if len(self._word_cache) < _CACHED_WORDS:
-            self._word_cache[word] = ids
-        return ids
+        return tuple(found)
 
     def unknown_share(self, texts: Iterable[str]) -> float:
         """The share of the texts' letter trigrams that it does not list; 0 where there is none."""

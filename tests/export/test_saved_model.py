@@ -20,6 +20,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import newest_version
 from dssm_tf.export import saved_model as exporting
 from dssm_tf.export.exported_ranker import ExportedRanker
 from dssm_tf.export.saved_model import (
@@ -401,8 +402,8 @@ def test_an_export_ranks_as_its_run_does(ranker, exported):
 def test_the_newest_version_of_a_model_is_taken(tmp_path):
     for name in ("2", "10", "notes", ".11.incomplete"):
         (tmp_path / name).mkdir()
-    assert exporting.export_version(tmp_path) == tmp_path / "10"
-    assert exporting.export_version(tmp_path / "2") == tmp_path / "2"
+    assert newest_version(tmp_path) == tmp_path / "10"
+    assert newest_version(tmp_path / "2") == tmp_path / "2"
 
 
 # ------------------------------------------------------------------------- nothing half-exported

@@ -1,0 +1,205 @@
+"""What `dssm export --format compact` writes, and what is said of what is no such thing."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.export import compact as exporting
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.compact_card import described
+from dssm_tf.runtime import Ranker
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+
+FILES = {
+    "MODEL_CARD.md", "SHA256SUMS", "compact.json", "prior.npz", "vocabulary.txt", "weights.npz"
+}  # fmt: skip
+TITLES = ["Red Fox", "green owl", "black bear", "blue whale"]
+
+
+@pytest.fixture
+def copy(directory, tmp_path):
+    return shutil.copytree(directory, tmp_path / "copy")
+
+
+def test_a_version_is_one_directory_of_known_files(directory, lstm_run, tmp_path):
+    assert {one.name for one in directory.iterdir()} == FILES
+    first, second = (export_compact(lstm_run, tmp_path).directory for _ in range(2))
+    assert (first, second) == (tmp_path / "lstm" / "1", tmp_path / "lstm" / "2")
+    # The same run is written to the same bytes.
+    assert all((first / name).read_bytes() == (second / name).read_bytes() for name in FILES)
+    assert Ranker.load(tmp_path / "lstm").name == "lstm"
+
+
+def test_no_file_needs_a_pickle(directory):
+    for name in ("weights.npz", "prior.npz"):
+        with np.load(directory / name, allow_pickle=False) as arrays:
+            assert all(arrays[key].dtype.kind in "fi" for key in arrays)
+
+
+@pytest.mark.parametrize("name", sorted(FILES - {"SHA256SUMS"}))
+def test_a_changed_byte_is_found(copy, name):
+    raw = bytearray((copy / name).read_bytes())
+    raw[len(raw) // 2] ^= 1
+    (copy / name).write_bytes(raw)
+    with pytest.raises(UserError, match=rf"{name} is damaged .*`dssm export --format compact`"):
+        Ranker.load(copy)
+    (copy / name).unlink()
+    with pytest.raises(UserError, match=rf"holds no {name}|{name} does not exist"):
+        Ranker.load(copy)
+
+
+def test_a_newer_format_is_told_before_anything_else(copy):
+    settings = json.loads((copy / "compact.json").read_text())
+    (copy / "compact.json").write_text(json.dumps(settings | {"format": 2}))
+    with pytest.raises(UserError, match=r"is of format 2; this version reads format 1\. Install"):
+        Ranker.load(copy)
+
+
+def test_what_is_no_compact_model_is_named(lstm_run, tmp_path):
+    expected = "expected a directory that `dssm export --format compact` wrote"
+    with pytest.raises(UserError, match=f"nowhere does not exist; {expected}"):
+        Ranker.load(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=rf"holds no compact.json; {expected}"):
+        Ranker.load(lstm_run)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(UserError, match=f"is a file; {expected}"):
+        Ranker.load(tmp_path / "file")
+
+
+def test_a_model_that_disagrees_is_not_exported(lstm_run, tmp_path, monkeypatch):
+    write = exporting._write
+
+    def spoiled(directory, ranker, name, arrays, dimension):
+        key = "query_tower/recurrence/bias"
+        return write(directory, ranker, name, arrays | {key: arrays[key] + 0.1}, dimension)
+
+    monkeypatch.setattr(exporting, "_write", spoiled)
+    with pytest.raises(UserError, match="`queries` disagrees with the trained model on "):
+        export_compact(lstm_run, tmp_path / "out")
+    assert not any((tmp_path / "out" / "lstm").iterdir())
+
+
+def test_a_place_of_savedmodels_is_refused(lstm_run, tmp_path):
+    (tmp_path / "lstm" / "1").mkdir(parents=True)
+    (tmp_path / "lstm" / "1" / "saved_model.pb").touch()
+    with pytest.raises(UserError, match="holds SavedModels, of which TensorFlow Serving would"):
+        export_compact(lstm_run, tmp_path)
+
+
+# --------------------------------------------------------------------------- smaller forms
+
+
+@pytest.mark.parametrize(("table", "bytes_a_number"), [("float16", 2), ("int8", 1)])
+def test_a_rounded_table_is_near_the_trained_one(
+    lstm_run, trained, tmp_path, table, bytes_a_number
+):
+    out = export_compact(lstm_run, tmp_path, table=table).directory
+    whole, rounded = trained.encode_titles(TITLES), Ranker.load(out).encode_titles(TITLES)
+    assert not np.array_equal(whole, rounded)
+    # Half a step of 127, 5 trigrams a word: some hundredths of a unit vector at most.
+    assert np.linalg.norm(whole - rounded, axis=1).max() < 0.05
+    with zipfile.ZipFile(out / "weights.npz") as archive:
+        stored = archive.getinfo("query_tower/hashing/kernel.npy").file_size
+    rows = 1 + trained.vocabulary.size
+    assert stored == rows * 16 * bytes_a_number + 128
+
+
+def test_an_int8_row_is_within_half_a_step_of_the_trained_one(lstm_run, trained, tmp_path):
+    out = export_compact(lstm_run, tmp_path, table="int8").directory
+    with np.load(out / "weights.npz") as arrays:
+        rows, scale = (arrays[f"title_tower/hashing/{name}"] for name in ("kernel", "scale"))
+    kernel = trained.model.title_tower.hashing.kernel.numpy()[1:]
+    steps = np.abs(kernel).max(axis=1, keepdims=True) / 127
+    assert (np.abs(rows[1:] * scale[1:] - kernel) <= steps * 0.501).all()
+    assert not rows[0].any()
+
+
+def test_shortened_vectors_are_the_best_of_their_length(make_run, tmp_path):
+    """Of all projections to two numbers, that to the principal directions keeps most."""
+    from dssm_tf.model.semantic_ranker import SemanticRanker
+
+    run = make_run({"name": "dssm", "widths": [6]}, shared=True)
+    out = export_compact(run, tmp_path, dimension=2).directory
+    short, trained = Ranker.load(out), SemanticRanker.load(run)
+    titles = [one for one in ("Red Fox", "green owl", "black bear", "tíger & \U0001f405 / 虎")]
+    whole = trained.encode_titles(titles)
+    # The best plane, from the singular vectors instead of the eigenvectors.
+    _, _, directions = np.linalg.svd(whole.astype(np.float64))
+    best = whole @ directions[:2].T
+    best /= np.linalg.norm(best, axis=1, keepdims=True)
+    found = short.encode_titles(titles)
+    assert found.shape == (4, 2)
+    assert found @ found.T == approx(best @ best.T, abs=1e-4)
+
+
+@pytest.mark.parametrize("dimension", [0, 4, 5])
+def test_vectors_are_not_made_longer(lstm_run, tmp_path, dimension):
+    with pytest.raises(UserError, match=f"--dimension {dimension}: the vectors have 4 numbers"):
+        export_compact(lstm_run, tmp_path, dimension=dimension)
+
+
+# --------------------------------------------------------------------------- the card
+
+
+def test_the_card_measures_what_was_lost(lstm_run, directory, trained, tmp_path):
+    judgments = [Judgment("q1", "fox", "d0", "Red Fox", 3), Judgment("q2", "owl", "d1", "", 1)]
+    task = RankingTask(judgments, [CorpusTitle(f"d{i}", title) for i, title in enumerate(TITLES)])
+    out = export_compact(lstm_run, tmp_path, table="int8", dimension=2, task=task).directory
+    card = (out / "MODEL_CARD.md").read_text("utf-8")
+    assert card.startswith((lstm_run / "MODEL_CARD.md").read_text("utf-8"))
+    assert "First matrix: int8;\nvectors: 2 of 4 numbers" in card
+    assert "Means over 2 judged queries" in card
+    compact = Ranker.load(out)
+    for name, ranker in (("as trained", trained), ("compact", compact)):
+        for end, scores in (
+            ("", ranker.score_matrix(task.queries, task.titles)),
+            (
+                ", by the cosine alone",
+                ranker.encode_queries(task.queries) @ ranker.encode_titles(task.titles).T,
+            ),
+        ):
+            first = [
+                float(task.titles[best] == TITLES[["q1", "q2"].index(query)])
+                for query, best in zip(task.query_ids, scores.argmax(axis=1), strict=True)
+            ]
+            assert f"| {name}{end} | {np.mean(first):.4f} |" in card
+    unmeasured = (directory / "MODEL_CARD.md").read_text("utf-8")
+    assert "was not measured: no judgments were given" in unmeasured
+    assert described.__doc__
+
+
+# --------------------------------------------------------------------------- the command
+
+
+def test_the_command_writes_and_says_how_to_read(lstm_run, tmp_path, capsys):
+    out = tmp_path / "compact"
+    command = ["export", "--model", str(lstm_run), "--out", str(out), "--format", "compact"]
+    assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
+    said = capsys.readouterr().out
+    assert f"Ranker.load({str(out / 'shop')!r})" in said
+    assert "before they were rounded" in said
+    assert Ranker.load(out / "shop").score("fox", TITLES).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--table", "int8"], "are of compact models"),
+        (["--dimension", "2"], "are of compact models"),
+        (["--format", "compact", "--corpus", "c.tsv"], "give both or none"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(lstm_run, tmp_path, capsys, options, message):
+    command = ["export", "--model", str(lstm_run), "--out", str(tmp_path / "out"), *options]
+    assert main(command) == 1
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

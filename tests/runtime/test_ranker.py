@@ -1,0 +1,184 @@
+"""The runtime without TensorFlow gives the vectors and scores of the trained model."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.ranker import Ranker as RankerProtocol
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.saved_model import ADVERSARIAL
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.runtime import RankedTitle, Ranker
+from dssm_tf.runtime.towers import places_of_words
+from dssm_tf.towers import TOWERS
+from tests.choices import changed, small
+from tests.runtime.conftest import WEIGHT
+
+# Float32 sums of these small towers, added in another order, differ by some 1e-7.
+SAME = 1e-5
+TEXTS = [*ADVERSARIAL, "red fox", "RED fox!", "a b c d e f g h", "fox fox fox"]
+
+
+def agree(compact: Ranker, trained: SemanticRanker, texts: list[str]) -> None:
+    assert compact.encode_queries(texts) == approx(trained.encode_queries(texts), abs=SAME)
+    for prior in (False, True):
+        found = compact.encode_titles(texts, prior=prior)
+        assert found == approx(trained.encode_titles(texts, prior=prior), abs=SAME)
+    found = compact.score_matrix(texts, texts)
+    assert found == approx(trained.score_matrix(texts, texts), abs=SAME)
+
+
+# --------------------------------------------------------------------------- the same numbers
+
+
+@pytest.mark.parametrize("sizes", [small, changed])
+@pytest.mark.parametrize("name", TOWERS)
+def test_every_tower_is_the_trained_one(make_run, tmp_path, name, sizes):
+    """With the arguments of its defaults, in small, and with every argument another."""
+    run = make_run({"name": name, **sizes(TOWERS[name])}, shared=sizes is small)
+    exported = export_compact(run, tmp_path)
+    assert exported.largest_difference < SAME
+    agree(Ranker.load(exported.directory), SemanticRanker.load(run), TEXTS)
+
+
+@settings(max_examples=60)
+@given(texts=st.lists(st.text(max_size=25), min_size=1, max_size=8))
+def test_any_text_has_the_trained_models_vectors(directory, trained, texts):
+    agree(Ranker.load(directory), trained, texts)
+
+
+def test_texts_of_many_lengths_stand_in_the_order_they_came_in(ranker):
+    """More than are encoded at once, of 0 to 6 words, the longest anywhere."""
+    words = ["red", "green", "black", "fox", "owl", "bear"]
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(words, rng.integers(0, 7))) for _ in range(700)]
+    together = ranker.encode_titles(texts)
+    alone = np.concatenate([ranker.encode_titles([text]) for text in texts])
+    assert together == approx(alone, abs=SAME)
+
+
+def test_words_are_visited_place_by_place():
+    # Texts of 3, 2 and 1 words in a row of words: 0 1 2 | 3 4 | 5.
+    starts, lengths = np.array([0, 3, 5]), np.array([3, 2, 1])
+    forwards = [(count, places.tolist()) for count, places in places_of_words(starts, lengths)]
+    assert forwards == [(3, [0, 3, 5]), (2, [1, 4]), (1, [2])]
+    backwards = places_of_words(starts, lengths, backwards=True)
+    assert [places.tolist() for _, places in backwards] == [[2, 4, 5], [1, 3], [0]]
+
+
+# --------------------------------------------------------------------------- ranking
+
+
+def test_the_prior_is_the_weighted_log_share_of_clicks(ranker):
+    # 9 clicks and one more for each of the 4 titles and for all unseen ones: 14.
+    titles = ["red fox", "RED fox!", "pony", "green owl"]
+    column = ranker.encode_titles(titles, prior=True)[:, -1]
+    assert column == approx(WEIGHT * np.log(np.array([6, 6, 1, 3]) / 14), abs=1e-6)
+    assert ranker.encode_titles(titles).shape == (4, ranker.dimension)
+
+
+def test_vectors_with_the_prior_rank_as_score_does(ranker):
+    titles = ["red fox", "green owl", "", "pony", "BLACK bear!", "tiger"]
+    products = (
+        ranker.encode_titles(titles, prior=True) @ (ranker.encode_queries(["fox"], prior=True)[0])
+    )
+    scores = ranker.score("fox", titles)
+    assert products == approx(scores, abs=1e-6)
+    ranked = ranker.rank("fox", titles)
+    assert [one.position for one in ranked] == np.argsort(-scores, kind="stable").tolist()
+    assert ranked[0] == RankedTitle(titles[ranked[0].position], scores.max(), scores.argmax())
+
+
+def test_titles_that_are_equal_to_the_model_tie(ranker):
+    titles = ["green owl", "Red Fox", "red fox!", "bear", "RED-fox"]
+    scores = ranker.score("a fox", titles)
+    assert scores[1] == scores[2] == scores[4]
+    places = [one.position for one in ranker.rank("a fox", titles)]
+    assert [place for place in places if place in (1, 2, 4)] == [1, 2, 4]
+
+
+def test_nothing_asked_is_nothing_answered(ranker):
+    assert ranker.encode_queries([]).shape == (0, ranker.dimension)
+    assert ranker.encode_titles([], prior=True).shape == (0, ranker.dimension + 1)
+    assert ranker.score_matrix(["fox"], []).shape == (1, 0)
+    assert ranker.score_matrix([], ["fox"]).shape == (0, 1)
+    assert ranker.rank("fox", []) == []
+    with pytest.raises(ValueError, match="titles is one str; expected a list of str"):
+        ranker.rank("fox", "red fox")
+
+
+def test_it_is_a_ranker_as_evaluations_ask_for_it(ranker):
+    assert isinstance(ranker, RankerProtocol)
+
+
+# --------------------------------------------------------------------------- the table of words
+
+
+def test_a_full_table_forgets_the_words_unused_for_longest(directory):
+    table = Ranker.load(directory, words=8)._titles._words
+    first = table(["red", "green", "blue"])
+    table(["one", "two", "three", "four"])
+    table(["red"])  # which is now not the oldest any more
+    table(["five", "six"])  # nine words: one must go, and an eighth of eight is one
+    assert set(table._row_of) == {"red", "blue", "one", "two", "three", "four", "five", "six"}
+    # What was forgotten is computed again, to the same numbers, in a row that was another's.
+    assert np.array_equal(table(["red", "green", "blue"]), first)
+    assert len(table._row_of) == 8
+
+
+@settings(max_examples=30)
+@given(st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), max_size=6), max_size=40))
+def test_however_full_the_table_is_the_vectors_are_the_same(directory, texts):
+    little, enough = Ranker.load(directory, words=6), Ranker.load(directory)
+    for words in texts:
+        text = " ".join(words)
+        assert little.encode_titles([text]) == approx(enough.encode_titles([text]), abs=1e-6)
+    assert len(little._titles._words._row_of) <= 6
+
+
+def test_threads_may_share_a_ranker(directory):
+    shared, own = Ranker.load(directory, words=12), Ranker.load(directory)
+    words = [f"word{i}" for i in range(14)]
+    rng = np.random.default_rng(0)
+    texts = [[" ".join(rng.choice(words, 4)) for _ in range(20)] for _ in range(60)]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(shared.encode_titles, texts))
+    for one, vectors in zip(texts, found, strict=True):
+        assert vectors == approx(own.encode_titles(one), abs=1e-6)
+
+
+def test_a_table_too_small_for_a_text_is_refused(directory):
+    with pytest.raises(UserError, match="words is 5; expected at least 6, those of one text"):
+        Ranker.load(directory, words=5)
+
+
+# --------------------------------------------------------------------------- what it needs
+
+ALONE = """
+import json, sys
+before = set(sys.modules)
+from dssm_tf.runtime import Ranker
+ranker = Ranker.load(sys.argv[1])
+scores = ranker.score("fox", ["red fox", "green owl"])
+loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
+print(json.dumps([sorted(loaded - set(sys.stdlib_module_names)), scores.tolist()]))
+"""
+
+
+def test_a_process_with_the_runtime_loads_numpy_and_nothing_else(directory, trained):
+    done = subprocess.run(
+        [sys.executable, "-c", ALONE, directory], capture_output=True, text=True, check=True
+    )
+    loaded, scores = json.loads(done.stdout)
+    assert loaded == ["dssm_tf", "numpy"]
+    assert scores == approx(trained.score("fox", ["red fox", "green owl"]), abs=SAME)

@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all test-backends test-keras test-cpus bench check format constraints \
+.PHONY: help venv demo test test-all test-backends test-keras test-cpus bench check docs format constraints \
   protos clean again
 
 help:  ## show this list
@@ -81,6 +81,11 @@ check: $(STAMP)  ## format, lint, types and the import rules; changes nothing
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+
+docs: $(STAMP)  ## README, docs/ and the Python interface as a site, in build/docs
+	@$(PY) -m pip install -q --disable-pip-version-check -e '.[docs]' -c constraints.txt
+	@$(PY) -m sphinx -q -W --keep-going -c docs -d build/docs-state . build/docs
+	@echo "Written: build/docs/index.html"
 
 format: $(STAMP)  ## format the code and mend what ruff can mend
 	@$(VENV)/bin/ruff format .

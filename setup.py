@@ -23,6 +23,7 @@ EXTRAS = {
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     "figures": ["matplotlib>=3.8"],
+    "docs": ["furo>=2024.8.6", "myst-parser>=4", "sphinx>=8.1"],
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "dev": [
@@ -72,7 +73,7 @@ setup(
     ],
     package_dir={"dssm_tf.configs": "configs"},
     package_data={
-        "dssm_tf": ["datasets/*/*", "**/*.html", "**/*.css", "**/*.js"],
+        "dssm_tf": ["py.typed", "*.pyi", "datasets/*/*", "**/*.html", "**/*.css", "**/*.js"],
         "dssm_tf.configs": ["*.yaml", "**/*.yaml"],
         "serving": ["tfserving/*", "tfserving/**/*"],
     },

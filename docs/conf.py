@@ -5,6 +5,7 @@ The source directory is the checkout, so that a link that works in the repositor
 
 import re
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 from docutils import nodes
@@ -15,12 +16,21 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(CHECKOUT))
 
 import dssm_tf  # noqa: E402  (found through the line above)
+from dssm_tf.common.quiet import load_tensorflow  # noqa: E402
+
+load_tensorflow()  # which autodoc would else do with its chatter
 
 project = "dssm-tf"
 version = release = dssm_tf.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 root_doc = "README"
-include_patterns = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/*.md", "serving/README.md"]
+include_patterns = [
+    "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "docs/*.md",
+    "serving/README.md",
+]
 
 NAVIGATION = {
     "Use": [
@@ -60,7 +70,7 @@ class Mermaid(SphinxDirective):
         for line in self.content:
             sides = [side.split("&") for side in re.split(r"\s*-->\s*", line)]
             names = [[self._name(box, labels) for box in side] for side in sides]
-            for left, right in zip(names, names[1:], strict=False):
+            for left, right in pairwise(names):
                 for name in filter(None, left):
                     arrows.setdefault(name, []).extend(filter(None, right))
         found = nodes.definition_list()

@@ -7,19 +7,13 @@ Python interface; each is loaded when it is first used, so that importing the pa
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dssm_tf.api.click_data import ClickData
-    from dssm_tf.api.evaluating import evaluate
-    from dssm_tf.api.loading import load
-    from dssm_tf.api.trained_model import TrainedModel
-    from dssm_tf.common.errors import UserError
+from typing import Any
 
 __version__ = "0.1.0"
 
 __all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load"]
 
+# Type checkers read them in __init__.pyi: an import here would let every room import the top one.
 _PLACES = {
     "ClickData": "dssm_tf.api.click_data",
     "TrainedModel": "dssm_tf.api.trained_model",

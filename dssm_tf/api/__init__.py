@@ -1,4 +1,4 @@
-"""What `import dssm_tf` offers, one public name a file; nothing else in the package imports it.
+"""What `import dssm_tf` offers; nothing else in the package imports it.
 
-May import benchmark's neighbours and all below them; a model is loaded with what it needs alone.
+May import analysis, export, training and all below them; loads what a model needs, and no more.
 """

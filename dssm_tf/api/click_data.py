@@ -85,8 +85,9 @@ class ClickData:
     def build_model(self) -> Siamese:
         """The untrained model, a `keras.Model`, with its weights.
 
-        Keras's random seed is set to `training.seed` first, so that the weights repeat. Where
-        `jit_compile` is left to Keras, steps are compiled as `training.xla` says.
+        Keras's random seed is set to `training.seed` first, so that the weights repeat. Steps are
+        compiled by XLA only where `training.xla` has batches of one size; on CPUs Keras also wants
+        `jit_compile=True`.
 
         Returns:
             Inputs to cosines float32 `(batch, 1 + negatives)`; see
@@ -148,7 +149,7 @@ class ClickData:
         return None if self._held_out is None else self._devices.one_pass(self._held_out)
 
     def save(self, model: Siamese, out: Path | str) -> None:
-        """Writes a trained model as a run, for `dssm_tf.load`, `dssm export` and all other commands.
+        """Writes a trained model as a run, for `dssm_tf.load`, `dssm export` and the rest.
 
         The weight of the log-prior is chosen on the validation part, as `ranking.prior` says.
         `config.yaml` says what `fit` did: the loss and the optimizer that the model was compiled

@@ -27,9 +27,10 @@ def evaluate(
         models: a `TrainedModel`, or anything else with `name`, `score` and `score_matrix`; or
             several of these by name, which are compared.
         judgments: a table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
-            or `Judgment`s.
-        corpus: a table with doc_id, title; or `CorpusTitle`s: each query then ranks all of it, and
-            titles without a judgment have grade 0. None ranks each query's judged titles.
+            or a list of `Judgment`.
+        corpus: a table with doc_id, title; or a list of `CorpusTitle`: each query then
+            ranks all of it, and titles without a judgment have grade 0. None ranks each query's
+            judged titles.
         metrics: such as `ndcg@10`, `mrr`, `recall@100`.
 
     Returns:

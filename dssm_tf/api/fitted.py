@@ -52,13 +52,14 @@ def fitted_config(config: Config, model: Siamese, epochs: int) -> Config:
         config: what the data were read by.
         model: compiled.
         epochs: of the last `fit`; 0 where there was none.
+
+    Raises:
+        UserError: the model was not compiled.
     """
-    raw: dict[str, Any] = config.model_dump(mode="json")
-    raw["training"] |= {"refit": False}
-    if epochs:
-        raw["training"]["epochs"] = epochs
-    if model.optimizer is None or not model.compiled:
+    if not model.compiled:
         raise UserError("the model was not compiled; save one that `fit` has trained.")
+    raw: dict[str, Any] = config.model_dump(mode="json")
+    raw["training"] |= {"refit": False, "epochs": epochs or config.training.epochs}
     for name, choice in LOSSES.items():
         if type(model.loss) is choice.kind:
             known = choice.section(name=name).arguments
@@ -86,8 +87,10 @@ def _optimizer(optimizer: keras.optimizers.Optimizer) -> dict[str, Any] | None:
         return None
     settings = optimizer.get_config()
     clip = settings["clip_norm" if nesterov else "global_clipnorm"]
-    elsewhere = ("name", "learning_rate", "clip_norm", "global_clipnorm", "total_updates")
-    elsewhere += ("use_ema", "ema_momentum")
+    elsewhere = {
+        "name", "learning_rate", "clip_norm", "global_clipnorm", "total_updates",
+        "use_ema", "ema_momentum",
+    }  # fmt: skip
     options = {
         key: value
         for key, value in settings.items()

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from dssm_tf.api.trained_model import TrainedModel
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import newest_version
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.schema import FEATURE_SPEC
 from dssm_tf.model.run_files import CONFIG
+from dssm_tf.runtime.compact_files import COMPACT
 
 _EXPECTED = "expected a directory that `dssm train` or `dssm export` wrote"
 
@@ -45,13 +47,13 @@ def load(path: Path | str, name: str | None = None) -> TrainedModel:
         from dssm_tf.export.exported_ranker import ExportedRanker
 
         return TrainedModel(ExportedRanker(version, name), "export", version)
+    if (version / COMPACT).exists():
+        from dssm_tf.runtime.ranker import Ranker
+
+        model = Ranker.load(version)
+        model.name = name
+        return TrainedModel(model, "compact", version)
     raise UserError(f"{path} holds no trained model; {_EXPECTED}.{_hint(path)}")
-
-
-def newest_version(directory: Path) -> Path:
-    """The newest version where a model's directory is given, else the directory itself."""
-    versions = [int(one.name) for one in directory.glob("*") if one.name.isdecimal()]
-    return directory / str(max(versions)) if versions else directory
 
 
 def _hint(path: Path) -> str:
@@ -64,4 +66,7 @@ def _hint(path: Path) -> str:
 
 def _is_model(path: Path) -> bool:
     version = newest_version(path)
-    return (path / CONFIG).exists() or (version / "saved_model.pb").exists()
+    return any(
+        (place / file).exists()
+        for place, file in ((path, CONFIG), (version, "saved_model.pb"), (version, COMPACT))
+    )

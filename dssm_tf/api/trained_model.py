@@ -4,26 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import top_columns
+from dssm_tf.runtime.ranker import RankedTitle
 
 if TYPE_CHECKING:
     from dssm_tf.analysis.explanation import Explanation
 
 Vectors = NDArray[np.float32]
-
-
-class RankedTitle(NamedTuple):
-    """A title, its score, and its place in what was asked."""
-
-    title: str
-    score: float
-    position: int
 
 
 class _Answers(Protocol):
@@ -82,7 +75,8 @@ class TrainedModel:
         """
         listed = _texts("titles", titles)
         scores = self.score(query, listed)
-        best = top_columns(scores, len(listed) if top is None else max(top, 0))
+        top = len(listed) if top is None else max(top, 0)
+        best = top_columns(scores, max(top, 1))[:top]
         return [RankedTitle(listed[place], float(scores[place]), place) for place in best.tolist()]
 
     def score(self, query: str, titles: Iterable[str]) -> Vectors:

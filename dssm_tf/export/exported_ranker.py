@@ -10,9 +10,10 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from dssm_tf.common.model_versions import newest_version
 from dssm_tf.data.schema import FeatureSpec, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
-from dssm_tf.export.saved_model import EXTRA, export_version, load_export
+from dssm_tf.export.saved_model import EXTRA, load_export
 from dssm_tf.model.prior import with_column
 from dssm_tf.model.semantic_ranker import Vectors, encode_distinct
 from dssm_tf.text.vocabulary import Vocabulary
@@ -31,7 +32,7 @@ class ExportedRanker:
 
     def __init__(self, directory: Path | str, name: str) -> None:
         self.name = name
-        self._extra = export_version(Path(directory)) / EXTRA
+        self._extra = newest_version(Path(directory)) / EXTRA
         self._model = load_export(directory)  # its variables live as long as it does
         self._signatures = self._model.signatures
         shape = self._signatures["encode_query"].structured_outputs["embeddings"].shape
@@ -75,9 +76,7 @@ class ExportedRanker:
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
         """Scores `(len(queries), len(titles))`."""
         vectors, weighted, shared = self._titles.get(titles, self._weigh_titles)
-        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[
-            :, shared
-        ]
+        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[:, shared]
         return scores
 
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:

@@ -1,4 +1,4 @@
-"""One model as a run and as an export."""
+"""One model as a run, as an export and as a compact model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import dssm_tf
+from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
 from tests.clicks import Data, click_log, write_data
 from tests.runs import finished_run
@@ -35,6 +36,12 @@ def exported(folder, run) -> Path:
 
 
 @pytest.fixture(scope="session")
-def models(run, exported) -> dict[str, dssm_tf.TrainedModel]:
+def compact(folder, run) -> Path:
+    return export_compact(run, folder / "compact", "fox").directory.parent
+
+
+@pytest.fixture(scope="session")
+def models(run, exported, compact) -> dict[str, dssm_tf.TrainedModel]:
     """The same model by kind."""
-    return {"run": dssm_tf.load(run), "export": dssm_tf.load(exported)}
+    places = {"run": run, "export": exported, "compact": compact}
+    return {kind: dssm_tf.load(place) for kind, place in places.items()}

@@ -121,7 +121,10 @@ def test_two_devices_under_a_strategy_reach_the_losses_of_one(data, tmp_path, ch
     _, alone = fitted(dssm_tf.ClickData(data.path, raw))
     arguments = [str(data.path), json.dumps(raw), str(tmp_path / "run")]
     done = subprocess.run(
-        [sys.executable, "-c", TWO_DEVICES, *arguments], cwd=checkout, capture_output=True, text=True
+        [sys.executable, "-c", TWO_DEVICES, *arguments],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stderr
     together = json.loads(done.stdout.splitlines()[-1])
@@ -157,8 +160,7 @@ def test_without_a_validation_part_there_is_none(tmp_path):
 def test_keras_may_compile_steps_only_where_the_configuration_says_so(data):
     for xla in (False, True):
         model = dssm_tf.ClickData(data.path, config(training__xla=xla)).build_model()
-        model.compile("adam", ClickSoftmax())
-        assert model.jit_compile is xla
+        assert model.supports_jit is xla
 
 
 def test_what_cannot_be_trained_or_saved_is_refused(trained, data, tmp_path, monkeypatch):

@@ -18,17 +18,19 @@ JUDGMENTS = [
 CORPUS = [CorpusTitle("a", "red fox"), CorpusTitle("b", "owl"), CorpusTitle("c", "bear")]
 
 
+LIKING = {"red fox": 3.0, "bear": 2.0, "owl": 1.0}
+
+
 class Fixed:
     """Likes the red fox best whatever the query, then the bear."""
 
     name = "fixed"
-    liking = {"red fox": 3.0, "bear": 2.0, "owl": 1.0}
 
     def score(self, query, titles):
         return self.score_matrix([query], titles)[0]
 
     def score_matrix(self, queries, titles):
-        return np.array([[self.liking[title] for title in titles]] * len(queries))
+        return np.array([[LIKING[title] for title in titles]] * len(queries))
 
 
 def test_the_mean_is_that_of_the_ranks():

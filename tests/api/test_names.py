@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import subprocess
 import sys
 
@@ -17,6 +18,13 @@ def test_every_public_name_is_there_and_documented(name):
     assert inspect.getdoc(value)
     assert name in dir(dssm_tf)
     assert getattr(dssm_tf, name) is value
+
+
+def test_type_checkers_read_the_same_names(checkout):
+    stub = (checkout / "dssm_tf" / "__init__.pyi").read_text("utf-8")
+    names = set(re.findall(r" as (\w+)", stub)) | {"__version__"}
+    assert names == set(dssm_tf.__all__)
+    assert set(re.findall(r'"(\w+)"', stub)) == names
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -41,3 +49,17 @@ assert not {{"tensorflow", "keras", "apache_beam"}} & set(sys.modules)
     first, second = done.stdout.splitlines()
     assert first.startswith(f"{tmp_path} holds no trained model; expected ")
     assert "Did you mean 'lstm'?" in second
+
+
+def test_a_compact_model_is_loaded_and_asked_without_tensorflow(checkout, compact):
+    code = f"""
+import sys, dssm_tf
+model = dssm_tf.load({str(compact)!r})
+best, other = model.rank("red fox", ["owl", "the red fox"])
+assert best.score > other.score and model.encode_titles(["owl"]).shape == (1, 6)
+print(sorted({{"tensorflow", "keras", "apache_beam", "scipy"}} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")

@@ -15,7 +15,7 @@ from tests.runs import finished_run
 
 QUERIES = ["red fox", "", "zzyzx", "the white whale"]
 TITLES = ["green owl", "the red fox", "", "RED fox!", "green owl"]
-KINDS = ["run", "export"]
+KINDS = ["run", "export", "compact"]
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
@@ -27,11 +27,11 @@ def same(run) -> float:
 
 
 @every_kind
-def test_a_model_knows_what_it_was_loaded_from(models, kind, run, exported):
+def test_a_model_knows_what_it_was_loaded_from(models, kind, run, exported, compact):
     model = models[kind]
     assert model.kind == kind
     assert model.name == {"run": "dssm"}.get(kind, "fox")
-    assert model.path == {"run": run}.get(kind, exported / "1")
+    assert model.path == {"run": run, "export": exported / "1"}.get(kind, compact / "1")
     assert repr(model) == f"<TrainedModel {model.name!r}, the {kind} {model.path}>"
     assert model.dimension == 6
 
@@ -148,5 +148,5 @@ def test_a_damaged_run_is_refused(tmp_path):
     weights = bytearray((run / "model.weights.h5").read_bytes())
     weights[-1] ^= 1
     (run / "model.weights.h5").write_bytes(weights)
-    with pytest.raises(dssm_tf.UserError, match="model.weights.h5"):
+    with pytest.raises(dssm_tf.UserError, match=r"model\.weights\.h5"):
         dssm_tf.load(run)

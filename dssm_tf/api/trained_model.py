@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.runtime.ranker import RankedTitle
 
@@ -155,22 +154,21 @@ class TrainedModel:
         Returns:
             `query` and `title`, each with its `words` and their `contributions`; `cosine`,
             `prior` and `score`; `sentences()`, the match in words; `to_json()`. A run also tells
-            letter trigrams, gates and neurons.
+            letter trigrams, gates and neurons. TensorFlow is loaded, of a compact model too.
 
         Raises:
             TypeError: a text is no string.
-            UserError: a text holds no word, or none of which the model knows a trigram; or the
-                model is no run.
+            UserError: a text holds no word, or none of which the model knows a trigram.
         """
         _texts("query", [query])
         _texts("title", [title])
-        if self.kind != "run":
-            raise UserError(
-                f"{self.path} holds no weights to look into; load the run that it was made of."
-            )
-        from dssm_tf.analysis.explanation import explain
+        if self.kind == "run":
+            from dssm_tf.analysis.explanation import explain
 
-        return explain(self._answers, query, title)
+            return explain(self._answers, query, title)  # type: ignore[arg-type]
+        from dssm_tf.analysis.answers import explain_answers
+
+        return explain_answers(self._answers, query, title)  # type: ignore[arg-type]
 
 
 def _texts(name: str, texts: Iterable[Any]) -> Sequence[str]:

@@ -207,13 +207,16 @@ def with_intervals(
 
 
 def word_weights(
-    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]], title: str
+    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
+    title: str,
+    measure: str = "cosine",
 ) -> Any:
     """What each word of a query and of a title adds, as bars; what is lost without it, as points.
 
     Args:
         sides: words, what they add and what is lost without them, each `(words,)`, by side.
         title: above it all.
+        measure: what they add to.
 
     Returns:
         The figure, for `save`.
@@ -226,13 +229,13 @@ def word_weights(
     for axis, (side, (words, adds, lost)) in zip(axes[0], sides.items(), strict=True):
         places = np.arange(len(words))
         colours = [_FOR if value >= 0 else _AGAINST for value in adds]
-        axis.barh(places, adds, color=colours, label="adds to the cosine")
+        axis.barh(places, adds, color=colours, label=f"adds to the {measure}")
         axis.plot(lost, places, "k|", markersize=12, label="lost without the word")
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(places, words)
         axis.invert_yaxis()
         axis.set_title(side)
-        axis.set_xlabel("cosine")
+        axis.set_xlabel(measure)
         axis.grid(alpha=0.3, axis="x")
     figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title)

@@ -174,9 +174,10 @@ def scores(ranker: SemanticRanker, observed: Observed) -> Values:
     yield "cosine: clicked title", float((asked * answers).sum(axis=1).mean())
     yield "cosine: title of another query", float((asked * np.roll(answers, 1, 0)).sum(1).mean())
     if observed.graded:
-        queries, titles, grades = map(np.array, zip(*observed.graded, strict=True))
+        queries, titles, grades = zip(*observed.graded, strict=True)
         asked, answers = ranker.encode_queries(queries), ranker.encode_titles(titles)
         cosines = (asked * answers).sum(axis=1).astype(np.float64)
+        grades = np.array(grades)
         agreement = quantities.agreement(cosines, grades)
         yield "grades: Kendall", agreement.kendall
         yield "grades: Spearman", agreement.spearman
@@ -242,11 +243,14 @@ def looked_at(observed: Observed, runs: Mapping[str, Sequence[Path]], known: set
     topics = topics_of(observed)
     with progress_of(f"{observed.name}: looking", len(runs), True, "systems") as task:
         for system, of_system in runs.items():
+            missing = {
+                seed: run
+                for seed, run in enumerate(of_system)
+                if (observed.name, system, seed) not in known
+            }
+            ranker = SemanticRanker.load(of_system[0], system) if missing else None
             # One model with the weights of each seed in turn: its functions are traced once.
-            ranker = SemanticRanker.load(of_system[0], system)
-            for seed, run in enumerate(of_system):
-                if (observed.name, system, seed) in known:
-                    continue
+            for seed, run in missing.items():
                 ranker.model.load_weights(run / WEIGHTS)
                 for name in variants(ranker, system, seed):
                     for quantity, value in observe(ranker, observed, topics):

@@ -60,12 +60,12 @@ _FROM_ELSEWHERE = re.compile(r"<(?:script|img|link)\b[^>]*?(?:src|href)=\"(?:htt
 
 
 class Mermaid(SphinxDirective):
-    """A flowchart as a table of its boxes: drawing it would load a script from elsewhere."""
+    """A flowchart as a list of its boxes: drawing it would load a script from elsewhere."""
 
     has_content = True
 
     def run(self):
-        """A definition list: each box, and those its arrows lead to."""
+        """Each box, and those its arrows lead to."""
         labels, arrows = {}, {}
         for line in self.content:
             sides = [side.split("&") for side in re.split(r"\s*-->\s*", line)]
@@ -73,13 +73,12 @@ class Mermaid(SphinxDirective):
             for left, right in pairwise(names):
                 for name in filter(None, left):
                     arrows.setdefault(name, []).extend(filter(None, right))
-        found = nodes.definition_list()
+        found = nodes.bullet_list()
         for name, label in labels.items():
-            targets = ", ".join(arrows.get(name, [])) or "nothing"
-            item = nodes.definition_list_item()
-            item += nodes.term(name, name)
-            item += nodes.definition("", nodes.paragraph(text=f"{label} → {targets}"))
-            found += item
+            about = f": {label}" if label else ""
+            about += f" → {', '.join(arrows[name])}" if name in arrows else ""
+            paragraph = nodes.paragraph("", "", nodes.strong(name, name), nodes.Text(about))
+            found += nodes.list_item("", paragraph)
         return [found]
 
     @staticmethod

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.runtime.ranker import RankedTitle
 
@@ -102,7 +103,8 @@ class TrainedModel:
 
         Args:
             queries: raw texts.
-            titles: raw texts. Lists scored before are remembered, so a catalogue is encoded once.
+            titles: raw texts. A run and an export remember the lists scored last, a compact model
+                the words of texts.
 
         Returns:
             Scores float32 `(len(queries), len(titles))`.
@@ -162,6 +164,7 @@ class TrainedModel:
         """
         _texts("query", [query])
         _texts("title", [title])
+        load_tensorflow()
         if self.kind == "run":
             from dssm_tf.analysis.explanation import explain
 

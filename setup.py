@@ -23,15 +23,18 @@ EXTRAS = {
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     "figures": ["matplotlib>=3.8"],
+    "maps": ["umap-learn>=0.5.7"],  # `dssm report --map umap`
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "dev": [
         "build",
         "hypothesis",
         "import-linter",
+        "ipykernel",  # runs the notebook of docs/ in its test
         "ir_measures",
         "jax",  # the other Keras backend the towers are tested on
         "mypy",
+        "nbclient",
         "pytest>=8.2",
         "pytest-xdist",
         "ruff",

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dssm_tf.analysis.cells import ACTIVE, Reading, keywords, most_active
-from dssm_tf.analysis.explanation import Explanation, Side
+from dssm_tf.analysis.explanation import SCORE, Explanation, Side
 from dssm_tf.analysis.neurons import winners
 
 _BAR = 12  # characters
@@ -25,16 +25,45 @@ def show(explanation: Explanation, console: Console) -> None:
         console.print()
         console.print(_coloured(side, most), soft_wrap=True)
         console.print(_table(side, most))
-    console.print(
-        f"score {explanation.score:.3f} = cosine {explanation.cosine:.3f}"
-        + (f" {explanation.prior:+.3f} for the title's clicks" if explanation.prior else ""),
-        highlight=False,
-        soft_wrap=True,
-    )
+    console.print(_score(explanation), highlight=False, soft_wrap=True)
     for sentence in explanation.sentences():
         console.print(f"  {sentence}", highlight=False, markup=False, soft_wrap=True)
+    for line in (*_letters(explanation), *_shared(explanation)):
+        console.print(Text(line), soft_wrap=True)
     for note in (*explanation.notes, *_how(explanation)):
         console.print(Text(note, style="dim"), soft_wrap=True)
+
+
+def _score(explanation: Explanation) -> str:
+    if explanation.measure == SCORE:
+        return f"score {explanation.score:.3f}"
+    prior = f" {explanation.prior:+.3f} for the title's clicks" if explanation.prior else ""
+    return f"score {explanation.score:.3f} = cosine {explanation.cosine:.3f}{prior}"
+
+
+def _letters(explanation: Explanation) -> list[str]:
+    """What the trigrams add of words that are like one of the title's, as a typing error is."""
+    found = []
+    for place, word in enumerate(explanation.query.words):
+        alike = explanation.alike(place)
+        if alike and explanation.query.trigrams:
+            known = explanation.query.trigrams[place]
+            adds = " ".join(f"{ngram} {value:+.3f}" for ngram, value in known)
+            shared = " ".join(alike[1])
+            found.append(f"  Letter trigrams of '{word}' ('{alike[0]}' shares {shared}): {adds}.")
+    return found
+
+
+def _shared(explanation: Explanation) -> list[str]:
+    """The cells that query and title share, or the neurons, with the words that win them."""
+    if links := explanation.links():
+        words = explanation.query.words, explanation.title.words
+        named = (f"{one.neuron} ({words[0][one.query]}, {words[1][one.title]})" for one in links)
+        return [f"  Neurons that are high for both: {'; '.join(named)}."]
+    if not explanation.query.readings:
+        return []
+    cells = ", ".join(f"{cell} ({adds:+.3f})" for cell, adds in explanation.cells())
+    return [f"  Cells that query and title share, by what they add: {cells}."]
 
 
 def write(explanation: Explanation, directory: Path) -> None:
@@ -49,8 +78,9 @@ def write(explanation: Explanation, directory: Path) -> None:
     (directory / "explanation.json").write_text(text + "\n", "utf-8")
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
-    about = f"{explanation.model}: cosine {explanation.cosine:.3f}"
-    figures.save(figures.word_weights(weights, about), directory, "words")
+    about = f"{explanation.model}: {explanation.measure} {explanation.cosine:.3f}"
+    drawn = figures.word_weights(weights, about, explanation.measure)
+    figures.save(drawn, directory, "words")
     largest = max((np.abs(one.y).max() for side in sides for one in side.readings), default=0.0)
     for side in sides:
         for reading in side.readings:
@@ -127,11 +157,15 @@ def _how(explanation: Explanation) -> list[str]:
     found = []
     for side in (explanation.query, explanation.title):
         text = f"What the {side.name}'s words add: {side.method}"
-        if side.gap or side.start:
+        if side.spread:
+            text += f", each with a standard error of {side.spread:.4f} or less"
+        if side.gap:
             text += (
                 f"; with no word known the cosine is {side.start:.3f}, and {side.gap:+.4f} of it "
                 "is missed"
             )
+        elif side.start:
+            text += f"; without words the {explanation.measure} is {side.start:.3f}"
         found.append(text + ".")
     same = found[0].replace("query's", "title's") == found[1]
     found = ["What words add: " + found[0].split(": ")[1]] if same else found

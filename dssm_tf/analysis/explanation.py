@@ -32,11 +32,14 @@ from dssm_tf.towers.tower import Tower
 
 Array = NDArray[np.float64]
 
+COSINE, SCORE = "cosine", "score"
 SHAPLEY = "Shapley values"
+DRAWN = "Shapley values over orders drawn by lot"
 GRADIENTS = "integrated gradients"
 # Two words are alike by their letters if they share half of the shorter one's trigrams.
 _ALIKE = 0.5
 _WORTH_A_SENTENCE = 0.1  # of the cosine
+_CANCEL = 2.0  # times the cosine
 
 
 @dataclass(frozen=True)
@@ -46,21 +49,22 @@ class Side:
     Attributes:
         name: `query` or `title`.
         words: as the model reads them.
-        vector: unit semantic vector `(dimension,)`.
+        vector: unit semantic vector `(dimension,)`; None where it is not told.
         contributions: what each word adds to the cosine, `(words,)`.
-        method: by which they were found, `SHAPLEY` or `GRADIENTS`.
-        start: the cosine without what the words add: 0 for Shapley values.
+        method: by which they were found, `SHAPLEY`, `DRAWN` or `GRADIENTS`.
+        start: the cosine without what the words add: 0 for Shapley values of a cosine.
         gap: what the contributions and `start` miss of the cosine.
         lost: what the cosine loses without each word, `(words,)`.
-        trigrams: what each letter trigram of each word adds, by integrated gradients; empty for a
-            model of which only the answers are known.
+        trigrams: what each letter trigram of each word adds, by integrated gradients; empty where
+            it was not asked, or only the answers of a model are known.
         readings: of a recurrent tower, one a direction.
         features: of a CLSM, `h_t(i)`, `(words, neurons)`.
+        spread: the largest standard error of a contribution, 0 where nothing was drawn by lot.
     """
 
     name: str
     words: list[str]
-    vector: Array
+    vector: Array | None
     contributions: Array
     method: str
     start: float
@@ -69,6 +73,7 @@ class Side:
     trigrams: list[list[tuple[str, float]]] = field(default_factory=list)
     readings: list[Reading] = field(default_factory=list)
     features: NDArray[np.float32] | None = None
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +89,8 @@ class Explanation:
         pairs: what each two words are worth beside each other, `(query words, title words)`; see
             `contributions.occlusion`.
         notes: what a reader must know, in sentences.
+        measure: what the words add to: `COSINE`, or of a model without vectors `SCORE`, for which
+            the word cosine stands here.
     """
 
     model: str
@@ -93,6 +100,7 @@ class Explanation:
     prior: float
     pairs: Array
     notes: list[str]
+    measure: str = COSINE
 
     @property
     def score(self) -> float:
@@ -101,18 +109,29 @@ class Explanation:
 
     def sentences(self) -> list[str]:
         """The match in words, the query's strongest words first."""
-        if self.cosine <= 0:
+        # Where a text without words is worth something, the words share the rest.
+        whole = self.cosine - (self.query.start if self.measure == SCORE else 0.0)
+        if whole <= 0:
             return ["The model sees nothing in common between the two texts."]
-        shares = self.query.contributions / self.cosine
+        shares = self.query.contributions / whole
+        # Of next to nothing, shares say little: then words that add and take cancel out.
+        cancel = np.abs(shares).max() > _CANCEL
         found, others = [], []
         for place in np.argsort(-shares, kind="stable"):
             if abs(shares[place]) < _WORTH_A_SENTENCE:
                 others.append(place)
             else:
-                found.append(f"{self._matched(place)} ({100 * shares[place]:.0f} % of the cosine).")
+                share = f"{100 * shares[place]:.0f} % of the {self.measure}"
+                if cancel:
+                    adds = self.query.contributions[place]
+                    share = f"{adds:+.3f} of the {self.measure}'s {self.cosine:.3f}"
+                found.append(f"{self._matched(place)} ({share}).")
         if others:
             names = ", ".join(f"'{self.query.words[place]}'" for place in others)
-            found.append(f"Of little weight: {names} ({100 * shares[others].sum():.0f} %).")
+            share = f"{100 * shares[others].sum():.0f} %"
+            if cancel:
+                share = f"{self.query.contributions[others].sum():+.3f}"
+            found.append(f"Of little weight: {names} ({share}).")
         return found
 
     def _matched(self, place: int) -> str:
@@ -122,16 +141,30 @@ class Explanation:
             return f"'{word}' speaks against it"
         if word in self.title.words:
             return f"'{word}' stands in the title"
+        if alike := self.alike(place):
+            other, shared = alike
+            return f"'{word}' matches '{other}' by shared letters, {' '.join(shared)}"
+        partner = int(self.pairs[place].argmax())
+        if self.pairs[place, partner] >= adds / 2:
+            return f"'{word}' goes with '{self.title.words[partner]}', by what was clicked"
+        return f"'{word}' goes with the title as a whole, by what was clicked"
+
+    def alike(self, place: int) -> tuple[str, list[str]] | None:
+        """The title's first word that shares half of its trigrams with a word of the query.
+
+        Returns:
+            The word and the shared trigrams; None where there is none, or it is the same word.
+        """
+        word = self.query.words[place]
+        if word in self.title.words:
+            return None
         mine = Counter(letter_ngrams(word))
         for other in dict.fromkeys(self.title.words):
             theirs = Counter(letter_ngrams(other))
             shared = mine & theirs
             if shared.total() >= _ALIKE * min(mine.total(), theirs.total()):
-                return f"'{word}' matches '{other}' by shared letters, {' '.join(shared)}"
-        partner = int(self.pairs[place].argmax())
-        if self.pairs[place, partner] >= adds / 2:
-            return f"'{word}' goes with '{self.title.words[partner]}', by what was clicked"
-        return f"'{word}' goes with the title as a whole, by what was clicked"
+                return other, list(shared)
+        return None
 
     def links(self) -> list[Link]:
         """The neurons of a CLSM that are high on both sides; none for other models."""
@@ -141,6 +174,8 @@ class Explanation:
 
     def cells(self) -> list[tuple[int, float]]:
         """The entries of the vectors that add most to the cosine, and what they add."""
+        if self.query.vector is None or self.title.vector is None:
+            return []
         return shared_cells(self.query.vector, self.title.vector)
 
     def to_json(self) -> dict[str, Any]:
@@ -148,6 +183,7 @@ class Explanation:
         return {
             "model": self.model,
             "score": self.score,
+            "measure": self.measure,
             "cosine": self.cosine,
             "prior": self.prior,
             "query": _side_json(self.query),
@@ -160,7 +196,7 @@ class Explanation:
         }
 
 
-def explain(ranker: SemanticRanker, query: str, title: str) -> Explanation:
+def explain(ranker: SemanticRanker, query: str, title: str, *, letters: bool = True) -> Explanation:
     """Takes a score of a trained model apart.
 
     Each side's words are given what they add to the cosine while the other side stays whole, so
@@ -171,12 +207,13 @@ def explain(ranker: SemanticRanker, query: str, title: str) -> Explanation:
         ranker: the model.
         query: raw text.
         title: raw text.
+        letters: whether to say what trigrams add, which takes most of the time.
 
     Raises:
         UserError: a text holds no word, or none of which the model knows a trigram.
     """
     read = {"query": query, "title": title}
-    words = {side: _words(side, text, ranker.vocabulary) for side, text in read.items()}
+    words = {side: read_words(side, text, ranker.vocabulary) for side, text in read.items()}
     encode = {"query": ranker.encode_queries, "title": ranker.encode_titles}
     # The text, and the text without each of its words.
     vectors = {
@@ -189,33 +226,41 @@ def explain(ranker: SemanticRanker, query: str, title: str) -> Explanation:
         found, vector = words[side], vectors[side][0]
         other = vectors["title" if side == "query" else "query"][0]
         tower = _tower(ranker.model, side)
-        path = integrated_gradients(tower, ranker.vocabulary, found, other)
-        if few := len(found) <= MOST_WORDS:
-            contributions = word_contributions(encode[side], found, other)
+        few = len(found) <= MOST_WORDS
+        path = None
+        if letters or not few:
+            path = integrated_gradients(tower, ranker.vocabulary, found, other)
+        if path is None or few:
+            contributions, start, gap = word_contributions(encode[side], found, other), 0.0, 0.0
         else:
-            contributions = path.words
-        trigrams = [
+            contributions, start, gap = path.words, path.start, path.gap
+        trigrams = [] if path is None else [
             [(ngram, float(adds)) for ngram, adds in zip(known, added, strict=True)]
             for known, added in zip(
                 (_known(word, ranker.vocabulary) for word in found), path.trigrams, strict=True
             )
-        ]
+        ]  # fmt: skip
         batch = TextFeatures(ranker.vocabulary)(tf.constant([" ".join(found).encode()]))
         sides.append(
             Side(
                 side, found, vector, contributions, SHAPLEY if few else GRADIENTS,
-                0.0 if few else path.start, 0.0 if few else path.gap, lost, trigrams,
+                start, gap, lost, trigrams,
                 _readings(tower, found, batch),
                 tower.activations(batch)[0].numpy() if isinstance(tower, CLSM) else None,
             )
         )  # fmt: skip
     cosine = float(vectors["query"][0] @ vectors["title"][0])
     prior = float(ranker.prior_weight * ranker.prior([title])[0])
-    notes = [note for side, text in read.items() for note in _notes(side, text, ranker.vocabulary)]
+    notes = [note for side, text in read.items() for note in unread(side, text, ranker.vocabulary)]
     return Explanation(ranker.name, sides[0], sides[1], cosine, prior, pairs, notes)
 
 
-def _words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
+def read_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
+    """The words of a text that a model reads.
+
+    Raises:
+        UserError: there is none, or none of which it knows a trigram.
+    """
     found = vocabulary.words(text)
     if not found:
         raise UserError(f"the {side} {text!r} holds no word, so there is nothing to explain.")
@@ -227,12 +272,18 @@ def _words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     return found
 
 
-def _notes(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
+def unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     """What of a text the model does not see, in sentences."""
     found, notes = vocabulary.words(text), []
     if cut := len(all_words(text)) - len(found):
         notes.append(
             f"The model reads the first {len(found)} words of the {side}; {cut} more were cut."
+        )
+    whole = all_words(text)[: len(found)]
+    if short := [f"'{word}'" for word, own in zip(found, whole, strict=True) if word != own]:
+        notes.append(
+            f"The model reads the first {vocabulary.limits.max_letters} letters of a word; of "
+            f"{', '.join(dict.fromkeys(short))} in the {side} the rest was cut."
         )
     if unknown := [word for word in found if not vocabulary.ngram_ids(word)]:
         names = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))

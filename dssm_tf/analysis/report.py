@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from html import escape
 from pathlib import Path
 
@@ -10,12 +11,22 @@ import numpy as np
 from rich.console import Console
 
 from dssm_tf.analysis.curves import read_history
-from dssm_tf.analysis.explanation import explain
-from dssm_tf.analysis.html import contexts_html, explained_html, topics_html
-from dssm_tf.analysis.survey import contexts, neighbours, plane, topics
-from dssm_tf.common.charts import line_chart, point_map
+from dssm_tf.analysis.explanation import Explanation, explain
+from dssm_tf.analysis.graded import graded
+from dssm_tf.analysis.html import (
+    contexts_html,
+    explained_html,
+    graded_html,
+    topic_table_html,
+    topics_html,
+    winners_html,
+)
+from dssm_tf.analysis.survey import contexts, neighbours, readings, topics_of, won
+from dssm_tf.analysis.title_map import Method, title_map
+from dssm_tf.analysis.topic_table import topic_table
+from dssm_tf.common.charts import line_chart
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.page import page, table
+from dssm_tf.common.page import contents, page, script, table
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import caution, interval
@@ -30,10 +41,13 @@ _EXPLAINED = 5  # queries, best and worst
 _SURVEYED = 2_000  # texts, at most
 _TOPICS = 12  # cells
 _NEIGHBOURS = 10  # words whose neighbours are shown
+_WINNERS = 10  # texts whose winning words are shown
 _CELLS = (
-    "; below, how many of the ten most active cells it moves, the word read first not counted, "
-    "from the right too where the model reads so; keywords are bold (Palangi et al. 2016, tables I "
-    "and II)"
+    "; keywords are bold, and below stands how many of the ten most active cells each word moves, "
+    "the word read first not counted (Palangi et al. 2016, tables I, II and V-X)"
+)
+_NEURONS = (
+    "; words that win one of the five most active neurons are bold (Shen et al. 2014, table 3)"
 )
 _SHORT = 3  # letters of words too short to have neighbours worth a line
 
@@ -45,6 +59,8 @@ def report(
     *,
     beside: Mapping[str, Path] | None = None,
     words: Sequence[str] = (),
+    categories: Mapping[str, str] | None = None,
+    layout: Method = "pca",
     console: Console | None = None,
 ) -> str:
     """A run as one HTML page without network.
@@ -53,17 +69,22 @@ def report(
         run: what `dssm train` wrote.
         judgments: to measure it by, and to explain the best and worst queries of; may be empty.
         corpus: the titles to rank and to survey; those of the run, most clicked first, if None.
-        beside: further runs whose curves are drawn with this one's.
+        beside: further runs: their curves, cosines and keywords stand beside this one's.
         words: looked at in different texts and among their neighbours; chosen if none.
+        categories: of titles in their normal form, which the map is coloured by.
+        layout: of the map, see `title_map`.
         console: where to show progress.
 
     Raises:
         UserError: a run cannot be read, or nothing can be measured by the judgments.
     """
     ranker = SemanticRanker.load(run)
-    known = sorted(ranker.prior.log_shares.items(), key=lambda one: (-one[1], one[0]))
-    surveyed = [one.title for one in corpus] if corpus else [title for title, _ in known]
-    surveyed = list(dict.fromkeys(surveyed))[:_SURVEYED]
+    if ranker.name in (beside or {}):
+        raise UserError(
+            f"--beside {ranker.name}: the run itself is called so; give another name, NAME=RUN."
+        )
+    others = {name: SemanticRanker.load(path, name) for name, path in (beside or {}).items()}
+    surveyed = surveyed_titles(ranker, corpus)
     evaluation = None
     if judgments:
         evaluation = evaluate({ranker.name: ranker}, judgments, corpus, console=console)
@@ -71,14 +92,28 @@ def report(
     if evaluation is not None:
         texts = list(dict.fromkeys(evaluation.task.queries))[:_SURVEYED]
     parts = [
-        f"<h1>{escape(ranker.name)}, seen from inside</h1>",
         _about(ranker, run, evaluation),
         _curves(run, ranker.name, beside or {}),
-        *([] if evaluation is None else _measured(ranker, evaluation)),
+        *([] if evaluation is None else _measured(ranker, evaluation, list(others.values()))),
+        *([] if not judgments else _graded(ranker, others, judgments)),
+        *(
+            []
+            if not isinstance(ranker.model.title_tower, CLSM)
+            else _won(ranker, evaluation, texts)
+        ),
         *_learned(ranker, texts, surveyed, words),
-        _map(ranker, surveyed),
+        "<h2>A map of titles</h2>",
+        title_map(ranker.encode_titles(surveyed), surveyed, layout, categories),
     ]
-    return page(f"{ranker.name}: {run}", "\n".join(parts))
+    head = f"<h1>{escape(ranker.name)}, seen from inside</h1>"
+    return page(f"{ranker.name}: {run}", head + contents("\n".join(parts)), [script("map.js")])
+
+
+def surveyed_titles(ranker: SemanticRanker, corpus: Sequence[CorpusTitle] | None) -> list[str]:
+    """The titles that are looked at: of a corpus, else of the run's log, most clicked first."""
+    known = sorted(ranker.prior.log_shares.items(), key=lambda one: (-one[1], one[0]))
+    found = [one.title for one in corpus] if corpus else [title for title, _ in known]
+    return list(dict.fromkeys(found))[:_SURVEYED]
 
 
 def _about(ranker: SemanticRanker, run: Path, evaluation: Evaluation | None) -> str:
@@ -123,7 +158,9 @@ def _curves(run: Path, name: str, beside: Mapping[str, Path]) -> str:
     return f'<h2>Training</h2><div class="two">{"".join(charts)}</div>'
 
 
-def _measured(ranker: SemanticRanker, evaluation: Evaluation) -> list[str]:
+def _measured(
+    ranker: SemanticRanker, evaluation: Evaluation, others: Sequence[SemanticRanker]
+) -> list[str]:
     """Means with intervals; the best and the worst queries, each explained."""
     intervals = evaluation.intervals(ranker.name)
     rows = [
@@ -147,14 +184,27 @@ def _measured(ranker: SemanticRanker, evaluation: Evaluation) -> list[str]:
         parts.append(f"<h2>{head}, explained</h2>")
         parts.append(
             '<p class="soft">Each word carries what it adds to the cosine: blue for, orange '
-            f"against{_CELLS if isinstance(ranker.model.query_tower, RecurrentTower) else ''}. "
+            f"against{_bold_words(ranker, others)}. "
             "The first title, and where that is not the best one, the best one, too.</p>"
         )
-        parts += [_query(ranker, evaluation, int(query), values[query]) for query in chosen]
+        parts += [_query(ranker, others, evaluation, int(query), values[query]) for query in chosen]
     return parts
 
 
-def _query(ranker: SemanticRanker, evaluation: Evaluation, query: int, value: float) -> str:
+def _bold_words(ranker: SemanticRanker, others: Sequence[SemanticRanker]) -> str:
+    towers = [one.model.query_tower for one in (ranker, *others)]
+    if isinstance(towers[0], CLSM):
+        return _NEURONS
+    return _CELLS if any(isinstance(one, RecurrentTower) for one in towers) else ""
+
+
+def _query(
+    ranker: SemanticRanker,
+    others: Sequence[SemanticRanker],
+    evaluation: Evaluation,
+    query: int,
+    value: float,
+) -> str:
     """A query with its first title and its best one, explained."""
     task, text = evaluation.task, evaluation.task.queries[query]
     first = evaluation.top(ranker.name, query, 1)[0]
@@ -164,9 +214,13 @@ def _query(ranker: SemanticRanker, evaluation: Evaluation, query: int, value: fl
     if not first.grade or first.grade < highest:
         shown.append((task.titles[best], f"grade {highest:g}, ranked lower"))
     inside = ""
-    for title, note in shown:
+    for place, (title, note) in enumerate(shown):
         try:
-            found = explained_html(explain(ranker, text, title))
+            found = explained_html(
+                explain(ranker, text, title, letters=False),
+                _explained_beside(others, text, title),
+                ("title",) if place else ("query", "title"),
+            )
         except UserError as error:
             found = f'<p class="soft">{escape(str(error))}</p>'
         inside += f"<h3>{escape(title)} <span class='tag'>{note}</span></h3>{found}"
@@ -175,6 +229,51 @@ def _query(ranker: SemanticRanker, evaluation: Evaluation, query: int, value: fl
         f'<span class="value">{metric_label(_METRIC)} {value:.3f}</span></summary>'
         f'<div class="inside">{inside}</div></details>'
     )
+
+
+def _explained_beside(
+    others: Sequence[SemanticRanker], query: str, title: str
+) -> list[Explanation]:
+    """Without a model that knows nothing of one of the texts."""
+    found = []
+    for other in others:
+        with suppress(UserError):
+            found.append(explain(other, query, title, letters=False))
+    return found
+
+
+def _graded(
+    ranker: SemanticRanker, others: Mapping[str, SemanticRanker], judgments: Sequence[Judgment]
+) -> list[str]:
+    """Cosines of judged pairs beside their grades."""
+    found = graded({ranker.name: ranker} | dict(others), judgments)
+    return ["<h2>Scores beside grades</h2>", graded_html(found)]
+
+
+def _won(ranker: SemanticRanker, evaluation: Evaluation | None, texts: Sequence[str]) -> list[str]:
+    """Words that win a CLSM's neurons: of queries and the titles ranked first, else of titles."""
+    towers = (ranker.model.query_tower, ranker.model.title_tower)
+    columns: dict[str, Sequence[str]] = {}
+    if evaluation is None:
+        columns["Title"] = [text for text in texts if ranker.vocabulary.words(text)][:_WINNERS]
+    else:
+        order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.counted))
+        asked = [(evaluation.task.queries[query], evaluation.top(ranker.name, int(query), 1))
+                 for query in order[: 2 * _WINNERS]]  # fmt: skip
+        pairs = [(query, top[0].title) for query, top in asked if top and all(
+                 ranker.vocabulary.words(text) for text in (query, top[0].title))]  # fmt: skip
+        columns["Query"] = [query for query, _ in pairs[:_WINNERS]]
+        columns["Title that the model ranks first"] = [title for _, title in pairs[:_WINNERS]]
+    shown = {
+        head: won(towers[head != "Query"], ranker.vocabulary, found)
+        for head, found in columns.items()
+    }
+    return [
+        "<h2>Words that win its neurons</h2>",
+        '<p class="soft">Bold: the words that win the five most active neurons of the maximum, '
+        "each seen with its window (Shen et al. 2014, tables 3 and 8).</p>",
+        winners_html(shown),
+    ]
 
 
 def _learned(
@@ -186,7 +285,10 @@ def _learned(
     if isinstance(tower, RecurrentTower):
         reader = ranker.model.query_tower if texts is not titles else tower
         parts.append("<h2>What its cells stand for</h2>")
-        parts.append(topics_html(topics(reader, vocabulary, texts)[:_TOPICS], len(texts)))
+        read = list(readings(reader, vocabulary, list(dict.fromkeys(texts))))
+        parts.append(topics_html(topics_of(read)[:_TOPICS], len(read)))
+        parts.append("<h2>What each cell picks up, text by text</h2>")
+        parts.append(topic_table_html(topic_table(read)))
     if isinstance(tower, RecurrentTower | CLSM):
         parts.append("<h2>The same word in different titles</h2>")
         parts.append(contexts_html(contexts(tower, vocabulary, titles, words)))
@@ -214,12 +316,3 @@ def _learned(
         )
     )
     return parts
-
-
-def _map(ranker: SemanticRanker, titles: Sequence[str]) -> str:
-    points, kept = plane(ranker.encode_titles(titles))
-    label = (
-        f"{len(titles):,} titles by their two principal components, which keep "
-        f"{100 * kept:.0f} % of the variance. Rest on a point to read its title."
-    )
-    return "<h2>A map of titles</h2>" + point_map(points, titles, label)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.analysis.cells import Reading, most_active
+from dssm_tf.analysis.neurons import winners
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
@@ -74,13 +75,18 @@ def topics(
 
     Reference: Palangi et al. 2016, sec. V-A3 and table III.
     """
+    return topics_of(readings(tower, vocabulary, texts), active)
+
+
+def topics_of(read: Iterable[Sequence[Reading]], active: int = _TOPIC_CELLS) -> list[Topic]:
+    """As `topics`, of texts that were read already."""
     counts: dict[int, Counter[str]] = defaultdict(Counter)
-    for of_text in readings(tower, vocabulary, texts):
+    for of_text in read:
         for place, reading in enumerate(of_text):
             words = reading.words[::-1] if reading.backwards else reading.words
             changes = np.abs(np.diff(reading.y, axis=0, prepend=0.0))
             for cell in most_active(reading.y[-1], active):
-                number = place * tower.units + int(cell)
+                number = place * reading.y.shape[1] + int(cell)
                 counts[number][words[int(changes[:, cell].argmax())]] += 1
     found = [Topic(cell, of.total(), _ordered(of)) for cell, of in counts.items()]
     return sorted(found, key=lambda topic: (-topic.texts, topic.cell))
@@ -88,6 +94,26 @@ def topics(
 
 def _ordered(counts: Counter[str]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+
+
+class Won(NamedTuple):
+    """A text's words, and the places of those that win its most active neurons."""
+
+    words: list[str]
+    places: frozenset[int]
+
+
+def won(tower: CLSM, vocabulary: Vocabulary, texts: Sequence[str]) -> list[Won]:
+    """The words of each text that win the five most active neurons of a CLSM's maximum.
+
+    A text without words is left out.
+
+    Reference: Shen et al. 2014, tables 3 and 8.
+    """
+    return [
+        Won(words, frozenset(place for _, place in winners(features)))
+        for words, features in _in_context(tower, vocabulary, texts)
+    ]
 
 
 class Contexts(NamedTuple):

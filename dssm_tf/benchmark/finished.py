@@ -19,11 +19,10 @@ from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.exported_ranker import ExportedRanker
+from dssm_tf.export.saved_model import EXTRA
 from dssm_tf.model.run_files import CONFIG, QUERY_IDS, known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
-
-_EXTRA = "assets.extra"  # where an export has copies of its run's files
 
 
 class Finished(NamedTuple):
@@ -52,7 +51,7 @@ def finished_source(name: str, path: Path, task: RankingTask) -> Finished:
     Raises:
         UserError: there is no such system, or it is damaged.
     """
-    ranker, log = _load(name, path)
+    ranker, log = load_finished(name, path)
     about: dict[str, Any] = {"source": str(path), "notes": []}
     if isinstance(ranker, SemanticRanker):
         about |= about_vocabulary(ranker.vocabulary.unknown_share(task.queries))
@@ -74,20 +73,28 @@ def finished_source(name: str, path: Path, task: RankingTask) -> Finished:
     return Finished(kind, Foreign(RankerScores(ranker, task), model_bytes(path), about), known)
 
 
-def _load(name: str, path: Path) -> tuple[Ranker, Path | None]:
-    """The ranker, and the directory that tells which queries it learned from."""
+def load_finished(name: str, path: Path) -> tuple[Ranker, Path | None]:
+    """The ranker, and the directory that tells which queries it learned from.
+
+    Args:
+        name: what tables call it; which baseline it is, where a directory does not tell.
+        path: what `dssm train`, `dssm export` or a baseline's `save` wrote.
+
+    Raises:
+        UserError: there is no such system, or it is damaged.
+    """
     if (path / CONFIG).exists():
         return SemanticRanker.load(path, name), path
     version = newest_version(path)
     if (version / "saved_model.pb").exists():
-        extra = version / _EXTRA
+        extra = version / EXTRA
         return ExportedRanker(version, name), extra if (extra / QUERY_IDS).exists() else None
     saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
     if name in BASELINES and name not in saved and not saved:
         saved = [name]  # one that has other files, such as skip-thought's weights
     if len(saved) != 1 or not path.is_dir():
         raise UserError(
-            f"--model {name}={path}: expected a directory that `dssm train` or `dssm export` "
+            f"{path}: expected a directory that `dssm train` or `dssm export` "
             f"wrote, or that one baseline was saved in; it holds {', '.join(saved) or 'none'}."
         )
     return BASELINES[saved[0]].load(path), None

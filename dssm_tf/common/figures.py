@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,10 @@ except ImportError as error:
 _DPI = 130
 # Blue and orange differ for every kind of sight, and in grey.
 _FOR, _AGAINST = "#1f5fa8", "#e08214"
+# Okabe and Ito 2008: eight that differ for every kind of sight.
+_OKABE_ITO = (
+    "#000000", "#f0e442", "#e69f00", "#d55e00", "#56b4e9", "#0072b2", "#009e73", "#cc79a7",
+)  # fmt: skip
 
 
 def embeddings(
@@ -199,21 +203,29 @@ def with_intervals(
             axis.set_xticks(sorted(places))
         axis.set_title(panel)
         axis.set_xlabel(x_label)
-        axis.set_ylim(bottom=0)
+        axis.axhline(0, color="black", linewidth=0.8)
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel(y_label)
-    axes[0][-1].legend(fontsize=8)
+    drawn = {
+        label: handle
+        for axis in axes[0]
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=len(drawn), fontsize=8)
     _write(figure, path)
 
 
 def word_weights(
-    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]], title: str
+    sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
+    title: str,
+    measure: str = "cosine",
 ) -> Any:
     """What each word of a query and of a title adds, as bars; what is lost without it, as points.
 
     Args:
         sides: words, what they add and what is lost without them, each `(words,)`, by side.
         title: above it all.
+        measure: what they add to.
 
     Returns:
         The figure, for `save`.
@@ -226,13 +238,13 @@ def word_weights(
     for axis, (side, (words, adds, lost)) in zip(axes[0], sides.items(), strict=True):
         places = np.arange(len(words))
         colours = [_FOR if value >= 0 else _AGAINST for value in adds]
-        axis.barh(places, adds, color=colours, label="adds to the cosine")
+        axis.barh(places, adds, color=colours, label=f"adds to the {measure}")
         axis.plot(lost, places, "k|", markersize=12, label="lost without the word")
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(places, words)
         axis.invert_yaxis()
         axis.set_title(side)
-        axis.set_xlabel("cosine")
+        axis.set_xlabel(measure)
         axis.grid(alpha=0.3, axis="x")
     figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title)
@@ -316,6 +328,70 @@ def matched_words(
     axis.set_ylim(rows, 0)
     axis.set_axis_off()
     axis.set_title(title)
+    return figure
+
+
+class Panel(NamedTuple):
+    """Curves of several models over one dial.
+
+    Args:
+        title: above it.
+        label: what the dial is.
+        places: on its axis, at equal distances from each other.
+        curves: mean, low and high end at each place, by model.
+        levels: further lines by name: one height, or one for each place.
+    """
+
+    title: str
+    label: str
+    places: Sequence[float]
+    curves: Mapping[str, Mapping[float, tuple[float, float, float]]]
+    levels: Mapping[str, float | Sequence[float]]
+
+
+def curves_by_model(panels: Sequence[Panel], label: str) -> Any:
+    """Panels of one range, a line a model, its intervals side by side where models agree.
+
+    Args:
+        panels: at least one, with the same models.
+        label: what the heights are.
+
+    Returns:
+        The figure, for `save`.
+    """
+    columns = min(len(panels), 2)
+    rows = -(-len(panels) // columns)
+    figure, axes = plt.subplots(
+        rows, columns, figsize=(4.8 * columns, 0.8 + 3.3 * rows), layout="constrained",
+        sharey=True, squeeze=False,
+    )  # fmt: skip
+    for axis in axes.flat[len(panels) :]:
+        axis.set_axis_off()
+    for axis, panel in zip(axes.flat, panels, strict=False):
+        at = np.arange(len(panel.places))
+        for (name, heights), style in zip(panel.levels.items(), ("--", ":"), strict=False):
+            axis.plot(at, np.broadcast_to(heights, at.shape), color="0.4", linestyle=style,
+                      linewidth=1, label=name)  # fmt: skip
+        middle = (len(panel.curves) - 1) / 2
+        for place, (name, curve) in enumerate(panel.curves.items()):
+            mean, low, high = np.array([curve[x] for x in panel.places]).T
+            axis.errorbar(
+                at + 0.05 * (place - middle), mean, (mean - low, high - mean), label=name,
+                color=_OKABE_ITO[place % 8], marker="osD^vPX*"[place % 8], markersize=5,
+                linewidth=1, elinewidth=1, capsize=2,
+            )  # fmt: skip
+        axis.set_xticks(at, [f"{x:g}" for x in panel.places])
+        axis.set_title(panel.title, fontsize=10)
+        axis.set_xlabel(panel.label)
+        axis.grid(alpha=0.3, axis="y")
+    for row in axes:
+        row[0].set_ylabel(label)
+    named = dict(
+        pair[::-1]
+        for axis in axes.flat[: len(panels)]
+        for pair in zip(*axis.get_legend_handles_labels(), strict=True)
+    )
+    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=5)
     return figure
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
@@ -10,26 +11,49 @@ Cell = str | tuple[str, float | str | None]
 """HTML, or HTML and what it is sorted by."""
 
 # Whatever a text of the data might become, it loads nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def page(title: str, body: str, scripts: Sequence[str] = ()) -> str:
+def page(title: str, body: str, scripts: Sequence[str] = (), policy: str = POLICY) -> str:
     """A whole HTML document.
 
     Args:
         title: plain text.
         body: HTML, already escaped.
         scripts: JavaScript, run in turn when the body is there.
+        policy: what the page may load and run.
     """
     style = (files("dssm_tf.common") / "style.css").read_text("utf-8")
     ends = "".join(f"\n<script>\n{script}</script>" for script in scripts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>{ends}\n</body>\n</html>\n"
     )
+
+
+def script(name: str) -> str:
+    """A script of this package, for `page`."""
+    return (files("dssm_tf.common") / name).read_text("utf-8")
+
+
+def contents(body: str) -> str:
+    """The body under links to its headings of the second order, each of which gets an id.
+
+    >>> contents("<h2>One</h2>text")
+    '<nav><a href="#part1">One</a></nav><h2 id="part1">One</h2>text'
+    """
+    heads: list[str] = []
+
+    def named(found: re.Match[str]) -> str:
+        heads.append(found[1])
+        return f'<h2 id="part{len(heads)}">{found[1]}</h2>'
+
+    body = re.sub("<h2>(.*?)</h2>", named, body)
+    links = "".join(f'<a href="#part{n}">{head}</a>' for n, head in enumerate(heads, start=1))
+    return f"<nav>{links}</nav>{body}"
 
 
 def table(

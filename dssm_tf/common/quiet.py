@@ -17,8 +17,6 @@ def load_tensorflow() -> None:
     if "tensorflow" in sys.modules or os.environ.get("DSSM_DEBUG"):
         return
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-    for name in ("tensorflow", "absl"):
-        logging.getLogger(name).setLevel(logging.ERROR)
     sys.stderr.flush()
     terminal, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)
@@ -28,3 +26,5 @@ def load_tensorflow() -> None:
         os.dup2(terminal, 2)
         os.close(terminal)
         os.close(nowhere)
+    for name in ("tensorflow", "absl"):  # only now: in a notebook the import sets its own level
+        logging.getLogger(name).setLevel(logging.ERROR)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from dssm_tf.common.model_versions import newest_version
+from dssm_tf.data.schema import FeatureSpec, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
-from dssm_tf.export.saved_model import load_export
+from dssm_tf.export.saved_model import EXTRA, load_export
 from dssm_tf.model.semantic_ranker import Vectors, encode_distinct
+from dssm_tf.text.vocabulary import Vocabulary
 
 
 class ExportedRanker:
@@ -27,11 +31,39 @@ class ExportedRanker:
 
     def __init__(self, directory: Path | str, name: str) -> None:
         self.name = name
+        self._extra = newest_version(Path(directory)) / EXTRA
         self._model = load_export(directory)  # its variables live as long as it does
         self._signatures = self._model.signatures
         shape = self._signatures["encode_query"].structured_outputs["embeddings"].shape
         self._dimension = int(shape[1])
         self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The letter trigrams that it knows, as its run had them."""
+        return load_vocabulary(self._extra, FeatureSpec.load(self._extra))
+
+    def encode_queries(self, queries: Sequence[str]) -> Vectors:
+        """Unit vectors float32 `(len(queries), dimension)`; an empty query's is zero."""
+        return self._encode("query", "queries", queries)
+
+    def encode_titles(self, titles: Sequence[str]) -> Vectors:
+        """Unit vectors float32 `(len(titles), dimension)`; an empty title's is zero."""
+        return self._encode("title", "titles", titles)
+
+    def weighted_prior(self, titles: Sequence[str]) -> Vectors:
+        """What the titles' clicks add to every score, `(len(titles),)`.
+
+        The vector of an empty query is zero: what it scores is the prior.
+        """
+        found: Vectors = encode_distinct(
+            lambda raw: self._signatures["score"](queries=tf.constant([""]), titles=raw)["scores"][
+                :, None
+            ],
+            titles,
+            dimension=1,
+        )[:, 0]
+        return found
 
     def score(self, query: str, titles: Sequence[str]) -> Vectors:
         """Scores `(len(titles),)`."""
@@ -41,25 +73,13 @@ class ExportedRanker:
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
         """Scores `(len(queries), len(titles))`."""
         vectors, weighted, shared = self._titles.get(titles, self._weigh_titles)
-        scores: Vectors = (self._encode("query", "queries", queries) @ vectors.T + weighted)[
-            :, shared
-        ]
+        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[:, shared]
         return scores
 
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
-        """Vectors and weighted priors of the distinct normal forms, and the place of each title's.
-
-        The vector of an empty query is zero: what it scores is the prior.
-        """
+        """Vectors and weighted priors of the distinct normal forms, and each title's place."""
         distinct, shared = normal_forms(titles)
-        priors = encode_distinct(
-            lambda raw: self._signatures["score"](queries=tf.constant([""]), titles=raw)["scores"][
-                :, None
-            ],
-            distinct,
-            dimension=1,
-        )
-        return self._encode("title", "titles", distinct), priors[:, 0], shared
+        return self.encode_titles(distinct), self.weighted_prior(distinct), shared
 
     def _encode(self, side: str, key: str, texts: Sequence[str]) -> Vectors:
         signature = self._signatures[f"encode_{side}"]

@@ -23,6 +23,7 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.text_features import TextFeatures, normalize
 from dssm_tf.text.vocabulary import Vocabulary
 
+EXTRA = "assets.extra"  # where an export has copies of its run's files
 _WARMUP = "tf_serving_warmup_requests"
 EPSILON = float(np.finfo(np.float32).eps)
 
@@ -188,7 +189,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         }
         tf.saved_model.save(served, str(aside), signatures=signatures)
         _name_by_content(aside)
-        extra = aside / "assets.extra"
+        extra = aside / EXTRA
         extra.mkdir()
         write_warmup(extra / _WARMUP, base.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC, QUERY_IDS):

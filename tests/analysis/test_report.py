@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from html.parser import HTMLParser
 
 import pytest
 
+from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.report import report
 from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.towers import TOWERS
 from tests.choices import small
@@ -66,8 +70,11 @@ def test_a_run_s_page_has_what_its_tower_can_show(runs, name):
     page = Reader(report(runs(name), JUDGMENTS, words=["fox", "red"]))
     expected = ["Training", "How well it ranks", "Best queries, explained",
                 "Worst queries, explained"]  # fmt: skip
+    expected.append("Scores beside grades")
+    if name == "clsm":
+        expected.append("Words that win its neurons")
     if name not in ("dssm", "clsm"):
-        expected.append("What its cells stand for")
+        expected += ["What its cells stand for", "What each cell picks up, text by text"]
     if name != "dssm":
         expected.append("The same word in different titles")
     assert page.heads == [*expected, "Nearest words in the first layer", "A map of titles"]
@@ -86,3 +93,63 @@ def test_without_judgments_nothing_is_measured_and_another_run_s_curve_stands_be
     assert "other" in page.text
     assert str(tmp_path / "page" / "report.html") in capsys.readouterr().out.replace("\n", "")
     assert main(["report", *arguments[:2], "--out", str(tmp_path / "page")]) == 1  # another report
+
+
+def test_an_rnn_s_neurons_stand_under_an_lstm_s_cells_as_in_tables_v_to_viii(runs):
+    html = report(runs("bilstm"), JUDGMENTS, beside={"plain": runs("rnn")})
+    ranker, other = (SemanticRanker.load(runs(name)) for name in ("bilstm", "rnn"))
+    found = explain(ranker, "red fox", "red fox"), explain(other, "red fox", "red fox")
+    forwards, backwards = (one.moved() for one in found[0].query.readings)
+    (neurons,) = (one.moved() for one in found[1].query.readings)
+    assert forwards[0] is backwards[1] is neurons[0] is None
+    for head, counts in (
+        ("bilstm, left to right: cells moved, of 4", ["-", forwards[1]]),
+        ("bilstm, right to left: cells moved, of 4", [backwards[0], "-"]),
+        ("plain, left to right: cells moved, of 4", ["-", neurons[1]]),
+    ):
+        assert f"{head}</th>" + "".join(f"<td>{one}</td>" for one in counts) in html
+    scores = f"Cosine: bilstm {found[0].cosine:.3f}, plain {found[1].cosine:.3f}."
+    assert scores in Reader(html).text
+
+
+def test_a_run_beside_needs_a_name_of_its_own(runs):
+    with pytest.raises(UserError, match="--beside rnn: the run itself is called so"):
+        report(runs("rnn"), beside={"rnn": runs("lstm")})
+
+
+def test_titles_are_coloured_by_their_category_and_the_projector_has_it_too(runs, tmp_path):
+    corpus = tmp_path / "corpus.tsv"
+    corpus.write_text(
+        "doc_id\ttitle\tcategory\tshelf\na\tred fox\tland\t1\nb\tblue whale\tsea\t1\n"
+        "c\tgreen whale\tsea\t2\nd\twhite owl\t\t2\n"
+    )
+    arguments = ["--model", str(runs("lstm")), "--corpus", str(corpus), "--tensorboard"]
+    assert main(["report", *arguments, "--out", str(tmp_path / "page")]) == 0
+    html = (tmp_path / "page" / "report.html").read_text("utf-8")
+    assert [html.count(f'class="kind{kind}" data-name') for kind in range(4)] == [2, 1, 1, 0]
+    assert 'data-name="blue whale (sea)"' in html
+    assert 'data-name="white owl (no category)"' in html
+    written = (tmp_path / "page" / "tensorboard" / "metadata.tsv").read_text("utf-8")
+    assert written.splitlines()[:2] == ["title\tcategory", "red fox\tland"]
+    arguments = [*arguments[:4], "--category", "shelf", "--out", str(tmp_path / "shelves")]
+    assert main(["report", *arguments]) == 0
+    assert "red fox (1)" in (tmp_path / "shelves" / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [(["--category", "colour"], "--category colour is a column of --corpus or --judgments"),
+     (["--category", "colour", "--corpus", "CORPUS"], "expected 'title', 'colour'"),
+     (["--map", "umap"], "umap-learn")],
+)  # fmt: skip
+def test_what_a_page_cannot_have_is_a_sentence(runs, tmp_path, capsys, monkeypatch, flags, said):
+    monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
+    corpus = tmp_path / "corpus.tsv"
+    corpus.write_text("doc_id\ttitle\na\tred fox\n")
+    flags = [str(corpus) if flag == "CORPUS" else flag for flag in flags]
+    arguments = ["--model", str(runs("dssm")), *flags, "--out", str(tmp_path / "page")]
+    assert main(["report", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "page").exists()

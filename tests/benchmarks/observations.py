@@ -3,8 +3,8 @@
     python -m tests.benchmarks.observations --data DATA --out OUT
 
 trains lstm, lstm_plain, rnn, dssm and clsm on parts of Best Buy, WebQuestions and Home Depot (those
-that DATA has; WebQuestions ships with the package), three seeds each, looks at pairs that were not
-learned from, and prints a Markdown table for each observation: means and Student's 95 % intervals
+that DATA has; WebQuestions ships with the package), three seeds each, looks at pairs of other
+clicks, and prints a Markdown table for each observation: means and Student's 95 % intervals
 over seeds. OUT/observations.tsv has every value of every run, OUT/*.png the figures. A second call
 with the same OUT goes on where the first one ended. `docs/analysis.md` says what was found.
 """
@@ -174,9 +174,10 @@ def scores(ranker: SemanticRanker, observed: Observed) -> Values:
     yield "cosine: clicked title", float((asked * answers).sum(axis=1).mean())
     yield "cosine: title of another query", float((asked * np.roll(answers, 1, 0)).sum(1).mean())
     if observed.graded:
-        queries, titles, grades = map(np.array, zip(*observed.graded, strict=True))
+        queries, titles, grades = zip(*observed.graded, strict=True)
         asked, answers = ranker.encode_queries(queries), ranker.encode_titles(titles)
         cosines = (asked * answers).sum(axis=1).astype(np.float64)
+        grades = np.array(grades)
         agreement = quantities.agreement(cosines, grades)
         yield "grades: Kendall", agreement.kendall
         yield "grades: Spearman", agreement.spearman
@@ -242,11 +243,14 @@ def looked_at(observed: Observed, runs: Mapping[str, Sequence[Path]], known: set
     topics = topics_of(observed)
     with progress_of(f"{observed.name}: looking", len(runs), True, "systems") as task:
         for system, of_system in runs.items():
+            missing = {
+                seed: run
+                for seed, run in enumerate(of_system)
+                if (observed.name, system, seed) not in known
+            }
+            ranker = SemanticRanker.load(of_system[0], system) if missing else None
             # One model with the weights of each seed in turn: its functions are traced once.
-            ranker = SemanticRanker.load(of_system[0], system)
-            for seed, run in enumerate(of_system):
-                if (observed.name, system, seed) in known:
-                    continue
+            for seed, run in missing.items():
                 ranker.model.load_weights(run / WEIGHTS)
                 for name in variants(ranker, system, seed):
                     for quantity, value in observe(ranker, observed, topics):
@@ -275,6 +279,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--whole", action="store_true", help="whole logs, whole trainings")
     options = parser.parse_args(argv)
+    if options.data is None and options.sets != "webquestions":
+        parser.error("--data is missing; only --sets webquestions needs none.")
     table = options.out / "observations.tsv"
     rows = read_rows(table)
     for name in options.sets.split(","):

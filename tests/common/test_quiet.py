@@ -41,3 +41,14 @@ def test_with_debugging_on_tensorflow_is_left_alone():
 
 def path(first: object) -> str:
     return os.pathsep.join([str(first), os.environ.get("PYTHONPATH", os.getcwd())])
+
+
+def test_python_s_own_logging_is_quiet_at_a_prompt_and_in_a_notebook_too():
+    # There TensorFlow's import sets its logger to INFO.
+    told = "import logging; logging.getLogger('tensorflow').info('Assets written')"
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.ps1 = '> '\n{LOAD}{told}"],
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", "")

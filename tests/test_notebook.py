@@ -1,0 +1,59 @@
+"""The notebook of docs/: checked in as it was executed, and it still runs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+nbformat = pytest.importorskip("nbformat")
+
+NOTEBOOK = "docs/from_log_to_explained_match.ipynb"
+LARGEST = 300_000  # bytes
+
+
+@pytest.fixture
+def notebook(checkout):
+    return nbformat.read(checkout / NOTEBOOK, as_version=4)
+
+
+def code_cells(notebook):
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def shown(notebook):
+    """All that its cells print."""
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    assert not [output for output in outputs if output.output_type == "error"]
+    return "".join(output.get("text", "") for output in outputs)
+
+
+def test_it_is_checked_in_executed_from_top_to_bottom_and_small(checkout, notebook):
+    cells = code_cells(notebook)
+    assert [cell.execution_count for cell in cells] == list(range(1, len(cells) + 1))
+    text = shown(notebook)
+    assert "grand canyon" in text
+    assert "\x1b" not in text
+    assert not re.search(r"/(home|tmp|work|root|usr)/", text)  # of the machine it ran on
+    assert (checkout / NOTEBOOK).stat().st_size < LARGEST
+    images = [o for cell in cells for o in cell.outputs if "image/png" in o.get("data", {})]
+    assert len(images) == 2
+
+
+@pytest.mark.slow
+def test_it_runs_and_says_what_it_did(checkout, notebook, tmp_path, monkeypatch):
+    from nbclient import NotebookClient
+
+    monkeypatch.setenv("PYTHONPATH", str(checkout))
+    written = shown(notebook)
+    NotebookClient(
+        notebook, timeout=3000, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
+    ).execute()
+    found = shown(notebook)
+    first = "'grand' stands in the title"
+    assert first in written
+    assert first in found
+    # Sums of floats differ by machine, and what was learned with them, but not by much.
+    for text in (written, found):
+        (ndcg,) = re.findall(r"^lstm +(\.\d+|\d\.\d+)", text, re.M)
+        assert float(ndcg) == pytest.approx(0.92, abs=0.03)

@@ -204,7 +204,7 @@ class _LSTMCell:
         self._forget_gate = tower["forget_gate"]
         self._peepholes = arrays.get("peephole_kernel")
 
-    # Of a gate that is shut, the exponential may be infinite, and the sigmoid 1 / infinity is right.
+    # Of a gate that is shut the exponential may be infinite: 1 / infinity is right.
     @np.errstate(over="ignore")
     def __call__(self, inputs: Vectors, steps: Any, texts: int) -> Vectors:
         """`y` at each text's last word, `(texts, units)`."""
@@ -230,7 +230,8 @@ class _LSTMCell:
 
 def _sigmoid(x: Vectors) -> Vectors:
     """`1 / (1 + exp(-x))`."""
-    found: Vectors = 1 / (1 + np.exp(-x))
+    one = np.float32(1)
+    found: Vectors = one / (one + np.exp(-x))
     return found
 
 

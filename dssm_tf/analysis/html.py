@@ -36,7 +36,7 @@ def explained_html(
     lines = "".join(_words(side, most) for side in both)
     said = [*explanation.sentences(), *_neurons(explanation), *explanation.notes]
     scores = [f"{one.model} {one.cosine:.3f}" for one in (explanation, *beside)]
-    said.append(f"Cosine: {', '.join(scores)}.")
+    said.append(f"{explanation.measure.capitalize()}: {', '.join(scores)}.")
     tables = keyword_tables([explanation, *beside], sides)
     return f'{lines}<p class="soft">{escape(" ".join(said))}</p>{tables}'
 

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.named import only_names, split_name
-from dssm_tf.commands.parser import Commands, command
+from dssm_tf.commands.parser import Commands, add_encoding, command
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dssm_tf.server.models import Model
+    from dssm_tf.server.search_page import SearchPage
     from dssm_tf.server.server import Server
 
 _LOG = logging.getLogger("dssm_tf.server")
@@ -45,6 +46,17 @@ def add(commands: Commands) -> None:
         metavar="[NAME=]EXPORT_OR_RUN",
         help="what `dssm export` wrote (all of OUT, OUT/NAME or OUT/NAME/VERSION), or a run",
     )
+    parser.add_argument(
+        "--corpus",
+        type=Path,
+        metavar="FILE",
+        help="titles to search (doc_id, title): a page at / of the REST port shows BM25, "
+        "the first model and both side by side",
+    )
+    parser.add_argument(
+        "--vectors", type=Path, help="vectors of the corpus that `dssm embed` wrote, in its order"
+    )
+    add_encoding(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; no one is asked "
                         "who they are, so keep it inside your network")  # fmt: skip
     parser.add_argument("--port", type=int, default=8500, help="of gRPC; 0 for none")
@@ -84,6 +96,7 @@ def _run(arguments: argparse.Namespace) -> None:
     console = Console(stderr=True)
     with TemporaryDirectory(prefix="dssm-serve-") as scratch:
         models, runs = _models(arguments.models, Path(scratch))
+        page = _page(arguments, models[0]) if arguments.corpus else None
         server = Server(
             models,
             host=arguments.host,
@@ -94,12 +107,16 @@ def _run(arguments: argparse.Namespace) -> None:
             ),
             timeout=arguments.rest_api_timeout_in_ms / 1000,
             poll=arguments.file_system_poll_wait_seconds,
+            page=page,
         )
         for name, run in runs.items():
             _export(run, Path(scratch), name, console)
         stopped = _on_signal(server)
+        server.load()
+        if page is not None:
+            _prepare(page, console)
         server.start()
-        _tell(console, server, models)
+        _tell(console, server, models, page is not None)
         stopped.wait()
         _LOG.info("stopping: what was asked is answered first")
         server.stop()
@@ -122,7 +139,7 @@ def _models(entries: Sequence[str], scratch: Path) -> tuple[list[Model], dict[st
     """The models of all directories, and the runs among them that are still to be exported."""
     from dssm_tf.config import load_config
     from dssm_tf.server.models import Model
-    from dssm_tf.server.servable import Source, find_models, is_run
+    from dssm_tf.server.sources import Source, find_models, is_run
 
     found: list[tuple[str, Source]] = []
     runs = {}
@@ -166,7 +183,27 @@ def _on_signal(server: Server) -> threading.Event:
     return stopped
 
 
-def _tell(console: Console, server: Server, models: Sequence[Model]) -> None:
+def _page(arguments: argparse.Namespace, model: Model) -> SearchPage:
+    if not arguments.rest_api_port:
+        raise UserError(
+            "--corpus: the search page is at the REST port; leave --rest_api_port 0 out."
+        )
+    load_tensorflow()
+    from dssm_tf.server.search_page import SearchPage
+    from dssm_tf.tables.judgments import read_corpus
+
+    corpus = read_corpus(arguments.corpus, arguments.encoding)
+    return SearchPage(model, corpus, arguments.vectors)
+
+
+def _prepare(page: SearchPage, console: Console) -> None:
+    from dssm_tf.common.progress import progress_of
+
+    with progress_of("corpus", 1.0, console, unit="") as task:
+        page.prepare(lambda step, share: task.update(share, step))
+
+
+def _tell(console: Console, server: Server, models: Sequence[Model], page: bool) -> None:
     from dssm_tf.server.metrics import PATH
 
     name = models[0].name
@@ -177,5 +214,7 @@ def _tell(console: Console, server: Server, models: Sequence[Model]) -> None:
     if host := server.rest_address:
         lines.append(f"REST     http://{host}/v1/models/{name}")
         lines.append(f"metrics  http://{host}{PATH}")
+        if page:
+            lines.append(f"search   http://{host}/")
     for line in [*lines, "Ctrl-C ends it."]:
         console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -203,10 +203,15 @@ def with_intervals(
             axis.set_xticks(sorted(places))
         axis.set_title(panel)
         axis.set_xlabel(x_label)
-        axis.set_ylim(bottom=0)
+        axis.axhline(0, color="black", linewidth=0.8)
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel(y_label)
-    axes[0][-1].legend(fontsize=8)
+    drawn = {
+        label: handle
+        for axis in axes[0]
+        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+    }
+    figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=len(drawn), fontsize=8)
     _write(figure, path)
 
 

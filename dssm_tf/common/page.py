@@ -11,23 +11,24 @@ Cell = str | tuple[str, float | str | None]
 """HTML, or HTML and what it is sorted by."""
 
 # Whatever a text of the data might become, it loads nothing.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 
 
-def page(title: str, body: str, scripts: Sequence[str] = ()) -> str:
+def page(title: str, body: str, scripts: Sequence[str] = (), policy: str = POLICY) -> str:
     """A whole HTML document.
 
     Args:
         title: plain text.
         body: HTML, already escaped.
         scripts: JavaScript, run in turn when the body is there.
+        policy: what the page may load and run.
     """
     style = (files("dssm_tf.common") / "style.css").read_text("utf-8")
     ends = "".join(f"\n<script>\n{script}</script>" for script in scripts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n"
         f"<body>\n<main>\n{body}\n</main>{ends}\n</body>\n</html>\n"
     )

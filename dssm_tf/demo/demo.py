@@ -182,6 +182,8 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
     for line in (
         f"  look   {out / 'report.html'}",
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
+        f"  try    dssm serve {out / 'export' / trained} --corpus {out / 'data/corpus.tsv'}"
+        "  # then open http://127.0.0.1:8501/",
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
         f"--model_base_path={(out / 'export/lstm').resolve()}",
         "  yours  dssm preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv --output DATA",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from dssm_tf.tables.judgments import CorpusTitle
 
 if TYPE_CHECKING:
     from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.text.vocabulary import Vocabulary
 
 IndexName = Literal["exact", "faiss", "hnsw"]
 FusionName = Literal["rrf", "linear"]
@@ -54,6 +55,21 @@ class Found(NamedTuple):
     note: str = ""
 
 
+class SearchModel(Protocol):
+    """What a search asks of a model; see `SemanticRanker`, which a hybrid with the prior needs."""
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...  # noqa: D102
+
+    def encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]: ...  # noqa: D102
+
+    def encode_titles(  # noqa: D102
+        self, titles: Sequence[str], prior: bool = False
+    ) -> NDArray[np.float32]: ...
+
+    def weighted_prior(self, titles: Sequence[str]) -> NDArray[np.float32]: ...  # noqa: D102
+
+
 class Searcher:
     """Searches a corpus by BM25, by semantic vectors and by both.
 
@@ -63,7 +79,7 @@ class Searcher:
     found and weighted equally.
 
     Args:
-        ranker: a trained model.
+        ranker: a trained model, such as `SemanticRanker`.
         corpus: titles to search; equal titles tie.
         vectors: an `.npy` file of the corpus' title vectors, made by `dssm embed`; the titles are
             encoded when None.
@@ -81,7 +97,7 @@ class Searcher:
 
     def __init__(
         self,
-        ranker: SemanticRanker,
+        ranker: SearchModel,
         corpus: Sequence[CorpusTitle],
         vectors: Path | str | None = None,
         *,
@@ -106,11 +122,12 @@ class Searcher:
         report("counting words", 0.0)
         parameters = hybrid.of(BM25) if hybrid else {}
         try:
-            self._bm25 = BASELINES["bm25"](**parameters).fit([], dict.fromkeys(self._titles))
+            self.bm25 = BASELINES["bm25"](**parameters).fit([], dict.fromkeys(self._titles))
         except (TypeError, ValueError) as error:
             raise UserError(f"--hybrid: bm25 with {dict(parameters)}: {error}.") from None
         self.vectors = self._read(Path(vectors)) if vectors else self._encode(report)
-        self._log_prior = ranker.prior(self._titles)
+        if hybrid and PRIOR in hybrid.members:
+            self._log_prior = cast("SemanticRanker", ranker).prior(self._titles)
         self._bias = ranker.weighted_prior(self._titles)
         report("indexing", 1.0)
         self.index: VectorIndex = (
@@ -136,7 +153,7 @@ class Searcher:
         depth = max(k, self.depth)
 
         started = perf_counter()
-        scores = self._bm25.score(query, self._titles)
+        scores = self.bm25.score(query, self._titles)
         held = np.flatnonzero(scores > 0)
         by_words: Rows = held[top_columns(scores[held], depth)]
         words_done = perf_counter()
@@ -208,7 +225,9 @@ class Searcher:
         rows, (words, meaning) = pool_titles(
             [(by_words, scores[by_words]), (by_meaning[: self.depth], cosines[: self.depth])]
         )
-        own = {BM25: words, MODEL: meaning, PRIOR: self._log_prior[rows].astype(np.float64)}
+        own = {BM25: words, MODEL: meaning}
+        if PRIOR in hybrid.members:
+            own[PRIOR] = self._log_prior[rows].astype(np.float64)
         fused = hybrid.fuse([own[name] for name in hybrid.members])
         order = np.argsort(-fused, kind="stable")
         return rows[order], fused[order]

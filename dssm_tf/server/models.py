@@ -9,7 +9,8 @@ from time import monotonic
 from typing import Any, NamedTuple
 
 from dssm_tf.common.boundary import one_line
-from dssm_tf.server.servable import Servable, Source, open_servable
+from dssm_tf.server.servable import Servable
+from dssm_tf.server.sources import Source, open_servable
 
 _LOG = logging.getLogger("dssm_tf.server")
 

@@ -82,11 +82,11 @@ class Server:
             target=self._rest.run, kwargs={"sockets": [self._socket]}, daemon=True
         )
 
-    def start(self) -> None:
-        """Loads the models and begins to answer.
+    def load(self) -> None:
+        """Loads the models.
 
         Raises:
-            UserError: of a model no version can be loaded; nothing is answered then.
+            UserError: of a model no version can be loaded; nothing can be answered then.
         """
         for model in self._models:
             model.look(self._metrics.loaded)
@@ -97,6 +97,10 @@ class Server:
                     f"{model.source.directory}: no version of {model.name} can be served: "
                     f"{', '.join(told) or 'there is none'}"
                 )
+
+    def start(self) -> None:
+        """Begins to answer; models that are not loaded yet are loaded first, see `load`."""
+        self.load()
         if self._port is not None:
             self.grpc_address = join_address(self._host, self._add_port(self._port))
             self._grpc.start()

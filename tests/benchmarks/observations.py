@@ -3,8 +3,8 @@
     python -m tests.benchmarks.observations --data DATA --out OUT
 
 trains lstm, lstm_plain, rnn, dssm and clsm on parts of Best Buy, WebQuestions and Home Depot (those
-that DATA has; WebQuestions ships with the package), three seeds each, looks at pairs that were not
-learned from, and prints a Markdown table for each observation: means and Student's 95 % intervals
+that DATA has; WebQuestions ships with the package), three seeds each, looks at pairs of other
+clicks, and prints a Markdown table for each observation: means and Student's 95 % intervals
 over seeds. OUT/observations.tsv has every value of every run, OUT/*.png the figures. A second call
 with the same OUT goes on where the first one ended. `docs/analysis.md` says what was found.
 """
@@ -279,6 +279,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--whole", action="store_true", help="whole logs, whole trainings")
     options = parser.parse_args(argv)
+    if options.data is None and options.sets != "webquestions":
+        parser.error("--data is missing; only --sets webquestions needs none.")
     table = options.out / "observations.tsv"
     rows = read_rows(table)
     for name in options.sets.split(","):

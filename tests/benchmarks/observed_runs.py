@@ -41,7 +41,7 @@ class Observed(NamedTuple):
     Attributes:
         name: of the set.
         learned: what the models are trained on.
-        pairs: queries and titles that were clicked but are not learned from.
+        pairs: queries and titles of clicks that are not learned from.
         graded: query, title and grade of pairs whose queries are not learned from; empty where
             nobody judged.
     """

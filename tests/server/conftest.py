@@ -10,9 +10,9 @@ import pytest
 
 from dssm_tf.export.saved_model import export
 from dssm_tf.server.models import Model
-from dssm_tf.server.servable import Source
 from dssm_tf.server.server import Server
 from dssm_tf.server.service import Limits
+from dssm_tf.server.sources import Source
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
 

@@ -13,7 +13,7 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.export.saved_model import load_export
 from dssm_tf.server.models import Model, VersionState
-from dssm_tf.server.servable import Source, find_models, is_run, open_servable
+from dssm_tf.server.sources import Source, find_models, is_run, open_servable
 from serving.client import Client, RestClient
 from tests.server.conftest import QUERIES, TITLES
 
@@ -183,19 +183,21 @@ def test_what_is_no_model_is_one_line(run, tmp_path):
 
 
 def test_a_model_that_answers_no_numbers_is_not_served(base, monkeypatch):
-    from dssm_tf.server import servable
+    from dssm_tf.server import sources
 
-    class NotANumber(servable.SavedModel):
+    class NotANumber(sources.SavedModel):
         def run(self, signature, inputs):
             found = super().run(signature, inputs)
             return {name: values * np.float32("nan") for name, values in found.items()}
 
-    monkeypatch.setattr(servable, "SavedModel", NotANumber)
+    monkeypatch.setattr(sources, "SavedModel", NotANumber)
     with pytest.raises(UserError, match=r"pets/1: `\w+` answers 1 texts .* not all numbers"):
         open_servable(base / "1")
 
 
 def test_a_directory_without_a_saved_model_is_one_line(tmp_path):
     (tmp_path / "1").mkdir()
-    with pytest.raises(UserError, match=r"1 holds no saved_model\.pb; expected what `dssm export`"):
+    with pytest.raises(
+        UserError, match=r"1 holds no saved_model\.pb and no compact\.json; expected"
+    ):
         open_servable(tmp_path / "1")

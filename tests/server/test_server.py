@@ -18,8 +18,8 @@ import pytest
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 from dssm_tf.server.models import Model
-from dssm_tf.server.servable import Source
 from dssm_tf.server.server import Server
+from dssm_tf.server.sources import Source
 from serving.client import Client, RestClient, ServingError
 from tests.serving.conftest import TinyRanker, served
 

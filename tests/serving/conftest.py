@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from dssm_tf.server.models import Model
-from dssm_tf.server.servable import Source
 from dssm_tf.server.server import Server
 from dssm_tf.server.service import Limits
+from dssm_tf.server.sources import Source
 from serving.predict_pb2 import SignatureDefMap
 
 SIGNATURES = {

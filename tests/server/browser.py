@@ -1,0 +1,116 @@
+"""A headless Chromium, driven through pipes by its own protocol."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from contextlib import suppress
+from typing import Any
+
+KEYS = {"ArrowDown": 40, "ArrowUp": 38, "ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "/": 191}
+TEXTS = {"Enter": "\r", "/": "/"}
+
+
+def find_chromium() -> str | None:
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return next(filter(None, map(shutil.which, names)), None)
+
+
+class Browser:
+    """One page. Its protocol: JSON objects that end with a null byte, on descriptors 3 and 4."""
+
+    def __enter__(self) -> Browser:
+        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        theirs_in, ours_out = os.pipe()
+        ours_in, theirs_out = os.pipe()
+        command = [
+            find_chromium(), "--headless", "--no-sandbox", "--disable-gpu",
+            "--remote-debugging-pipe", f"--user-data-dir={self._profile.name}", "about:blank",
+        ]  # fmt: skip
+        self._process = subprocess.Popen(
+            ["bash", "-c", f'exec "$@" 3<&{theirs_in} 4>&{theirs_out}', "bash", *command],
+            pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self._out, self._in = os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb")
+        self._rest, self._number, self._session = b"", 0, None
+        self.complaints: list[str] = []
+        try:
+            target = self._ask("Target.createTarget", url="about:blank")["targetId"]
+            attached = self._ask("Target.attachToTarget", targetId=target, flatten=True)
+            self._session = attached["sessionId"]
+            for name in ("Page", "Runtime", "Log"):
+                self._ask(f"{name}.enable")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+        with suppress(BrokenPipeError):
+            self._out.close()
+        self._in.close()
+        self._profile.cleanup()
+
+    def open(self, address: str) -> None:
+        self._ask("Page.navigate", url=address)
+        self.wait_for("document.readyState == 'complete'")
+
+    def run(self, script: str) -> Any:
+        answer = self._ask("Runtime.evaluate", expression=script, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def wait_for(self, script: str) -> None:
+        waiting = threading.Event()
+        for _ in range(1200):
+            if self.run(script):
+                return
+            waiting.wait(0.05)
+        raise AssertionError(f"not within a minute: {script}")
+
+    def type(self, text: str) -> None:
+        self._ask("Input.insertText", text=text)
+
+    def press(self, key: str) -> None:
+        about = {"key": key, "windowsVirtualKeyCode": KEYS[key]}
+        if text := TEXTS.get(key):
+            about["text"] = text
+        self._ask("Input.dispatchKeyEvent", type="keyDown", **about)
+        self._ask("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def resize(self, width: int, height: int) -> None:
+        self._ask(
+            "Emulation.setDeviceMetricsOverride",
+            width=width, height=height, deviceScaleFactor=1, mobile=False,
+        )  # fmt: skip
+
+    def _ask(self, method: str, **parameters: Any) -> Any:
+        self._number += 1
+        message = {"id": self._number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        self._out.write(json.dumps(message).encode() + b"\0")
+        self._out.flush()
+        while True:
+            told = self._read()
+            if told.get("id") == self._number:
+                assert "error" not in told, told
+                return told["result"]
+            if told.get("method") in ("Log.entryAdded", "Runtime.exceptionThrown"):
+                self.complaints.append(json.dumps(told["params"]))
+
+    def _read(self) -> Any:
+        while b"\0" not in self._rest:
+            more = self._in.read1(1 << 16)
+            assert more, "the browser has ended"
+            self._rest += more
+        message, _, self._rest = self._rest.partition(b"\0")
+        return json.loads(message)

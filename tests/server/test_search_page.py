@@ -1,0 +1,303 @@
+"""The search page: what it shows, that nothing of the data becomes HTML, and its keys."""
+
+from __future__ import annotations
+
+import http.client
+import re
+import shutil
+import socket
+from html.parser import HTMLParser
+from urllib.parse import urlencode
+
+import numpy as np
+import pytest
+
+from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
+from dssm_tf.export.saved_model import tolerance
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.retrieval.searcher import SYSTEMS, Searcher
+from dssm_tf.server.models import Model
+from dssm_tf.server.search_page import SearchPage
+from dssm_tf.server.served_model import ServedModel
+from dssm_tf.server.sources import Source
+from dssm_tf.tables.judgments import CorpusTitle
+from tests.server.browser import Browser, find_chromium
+
+EVIL = '<script>alert(1)</script> "fox" onmouseover=x'
+CORPUS = [
+    CorpusTitle("t1", "Red Fox"),
+    CorpusTitle("t2", "green owl"),
+    CorpusTitle("t3", "Black Bear & Red Panda"),
+    CorpusTitle('t"4', EVIL),
+    CorpusTitle("t5", "redder foxes"),
+]
+
+
+@pytest.fixture(scope="module")
+def model(exports):
+    model = Model("pets", Source(exports / "pets" / "1", 1))
+    model.look()
+    return model
+
+
+@pytest.fixture(scope="module")
+def search(model):
+    """The page of a query, read."""
+    page = SearchPage(model, CORPUS)
+    page.prepare()
+
+    def search(query: str = "", status: int = 200, **more: str) -> Read:
+        answer = page("/", urlencode({"q": query, **more}, errors="surrogateescape"))
+        assert (answer.status, answer.type) == (status, "text/html; charset=utf-8")
+        return Read(answer.content.decode())
+
+    return search
+
+
+class Read(HTMLParser):
+    """A page as a browser takes it apart: texts by the ids they stand in, tags and attributes."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.html, self.tags, self._open = html, [], []
+        self.texts: dict[str, str] = {}
+        self.marks: list[tuple[str, str]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags.append((tag, given))
+        if tag not in ("input", "meta"):
+            self._open.append((tag, given.get("id"), given.get("class", "")))
+
+    def handle_endtag(self, tag):
+        assert self._open.pop()[0] == tag
+
+    def handle_data(self, data):
+        for _, name, _ in self._open:
+            if name:
+                self.texts[name] = self.texts.get(name, "") + data
+        if self._open and self._open[-1][0] == "mark":
+            self.marks.append((self._open[-1][2], data))
+
+    def titles(self, system: str) -> list[str]:
+        """Doc ids of a ranking's hits."""
+        whys = [given for tag, given in self.tags if given.get("class") == "why"]
+        mine = [given["href"] for given in whys if given["id"].startswith(f"{system}-")]
+        return [href.partition("why=")[2].partition("&")[0] for href in mine]
+
+    def links(self) -> list[str]:
+        return [given["href"] for tag, given in self.tags if tag == "a"]
+
+
+def test_the_rankings_are_those_of_the_run(run, search):
+    searcher = Searcher(SemanticRanker.load(run), CORPUS)
+    for query in ("fox", "red bear", "owls", "an owl or a fox"):
+        found, page = searcher.search(query), search(query)
+        for system in SYSTEMS:
+            wanted = [hit.doc_id for hit in found[system].hits]
+            assert [one.replace("%22", '"') for one in page.titles(system)] == wanted
+        for system in SYSTEMS if found["bm25"].hits else ():
+            assert f"{found[system].hits[0].score:.3f}" in page.texts[f"{system}-1"]
+
+
+def test_a_served_version_has_the_vectors_and_priors_of_its_run(run, model):
+    ranker, served = SemanticRanker.load(run), ServedModel(model.current)
+    texts = ["fox", "", "Red Fox", "x" * 2000, "owl " * 80, "\ud800"] * 200
+    for prior in (False, True):
+        for name in ("encode_queries", "encode_titles"):
+            found = getattr(served, name)(texts, prior)
+            assert np.abs(found - getattr(ranker, name)(texts, prior)).max() <= tolerance(ranker)
+    gap = served.weighted_prior(texts) - ranker.weighted_prior(texts)
+    assert np.abs(gap).max() <= 2 * tolerance(ranker)
+    assert served.encode_titles([]).shape == (0, 4)
+    assert served.vocabulary.fingerprint == ranker.vocabulary.fingerprint
+
+
+def test_words_of_the_query_are_marked_and_those_spelled_like_them_too(search):
+    page = search("red foxe")
+    marks = set(page.marks)
+    # #foxe# and #fox# share #fo and fox of 4 and 3; #foxe# and #foxes# #fo fox oxe of 4 and 5.
+    assert {("", "Red"), ("near", "Fox"), ("near", "foxes")} <= marks
+    assert not any("owl" in text for _, text in marks)
+
+
+def test_a_word_that_no_title_holds_is_told_with_what_may_have_been_meant(search):
+    page = search("red foxe xqzt")
+    text = " ".join(page.texts["results"].split())
+    assert "foxe stands in no title. Did you mean foxes (1 title) or fox (2 titles)?" in text
+    assert "xqzt stands in no title. The model knows none of its letter trigrams." in text
+    assert "/?q=red+foxes+xqzt" in page.links()
+    assert "stands in no title" not in search("red fox").texts["results"]
+
+
+def test_nothing_asked_is_an_invitation(search):
+    page = search("  ")
+    assert "Type a query" in page.texts["results"]
+    assert any(link.startswith("/?q=") for link in page.links())
+    assert "5 titles, model pets, version 1" in page.html
+
+
+def test_nothing_found_says_why(search):
+    text = search("xqzt").texts["results"]
+    assert "Nothing found." in text
+    assert "No title holds one of the query's words." in text
+    assert "The model knows none of the query's letter trigrams." in text
+    assert "The query holds no word." in search("?!").texts["results"]
+
+
+def test_a_query_that_is_too_long_is_refused(search):
+    assert "has 1,001 letters" in search("x" * 1001, status=400).texts["results"]
+
+
+@pytest.mark.parametrize("query", [EVIL, "'\"><img src=x>", "&amp; <fox>", "\x00 fox", "fox\udcff"])
+def test_nothing_of_the_data_becomes_html(search, query):
+    for page in (search(query), search(query, why='t"4', **{"in": "semantic"})):
+        assert [tag for tag, _ in page.tags].count("script") == 1
+        assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "object", "link", "base"})
+        for name, value in (pair for _, given in page.tags for pair in given.items()):
+            assert not name.startswith("on")
+            assert name != "src"
+            assert name != "style" or re.fullmatch(r"--share:\d+%", value)
+        # Nothing leads elsewhere, and nothing is loaded.
+        assert all(link.startswith(("/?", "#")) for link in page.links())
+    (value,) = [given["value"] for tag, given in page.tags if tag == "input"]
+    assert value == query.replace("\udcff", "\N{REPLACEMENT CHARACTER}").strip()
+
+
+def test_the_page_may_run_its_own_script_alone(search):
+    policy = next(given["content"] for tag, given in search("fox").tags if "content" in given
+                  and "default-src" in given["content"])  # fmt: skip
+    assert policy.startswith("default-src 'none'; ")
+    assert "script-src 'sha256-" in policy
+    assert "unsafe-inline" not in policy.partition("script-src")[2]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_a_hit_is_explained_in_its_place(search, system):
+    page = search("red foxe", why="t1", **{"in": system})
+    (rank,) = [n for n, name in enumerate(page.titles(system), 1) if name in ("t1", "")]
+    text = page.texts[f"{system}-{rank}"]
+    assert "'red' stands in the title" in text
+    assert text.count("query") == 1
+    opened = [given for _, given in page.tags if given.get("aria-expanded") == "true"]
+    assert [given["id"] for given in opened] == [f"{system}-{rank}-why"]
+    assert "why=" not in opened[0]["href"]
+
+
+def test_an_explanation_of_what_was_not_found_is_none(search):
+    page = search("fox", why="t99", **{"in": "bm25"})
+    assert "true" not in {given.get("aria-expanded") for _, given in page.tags}
+
+
+def test_another_path_is_no_page(model):
+    assert SearchPage(model, CORPUS)("/index.html", "") is None
+
+
+def test_a_corpus_of_one_title_is_searched(model):
+    page = SearchPage(model, CORPUS[:1])
+    page.prepare()
+    read = Read(page("/", "q=red+fox").content.decode())
+    assert [read.titles(system) for system in SYSTEMS] == [["t1"]] * 3
+
+
+def test_the_page_follows_the_version_that_answers(exports, base):
+    model = Model("pets", Source(base))
+    model.look()
+    page = SearchPage(model, CORPUS)
+    page.prepare()
+    shutil.copytree(exports / "pets" / "2", base / "2")
+    model.look()
+    for _ in range(2000):
+        if b"model pets, version 2" in page("/", "q=fox").content:
+            break
+        page._preparing.acquire()  # until it has been prepared
+        page._preparing.release()
+    else:
+        raise AssertionError("it stayed with version 1")
+    wanted = ServedModel(model.current).encode_titles([one.title for one in CORPUS])
+    assert np.array_equal(page._searcher.vectors, wanted)
+
+
+def test_a_model_without_vectors_is_one_line(model):
+    from serving.predict_pb2 import SignatureDefMap
+
+    class ScoresAlone:
+        definition = SignatureDefMap()
+
+    with pytest.raises(UserError, match="model 'pets' cannot search, it has no encode_query and"):
+        ServedModel(model.current._replace(servable=ScoresAlone()))
+
+
+@pytest.mark.parametrize(
+    ("corpus", "words"),
+    [
+        (None, "No such file"),
+        ("doc_id\ttitle\n", "has a header and no title"),
+        ("doc_id\ttitle\nt1\t...\n", "no word"),
+    ],
+)
+def test_a_corpus_that_cannot_be_searched_is_one_line(exports, tmp_path, capsys, corpus, words):
+    path = tmp_path / "corpus.tsv"
+    if corpus is not None:
+        path.write_text(corpus, "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
+    given = ["--corpus", str(path), "--port", "0", "--rest_api_port", port]
+    assert main(["serve", str(exports / "pets" / "1"), *given]) == 1
+    said = capsys.readouterr().err.splitlines()
+    told = [line for line in said if line.startswith("dssm serve: ")]
+    assert (len(told), words in told[0]) == (1, True), said
+
+
+@pytest.mark.serving
+def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
+    if find_chromium() is None:
+        pytest.skip("Chromium is not installed")
+    page = SearchPage(model, CORPUS)
+    page.prepare()
+    with server_of(model, page=page) as server, Browser() as browser:
+        browser.open(f"http://{server.rest_address}/")
+        assert browser.run("document.activeElement.id") == "q"
+        browser.type("red foxe")
+        browser.wait_for("document.querySelectorAll('#semantic li').length == 5")
+        assert browser.run("location.search") == "?q=red+foxe"
+        browser.press("ArrowDown")
+        assert browser.run("document.activeElement.id") == "bm25-1-why"
+        browser.press("ArrowRight")
+        assert browser.run("document.activeElement.id") == "semantic-1-why"
+        browser.press("ArrowDown")
+        assert browser.run("document.activeElement.id") == "semantic-2-why"
+        browser.press("Enter")
+        browser.wait_for("document.querySelector('#semantic-2 .words') != null")
+        # The explanation came in place: the focus is where it was.
+        assert browser.run("document.activeElement.id") == "semantic-2-why"
+        browser.press("/")
+        assert browser.run("document.activeElement.id") == "q"
+        browser.run("document.querySelector('.unknown a').click()")
+        browser.wait_for("document.getElementById('q').value == 'red foxes'")
+        browser.run("history.back()")
+        browser.wait_for("document.getElementById('q').value == 'red foxe'")
+        assert browser.complaints == []
+        # No text is wider than a phone.
+        browser.resize(500, 900)
+        assert browser.run("document.documentElement.scrollWidth") <= 500
+        server.stop()
+        browser.type("x")
+        browser.wait_for("document.getElementById('failed').textContent.includes('not answer')")
+
+
+def test_the_page_comes_over_http(model, server_of):
+    page = SearchPage(model, CORPUS)
+    page.prepare()
+    with server_of(model, page=page) as server:
+        connection = http.client.HTTPConnection(server.rest_address, timeout=60)
+        connection.request("GET", "/?q=fox%FF")
+        answer = connection.getresponse()
+        assert (answer.status, answer.getheader("Cache-Control")) == (200, "no-store")
+        assert b"Red <mark>Fox</mark>" in answer.read()
+        connection.request("HEAD", "/?q=fox")
+        assert connection.getresponse().read() == b""
+        connection.close()

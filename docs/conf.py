@@ -35,7 +35,7 @@ include_patterns = [
 NAVIGATION = {
     "Use": [
         "docs/data", "docs/preprocess", "docs/tuning", "docs/benchmark", "docs/analysis",
-        "docs/serving", "serving/README", "docs/api",
+        "docs/serving", "serving/README", "docs/runtime", "docs/api",
     ],
     "Models and results": [
         "docs/results", "docs/baselines", "docs/dse", "docs/paper_settings", "docs/optimizers",

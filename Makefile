@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/installed
-EXTRAS ?= dev,serving,serve,search,baselines,figures
+EXTRAS ?= dev,serving,serve,search,baselines,figures,docs
 WORKERS ?= 2
 ARGS ?=
 
@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all test-backends test-keras test-cpus bench check format constraints \
+.PHONY: help venv demo test test-all test-backends test-keras test-cpus bench check docs format constraints \
   protos clean again
 
 help:  ## show this list
@@ -81,6 +81,11 @@ check: $(STAMP)  ## format, lint, types and the import rules; changes nothing
 	@$(VENV)/bin/ruff check .
 	@$(VENV)/bin/mypy
 	@$(VENV)/bin/lint-imports
+
+docs: $(STAMP)  ## README, docs/ and the Python interface as a site, in build/docs
+	@$(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "make docs: needs Python 3.11 or newer")'
+	@$(PY) -m sphinx -q -W --keep-going -c docs -d build/docs-state . build/docs
+	@echo "Written: build/docs/index.html"
 
 format: $(STAMP)  ## format the code and mend what ruff can mend
 	@$(VENV)/bin/ruff format .

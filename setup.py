@@ -23,6 +23,10 @@ EXTRAS = {
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     "figures": ["matplotlib>=3.8"],
+    # Markdown as rich has it needs a myst-parser of Python 3.11 and newer.
+    "docs": [
+        f"{one}; python_version >= '3.11'" for one in ("furo", "myst-parser>=5", "sphinx>=8.2")
+    ],
     "maps": ["umap-learn>=0.5.7"],  # `dssm report --map umap`
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
@@ -75,7 +79,7 @@ setup(
     ],
     package_dir={"dssm_tf.configs": "configs"},
     package_data={
-        "dssm_tf": ["datasets/*/*", "**/*.html", "**/*.css", "**/*.js"],
+        "dssm_tf": ["py.typed", "*.pyi", "datasets/*/*", "**/*.html", "**/*.css", "**/*.js"],
         "dssm_tf.configs": ["*.yaml", "**/*.yaml"],
         "serving": ["tfserving/*", "tfserving/**/*"],
     },

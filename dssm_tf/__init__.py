@@ -1,7 +1,34 @@
 """Semantic rankers from search click logs.
 
-Query text and clicked titles in, a SavedModel that scores raw strings out. Importing the package
-is cheap: TensorFlow is loaded only by the modules that need it.
+Query text and clicked titles in, a ranker of raw strings out. The names of `__all__` are the stable
+Python interface; each is loaded when it is first used, so that importing the package costs nothing.
 """
 
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
 __version__ = "0.1.0"
+
+__all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load"]
+
+# Type checkers read them in __init__.pyi: an import here would let every room import the top one.
+_PLACES = {
+    "ClickData": "dssm_tf.api.click_data",
+    "TrainedModel": "dssm_tf.api.trained_model",
+    "UserError": "dssm_tf.common.errors",
+    "evaluate": "dssm_tf.api.evaluating",
+    "load": "dssm_tf.api.loading",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -14,6 +14,7 @@ from dssm_tf.common.model_versions import newest_version
 from dssm_tf.data.schema import FeatureSpec, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
 from dssm_tf.export.saved_model import EXTRA, load_export
+from dssm_tf.model.prior import with_column
 from dssm_tf.model.semantic_ranker import Vectors, encode_distinct
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -43,13 +44,15 @@ class ExportedRanker:
         """The letter trigrams that it knows, as its run had them."""
         return load_vocabulary(self._extra, FeatureSpec.load(self._extra))
 
-    def encode_queries(self, queries: Sequence[str]) -> Vectors:
-        """Unit vectors float32 `(len(queries), dimension)`; an empty query's is zero."""
-        return self._encode("query", "queries", queries)
+    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
+        """Vectors of queries, see `SemanticRanker.encode_queries`."""
+        vectors = self._encode("query", "queries", queries)
+        return with_column(vectors, 1.0) if prior else vectors
 
-    def encode_titles(self, titles: Sequence[str]) -> Vectors:
-        """Unit vectors float32 `(len(titles), dimension)`; an empty title's is zero."""
-        return self._encode("title", "titles", titles)
+    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
+        """Vectors of titles, see `SemanticRanker.encode_queries`."""
+        vectors = self._encode("title", "titles", titles)
+        return with_column(vectors, self.weighted_prior(titles)) if prior else vectors
 
     def weighted_prior(self, titles: Sequence[str]) -> Vectors:
         """What the titles' clicks add to every score, `(len(titles),)`.

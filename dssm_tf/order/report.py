@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from html import escape
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, stdev
@@ -13,7 +12,7 @@ from scipy import stats
 
 from dssm_tf.common.page import page, table
 from dssm_tf.dse.experiments.report import markdown_table
-from dssm_tf.order.log import KINDS, OrderLog
+from dssm_tf.order.log import KINDS, NOISE, OrderLog
 from dssm_tf.order.trial import MODELS, Found
 
 _TAIL = 0.025  # on either side of a 95 % interval
@@ -170,5 +169,14 @@ def order_page(
 def _examples(kind: str, distances: Sequence[int]) -> str:
     """A group of the log: two queries, and the title that is right for each."""
     (group,) = OrderLog(0).groups(kind, min(max(distances), 3), 1, judged=True)
-    rows = [list(map(escape, pair)) for pair in zip(group.queries, group.titles, strict=True)]
+    rows = [list(map(_marked, pair)) for pair in zip(group.queries, group.titles, strict=True)]
     return table(["query", "its title, the other's is wrong"], rows, text=2)
+
+
+def _marked(text: str) -> str:
+    """A text with the words that matter in bold.
+
+    >>> _marked("cheap oslo trip")
+    'cheap <strong>oslo</strong> trip'
+    """
+    return " ".join(word if word in NOISE else f"<strong>{word}</strong>" for word in text.split())

@@ -142,13 +142,12 @@ class _Side:
 
     def _encode(self, texts: Sequence[list[str]], vectors: Vectors) -> None:
         """Fills `vectors`, which is zero."""
-        lengths = np.fromiter(map(len, texts), np.intp, len(texts))
-        np.minimum(lengths, self._max_words, out=lengths)
         words = [word[: self._max_letters] for text in texts for word in text[: self._max_words]]
         if not words:
             return
-        starts = np.cumsum(lengths) - lengths
-        order = np.argsort(-lengths, kind="stable")  # the longest first
+        lengths = np.array([min(len(text), self._max_words) for text in texts])
+        starts = lengths.cumsum() - lengths
+        order = (-lengths).argsort(kind="stable")  # the longest first
         order = order[: np.count_nonzero(lengths)]
         found = self._tower(self._words(words), starts[order], lengths[order])
         if self._projection is not None:

@@ -19,9 +19,15 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.errors import UserError
+
 Vectors = NDArray[np.float32]
 Places = NDArray[np.intp]
 Arrays = Mapping[str, Vectors]
+
+# Directions of a recurrence: whether they read right to left.
+_ONE_WAY = {"recurrence": False}
+_BOTH_WAYS = {"left_to_right": False, "right_to_left": True}
 
 
 class TowerArrays(Protocol):
@@ -51,7 +57,7 @@ def places_of_words(
     firsts = starts + lengths - 1 if backwards else starts
     step = -1 if backwards else 1
     # How many texts have more than 0, 1, ... words; lengths fall.
-    counts = len(lengths) - np.searchsorted(lengths[::-1], np.arange(lengths[0]), side="right")
+    counts = len(lengths) - lengths[::-1].searchsorted(np.arange(lengths[0]), side="right")
     for t, count in enumerate(counts.tolist()):
         yield count, firsts[:count] + step * t
 
@@ -76,9 +82,12 @@ class FeedForward:
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        sums = np.zeros((len(starts), words.shape[1]), np.float32)
-        for count, places in places_of_words(starts, lengths):
-            sums[:count] += words.take(places, axis=0)
+        if len(starts) == 1:  # all words are of this text
+            sums = words.sum(axis=0, keepdims=True)
+        else:
+            sums = np.zeros((len(starts), words.shape[1]), np.float32)
+            for count, places in places_of_words(starts, lengths):
+                sums[:count] += words.take(places, axis=0)
         vectors: Vectors = np.tanh(sums + self._bias)
         for kernel, bias in self._layers:
             vectors = np.tanh(vectors @ kernel + bias)
@@ -161,7 +170,8 @@ class Recurrence:
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, directions * units)`."""
-        parts = np.split(words, len(self._cells), axis=1)
+        units = words.shape[1] // len(self._cells)
+        parts = [words[:, i * units : (i + 1) * units] for i in range(len(self._cells))]
         last = [
             cell(part, places_of_words(starts, lengths, backwards), len(starts))
             for cell, part, backwards in zip(self._cells, parts, self._backwards, strict=True)
@@ -178,8 +188,11 @@ class _TanhCell:
     def __call__(self, inputs: Vectors, steps: Any, texts: int) -> Vectors:
         """`y` at each text's last word, `(texts, units)`."""
         y = np.zeros((texts, len(self._kernel)), np.float32)
-        for count, places in steps:
-            y[:count] = np.tanh(inputs.take(places, axis=0) + y[:count] @ self._kernel)
+        for t, (count, places) in enumerate(steps):
+            net = inputs.take(places, axis=0)
+            if t:  # before the first word y is zero
+                net += y[:count] @ self._kernel
+            y[:count] = np.tanh(net)
         return y
 
 
@@ -191,14 +204,18 @@ class _LSTMCell:
         self._forget_gate = tower["forget_gate"]
         self._peepholes = arrays.get("peephole_kernel")
 
+    # Of a gate that is shut the exponential may be infinite: 1 / infinity is right.
+    @np.errstate(over="ignore")
     def __call__(self, inputs: Vectors, steps: Any, texts: int) -> Vectors:
         """`y` at each text's last word, `(texts, units)`."""
         units = len(self._kernel)
         y, c = (np.zeros((texts, units), np.float32) for _ in range(2))
-        for count, places in steps:
-            net = inputs.take(places, axis=0) + y[:count] @ self._kernel
+        for t, (count, places) in enumerate(steps):
+            net = inputs.take(places, axis=0)
+            if t:  # before the first word y and c are zero
+                net += y[:count] @ self._kernel
             net = net.reshape(count, -1, units)
-            if self._peepholes is not None:
+            if t and self._peepholes is not None:
                 net[:, 1:-1] += self._peepholes[1:] * c[:count, None]
             gates = _sigmoid(net[:, 1:-1])
             if self._forget_gate:
@@ -212,9 +229,9 @@ class _LSTMCell:
 
 
 def _sigmoid(x: Vectors) -> Vectors:
-    """`(1 + tanh(x / 2)) / 2`, which overflows nowhere."""
-    half = np.float32(0.5)
-    found: Vectors = half + half * np.tanh(half * x)
+    """`1 / (1 + exp(-x))`."""
+    one = np.float32(1)
+    found: Vectors = one / (one + np.exp(-x))
     return found
 
 
@@ -226,15 +243,20 @@ def make_tower(tower: Mapping[str, Any], arrays: Arrays) -> TowerArrays:
         arrays: by their Keras names, without the first matrix.
 
     Raises:
-        KeyError: there is no such tower here.
+        UserError: there is no such tower here.
     """
     name = tower["name"]
     if name == "dssm":
         return FeedForward(arrays, tower)
     if name == "clsm":
         return Convolution(arrays, tower)
+    if name == "rnn":
+        return Recurrence(arrays, tower, _TanhCell, _ONE_WAY)
+    if name == "lstm":
+        return Recurrence(arrays, tower, _LSTMCell, _ONE_WAY)
     if name == "bilstm":
-        directions = {"left_to_right": False, "right_to_left": True}
-        return Recurrence(arrays, tower, _LSTMCell, directions)
-    cell = {"rnn": _TanhCell, "lstm": _LSTMCell}[name]
-    return Recurrence(arrays, tower, cell, {"recurrence": False})
+        return Recurrence(arrays, tower, _LSTMCell, _BOTH_WAYS)
+    raise UserError(
+        f"the tower {name!r:.40} has no form in NumPy; export it for TensorFlow Serving, or write "
+        "it in dssm_tf/runtime/towers.py."
+    )

@@ -14,6 +14,7 @@ from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import choose_titles, title_query_records
 from dssm_tf.losses import LOSSES
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
@@ -66,7 +67,7 @@ class Fitting:
         self._told = told
         keras.utils.set_random_seed(config.training.seed)
         compiled = use_xla(config, data.count("train"), devices)
-        self._batches = _training_batches(config, data, devices.parts, fixed=compiled)
+        self._batches = training_batches(config, data, devices.parts, fixed=compiled)
         with devices.scope():
             self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
@@ -146,7 +147,7 @@ class Fitting:
         return listeners
 
 
-def _training_batches(
+def training_batches(
     config: Config, data: Preprocessed, parts: int, fixed: bool = False
 ) -> ClickBatches:
     """The training part as batches, titles as queries for themselves among its records.
@@ -192,17 +193,35 @@ def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool)
         xla: whether XLA compiles the steps.
     """
     model = build_model(config, vocabulary_size, config.training.precision)
+    optimizer = configured_optimizer(config, parts)
+    model.compile(optimizer=optimizer, loss=configured_loss(config), jit_compile=xla)
+    optimizer.build(model.trainable_variables)
+    build_nothing_more(model)
+    return model
+
+
+def configured_optimizer(
+    config: Config, parts: int, updates: int = 1
+) -> keras.optimizers.Optimizer:
+    """The optimizer of a configuration.
+
+    Args:
+        config: the model and how to train it.
+        parts: into how many parts devices cut a step.
+        updates: how many there will be, for the schedule of `nesterov`.
+    """
     chosen, averaging = config.optimizer, config.training.averaging
     averages = {"use_ema": True, "ema_momentum": averaging} if averaging else {}
-    updates = 1  # each fit sets how many there will be
     optimizer = make_optimizer(
         chosen.name, chosen.learning_rate, updates, chosen.clip_norm, averages | chosen.options
     )
     if isinstance(optimizer, ScheduledNesterov) and parts > 1:
         optimizer.replicas = parts
         optimizer.sum_over_replicas = all_reduce_sum
-    loss = LOSSES[config.loss.name](**config.loss.arguments)
-    model.compile(optimizer=optimizer, loss=loss, jit_compile=xla)
-    optimizer.build(model.trainable_variables)
-    build_nothing_more(model)
-    return model
+    return optimizer
+
+
+def configured_loss(config: Config) -> RankingLoss:
+    """The loss of a configuration."""
+    loss: RankingLoss = LOSSES[config.loss.name](**config.loss.arguments)
+    return loss

@@ -27,6 +27,13 @@ def build_nothing_more(model: keras.Model) -> None:
     """Tells `fit` that a model is built, and that its loss and metrics have no variables to make.
 
     Under a strategy of several devices `fit` builds them on the average of the replicas' batches,
-    which turns ids to floats and fails where the replicas have different numbers of titles.
+    which turns ids to floats and fails where the replicas have different numbers of titles; for
+    that it takes a batch that is then not trained on. The optimizer alone is built.
     """
-    model._maybe_symbolic_build = lambda **_: None
+
+    def build(**_: Any) -> None:
+        if not model.optimizer.built:
+            with model.distribute_strategy.scope():
+                model.optimizer.build(model.trainable_variables)
+
+    model._maybe_symbolic_build = build

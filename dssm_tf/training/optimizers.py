@@ -119,7 +119,7 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
         return super().get_config() | {
-            "total_updates": int(self.total_updates),
+            "total_updates": int(ops.convert_to_numpy(self.total_updates)),
             "momentum": self.momentum,
             "edge_momentum": self.edge_momentum,
             "edge": self.edge,

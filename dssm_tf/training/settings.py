@@ -10,7 +10,19 @@ from dssm_tf.training.optimizers import check_optimizer
 
 
 def check_settings(config: Config, data: Preprocessed) -> None:
-    """Raises UserError where there are no records, or a setting does not suit them.
+    """Raises UserError where records, negatives or optimizer are unusable.
+
+    Args:
+        config: the model and how to train it.
+        data: what preprocess wrote.
+    """
+    check_records(config, data)
+    chosen = config.optimizer
+    check_optimizer(chosen.name, chosen.learning_rate, chosen.clip_norm, chosen.options)
+
+
+def check_records(config: Config, data: Preprocessed) -> None:
+    """Raises UserError where there are no records, or the negatives do not suit them.
 
     Args:
         config: the model and how to train it.
@@ -37,8 +49,6 @@ def check_settings(config: Config, data: Preprocessed) -> None:
             "a rival to learn from. Run preprocess with --negatives-from log, or set "
             "negatives.in_batch or negatives.fresh."
         )
-    chosen = config.optimizer
-    check_optimizer(chosen.name, chosen.learning_rate, chosen.clip_norm, chosen.options)
 
 
 def check_devices(config: Config, devices: Devices) -> None:

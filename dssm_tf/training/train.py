@@ -67,7 +67,7 @@ def train(
                 Console().print(line, style="yellow", highlight=False, soft_wrap=True)
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
-        weight, ndcg = _weigh_prior(config, data, task, fitting.encode)
+        weight, ndcg = weigh_prior(config, data, task, fitting.encode)
         result = Result(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
         )
@@ -87,7 +87,7 @@ def train(
     return result
 
 
-def _weigh_prior(
+def weigh_prior(
     config: Config, data: Preprocessed, task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation NDCG with it, see `Result`."""

@@ -279,6 +279,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--whole", action="store_true", help="whole logs, whole trainings")
     options = parser.parse_args(argv)
+    if options.data is None and options.sets != "webquestions":
+        parser.error("--data is missing; only --sets webquestions needs none.")
     table = options.out / "observations.tsv"
     rows = read_rows(table)
     for name in options.sets.split(","):

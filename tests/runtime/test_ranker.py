@@ -19,7 +19,7 @@ from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import ADVERSARIAL
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime import RankedTitle, Ranker
-from dssm_tf.runtime.towers import places_of_words
+from dssm_tf.runtime.towers import make_tower, places_of_words
 from dssm_tf.towers import TOWERS
 from tests.choices import changed, small
 from tests.runtime.conftest import WEIGHT
@@ -65,6 +65,11 @@ def test_texts_of_many_lengths_stand_in_the_order_they_came_in(ranker):
     together = ranker.encode_titles(texts)
     alone = np.concatenate([ranker.encode_titles([text]) for text in texts])
     assert together == approx(alone, abs=SAME)
+
+
+def test_a_tower_without_a_form_in_numpy_is_refused():
+    with pytest.raises(UserError, match="the tower 'gru' has no form in NumPy; export it for"):
+        make_tower({"name": "gru"}, {})
 
 
 def test_words_are_visited_place_by_place():

@@ -1,0 +1,72 @@
+"""Finds out what a directory holds, and loads it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dssm_tf.api.trained_model import TrainedModel
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import newest_version
+from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.data.schema import FEATURE_SPEC
+from dssm_tf.model.run_files import CONFIG
+from dssm_tf.runtime.compact_files import COMPACT
+
+_EXPECTED = "expected a directory that `dssm train` or `dssm export` wrote"
+
+
+def load(path: Path | str, name: str | None = None) -> TrainedModel:
+    """Loads a trained model: a run, an export or a compact model, whichever the directory holds.
+
+    Args:
+        path: what `dssm train` or `dssm export` wrote. Of an export or a compact model either a
+            version's directory, or the model's, whose newest version is taken.
+        name: what tables call it; the tower's name, or the model's directory, by default.
+
+    Returns:
+        The model. A run and an export load TensorFlow, which takes seconds; a compact model loads
+        NumPy alone.
+
+    Raises:
+        UserError: there is no such directory, it holds no trained model, the training has not
+            come to its end, or a file was damaged or changed.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        kind = "is a file" if path.exists() else "does not exist"
+        raise UserError(f"{path} {kind}; {_EXPECTED}.")
+    if (path / CONFIG).exists():
+        load_tensorflow()
+        from dssm_tf.model.semantic_ranker import SemanticRanker
+
+        return TrainedModel(SemanticRanker.load(path, name), "run", path)
+    version = newest_version(path)
+    name = name or (path.resolve() if version != path else path.resolve().parent).name
+    if (version / "saved_model.pb").exists():
+        load_tensorflow()
+        from dssm_tf.export.exported_ranker import ExportedRanker
+
+        return TrainedModel(ExportedRanker(version, name), "export", version)
+    if (version / COMPACT).exists():
+        from dssm_tf.runtime.ranker import Ranker
+
+        model = Ranker.load(version)
+        model.name = name
+        return TrainedModel(model, "compact", version)
+    raise UserError(f"{path} holds no trained model; {_EXPECTED}.{_hint(path)}")
+
+
+def _hint(path: Path) -> str:
+    """What may have been meant."""
+    if (path / FEATURE_SPEC).exists():
+        return " It was written by `dssm preprocess`: train on it first."
+    inside = sorted(one for one in path.iterdir() if one.is_dir() and _is_model(one))
+    return f" Perhaps {' or '.join(map(str, inside[:3]))}?" if inside else ""
+
+
+def _is_model(path: Path) -> bool:
+    version = newest_version(path)
+    return any(
+        (place / file).exists()
+        for place, file in ((path, CONFIG), (version, "saved_model.pb"), (version, COMPACT))
+    )

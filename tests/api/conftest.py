@@ -1,0 +1,47 @@
+"""One model as a run, as an export and as a compact model."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import dssm_tf
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.saved_model import export
+from tests.clicks import Data, click_log, write_data
+from tests.runs import finished_run
+
+DSSM = {"tower": {"name": "dssm", "widths": [8, 6]}}
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("api")
+
+
+@pytest.fixture(scope="session")
+def data(folder) -> Data:
+    return write_data(folder / "data", click_log())
+
+
+@pytest.fixture(scope="session")
+def run(folder, data) -> Path:
+    return finished_run(folder / "run", data, DSSM, prior_weight=0.25)
+
+
+@pytest.fixture(scope="session")
+def exported(folder, run) -> Path:
+    return export(run, folder / "models", "fox").parent
+
+
+@pytest.fixture(scope="session")
+def compact(folder, run) -> Path:
+    return export_compact(run, folder / "compact", "fox").directory.parent
+
+
+@pytest.fixture(scope="session")
+def models(run, exported, compact) -> dict[str, dssm_tf.TrainedModel]:
+    """The same model by kind."""
+    places = {"run": run, "export": exported, "compact": compact}
+    return {kind: dssm_tf.load(place) for kind, place in places.items()}

@@ -1,0 +1,188 @@
+"""Keras's own `fit` on a preprocessed directory: the same training as `dssm train`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from pytest import approx
+
+import dssm_tf
+from dssm_tf.config import load_config, parse_config
+from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.model.semantic_ranker import Encoder
+from dssm_tf.training.train import train
+from tests.clicks import click_log, write_data
+from tests.rounding import rounding
+from tests.training.configuration import RECORDED, config
+
+EPOCHS = 2
+OWN = config(training__title_queries=True, training__click_weight="log")
+
+
+def fitted(clicks, optimizer=None, loss=None):
+    """A model that Keras has trained, and the losses."""
+    model = clicks.build_model()
+    model.compile(optimizer=optimizer or clicks.optimizer(EPOCHS), loss=loss or clicks.loss())
+    history = model.fit(
+        clicks.training(EPOCHS),
+        epochs=EPOCHS,
+        steps_per_epoch=clicks.steps,
+        validation_data=clicks.validation(),
+        validation_steps=clicks.validation_steps,
+        shuffle=False,
+        verbose=0,
+    )
+    return model, history.history
+
+
+def losses(run) -> dict[str, list[float]]:
+    """Loss and validation loss by epoch, as a run wrote them."""
+    history = json.loads((run / "history.json").read_text("utf-8"))
+    return {name: [epoch[name] for epoch in history] for name in ("loss", "val_loss")}
+
+
+@pytest.fixture(scope="module")
+def trained(folder, data):
+    """A model trained with an optimizer and a loss of one's own, its losses, and its run."""
+    clicks = dssm_tf.ClickData(data.path, OWN)
+    optimizer = keras.optimizers.SGD(0.05, momentum=0.5, use_ema=True, ema_momentum=0.75)
+    model, history = fitted(clicks, optimizer, ClickSoftmax(gamma=5.0))
+    clicks.save(model, folder / "fitted")
+    return model, history, folder / "fitted"
+
+
+@pytest.mark.numeric
+def test_fit_has_the_losses_of_dssm_train(data, tmp_path):
+    raw = OWN | {"optimizer": {"name": "nesterov", "learning_rate": 0.02, "clip_norm": 1.0}}
+    train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    _, history = fitted(dssm_tf.ClickData(data.path, raw))
+    assert history == losses(tmp_path / "run")
+
+
+@pytest.mark.numeric
+def test_dssm_train_repeats_what_was_saved_by_its_configuration(trained, data, tmp_path):
+    _, history, run = trained
+    again = load_config(run / "config.yaml")
+    assert again.optimizer.options == {"momentum": 0.5}
+    assert again.loss.arguments["gamma"] == 5
+    train(again, data.path, tmp_path / "again", quiet=True)
+    assert losses(tmp_path / "again") == history == losses(run)
+
+
+def test_a_saved_model_ranks_with_the_weights_of_the_fitted_one(trained, data):
+    model, _, run = trained
+    loaded = dssm_tf.load(run)
+    texts = ["red fox", "owl", "the white whale story"]
+    encode = Encoder(model, data.vocabulary)
+    # Both are float32, and the same numbers are added.
+    assert loaded.encode_titles(texts) == approx(encode("title", texts), abs=rounding(64, 1))
+    assert np.ptp(loaded.score("red fox", texts)) > 0
+
+
+def test_the_model_card_has_the_optimizer_and_the_loss_as_keras_writes_them(trained):
+    card = (trained[2] / "MODEL_CARD.md").read_text("utf-8")
+    compiled = json.loads(card.partition("```json\n")[2].partition("```")[0])
+    assert compiled["optimizer"]["config"]["momentum"] == 0.5
+    assert compiled["loss"]["config"]["gamma"] == 5
+    assert "| optimiser | sgd, step size 0.05 |" in card
+    assert "| validation part" not in card
+
+
+TWO_DEVICES = """
+import json, sys
+from dssm_tf.common.quiet import load_tensorflow
+load_tensorflow()
+import tensorflow as tf
+cpu = tf.config.list_physical_devices("CPU")[0]
+tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+import dssm_tf
+from tests.api.test_click_data import fitted
+names = [device.name for device in tf.config.list_logical_devices("CPU")]
+with tf.distribute.MirroredStrategy(names).scope():
+    clicks = dssm_tf.ClickData(sys.argv[1], json.loads(sys.argv[2]))
+    model, history = fitted(clicks)
+clicks.save(model, sys.argv[3])
+print(json.dumps(history))
+"""
+
+
+@pytest.mark.numeric
+def test_two_devices_under_a_strategy_reach_the_losses_of_one(data, tmp_path, checkout):
+    # Rivals that do not depend on how a step is cut, no dropout, and steps that grow no rounding.
+    raw = config(negatives=RECORDED, tower__dropout=0.0) | {
+        "optimizer": {"name": "sgd", "learning_rate": 0.1}
+    }
+    _, alone = fitted(dssm_tf.ClickData(data.path, raw))
+    arguments = [str(data.path), json.dumps(raw), str(tmp_path / "run")]
+    done = subprocess.run(
+        [sys.executable, "-c", TWO_DEVICES, *arguments],
+        cwd=checkout,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    together = json.loads(done.stdout.splitlines()[-1])
+    # At most 12 steps add to weights of about 1 a sum over 8 pairs of 3 candidates; gamma is 10.
+    for name, values in alone.items():
+        assert together[name] == approx(values, abs=10 * rounding(12 * 8 * 3, 1)), name
+    assert dssm_tf.load(tmp_path / "run").score("red fox", ["red fox", "owl"]).shape == (2,)
+
+
+def test_batches_are_those_of_the_configuration(data):
+    clicks = dssm_tf.ClickData(data.path, OWN, [])
+    batches = list(clicks.training(1))
+    assert len(batches) == clicks.steps
+    inputs, labels, weights = batches[0]
+    assert inputs["candidates"].shape == labels["mask"].shape == labels["targets"].shape
+    assert weights.shape == (8,)
+    assert len(list(clicks.training(3, first=1))) == 2 * clicks.steps
+    assert len(list(clicks.validation())) == clicks.validation_steps
+
+
+def test_without_a_validation_part_there_is_none(tmp_path):
+    data = write_data(tmp_path / "data", click_log(), validation=())
+    clicks = dssm_tf.ClickData(data.path, OWN)
+    assert clicks.validation() is None
+    assert clicks.validation_steps is None
+    model = clicks.build_model()
+    model.compile(clicks.optimizer(1), clicks.loss())
+    model.fit(clicks.training(1), steps_per_epoch=clicks.steps, shuffle=False, verbose=0)
+    clicks.save(model, tmp_path / "run")
+    assert "no validation part" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+
+
+def test_keras_may_compile_steps_only_where_the_configuration_says_so(data):
+    for xla in (False, True):
+        model = dssm_tf.ClickData(data.path, config(training__xla=xla)).build_model()
+        assert model.supports_jit is xla
+
+
+def test_what_cannot_be_trained_or_saved_is_refused(trained, data, tmp_path, monkeypatch):
+    model, _, run = trained
+    clicks = dssm_tf.ClickData(data.path, OWN)
+    with pytest.raises(dssm_tf.UserError, match="exists"):
+        clicks.save(model, run)
+    other = dssm_tf.ClickData(data.path, OWN | {"tower": {"name": "dssm", "widths": [7, 6]}})
+    with pytest.raises(dssm_tf.UserError, match="weights of the shapes"):
+        other.save(model, tmp_path / "run")
+    with pytest.raises(dssm_tf.UserError, match="not compiled"):
+        clicks.save(clicks.build_model(), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(dssm_tf.UserError, match="overrides"):
+        dssm_tf.ClickData(data.path, OWN, ["training.epochs=2"])
+    with pytest.raises(dssm_tf.UserError, match="9 asked for"):
+        dssm_tf.ClickData(data.path, "dssm", ["negatives.recorded=9"])
+    with pytest.raises(dssm_tf.UserError, match="nowhere"):
+        dssm_tf.ClickData(tmp_path / "nowhere")
+    cluster = {"worker": ["127.0.0.1:1", "127.0.0.1:2"]}
+    task = {"type": "worker", "index": 0}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": task}))
+    with pytest.raises(dssm_tf.UserError, match="2 workers"):
+        dssm_tf.ClickData(data.path)
+    assert tf.distribute.get_strategy().num_replicas_in_sync == 1

@@ -1,0 +1,64 @@
+"""`dssm_tf.evaluate`: means by hand, and tables as files or in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pytest import approx
+
+import dssm_tf
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+
+JUDGMENTS = [
+    Judgment("1", "fox", "a", "red fox", 2),
+    Judgment("1", "fox", "b", "owl", 0),
+    Judgment("2", "owl", "b", "owl", 1),
+    Judgment("2", "owl", "a", "red fox", 0),
+]
+CORPUS = [CorpusTitle("a", "red fox"), CorpusTitle("b", "owl"), CorpusTitle("c", "bear")]
+
+
+LIKING = {"red fox": 3.0, "bear": 2.0, "owl": 1.0}
+
+
+class Fixed:
+    """Likes the red fox best whatever the query, then the bear."""
+
+    name = "fixed"
+
+    def score(self, query, titles):
+        return self.score_matrix([query], titles)[0]
+
+    def score_matrix(self, queries, titles):
+        return np.array([[LIKING[title] for title in titles]] * len(queries))
+
+
+def test_the_mean_is_that_of_the_ranks():
+    # The fox comes first of its query, the owl second of two: 1 and 1 / log2(3).
+    found = dssm_tf.evaluate(Fixed(), JUDGMENTS)
+    assert found.systems == ("fixed",)
+    assert found.mean("fixed", "ndcg@10") == approx((1 + 1 / np.log2(3)) / 2)
+
+
+def test_with_a_corpus_all_of_it_is_ranked(tmp_path):
+    # Of three titles the owl comes last: 1 / log2(4).
+    wanted = approx((1 + 1 / 2) / 2)
+    found = dssm_tf.evaluate(Fixed(), JUDGMENTS, CORPUS, metrics=["ndcg@3"])
+    assert found.mean("fixed", "ndcg@3") == wanted
+    judgments, corpus = tmp_path / "judgments.tsv", tmp_path / "corpus.tsv"
+    for path, rows in ((judgments, JUDGMENTS), (corpus, CORPUS)):
+        lines = [rows[0]._fields, *rows]
+        path.write_text("".join("\t".join(map(str, line)) + "\n" for line in lines), "utf-8")
+    found = dssm_tf.evaluate(Fixed(), judgments, str(corpus))
+    assert found.mean("fixed", "ndcg@3") == wanted
+
+
+def test_several_models_are_compared(models):
+    found = dssm_tf.evaluate({"run": models["run"], "fixed": Fixed()}, JUDGMENTS)
+    assert found.systems == ("run", "fixed")
+    assert all({test.a, test.b} == {"run", "fixed"} for test in found.comparisons)
+
+
+def test_a_missing_table_is_refused(tmp_path):
+    with pytest.raises(dssm_tf.UserError, match=r"judgments\.tsv"):
+        dssm_tf.evaluate(Fixed(), tmp_path / "judgments.tsv")

@@ -1,0 +1,65 @@
+"""What `import dssm_tf` offers, and what it costs."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import subprocess
+import sys
+
+import pytest
+
+import dssm_tf
+
+
+@pytest.mark.parametrize("name", [name for name in dssm_tf.__all__ if name[0] != "_"])
+def test_every_public_name_is_there_and_documented(name):
+    value = getattr(dssm_tf, name)
+    assert inspect.getdoc(value)
+    assert name in dir(dssm_tf)
+    assert getattr(dssm_tf, name) is value
+
+
+def test_type_checkers_read_the_same_names(checkout):
+    stub = (checkout / "dssm_tf" / "__init__.pyi").read_text("utf-8")
+    names = set(re.findall(r" as (\w+)", stub)) | {"__version__"}
+    assert names == set(dssm_tf.__all__)
+    assert set(re.findall(r'"(\w+)"', stub)) == names
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="no attribute 'lode'"):
+        dssm_tf.lode  # noqa: B018
+
+
+def test_a_wrong_path_or_configuration_is_refused_before_tensorflow_is_loaded(checkout, tmp_path):
+    code = f"""
+import sys, dssm_tf
+for call in (lambda: dssm_tf.load({str(tmp_path)!r}), lambda: dssm_tf.ClickData("D", "lstn")):
+    try:
+        call()
+    except dssm_tf.UserError as error:
+        print(error)
+assert not {{"tensorflow", "keras", "apache_beam"}} & set(sys.modules)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    first, second = done.stdout.splitlines()
+    assert first.startswith(f"{tmp_path} holds no trained model; expected ")
+    assert "Did you mean 'lstm'?" in second
+
+
+def test_a_compact_model_is_loaded_and_asked_without_tensorflow(checkout, compact):
+    code = f"""
+import sys, dssm_tf
+model = dssm_tf.load({str(compact)!r})
+best, other = model.rank("red fox", ["owl", "the red fox"])
+assert best.score > other.score and model.encode_titles(["owl"]).shape == (1, 6)
+print(sorted({{"tensorflow", "keras", "apache_beam", "scipy"}} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=checkout, capture_output=True, text=True
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")

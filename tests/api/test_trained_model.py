@@ -1,0 +1,153 @@
+"""What a loaded model answers, whichever kind it is of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pytest import approx
+
+import dssm_tf
+from dssm_tf.export.saved_model import tolerance
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from tests.api.conftest import DSSM
+from tests.clicks import click_log, write_data
+from tests.runs import finished_run
+
+QUERIES = ["red fox", "", "zzyzx", "the white whale"]
+TITLES = ["green owl", "the red fox", "", "RED fox!", "green owl"]
+KINDS = ["run", "export", "compact"]
+
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+@pytest.fixture(scope="module")
+def same(run) -> float:
+    """How far two right scores may lie apart."""
+    return 4 * tolerance(SemanticRanker.load(run))
+
+
+@every_kind
+def test_a_model_knows_what_it_was_loaded_from(models, kind, run, exported, compact):
+    model = models[kind]
+    assert model.kind == kind
+    assert model.name == {"run": "dssm"}.get(kind, "fox")
+    assert model.path == {"run": run, "export": exported / "1"}.get(kind, compact / "1")
+    assert repr(model) == f"<TrainedModel {model.name!r}, the {kind} {model.path}>"
+    assert model.dimension == 6
+
+
+@every_kind
+def test_titles_come_from_best_to_worst_and_ties_in_the_order_given(models, kind):
+    scores = models[kind].score("red fox", TITLES)
+    found = models[kind].rank("red fox", TITLES)
+    assert [one.position for one in found] == sorted(range(5), key=lambda i: -scores[i])
+    assert [one.title for one in found] == [TITLES[one.position] for one in found]
+    assert [one.score for one in found] == [scores[one.position] for one in found]
+    # Equal but for case and punctuation, or altogether: equal scores.
+    places = [one.position for one in found]
+    assert scores[0] == scores[4]
+    assert scores[1] != scores[3]  # of which `the` is one more word
+    assert places.index(4) == places.index(0) + 1
+
+
+@every_kind
+@pytest.mark.parametrize("top", [0, 1, 3, 5, 99])
+def test_top_is_the_beginning_of_the_whole_ranking(models, kind, top):
+    whole = models[kind].rank("red fox", TITLES)
+    assert models[kind].rank("red fox", TITLES, top=top) == whole[:top]
+
+
+@every_kind
+def test_scores_are_inner_products_of_vectors_with_the_prior(models, kind, same):
+    model = models[kind]
+    queries, titles = (
+        model.encode_queries(QUERIES, prior=True),
+        model.encode_titles(TITLES, prior=True),
+    )
+    assert queries.shape == (4, 7)
+    matrix = model.score_matrix(QUERIES, TITLES)
+    assert matrix == approx(queries @ titles.T, abs=same)
+    assert model.score(QUERIES[0], TITLES) == approx(matrix[0], abs=same)
+
+
+@every_kind
+def test_vectors_are_unit_vectors_and_those_of_nothing_are_zero(models, kind):
+    model = models[kind]
+    lengths = np.linalg.norm(model.encode_queries(QUERIES), axis=1)
+    assert lengths == approx([1, 0, lengths[2], 1], abs=1e-6)
+    assert model.encode_titles(TITLES).dtype == np.float32
+    assert model.encode_titles(TITLES).shape == (5, 6)
+
+
+@pytest.mark.parametrize("kind", KINDS[1:])
+def test_every_kind_answers_as_the_run_does(models, kind, same):
+    asked = models["run"], models[kind]
+    vectors = [model.encode_titles(TITLES) for model in asked]
+    assert vectors[1] == approx(vectors[0], abs=same)
+    scores = [model.score_matrix(QUERIES, TITLES) for model in asked]
+    assert scores[1] == approx(scores[0], abs=same)
+
+
+@every_kind
+def test_lists_may_be_arrays_and_generators_and_be_empty(models, kind, same):
+    model = models[kind]
+    wanted = approx(model.score("red fox", TITLES), abs=same)
+    assert model.score("red fox", np.array(TITLES)) == wanted
+    assert model.score("red fox", (title for title in TITLES)) == wanted
+    assert model.rank("red fox", []) == []
+    assert model.score("red fox", []).shape == (0,)
+    assert model.score_matrix([], TITLES).shape == (0, 5)
+    assert model.encode_queries([]).shape == (0, 6)
+
+
+def test_what_is_no_list_of_strings_is_refused(models):
+    model = models["run"]
+    with pytest.raises(TypeError, match="titles is one str; expected a list of str"):
+        model.rank("red fox", "green owl")
+    with pytest.raises(TypeError, match=r"titles\[1\] is None, a NoneType; expected str"):
+        model.score("red fox", ["owl", None])
+    with pytest.raises(TypeError, match=r"query is b'fox', a bytes; expected str"):
+        model.rank(b"fox", ["owl"])
+    with pytest.raises(TypeError, match="queries is one str"):
+        model.encode_queries("fox")
+
+
+@every_kind
+def test_an_explanation_shares_out_the_score_of_the_pair(models, kind, same):
+    found = models[kind].explain("red fox", "the red fox")
+    assert found.score == approx(models[kind].score("red fox", ["the red fox"])[0], abs=same)
+    assert found.query.words == ["red", "fox"]
+    whole = found.query.start + sum(found.query.contributions)
+    assert whole == approx(found.cosine, abs=same)  # of a compact model the score, without a prior
+    assert found.sentences()
+
+
+def test_a_name_of_ones_own_is_taken(run, exported):
+    assert dssm_tf.load(run, name="mine").name == "mine"
+    assert dssm_tf.load(exported / "1").name == "fox"
+    assert dssm_tf.load(exported, name="mine").name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda folder: folder / "nowhere", "does not exist; expected"),
+        (lambda folder: folder / "data" / "titles.tsv", "is a file; expected"),
+        (lambda folder: folder / "data", "by `dssm preprocess`: train on it first"),
+        (lambda folder: folder / "models", "holds no trained model; .* Perhaps .*models/fox"),
+    ],
+)
+def test_what_is_no_model_is_refused_in_one_line(folder, run, exported, make, message):
+    with pytest.raises(dssm_tf.UserError, match=message) as caught:
+        dssm_tf.load(make(folder))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_damaged_run_is_refused(tmp_path):
+    data = write_data(tmp_path / "data", click_log())
+    run = finished_run(tmp_path / "run", data, DSSM)
+    weights = bytearray((run / "model.weights.h5").read_bytes())
+    weights[-1] ^= 1
+    (run / "model.weights.h5").write_bytes(weights)
+    with pytest.raises(dssm_tf.UserError, match=r"model\.weights\.h5"):
+        dssm_tf.load(run)

@@ -1,0 +1,120 @@
+"""Speed of exported models, beside WordLlama, in one run.
+
+    pip install wordllama
+    dssm export --model RUN --out SAVED
+    dssm export --model RUN --out COMPACT --format compact
+    python -m tests.benchmarks.runtime COMPACT/dssm COMPACT/lstm SAVED/dssm SAVED/lstm
+
+prints texts a second in batches of 256 and the milliseconds of one query, of WebQuestions' queries.
+WordLlama (NumPy, a tokenizer in Rust, its weights in the wheel) adds up static vectors of tokens.
+all-MiniLM-L6-v2 runs too where sentence-transformers and its weights are there already. What is
+not installed is left out, and said.
+
+Seconds are those of the processor, of all threads of the process, so that what else runs on the
+machine counts little. Systems take turns; of each batch and of each query the fastest turn counts.
+Set OMP_NUM_THREADS=1 to compare one core with one core: TensorFlow then gets one thread, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+
+from dssm_tf.common.model_versions import newest_version
+from dssm_tf.runtime import Ranker
+from tests.conftest import CHECKOUT
+
+TURNS, BATCHES, BATCH, SINGLE = 10, 4, 256, 30
+Encode = Callable[[Sequence[str]], object]
+
+
+def questions() -> list[str]:
+    """Distinct queries of WebQuestions."""
+    path = CHECKOUT / "dssm_tf" / "datasets" / "webquestions" / "pairs.tsv"
+    header, *rows = (line.split("\t") for line in path.read_text("utf-8").splitlines())
+    return list(dict.fromkeys(row[header.index("query")] for row in rows))
+
+
+def exported(directory: Path) -> tuple[str, Encode]:
+    """A compact model, or a SavedModel."""
+    directory = newest_version(directory)
+    name = directory.parent.name
+    if not (directory / "saved_model.pb").exists():
+        return f"{name}, compact", Ranker.load(directory).encode_queries
+    import os
+
+    import tensorflow as tf
+
+    from dssm_tf.export.saved_model import load_export
+
+    if os.environ.get("OMP_NUM_THREADS") == "1":
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    model = load_export(directory)
+
+    def encode(texts: Sequence[str]) -> object:
+        return model.signatures["encode_query"](queries=tf.constant(texts))["embeddings"].numpy()
+
+    return f"{name}, SavedModel", encode
+
+
+def rivals() -> Iterator[tuple[str, Encode]]:
+    """Those that are installed."""
+    try:
+        import wordllama
+    except ModuleNotFoundError:
+        sys.stdout.write("WordLlama is left out: pip install wordllama\n")
+    else:
+        logging.getLogger("wordllama").setLevel(logging.ERROR)
+        # Of 0.4.0 the wheel holds the tokenizer where only a cache is looked for.
+        model = wordllama.WordLlama.load(
+            cache_dir=Path(wordllama.__file__).parent, disable_download=True
+        )
+        yield "WordLlama", lambda texts: model.embed(list(texts), norm=True)
+    try:
+        from sentence_transformers import SentenceTransformer
+
+        minilm = SentenceTransformer("all-MiniLM-L6-v2", local_files_only=True, device="cpu")
+    except Exception as error:
+        sys.stdout.write(f"all-MiniLM-L6-v2 is left out: {type(error).__name__}\n")
+    else:
+        yield "all-MiniLM-L6-v2", lambda texts: minilm.encode(list(texts))
+
+
+def measure(systems: dict[str, Encode], queries: list[str]) -> dict[str, tuple[float, float]]:
+    """Texts a second in batches, and milliseconds a query alone."""
+    batches = [queries[start : start + BATCH] for start in range(0, BATCHES * BATCH, BATCH)]
+    asked = batches + [[query] for query in queries[-SINGLE:]]
+    seconds = {name: np.full(len(asked), np.inf) for name in systems}
+    for _ in range(TURNS):  # the first of which warms up
+        for name, encode in systems.items():
+            for place, texts in enumerate(asked):
+                started = process_time()
+                encode(texts)
+                taken = process_time() - started
+                seconds[name][place] = min(seconds[name][place], taken)
+    return {
+        name: (BATCHES * BATCH / one[:BATCHES].sum(), 1000 * float(one[BATCHES:].mean()))
+        for name, one in seconds.items()
+    }
+
+
+def main(directories: Sequence[str]) -> None:
+    """Prints a table."""
+    systems = dict(exported(Path(one)) for one in directories) | dict(rivals())
+    found = measure(systems, questions())
+    rival = found.get("WordLlama", (np.nan, np.nan))[0]
+    for name, (rate, milliseconds) in found.items():
+        sys.stdout.write(
+            f"{name:<20} {rate:>10,.0f} texts/s  {rate / rival:>6.2f} x WordLlama  "
+            f"{milliseconds:.3f} ms a query\n"
+        )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

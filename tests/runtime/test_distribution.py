@@ -1,0 +1,51 @@
+"""The small distribution holds what a ranker needs, and asks for NumPy alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+
+ALONE = """
+import json, sys
+sys.path[:] = [path for path in sys.path if "site-packages" not in path] + sys.argv[1:3]
+from dssm_tf.runtime import Ranker
+print(json.dumps(Ranker.load(sys.argv[3]).score("fox", ["red fox", "owl"]).tolist()))
+"""
+
+
+@pytest.mark.slow
+def test_the_runtime_installs_small_and_ranks(checkout, directory, ranker, tmp_path):
+    source = tmp_path / "source"
+    for folder in ("dssm_tf", "runtime", "docs"):
+        shutil.copytree(checkout / folder, source / folder, ignore=shutil.ignore_patterns("build"))
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w"]
+    subprocess.run([*build, tmp_path, source / "runtime"], check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("dssm_runtime-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = archive.namelist()
+        (metadata,) = (name for name in names if name.endswith("METADATA"))
+        needs = [
+            line for line in archive.read(metadata).decode().splitlines() if "Requires-D" in line
+        ]
+        archive.extractall(tmp_path / "installed")
+    assert needs == ["Requires-Dist: numpy>=1.26"]
+    rooms = {name.split("/")[1] for name in names if name.count("/") == 2}
+    assert rooms == {"common", "runtime", "text"}
+    assert wheel.stat().st_size < 200_000
+    # A folder that holds NumPy and nothing else of this environment.
+    beside = tmp_path / "numpy alone"
+    beside.mkdir()
+    packages = next(one for one in sys.path if one.endswith("site-packages"))
+    for one in ("numpy", "numpy.libs"):
+        (beside / one).symlink_to(f"{packages}/{one}")
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", ALONE, tmp_path / "installed", beside, directory],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert np.allclose(json.loads(done.stdout), ranker.score("fox", ["red fox", "owl"]), atol=1e-6)

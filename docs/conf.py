@@ -35,6 +35,7 @@ include_patterns = [
 NAVIGATION = {
     "Use": [
         "docs/data", "docs/preprocess", "docs/tuning", "docs/benchmark", "docs/analysis",
+        "docs/retrieval",
         "docs/serving", "serving/README", "docs/runtime", "docs/api",
     ],
     "Models and results": [

@@ -539,18 +539,19 @@ LOWER: tuple[tuple[int, int, int, int], ...] = (
 )
 
 CODE_POINTS = 0x110000
-DELETE = -1
 SPACE = 0x20
 
 
-def character_map() -> list[int]:
-    """What each code point becomes: itself, another, `SPACE` or `DELETE`; `CODE_POINTS` long."""
-    target = list(range(CODE_POINTS))
+def character_map() -> dict[int, int | None]:
+    """What each code point becomes, as `str.translate` takes it: another, `SPACE` or None.
+
+    Those that stay as they are, are not in it, but for the space itself.
+    """
+    target: dict[int, int | None] = {}
     for first, last, step, shift in LOWER:
-        for code in range(first, last + 1, step):
-            target[code] = code + shift
+        target.update((code, code + shift) for code in range(first, last + 1, step))
     for first, last in SEPARATORS:
-        target[first : last + 1] = [SPACE] * (last + 1 - first)
+        target.update(dict.fromkeys(range(first, last + 1), SPACE))
     for first, last in DELETED:
-        target[first : last + 1] = [DELETE] * (last + 1 - first)
+        target.update(dict.fromkeys(range(first, last + 1)))
     return target

@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from dssm_tf.text.character_rules import DELETED, LOWER, SEPARATORS, SPACE
+from dssm_tf.text.character_rules import character_map
 
-
-@cache
-def _translation() -> dict[int, int | None]:
-    """The character map as `str.translate` wants it, without the characters that stay."""
-    found: dict[int, int | None] = {}
-    for first, last, step, shift in LOWER:
-        found.update((code, code + shift) for code in range(first, last + 1, step))
-    for first, last in SEPARATORS:
-        found.update(dict.fromkeys(range(first, last + 1), SPACE))
-    for first, last in DELETED:
-        found.update(dict.fromkeys(range(first, last + 1)))
-    return found
+_translation = cache(character_map)
 
 
 @cache

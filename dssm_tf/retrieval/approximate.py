@@ -17,6 +17,7 @@ SETTINGS = {
 }
 """Of each kind, what it is set by and the values that are tried, fastest first."""
 
+_WIDTH = 16  # dimensions that faiss compares at once; others than its multiples it does one by one
 _ADDED = 1 << 16  # titles added at once
 _SAMPLE = 1 << 17  # vectors that ranges of dimensions and cells are learned from
 _SEED = 1234
@@ -64,7 +65,8 @@ class ApproximateIndex:
             UserError: faiss is not installed.
         """
         faiss = load_faiss()
-        dimension, rows = vectors.shape[1] + 1, len(vectors)
+        rows = len(vectors)
+        dimension = -(-(vectors.shape[1] + 1) // _WIDTH) * _WIDTH
         bits = faiss.ScalarQuantizer.QT_8bit
         index: Any
         if kind == "int8":
@@ -82,10 +84,10 @@ class ApproximateIndex:
         squares = np.einsum("nd,nd->n", vectors, vectors)
         missing = np.sqrt(squares.max() - squares)
         sample = np.random.default_rng(_SEED).permutation(rows)[:_SAMPLE]
-        index.train(np.column_stack([vectors[sample], missing[sample]]))
+        index.train(_widened(vectors[sample], missing[sample], dimension))
         for first in range(0, rows, _ADDED):
             part = slice(first, first + _ADDED)
-            index.add(np.column_stack([vectors[part], missing[part]]))
+            index.add(_widened(vectors[part], missing[part], dimension))
         return cls(vectors, kind, index, value or SETTINGS[kind][1][0])
 
     def with_value(self, value: int) -> ApproximateIndex:
@@ -109,7 +111,7 @@ class ApproximateIndex:
         asked, k = self._titles.check(queries, k)
         if not len(asked):
             return self._titles.nothing(asked, k)
-        with_zero = np.column_stack([asked, np.zeros(len(asked), np.float32)])
+        widened = _widened(asked, 0.0, self._index.d)
         wider = 2 * k + SPARE
         parameters = None
         if self.kind == "int8":
@@ -120,5 +122,13 @@ class ApproximateIndex:
             effort = max(self.setting.value, wider)
             parameters = self._faiss.SearchParametersHNSW(efSearch=effort)
         wider = min(wider, self._titles.count)
-        _, candidates = self._index.search(with_zero, wider, params=parameters)
+        _, candidates = self._index.search(widened, wider, params=parameters)
         return self._titles.rescore(asked, candidates, k)
+
+
+def _widened(vectors: Vectors, last: ArrayLike, dimension: int) -> Vectors:
+    """Vectors with one more number, and zeros up to a dimension."""
+    joined = np.zeros((len(vectors), dimension), np.float32)
+    own = vectors.shape[1]
+    joined[:, :own], joined[:, own] = vectors, last
+    return joined

@@ -73,7 +73,7 @@ def add(commands: Commands) -> None:
         choices=_KINDS,
         default="auto",
         help="exact and flat compare all titles; int8, ivf and hnsw (faiss, extra `search`) fewer "
-        "or faster; auto: exact up to 100,000 titles, then ivf",
+        "or faster; auto: exact up to 100,000 titles, then hnsw",
     )
     parser.add_argument(
         "--recall",

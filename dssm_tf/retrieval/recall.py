@@ -113,7 +113,7 @@ def choose_index(
         vectors: of the titles, `(titles, dimension)`.
         queries: makes vectors to try it with, `(queries, dimension)`.
         kind: one of `KINDS`. `auto` compares all of at most 100,000 titles, and beyond takes
-            `ivf` where faiss is installed.
+            `hnsw` where faiss is installed.
         target: least recall@10.
         report: told what is being done.
 
@@ -122,8 +122,8 @@ def choose_index(
     """
     note = ""
     if kind == "auto":
-        kind = "ivf" if len(vectors) > EXACT_UP_TO else "exact"
-        if kind == "ivf" and not _has_faiss():
+        kind = "hnsw" if len(vectors) > EXACT_UP_TO else "exact"
+        if kind == "hnsw" and not _has_faiss():
             kind, note = "exact", "faiss is not installed;"
     if kind == "exact":
         return ExactIndex(vectors), Measured("exact", note=note)

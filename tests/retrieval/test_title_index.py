@@ -395,7 +395,7 @@ def test_auto_compares_all_of_a_small_corpus_and_few_of_a_large_one(monkeypatch)
     vectors, queries = unit(4000, 8, seed=1), unit(80, 8, seed=2)
     assert choose_index(vectors, lambda: queries)[1] == Measured("exact")
     monkeypatch.setattr(module, "EXACT_UP_TO", 3999)
-    assert choose_index(vectors, lambda: queries)[1].kind == "ivf"
+    assert choose_index(vectors, lambda: queries)[1].kind == "hnsw"
     monkeypatch.setattr(module, "_has_faiss", lambda: False)
     assert "faiss is not installed; exact" in choose_index(vectors, lambda: queries)[1].sentence()
 

@@ -6,11 +6,8 @@ from pathlib import Path
 
 from dssm_tf.api.trained_model import TrainedModel
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.model_versions import newest_version
-from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.schema import FEATURE_SPEC
-from dssm_tf.model.run_files import CONFIG
-from dssm_tf.runtime.compact_files import COMPACT
+from dssm_tf.export.trained import find_trained, load_trained
 
 _EXPECTED = "expected a directory that `dssm train` or `dssm export` wrote"
 
@@ -35,24 +32,8 @@ def load(path: Path | str, name: str | None = None) -> TrainedModel:
     if not path.is_dir():
         kind = "is a file" if path.exists() else "does not exist"
         raise UserError(f"{path} {kind}; {_EXPECTED}.")
-    if (path / CONFIG).exists():
-        load_tensorflow()
-        from dssm_tf.model.semantic_ranker import SemanticRanker
-
-        return TrainedModel(SemanticRanker.load(path, name), "run", path)
-    version = newest_version(path)
-    name = name or (path.resolve() if version != path else path.resolve().parent).name
-    if (version / "saved_model.pb").exists():
-        load_tensorflow()
-        from dssm_tf.export.exported_ranker import ExportedRanker
-
-        return TrainedModel(ExportedRanker(version, name), "export", version)
-    if (version / COMPACT).exists():
-        from dssm_tf.runtime.ranker import Ranker
-
-        model = Ranker.load(version)
-        model.name = name
-        return TrainedModel(model, "compact", version)
+    if place := find_trained(path):
+        return TrainedModel(load_trained(place, name), place.kind, place.path)
     raise UserError(f"{path} holds no trained model; {_EXPECTED}.{_hint(path)}")
 
 
@@ -60,13 +41,5 @@ def _hint(path: Path) -> str:
     """What may have been meant."""
     if (path / FEATURE_SPEC).exists():
         return " It was written by `dssm preprocess`: train on it first."
-    inside = sorted(one for one in path.iterdir() if one.is_dir() and _is_model(one))
+    inside = sorted(one for one in path.iterdir() if one.is_dir() and find_trained(one))
     return f" Perhaps {' or '.join(map(str, inside[:3]))}?" if inside else ""
-
-
-def _is_model(path: Path) -> bool:
-    version = newest_version(path)
-    return any(
-        (place / file).exists()
-        for place, file in ((path, CONFIG), (version, "saved_model.pb"), (version, COMPACT))
-    )

@@ -1,4 +1,4 @@
-"""Systems that were trained or fitted before: a run, an export, a saved baseline."""
+"""Systems that were trained or fitted before: runs, exports, compact models, saved baselines."""
 
 from __future__ import annotations
 
@@ -12,15 +12,14 @@ from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.foreign import Foreign
 from dssm_tf.benchmark.worker import model_bytes
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.model_versions import newest_version
 from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.evaluate import RankerScores
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.export.exported_ranker import ExportedRanker
 from dssm_tf.export.saved_model import EXTRA
-from dssm_tf.model.run_files import CONFIG, QUERY_IDS, known_queries
+from dssm_tf.export.trained import find_trained, load_trained
+from dssm_tf.model.run_files import QUERY_IDS, known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
 
@@ -29,7 +28,7 @@ class Finished(NamedTuple):
     """A system that was not trained here.
 
     Attributes:
-        kind: `model`, of a run or an export, or `baseline`.
+        kind: `model`, of a run, an export or a compact model, or `baseline`.
         system: its scores.
         known: `(queries,)`, whether the log it learned from holds the task's queries; None where
             it does not say.
@@ -83,12 +82,9 @@ def load_finished(name: str, path: Path) -> tuple[Ranker, Path | None]:
     Raises:
         UserError: there is no such system, or it is damaged.
     """
-    if (path / CONFIG).exists():
-        return SemanticRanker.load(path, name), path
-    version = newest_version(path)
-    if (version / "saved_model.pb").exists():
-        extra = version / EXTRA
-        return ExportedRanker(version, name), extra if (extra / QUERY_IDS).exists() else None
+    if place := find_trained(path):
+        log = place.path / EXTRA if place.kind == "export" else place.path
+        return load_trained(place, name), log if (log / QUERY_IDS).exists() else None
     saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
     if name in BASELINES and name not in saved and not saved:
         saved = [name]  # one that has other files, such as skip-thought's weights

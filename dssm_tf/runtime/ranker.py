@@ -47,7 +47,7 @@ class Ranker:
         self.name = compact.name
         self.dimension = compact.dimension
         self.prior_weight = compact.prior_weight
-        self._vocabulary = compact.vocabulary
+        self.vocabulary = compact.vocabulary
         self._prior = _Prior(compact)
         sides = [_Side(compact, side, words) for side in compact.sides]
         self._queries, self._titles = sides[0], sides[-1]
@@ -92,7 +92,7 @@ class Ranker:
         distinct = self._titles.encode([form.split() for form in places])
         scores: Vectors = self.encode_queries(queries) @ distinct.T
         if self.prior_weight:
-            scores += self.prior_weight * self._prior(list(places))
+            scores += self._weighted(list(places))
         return scores[:, shared] if len(places) < len(shared) else scores
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
@@ -114,7 +114,14 @@ class Ranker:
         vectors = self._titles.encode(read)
         if not prior:
             return vectors
-        return _with_column(vectors, self.prior_weight * self._prior(list(map(" ".join, read))))
+        return _with_column(vectors, self._weighted(list(map(" ".join, read))))
+
+    def weighted_prior(self, titles: Sequence[str]) -> Vectors:
+        """What the titles' clicks add to every score, `(len(titles),)`."""
+        return self._weighted([" ".join(split_words(title)) for title in _texts("titles", titles)])
+
+    def _weighted(self, forms: Sequence[str]) -> Vectors:
+        return self.prior_weight * self._prior(forms)
 
 
 class _Side:

@@ -30,7 +30,7 @@ class CompactModel:
 
     def __init__(self, directory: Path) -> None:
         compact = read_compact(directory)
-        self._ranker, self._vocabulary = Ranker(compact), compact.vocabulary
+        self._ranker = Ranker(compact)
         self.definition = SignatureDefMap()
         for side, name in (("query", "queries"), ("title", "titles")):
             for ending, more in (("", 0), ("_with_prior", 1)):
@@ -51,7 +51,7 @@ class CompactModel:
 
     def vocabulary(self) -> Vocabulary:
         """See `Servable`."""
-        return self._vocabulary
+        return self._ranker.vocabulary
 
     def _score(self, queries: list[str], titles: list[str]) -> NDArray[np.float32]:
         """One query for all titles, or one for each; a query that is repeated is encoded once."""

@@ -117,8 +117,9 @@ def test_an_explanation_shares_out_the_score_of_the_pair(models, kind, same):
     found = models[kind].explain("red fox", "the red fox")
     assert found.score == approx(models[kind].score("red fox", ["the red fox"])[0], abs=same)
     assert found.query.words == ["red", "fox"]
+    assert found.prior == approx(models["run"].explain("red fox", "the red fox").prior, abs=same)
     whole = found.query.start + sum(found.query.contributions)
-    assert whole == approx(found.cosine, abs=same)  # of a compact model the score, without a prior
+    assert whole == approx(found.cosine, abs=same)
     assert found.sentences()
 
 

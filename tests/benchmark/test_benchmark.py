@@ -24,6 +24,7 @@ from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks
 from dssm_tf.evaluation.significance import holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
@@ -224,17 +225,20 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     data = write_data(tmp_path / "data", [Click("orange hat", "Red Hat", 5)], validation=())
     run = finished_run(tmp_path / "run", data, TINY)
     version = export(run, tmp_path / "models")
+    small = export_compact(run, tmp_path / "compact", "lstm").directory
     (bm25,) = (folder / "out").glob("work/systems/bm25-[0-9a-f]*/model")
     out = tmp_path / "out"
     result, _ = benchmark(
         folder, "--systems", "", "--model", str(run), "--model", f"served={version.parent}",
-        "--model", f"words={bm25}", "--hybrid", "run+words", "--out", str(out),
+        "--model", f"small={small}", "--model", f"words={bm25}", "--hybrid", "run+words",
+        "--out", str(out),
     )  # fmt: skip
     rows = {row.name: row for row in result.rows}
-    assert [row.kind for row in result.rows] == ["model", "model", "baseline", "hybrid"]
-    assert rows["run"].values("ndcg@10") == pytest.approx(
-        rows["served"].values("ndcg@10"), nan_ok=True
-    )
+    assert [row.kind for row in result.rows] == ["model"] * 3 + ["baseline", "hybrid"]
+    for name in ("served", "small"):
+        assert rows[name].values("ndcg@10") == pytest.approx(
+            rows["run"].values("ndcg@10"), nan_ok=True
+        )
     # The log of the run holds no judged query, and its fingerprints say so; a baseline has none.
     assert not any(
         "judged clicks" in note for name in ("run", "served") for note in rows[name].notes
@@ -242,7 +246,7 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     assert "what it learned from is not known and may hold judged clicks" in rows["words"].notes[0]
     assert "training_seconds" not in rows["run"].seeds[0].about
     models = json.loads((out / "results.json").read_text("utf-8"))["settings"]["models"]
-    assert set(models) == {"run", "served", "words"}
+    assert set(models) == {"run", "served", "small", "words"}
 
 
 def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_path):

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
+from dssm_tf.analysis.observations import agreement
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import Judgment
 
@@ -43,11 +43,9 @@ class Graded(NamedTuple):
         return np.asarray(np.percentile(of_grade, (25, 50, 75)))
 
     def agreement(self, model: str) -> float:
-        """Spearman's rank correlation of scores and grades; NaN where either are all equal."""
-        ranks = [rankdata(one) for one in (self.scores[model], [p.grade for p in self.pairs])]
-        if min(np.ptp(one) for one in ranks) == 0:
-            return float("nan")
-        return float(np.corrcoef(*ranks)[0, 1])
+        """Spearman's rank correlation of scores and grades, see `observations.agreement`."""
+        grades = np.array([pair.grade for pair in self.pairs])
+        return agreement(self.scores[model], grades).spearman
 
     def examples(self, number: int = _SHOWN) -> list[int]:
         """Pairs to look at, some of each grade, drawn by lot and the same ones each time."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 class ClickData:
     """A preprocessed directory for `keras.Model.fit`: data sets, model, loss and optimizer.
 
-    They are those of `dssm train`, under the same configuration. What that adds to `fit`, to keep
+    They are those of `dssm train`, under the same configuration, its sections `judgments` and
+    `teacher` included. What that adds to `fit`, to keep
     the best epoch by validation NDCG, to go on after a kill and to refit on all records, is the
     caller's. Make it, the model and `model.compile` inside a strategy's scope to train on several
     devices of one machine.
@@ -57,10 +57,12 @@ class ClickData:
         import tensorflow as tf
 
         from dssm_tf.data.preprocessed import Preprocessed
+        from dssm_tf.graded.sources import pinned, read_sources
         from dssm_tf.training.devices import Devices, Workers, reuse_memory, use_xla
         from dssm_tf.training.fitting import training_batches
         from dssm_tf.training.settings import check_devices, check_records
 
+        self.config = pinned(self.config)
         reuse_memory()
         if (workers := Workers.from_environment()).count > 1:
             raise UserError(
@@ -74,11 +76,11 @@ class ClickData:
         self._data.verify()
         self._xla = use_xla(self.config, self._data.count("train"), self._devices)
         with self._data.explained():
+            self._sources = read_sources(self.config, self._data)
             self._batches = training_batches(
-                self.config, self._data, self._devices.parts, fixed=self._xla
+                self.config, self._data, self._devices.parts, self._xla, self._sources
             )
-        held_out = replace(self._batches, splits=("validation",), extra=())
-        self._held_out = held_out if self._data.count("validation") else None
+        self._held_out = self._batches.held_out()
         self.steps = self._batches.steps
         self.validation_steps = None if self._held_out is None else self._held_out.steps
 
@@ -134,8 +136,8 @@ class ClickData:
         Returns:
             A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
             elements `(inputs, labels, weights)`: text batches and `candidates` int32
-            `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same shape;
-            float32 `(batch,)`.
+            `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same
+            shape, and `source` int32 `(batch,)` where there are several; float32 `(batch,)`.
         """
         return self._devices.passes(self._batches, self.config.training.seed, first, epochs)
 
@@ -167,8 +169,7 @@ class ClickData:
         from dssm_tf.model.semantic_ranker import Encoder
         from dssm_tf.training.result import Result
         from dssm_tf.training.run_directory import finish_run, start_run
-        from dssm_tf.training.train import weigh_prior
-        from dssm_tf.training.validation import ValidationTask
+        from dssm_tf.training.train import validation_task, weigh_prior
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -176,12 +177,11 @@ class ClickData:
         config = fitted_config(self.config, model, len(epochs))
         ranked = float32_copy(config, model, data.vocabulary.size)
         with data.explained():
-            task = None
-            if self._held_out is not None:
-                limits = config.validation
-                task = ValidationTask.of(data, limits.queries, limits.titles)
+            task = validation_task(config, data, self._sources)
             weight, ndcg = weigh_prior(config, data, task, Encoder(ranked, data.vocabulary))
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+            result.learned = {source.name: source.about for source in self._sources}
+            result.validated = "" if task is None else task.about
             with atomic_directory(out) as folder:
                 start_run(config, data, folder)
                 finish_run(ranked, config, result, data, folder)

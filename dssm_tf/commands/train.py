@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,9 @@ def add(commands: Commands) -> None:
     """Adds the command to the parser."""
 
     def run(arguments: argparse.Namespace) -> None:
-        train_command(arguments.config, arguments.data, arguments.out, arguments.set)
+        files = {name: getattr(arguments, name) for name in ("judgments", "teacher")}
+        given = [f"{name}.file={json.dumps(str(file))}" for name, file in files.items() if file]
+        train_command(arguments.config, arguments.data, arguments.out, [*given, *arguments.set])
 
     parser = command(
         commands,
@@ -38,6 +41,20 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--data", required=True, type=Path, help="directory preprocess wrote")
     parser.add_argument("--out", required=True, type=Path, help="directory of the run, new")
+    parser.add_argument(
+        "--judgments",
+        type=Path,
+        metavar="FILE",
+        help="table with query, title, grade to learn from as well; instead of clicks with "
+        "--set training.clicks=false",
+    )
+    parser.add_argument(
+        "--teacher",
+        type=Path,
+        metavar="FILE",
+        help="table with query, title, score of another model to learn from, likewise; see "
+        "dssm teach",
+    )
     parser.add_argument(
         "--set",
         action="append",

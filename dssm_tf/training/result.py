@@ -21,6 +21,8 @@ class Result:
         seconds: wall time of this process's part of the training; 0 where the run was finished
             before.
         untrained: validation NDCG before the first step, without a prior.
+        learned: what it learned from besides clicks, by source, in words.
+        validated: what the validation queries rank, in words.
     """
 
     epochs: int
@@ -31,6 +33,8 @@ class Result:
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
+    learned: dict[str, str] = field(default_factory=dict)
+    validated: str = ""
 
     @property
     def doubt(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -11,10 +12,12 @@ from rich.console import Console
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
+from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
+from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
@@ -49,6 +52,7 @@ def train(
             other data, or the training cannot learn, see `Keeper`.
     """
     started = monotonic()
+    config = pinned(config)
     data, out = Preprocessed(Path(directory)), Path(out)
     devices = Devices.choose()
     check_settings(config, data)
@@ -60,31 +64,52 @@ def train(
         fitting = Fitting(config, data, out, devices, quiet, told)
         if devices.chief:
             start_run(config, data, out)  # not before the model could be made
-        task = None
-        if data.count("validation"):
-            task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
-            for line in caution(_RESTS, len(task.queries)) if devices.chief and not quiet else ():
-                Console().print(line, style="yellow", highlight=False, soft_wrap=True)
+        task = validation_task(config, data, fitting.sources)
+        told_first = [line for source in fitting.sources for line in source.said()]
+        told_first += [] if task is None else caution(_RESTS, len(task.queries))
+        for line in told_first if devices.chief and not quiet else ():
+            style = "" if line.startswith(SOURCES) else "yellow"
+            Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         weight, ndcg = weigh_prior(config, data, task, fitting.encode)
         result = Result(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
         )
+        result.learned = {source.name: source.about for source in fitting.sources}
+        result.validated = "" if task is None else task.about
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:
                 how = f"on from epoch {kept.best_epoch} with" if go_on else "again on"
-                Console().print(f"{how} all {data.count(*data.splits):,} records", highlight=False)
+                everything = f"{how} all {data.count(*data.splits):,} records"
+                everything += "".join(
+                    f" and {one.pairs:,} of {one.name}" for one in fitting.sources
+                )
+                Console().print(everything, highlight=False)
             # Going on takes two thirds as many epochs, a share chosen in docs/results.md.
             epochs = math.ceil(kept.best_epoch * 2 / 3) if go_on else kept.best_epoch
             weights = kept.best if go_on else None
-            fitting.fit("refit", data.splits, epochs, weights=weights, keep_last=True)
+            fitting.fit("refit", ("train", "validation"), epochs, weights=weights, keep_last=True)
             result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
         finish_run(fitting.ranked, config, result, data, out)
     return result
+
+
+def validation_task(
+    config: Config, data: Preprocessed, sources: Sequence[Source]
+) -> ValidationTask | None:
+    """What validates: the judged queries held out, else those of the log; None without either."""
+    for source in sources:
+        if source.name == "judgments":
+            task = GradedValidationTask.of_lists(source.held_out, config.validation.queries)
+            if task is not None:
+                return task
+    if not data.count("validation"):
+        return None
+    return ValidationTask.of(data, config.validation.queries, config.validation.titles)
 
 
 def weigh_prior(

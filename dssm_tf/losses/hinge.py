@@ -18,8 +18,8 @@ class Hinge(RankingLoss):
     Args:
         margin: in units of the score, for cosines below 2; chosen on held-out data.
 
-    Reference: Joachims 2002 (ranking SVM), sec. 4.1, whose slack it is; Wu et al. 2014, eq. 14, with
-    a margin of 1 for dot products.
+    Reference: Joachims 2002 (ranking SVM), sec. 4.1, whose slack it is; Wu et al. 2014, eq. 14,
+    with a margin of 1 for dot products.
     """
 
     def __init__(self, margin=0.2, name="hinge", **kwargs):

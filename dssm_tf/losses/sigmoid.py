@@ -1,4 +1,4 @@
-"""Each title by itself: how improbable it is that this one was clicked, or that this one was not."""
+"""Each title by itself: how improbable it is that it was clicked, or that it was not."""
 
 from __future__ import annotations
 

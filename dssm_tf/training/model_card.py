@@ -116,8 +116,8 @@ query can tell by its hash whether the log held it; no ranking needs the file.
 
 
 _SHORTER = """
-Vectors were trained to be cut (`training.nested_lengths`): unit vectors of their first numbers alone
-rank the validation queries by the cosine, without the prior, as follows.
+Vectors were trained to be cut (`training.nested_lengths`): unit vectors of their first numbers
+rank the validation queries as follows, by the cosine without the prior.
 
 | numbers | {} |
 |---|{}

@@ -170,6 +170,7 @@ class ClickData:
         from dssm_tf.training.result import Result
         from dssm_tf.training.run_directory import finish_run, start_run
         from dssm_tf.training.train import validation_task, weigh_prior
+        from dssm_tf.training.validation import ndcg_by_length
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -178,10 +179,13 @@ class ClickData:
         ranked = float32_copy(config, model, data.vocabulary.size)
         with data.explained():
             task = validation_task(config, data, self._sources)
-            weight, ndcg = weigh_prior(config, data, task, Encoder(ranked, data.vocabulary))
+            encode = Encoder(ranked, data.vocabulary)
+            weight, ndcg = weigh_prior(config, data, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
             result.learned = {source.name: source.about for source in self._sources}
             result.validated = "" if task is None else task.about
+            if (nested := config.training.nested_lengths) and task is not None:
+                result.by_length = ndcg_by_length(encode, task, nested)
             with atomic_directory(out) as folder:
                 start_run(config, data, folder)
                 finish_run(ranked, config, result, data, folder)

@@ -23,6 +23,8 @@ class Result:
         untrained: validation NDCG before the first step, without a prior.
         learned: what it learned from besides clicks, by source, in words.
         validated: what the validation queries rank, in words.
+        by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
+            are; empty without nested lengths.
     """
 
     epochs: int
@@ -35,6 +37,7 @@ class Result:
     untrained: dict[str, float] = field(default_factory=dict)
     learned: dict[str, str] = field(default_factory=dict)
     validated: str = ""
+    by_length: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def doubt(self) -> str:

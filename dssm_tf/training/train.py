@@ -21,7 +21,7 @@ from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
-from dssm_tf.training.validation import ValidationTask, cosines
+from dssm_tf.training.validation import ValidationTask, cosines, ndcg_by_length
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
@@ -78,6 +78,8 @@ def train(
         )
         result.learned = {source.name: source.about for source in fitting.sources}
         result.validated = "" if task is None else task.about
+        if (nested := config.training.nested_lengths) and task is not None:
+            result.by_length = ndcg_by_length(fitting.encode, task, nested)
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:

@@ -301,7 +301,8 @@ def _explain(error: ValidationError) -> str:
         text = f"{keys[0]}.{first['msg']}; received {repr(name) if name else received}."
         text += did_you_mean(name, first["ctx"]["names"].split(", "))
     elif first["type"] == "missing":
-        text = f"{keys[0]} is missing; expected, e.g., `tower: {{name: lstm}}`."
+        example = "; expected, e.g., `tower: {name: lstm}`" if keys[0] == "tower" else ""
+        text = f"{keys[0]} is missing{example}."
     else:
         messages = dict.fromkeys(message[0].lower() + message[1:] for message in same)
         text = f"{keys[0]}: {', or '.join(messages)}; received {received}."

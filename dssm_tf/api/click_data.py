@@ -111,7 +111,10 @@ class ClickData:
         return model
 
     def loss(self) -> RankingLoss:
-        """The loss of the configuration; any other `RankingLoss` will do as well."""
+        """The loss of the configuration; any other `RankingLoss` will do as well.
+
+        Not with `judgments` or `teacher`, whose rows have losses of their own.
+        """
         from dssm_tf.training.fitting import configured_loss
 
         return configured_loss(self.config)
@@ -182,7 +185,7 @@ class ClickData:
             encode = Encoder(ranked, data.vocabulary)
             weight, ndcg = weigh_prior(config, data, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
-            result.learned = {source.name: source.about for source in self._sources}
+            result.learned_from(self._sources)
             result.validated = "" if task is None else task.about
             if (nested := config.training.nested_lengths) and task is not None:
                 result.by_length = ndcg_by_length(encode, task, nested)

@@ -11,7 +11,6 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import parse, to_batch
 from dssm_tf.data.dataset import ClickBatches
 from dssm_tf.data.record_encoder import RecordEncoder
@@ -129,12 +128,7 @@ class ListBatches:
         self, seeds: Sequence[int | None], worker: int, workers: int, replicas: int
     ) -> tf.data.Dataset:
         section, parts = self.source.section, workers * replicas
-        size = section.batch_size
-        if size % parts:
-            raise UserError(
-                f"{self.source.name}.batch_size: {size} cannot be cut into {parts} equal parts, "
-                f"one a device; choose a multiple of {parts}."
-            )
+        size = section.batch_size  # a multiple of the parts, see `check_devices`
         records, values = self._records, self._values
         weight = section.weight * self.steps * size / max(len(self.lists), 1)
 

@@ -6,10 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.tables.graded_lists import GradedList, read_grades, read_scores
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.normalize import normalize
@@ -49,6 +53,12 @@ class Source:
     def pairs(self) -> int:
         """(query, title) pairs of both parts."""
         return sum(len(one.titles) for part in (self.training, self.held_out) for one in part)
+
+    @property
+    def query_ids(self) -> NDArray[np.int64]:
+        """The `text_id` of each query of both parts."""
+        queries = [one.query for part in (self.training, self.held_out) for one in part]
+        return np.array([text_id(query) for query in queries], np.int64)
 
     @property
     def about(self) -> str:
@@ -148,9 +158,9 @@ def _divided(name: str, section: ListsConfig, known: set[str], validation: set[s
             f"holds, {strangers[0][1]!r:.60} for one; give the file that belongs to these data, or "
             "run preprocess with its titles as --corpus."
         )
-    if all(len(one.titles) < 2 for one in training):
+    if all(len(set(one.values)) < 2 for one in training):
         raise UserError(
-            f"{path}: none of the {len(training):,} queries to learn from has two titles; a title "
-            "is learned by comparing it with others of its query."
+            f"{path}: none of the {len(training):,} queries to learn from has two titles with "
+            "different numbers; titles are learned by comparing them with others of their query."
         )
     return source

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dssm_tf.benchmark.foreign import embedding_source
 from dssm_tf.common.errors import UserError
@@ -114,18 +113,13 @@ def teach(
         for start in range(0, len(lesson.queries), step):
             rows = np.arange(start, min(start + step, len(lesson.queries)))
             for row, scores in zip(rows, source.block(rows, None), strict=True):
+                first = top_columns(scores, max(best, 1))[:best]
                 drawn = rng.integers(0, count, random)
-                places = _chosen(lesson.clicked[row], top_columns(scores, best), drawn, best)
+                chosen = [*lesson.clicked[row], *first.tolist(), *drawn.tolist()]
+                places = list(dict.fromkeys(chosen))
                 titles = tuple(lesson.titles[place] for place in places)
                 yield GradedList(lesson.queries[row], titles, tuple(map(float, scores[places])))
             task.update(int(rows[-1]) + 1)
-
-
-def _chosen(
-    clicked: Sequence[int], first: NDArray[np.int64], drawn: NDArray[np.int64], best: int
-) -> list[int]:
-    """Places of titles, each once."""
-    return list(dict.fromkeys([*clicked, *first[:best].tolist(), *drawn.tolist()]))
 
 
 def _distinct(texts: Iterator[str]) -> dict[str, str]:

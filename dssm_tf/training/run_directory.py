@@ -119,7 +119,7 @@ def finish_run(
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
     with atomic_write(out / QUERY_IDS, "wb") as file:
-        np.save(file, data.query_ids())
+        np.save(file, np.union1d(data.query_ids(), result.query_ids))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
     write_model_card(out, model, config, result, data.spec)

@@ -76,7 +76,7 @@ def train(
         result = Result(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
         )
-        result.learned = {source.name: source.about for source in fitting.sources}
+        result.learned_from(fitting.sources)
         result.validated = "" if task is None else task.about
         if (nested := config.training.nested_lengths) and task is not None:
             result.by_length = ndcg_by_length(fitting.encode, task, nested)

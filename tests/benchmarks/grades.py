@@ -147,7 +147,10 @@ def _wordllama(folder: Path) -> Any:
     sys.path.append(str(folder))  # behind what is installed
     from wordllama import WordLlama
 
-    return WordLlama.load().embed
+    tokenizers = folder / "wordllama" / "tokenizers"
+    if not (wanted := folder / "wordllama" / "tokenizer").exists():  # where it looks
+        wanted.symlink_to(tokenizers)
+    return WordLlama.load(disable_download=True).embed
 
 
 def _dssm(*words: Any) -> None:

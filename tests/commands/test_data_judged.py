@@ -41,7 +41,7 @@ def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_
     [
         (["--good-from", "5"], "--good-from 5: no pair to learn from has such a grade"),
         (["--hold-out-queries", "1"], "--hold-out-queries 1: expected a share"),
-        (["--hold-out-queries", "0.001"], "0 to measure with; choose another share"),
+        (["--hold-out-queries", "0.00001"], "0 to measure with; choose another share"),
     ],
 )
 def test_what_would_leave_a_part_empty_is_one_line(judged, tmp_path, capsys, flags, message):

@@ -32,10 +32,15 @@ def judged(data, tmp_path_factory):
     return path, found
 
 
-def batches(data, path, fixed=False, **changes):
+@pytest.fixture(scope="module")
+def mixed(data, judged):
+    return batches(data, judged[0], judgments__weight=0.25)
+
+
+def batches(data, path, **changes):
     made = parse_config(config(judgments__file=str(path), judgments__batch_size=8, **changes))
     read = Preprocessed(data.path)
-    return training_batches(made, read, 1, fixed, read_sources(made, read))
+    return training_batches(made, read, 1, sources=read_sources(made, read))
 
 
 def rows(element, data, joint=False):
@@ -75,16 +80,16 @@ def hashed(text, vocabulary):
 
 
 @pytest.mark.parametrize("joint", [False, True])
-def test_a_pass_holds_every_list_once_with_its_own_grades(data, judged, joint):
+def test_a_pass_holds_every_list_once_with_its_own_grades(data, judged, mixed, joint):
     path, found = judged
-    mixed = batches(data, path, training__clicks=False, shared_towers=joint)
+    made = batches(data, path, training__clicks=False, shared_towers=True) if joint else mixed
     seen = Counter()
-    for element in mixed.epoch(seed=3):
+    for element in made.lists[0].epoch(seed=3):
         assert set(element[1]["source"].numpy()) == {1}
         for query, listed, weight in rows(element, data, joint):
             if weight:
                 seen[query, tuple(sorted(listed.items()))] += 1
-    training = mixed.lists[0].source.training
+    training = made.lists[0].source.training
     assert 20 < len(training) < len(found)
     assert seen == Counter(
         (
@@ -100,8 +105,7 @@ def test_a_pass_holds_every_list_once_with_its_own_grades(data, judged, joint):
     )
 
 
-def test_sources_take_even_turns_and_their_weights_have_the_mean_that_was_asked_for(data, judged):
-    mixed = batches(data, judged[0], judgments__weight=0.25)
+def test_sources_take_even_turns_and_their_weights_have_the_mean_that_was_asked_for(mixed):
     weights, turns = {0: [], 1: []}, []
     for _, labels, found in mixed.epochs(0, 0, 2):
         turns.append(int(labels["source"][0]))
@@ -113,8 +117,8 @@ def test_sources_take_even_turns_and_their_weights_have_the_mean_that_was_asked_
     assert np.mean(weights[1]) == pytest.approx(0.25, rel=1e-5)
 
 
-def test_a_run_that_goes_on_sees_what_an_uninterrupted_one_does(data, judged):
-    lists = batches(data, judged[0]).lists[0]
+def test_a_run_that_goes_on_sees_what_an_uninterrupted_one_does(mixed):
+    lists = mixed.lists[0]
     whole, rest = (
         [labels["targets"].numpy() for _, labels, _ in lists.epochs(5, start, 2)]
         for start in (0, 1)
@@ -123,21 +127,20 @@ def test_a_run_that_goes_on_sees_what_an_uninterrupted_one_does(data, judged):
     assert not np.array_equal(whole[: lists.steps], rest)
 
 
-def test_replicas_and_workers_share_the_rows_of_a_step(data, judged):
-    mixed = batches(data, judged[0]).lists[0]
-    together = Counter(row[0] for e in mixed.epoch(seed=1) for row in rows(e, data) if row[2])
+def test_replicas_and_workers_share_the_rows_of_a_step(data, mixed):
+    lists = mixed.lists[0]
+    together = Counter(row[0] for e in lists.epoch(seed=1) for row in rows(e, data) if row[2])
     apart = Counter(
         row[0]
         for worker in range(2)
-        for e in mixed.epoch(1, worker, 2, 2)
+        for e in lists.epoch(1, worker, 2, 2)
         for row in rows(e, data)
         if row[2]
     )
     assert together == apart
 
 
-def test_held_out_lists_are_validated_on_and_join_the_last_training(data, judged):
-    mixed = batches(data, judged[0], training__clicks=False)
+def test_held_out_lists_are_validated_on_and_join_the_last_training(mixed):
     held = mixed.held_out().lists[0].lists
     assert held == list(mixed.lists[0].source.held_out)
     everything = mixed.of(["train", "validation"]).lists[0].lists

@@ -68,9 +68,11 @@ def test_a_file_of_other_data_altogether_is_refused(data, tmp_path):
         sources(data, tmp_path / "s.tsv", "teacher")
 
 
-def test_lists_of_one_title_each_are_refused(data, tmp_path):
-    write_lists(tmp_path / "j.tsv", "grade", [GradedList("fox", (titles_of(data)[0],), (1.0,))])
-    with pytest.raises(UserError, match="to learn from has two titles"):
+def test_lists_whose_titles_all_have_one_grade_are_refused(data, tmp_path):
+    write_lists(
+        tmp_path / "j.tsv", "grade", [GradedList("fox", tuple(titles_of(data)[:2]), (1.0, 1.0))]
+    )
+    with pytest.raises(UserError, match="has two titles with different numbers"):
         sources(data, tmp_path / "j.tsv")
 
 

@@ -178,6 +178,7 @@ class ClickData:
         from dssm_tf.training.result import Result
         from dssm_tf.training.run_directory import finish_run, start_run
         from dssm_tf.training.train import held_out, weigh_prior
+        from dssm_tf.training.validation import ndcg_by_length
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -187,8 +188,11 @@ class ClickData:
         with data.explained():
             task = held_out(config, data, self._start)
             titles = data.titles if self._start is None else self._start.titles
-            weight, ndcg = weigh_prior(config, titles, task, Encoder(ranked, data.vocabulary))
+            encode = Encoder(ranked, data.vocabulary)
+            weight, ndcg = weigh_prior(config, titles, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+            if (nested := config.training.nested_lengths) and task is not None:
+                result.by_length = ndcg_by_length(encode, task, nested)
             with atomic_directory(out) as folder:
                 start_run(config, data, folder, self._start)
                 finish_run(ranked, config, result, data, folder, self._start)

@@ -22,6 +22,8 @@ class Result:
             before.
         untrained: validation NDCG before the first step, without a prior.
         start: the earlier run that it went on from; None for one that began anew.
+        by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
+            are; empty without nested lengths.
     """
 
     epochs: int
@@ -33,6 +35,7 @@ class Result:
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
     start: str | None = None
+    by_length: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def doubt(self) -> str:

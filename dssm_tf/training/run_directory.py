@@ -65,6 +65,7 @@ def finished_before(
         ranking["refitted"],
         untrained=ranking["untrained"],
         start=None if start is None else str(start.run),
+        by_length=ranking.get("by_length", {}),
     )
 
 
@@ -157,6 +158,7 @@ def finish_run(
             "refitted": result.refitted,
             "validation": result.ndcg,
             "untrained": result.untrained,
+            "by_length": result.by_length,
         },
     )
     mark_finished(out)

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
+import dssm_tf
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
@@ -184,3 +185,11 @@ def test_a_start_that_is_no_finished_run_is_refused(folder, earlier, today):
     ):
         with pytest.raises(UserError, match=named):
             train(parse_config(CONFIG), today.path, folder / "no", start=start, quiet=True)
+
+
+def test_keras_fit_starts_from_the_earlier_run(earlier, today):
+    clicks = dssm_tf.ClickData(today.path, start=earlier)
+    assert clicks.config == parse_config(CONFIG)
+    begun = WarmStart.load(earlier, clicks.config, Preprocessed(today.path))
+    for variable, value in zip(clicks.build_model().weights, begun.weights, strict=True):
+        np.testing.assert_array_equal(variable, value)

@@ -30,6 +30,7 @@ class Result:
         learned: what it learned from besides clicks, by source, in words.
         query_ids: the `text_id` of each query of those.
         validated: what the validation queries rank, in words.
+        start: the earlier run that it went on from; None for one that began anew.
         by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
             are; empty without nested lengths.
     """
@@ -45,6 +46,7 @@ class Result:
     learned: dict[str, str] = field(default_factory=dict)
     query_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
     validated: str = ""
+    start: str | None = None
     by_length: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def learned_from(self, sources: Sequence[Source]) -> None:
@@ -59,9 +61,10 @@ class Result:
         if self.untrained:
             first, best = self.untrained["ndcg@10"], max(one["ndcg@10"] for one in self.history)
             if best <= first < 1:  # a task that needs no training tells nothing
+                before = "the untrained model" if self.start is None else self.start
                 return (
-                    f"no epoch ranked the validation queries better (NDCG@10 {best:.3f}) than the "
-                    f"untrained model did ({first:.3f})"
+                    f"no epoch ranked the validation queries better (NDCG@10 {best:.3f}) than "
+                    f"{before} did ({first:.3f})"
                 )
             return ""
         losses = [one["loss"] for one in self.history]

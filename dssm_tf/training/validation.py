@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks, tie_key
@@ -43,12 +44,25 @@ class ValidationTask:
     )
 
     @classmethod
-    def of(cls, data: Preprocessed, max_queries: int, max_titles: int) -> ValidationTask:
-        """Reads the validation records, and the titles that are known."""
+    def of(
+        cls,
+        data: Preprocessed,
+        max_queries: int,
+        max_titles: int,
+        known: Collection[int] = frozenset(),
+    ) -> ValidationTask:
+        """Reads the validation records, and the titles that are known.
+
+        Args:
+            data: what preprocess wrote.
+            max_queries: the first ones, where there are more.
+            max_titles: the most clicked ones, where there are more.
+            known: `text_id`s of queries to leave out.
+        """
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
         for query, clicked_title, count in data.clicks("validation"):
-            if query in chosen or len(chosen) < max_queries:
+            if query in chosen or (len(chosen) < max_queries and text_id(query) not in known):
                 chosen[query] = None
                 clicks.append((query, clicked_title, count))
         ranked = {normalize(title): title for _, title, _ in clicks}

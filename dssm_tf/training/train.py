@@ -95,7 +95,7 @@ def weigh_prior(
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
     matrix = cosines(encode, task)
-    log_prior = TitlePrior(data.titles)(task.titles)
+    log_prior = TitlePrior(data.titles, data.vocabulary.limits.keep_accents)(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
     measured = task.measured(matrix + chosen * log_prior)

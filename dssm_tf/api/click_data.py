@@ -168,7 +168,7 @@ class ClickData:
         from dssm_tf.training.result import Result
         from dssm_tf.training.run_directory import finish_run, start_run
         from dssm_tf.training.train import weigh_prior
-        from dssm_tf.training.validation import ValidationTask
+        from dssm_tf.training.validation import ValidationTask, ndcg_by_length
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -180,8 +180,11 @@ class ClickData:
             if self._held_out is not None:
                 limits = config.validation
                 task = ValidationTask.of(data, limits.queries, limits.titles)
-            weight, ndcg = weigh_prior(config, data, task, Encoder(ranked, data.vocabulary))
+            encode = Encoder(ranked, data.vocabulary)
+            weight, ndcg = weigh_prior(config, data, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+            if (nested := config.training.nested_lengths) and task is not None:
+                result.by_length = ndcg_by_length(encode, task, nested)
             with atomic_directory(out) as folder:
                 start_run(config, data, folder)
                 finish_run(ranked, config, result, data, folder)

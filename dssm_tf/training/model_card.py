@@ -51,6 +51,14 @@ def write_model_card(
             if config.training.refit == "continue"
             else "; then trained anew on training and validation part for as many"
         )
+    shorter = ""
+    if result.by_length:
+        rows = "\n".join(
+            f"| {length} | {' | '.join(f'{value:.4f}' for value in found.values())} |"
+            for length, found in result.by_length.items()
+        )
+        names = [*next(iter(result.by_length.values()))]
+        shorter = _SHORTER.format(" | ".join(names), "---|" * len(names), rows)
     arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
     if model.learn_gamma:
         arguments += f", in the end multiplied by {math.exp(model.log_factor.numpy()):.3g}"
@@ -92,7 +100,7 @@ Vectors with the prior rank as the first column says: those of `dssm embed`, of 
 `encode_query_with_prior` and `encode_title_with_prior`, and of `prior=True` in Python; compare them
 by inner product. Unit vectors (`dssm embed --cosine`, `encode_query`, `encode_title`) rank as the
 last column says.
-
+{shorter}
 ## Use and limits
 
 Rank titles for queries like those of the log. Clicks are not relevance: what users did not see
@@ -105,6 +113,18 @@ query can tell by its hash whether the log held it; no ranking needs the file.
 """
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)
+
+
+_SHORTER = """
+Vectors were trained to be cut (`training.nested_lengths`): unit vectors of their first numbers
+rank the validation queries as follows, by the cosine without the prior.
+
+| numbers | {} |
+|---|{}
+{}
+
+`dssm export --format compact --dimension N` writes a model of the first N numbers.
+"""
 
 
 def _described(tower: type[Tower]) -> str:

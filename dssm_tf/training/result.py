@@ -21,6 +21,8 @@ class Result:
         seconds: wall time of this process's part of the training; 0 where the run was finished
             before.
         untrained: validation NDCG before the first step, without a prior.
+        by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
+            are; empty without nested lengths.
     """
 
     epochs: int
@@ -31,6 +33,7 @@ class Result:
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
+    by_length: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def doubt(self) -> str:

@@ -55,6 +55,7 @@ def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | N
         ranking["validation"],
         ranking["refitted"],
         untrained=ranking["untrained"],
+        by_length=ranking.get("by_length", {}),
     )
 
 
@@ -130,6 +131,7 @@ def finish_run(
             "refitted": result.refitted,
             "validation": result.ndcg,
             "untrained": result.untrained,
+            "by_length": result.by_length,
         },
     )
     mark_finished(out)

@@ -18,7 +18,7 @@ from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
-from dssm_tf.training.validation import ValidationTask, cosines
+from dssm_tf.training.validation import ValidationTask, cosines, ndcg_by_length
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
@@ -71,6 +71,8 @@ def train(
         result = Result(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
         )
+        if (nested := config.training.nested_lengths) and task is not None:
+            result.by_length = ndcg_by_length(fitting.encode, task, nested)
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:

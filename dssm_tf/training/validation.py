@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -113,3 +113,26 @@ def cosines(encode: Encode, task: ValidationTask) -> NDArray[np.float32]:
     """Cosines `(queries, titles)` of a task under an encoder."""
     matrix: NDArray[np.float32] = encode("query", task.queries) @ encode("title", task.titles).T
     return matrix
+
+
+def ndcg_by_length(
+    encode: Encode, task: ValidationTask, lengths: Sequence[int]
+) -> dict[str, dict[str, float]]:
+    """NDCG by the cosine of the vectors' first numbers, for each of these lengths and for all.
+
+    Args:
+        encode: gives unit vectors.
+        task: what is ranked.
+        lengths: of vectors, below the whole.
+    """
+    queries, titles = encode("query", task.queries), encode("title", task.titles)
+
+    def cut(vectors: NDArray[np.float32], length: int) -> NDArray[np.float32]:
+        shorter = vectors[:, :length]
+        sizes = np.linalg.norm(shorter, axis=1, keepdims=True)
+        return shorter / np.maximum(sizes, np.finfo(np.float32).tiny)
+
+    return {
+        str(length): task.ndcg(cut(queries, length) @ cut(titles, length).T)
+        for length in (*lengths, queries.shape[1])
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -36,6 +36,7 @@ class Source:
         training: lists to train on.
         held_out: lists that validate; none of their queries is in `training`.
         strangers: of the lists' pairs, those with a title that the data directory does not hold.
+        keep_accents: of the data directory's texts.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Source:
     training: Sequence[GradedList]
     held_out: Sequence[GradedList]
     strangers: Sequence[tuple[str, str]] = ()
+    keep_accents: bool = False
 
     @property
     def number(self) -> int:
@@ -58,7 +60,7 @@ class Source:
     def query_ids(self) -> NDArray[np.int64]:
         """The `text_id` of each query of both parts."""
         queries = [one.query for part in (self.training, self.held_out) for one in part]
-        return np.array([text_id(query) for query in queries], np.int64)
+        return np.array([text_id(query, self.keep_accents) for query in queries], np.int64)
 
     @property
     def about(self) -> str:
@@ -133,7 +135,9 @@ def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
     known = {normalize(title.text) for title in data.titles}
     parts = ["validation"] if data.count("validation") else []
     validation = {normalize(query) for query, _, _ in data.clicks(*parts)}
-    return tuple(_divided(name, section, known, validation) for name, section in named)
+    rule = data.spec.limits.keep_accents
+    found = (_divided(name, section, known, validation) for name, section in named)
+    return tuple(replace(source, keep_accents=rule) for source in found)
 
 
 def _divided(name: str, section: ListsConfig, known: set[str], validation: set[str]) -> Source:

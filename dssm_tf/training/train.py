@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -11,7 +10,7 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import Title, text_id
+from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
@@ -80,7 +79,8 @@ def train(
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         titles = data.titles if begun is None else begun.titles
-        weight, ndcg = weigh_prior(config, titles, task, fitting.encode)
+        prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+        weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
         result = Result(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained,
             start=None if start is None else str(start),
@@ -124,7 +124,8 @@ def held_out(
     known: frozenset[int] = frozenset() if begun is None else frozenset(begun.query_ids.tolist())
     limits = config.validation.queries, config.validation.titles
     judged = [one for source in sources if source.name == "judgments" for one in source.held_out]
-    new = [one for one in judged if text_id(one.query) not in known]
+    rule = data.spec.limits.keep_accents
+    new = [one for one in judged if text_id(one.query, rule) not in known]
     if (task := GradedValidationTask.of_lists(new or judged, limits[0])) is not None:
         return task
     if not data.count("validation"):
@@ -137,14 +138,14 @@ def held_out(
 
 
 def weigh_prior(
-    config: Config, titles: Sequence[Title], task: ValidationTask | None, encode: Encoder
+    config: Config, prior: TitlePrior, task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
     matrix = cosines(encode, task)
-    log_prior = TitlePrior(titles)(task.titles)
+    log_prior = prior(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
     measured = task.measured(matrix + chosen * log_prior)

@@ -113,7 +113,7 @@ def held_out(config: Config, data: Preprocessed, begun: WarmStart | None) -> Val
 
 
 def title_prior(data: Preprocessed, begun: WarmStart | None) -> TitlePrior:
-    """The log-prior of the titles of a training's clicks, and of those of the run it goes on from."""
+    """The log-prior of the titles of today's clicks and of those of the earlier run."""
     titles = data.titles if begun is None else begun.titles
     return TitlePrior(titles, data.vocabulary.limits.keep_accents)
 

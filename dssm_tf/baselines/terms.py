@@ -100,7 +100,7 @@ class Terms:
         return list(self.words)
 
     @classmethod
-    def from_json(cls, saved: Any, keep_accents: bool) -> Self:
+    def from_json(cls, saved: Any, keep_accents: bool = False) -> Self:
         """Reads what `to_json` gave.
 
         Args:

@@ -140,7 +140,9 @@ class Sources:
             "thousands": self.layout.thousands,
             "time_format": self.time_format,
             "max_reject_fraction": self.max_reject_fraction,
-        } | ({"title_fields": [*fields]} if (fields := self.layout.title_fields) != (TITLE,) else {})
+        } | (
+            {"title_fields": [*fields]} if (fields := self.layout.title_fields) != (TITLE,) else {}
+        )
 
 
 def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inputs:

@@ -147,7 +147,7 @@ class BagOfWords:
         }
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any], keep_accents: bool) -> Self:
+    def from_json(cls, saved: dict[str, Any], keep_accents: bool = False) -> Self:
         """The inverse of `to_json`.
 
         Args:

@@ -71,7 +71,8 @@ def train(
                 Console().print(line, style="yellow", highlight=False, soft_wrap=True)
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
-        prior = title_prior(data, begun)
+        titles = data.titles if begun is None else begun.titles
+        prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
         weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
         result = Result(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained,
@@ -110,12 +111,6 @@ def held_out(config: Config, data: Preprocessed, begun: WarmStart | None) -> Val
         if task.queries:
             return task
     return ValidationTask.of(data, *limits)
-
-
-def title_prior(data: Preprocessed, begun: WarmStart | None) -> TitlePrior:
-    """The log-prior of the titles of today's clicks and of those of the earlier run."""
-    titles = data.titles if begun is None else begun.titles
-    return TitlePrior(titles, data.vocabulary.limits.keep_accents)
 
 
 def weigh_prior(

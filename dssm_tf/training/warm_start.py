@@ -167,7 +167,7 @@ def joined_titles(
     earlier: Iterable[Title],
     today: Sequence[Title],
     share: float,
-    normalize: Callable[[str], str] = normalize,
+    normal: Callable[[str], str] = normalize,
 ) -> list[Title]:
     """Titles of an earlier run and of today, one a normalised text; today's spelling is kept.
 
@@ -175,14 +175,14 @@ def joined_titles(
         earlier: of the run, with the clicks it counted.
         today: of the data.
         share: of the earlier clicks and queries that still count, 0 to 1; to whole numbers.
-        normalize: texts equal under it are one title.
+        normal: normalises a text.
 
     >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
-    joined = {normalize(title.text): title for title in today}
+    joined = {normal(title.text): title for title in today}
     for title in earlier:
-        key = normalize(title.text)
+        key = normal(title.text)
         now = joined.get(key, Title(title.text))
         joined[key] = Title(
             now.text,

@@ -46,8 +46,8 @@ from dssm_tf.tables.splits import (
     split_by_time,
 )
 from dssm_tf.tables.table import Layout
-from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
+from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.text.normalize import normalize
 
 WORK = "work"

@@ -136,14 +136,21 @@ def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
     parts = ["validation"] if data.count("validation") else []
     validation = {normalize(query) for query, _, _ in data.clicks(*parts)}
     rule = data.spec.limits.keep_accents
-    found = (_divided(name, section, known, validation) for name, section in named)
+    fields = data.spec.title_fields
+    found = (_divided(name, section, known, validation, fields) for name, section in named)
     return tuple(replace(source, keep_accents=rule) for source in found)
 
 
-def _divided(name: str, section: ListsConfig, known: set[str], validation: set[str]) -> Source:
+def _divided(
+    name: str,
+    section: ListsConfig,
+    known: set[str],
+    validation: set[str],
+    title_fields: tuple[str, ...],
+) -> Source:
     path = Path(section.file)
     if isinstance(section, JudgmentsConfig):
-        lists = read_grades(path, section.max_grade)
+        lists = read_grades(path, section.max_grade, title_fields=title_fields)
     else:
         lists = read_scores(path)
     training: list[GradedList] = []

@@ -11,6 +11,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, grade, number
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.table import Cells
+from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.normalize import normalize
 
@@ -32,13 +33,19 @@ class GradedList(NamedTuple):
     values: tuple[float, ...]
 
 
-def read_grades(path: Path | str, max_grade: float, encoding: str = "utf-8") -> list[GradedList]:
+def read_grades(
+    path: Path | str,
+    max_grade: float,
+    encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
+) -> list[GradedList]:
     """Reads judgments: the columns `query`, `title` and `grade` of a table of any format.
 
     Args:
         path: the table. Ids, as evaluations need them, are not read.
         max_grade: the best grade of the scale, which begins with 0.
         encoding: of its text.
+        title_fields: columns that a title is made of.
 
     Raises:
         UserError: naming file and line; a column is missing, a grade is off the scale, or the
@@ -55,11 +62,13 @@ def read_grades(path: Path | str, max_grade: float, encoding: str = "utf-8") -> 
             )
         return found
 
-    return _read(path, "grade", parse, encoding)
+    return _read(path, "grade", parse, encoding, title_fields)
 
 
 def read_scores(path: Path | str, encoding: str = "utf-8") -> list[GradedList]:
     """Reads a teacher's scores: the columns `query`, `title` and `score`; see `read_grades`.
+
+    A title of several fields stands in one column, joined as `dssm teach` writes it.
 
     Raises:
         UserError: naming file and line; a column is missing, a score is not a finite number, or
@@ -76,7 +85,7 @@ def read_scores(path: Path | str, encoding: str = "utf-8") -> list[GradedList]:
             )
         return found
 
-    return _read(path, "score", parse, encoding)
+    return _read(path, "score", parse, encoding, (TITLE,))
 
 
 def write_lists(path: Path | str, column: str, lists: Iterable[GradedList]) -> None:
@@ -95,7 +104,9 @@ def write_lists(path: Path | str, column: str, lists: Iterable[GradedList]) -> N
     write_table(path, ("query", "title", column), rows)
 
 
-def _read(path: Path | str, column: str, parse: _Parse, encoding: str) -> list[GradedList]:
+def _read(
+    path: Path | str, column: str, parse: _Parse, encoding: str, title_fields: tuple[str, ...]
+) -> list[GradedList]:
     """Lists by normalised query; a pair that comes more than once has the mean of its values."""
 
     def row(cells: Cells) -> tuple[str, str, float]:
@@ -105,7 +116,7 @@ def _read(path: Path | str, column: str, parse: _Parse, encoding: str) -> list[G
     first: dict[str, str] = {}
     found: dict[str, dict[str, tuple[str, list[float]]]] = {}
     for _, (query, title, value) in read_rows(
-        path, ("query", "title", column), row, encoding=encoding
+        path, ("query", TITLE, column), row, encoding=encoding, title_fields=title_fields
     ):
         key = normalize(query)
         first.setdefault(key, query)

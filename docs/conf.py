@@ -34,7 +34,7 @@ include_patterns = [
 
 NAVIGATION = {
     "Use": [
-        "docs/data", "docs/preprocess", "docs/tuning", "docs/benchmark", "docs/analysis",
+        "docs/data", "docs/preprocess", "docs/training", "docs/tuning", "docs/benchmark", "docs/analysis",
         "docs/retrieval",
         "docs/serving", "serving/README", "docs/runtime", "docs/api",
     ],

@@ -20,6 +20,7 @@ from dssm_tf.commands import (
     explain,
     export,
     index,
+    mine,
     preprocess,
     report,
     search,
@@ -36,6 +37,7 @@ from dssm_tf.common.errors import UserError
 COMMANDS = (
     preprocess,
     train,
+    mine,
     tune,
     evaluate,
     benchmark,

@@ -24,6 +24,7 @@ from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.keras_internals import build_nothing_more
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 from dssm_tf.training.progress import TrainingProgress
+from dssm_tf.training.remining import Remining, StateKept, read_mined
 from dssm_tf.training.validation import ValidationTask
 
 Told = Callable[[str, int, int], object]
@@ -73,6 +74,9 @@ class Fitting:
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
         self.ranked = build_model(config, data.vocabulary.size)
         self.encode = Encoder(self.ranked, data.vocabulary)
+        self._remining = Remining(
+            config.negatives, data, self.encode, out / STATE, devices.chief, quiet
+        )
 
     def fit(
         self,
@@ -115,18 +119,28 @@ class Fitting:
             keep_last,
         )
         first = keeper.resume(model)
-        if first < epochs and not keeper.finished:
+        progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
+        every = config.negatives.mine_every
+        listeners = [keeper, progress, *self._listeners(phase, epochs)]
+        listeners += [StateKept()] if every else []
+        for start, stop in self._remining.stages(first, epochs):
+            if keeper.finished:
+                break
+            if every and (start >= every or weights is not None):
+                put(self.ranked.weights, keeper.weights_of(model))
+                mined = self._remining.after(phase, start)
+                batches = replace(batches, mined=mined)
+                held_out = None if held_out is None else replace(held_out, mined=mined)
             read = Epochs(
-                devices.passes(batches, config.training.seed, first, epochs),
+                devices.passes(batches, config.training.seed, start, stop),
                 None if held_out is None else devices.one_pass(held_out),
                 batches.steps,
                 0 if held_out is None else held_out.steps,
-                first,
-                epochs,
+                start,
+                stop,
             )
-            progress = TrainingProgress(read.steps, epochs, self._quiet or not devices.chief)
             try:
-                fit(model, devices, read, [keeper, progress, *self._listeners(phase, epochs)])
+                fit(model, devices, read, listeners)
             finally:
                 progress.stop()
         put(self.ranked.weights, keeper.best)
@@ -180,7 +194,8 @@ def training_batches(
             data.spec.negative_alpha,
             training.seed,
         )
-    return ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
+    mined = read_mined(negatives, data)
+    return ClickBatches(data, ("train",), options, extra=extra, mined=mined).planned(fixed, parts)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:

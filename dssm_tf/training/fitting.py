@@ -119,6 +119,7 @@ class Fitting:
             keep_last,
         )
         first = keeper.resume(model)
+        self._remining.check_table(self._batches.mined)
         progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
         every = config.negatives.mine_every
         listeners = [keeper, progress, *self._listeners(phase, epochs)]

@@ -78,6 +78,23 @@ class Remining:
         for start in range(first - first % every, epochs, every):
             yield max(start, first), min(start + every, epochs)
 
+    def check_table(self, mined: MinedNegatives | None) -> None:
+        """Raises UserError where the run began with another table of negatives.
+
+        Args:
+            mined: what `read_mined` found.
+        """
+        if mined is None:
+            return
+        path = self._folder / "mined-from.npz"
+        kept = self._kept(path, 0)
+        if kept is not None and not np.array_equal(kept, mined.pairs):
+            raise UserError(
+                f"negatives.mined_from: {self._negatives.mined_from} is not what it was when the "
+                "run began; put the table back, or choose another --out."
+            )
+        self._keep(path, 0, mined.pairs)
+
     def after(self, phase: str, epoch: int) -> MinedNegatives:
         """What the model finds, or found before the run was interrupted.
 
@@ -92,9 +109,7 @@ class Remining:
             ranks, margin = self._negatives.mine_ranks, self._negatives.mine_margin
             rows = mine(self._data, {"self": by_cosine(self._encode)}, ranks, margin)
             pairs = pairs_of((one.query, one.title) for one in rows)
-            if self._chief:
-                with atomic_write(path, "wb") as file:
-                    np.savez(file, pairs=pairs, epoch=np.array(epoch))
+            self._keep(path, epoch, pairs)
             self._console.print(f"{len(pairs):,} hard negatives mined", highlight=False)
         if not len(pairs):
             raise UserError(
@@ -102,6 +117,11 @@ class Remining:
                 "ones and those within negatives.mine_margin of them are left out; start at rank 1."
             )
         return MinedNegatives(self._data, pairs, self._negatives.mined)
+
+    def _keep(self, path: Path, epoch: int, pairs: np.ndarray) -> None:
+        if self._chief:
+            with atomic_write(path, "wb") as file:
+                np.savez(file, pairs=pairs, epoch=np.array(epoch))
 
     @staticmethod
     def _kept(path: Path, epoch: int) -> np.ndarray | None:

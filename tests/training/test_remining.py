@@ -8,6 +8,7 @@ import pytest
 import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
+from dssm_tf.tables.hard_negatives import write_hard_negatives
 from dssm_tf.training import remining
 from dssm_tf.training.train import train
 from tests.training.configuration import config, equal
@@ -43,6 +44,7 @@ def whole(data, folder, minings):
     return out, train(parse_config(RAW), data.path, out, quiet=True), list(minings)
 
 
+@pytest.mark.slow
 def test_the_model_mines_anew_after_every_so_many_epochs_and_finds_other_titles(whole):
     # After epochs 2 and 4; going on with all records, for four or less, it begins with mining.
     _, result, found = whole
@@ -54,13 +56,13 @@ def test_the_model_mines_anew_after_every_so_many_epochs_and_finds_other_titles(
     ).read_text("utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.numeric
-@pytest.mark.parametrize("stopped_at", [3])
 def test_a_run_that_is_interrupted_between_two_minings_ends_as_if_it_had_not_been(
-    whole, data, tmp_path, stopped_at
+    whole, data, tmp_path
 ):
     def stop(phase, done, epochs):
-        if phase == "fit" and done == stopped_at:
+        if phase == "fit" and done == 3:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -69,15 +71,16 @@ def test_a_run_that_is_interrupted_between_two_minings_ends_as_if_it_had_not_bee
     assert equal(whole[0], tmp_path / "cut")
 
 
-def test_a_stage_goes_on_from_the_weights_and_not_from_their_averages(data, folder, monkeypatch):
+def test_a_stage_goes_on_from_the_weights_and_not_from_their_averages(
+    data, folder, run, monkeypatch
+):
     """Mining that finds the same each time must leave a training as it is without stages."""
     table = folder / "same.tsv"
     dssm_tf.mine(data.path, table, bm25=True)
-    raw = config(
-        negatives={"mined": 2, "mined_from": str(table)},
-        training__epochs=4, training__patience=4, training__averaging=0.5,
-    )  # fmt: skip
+    raw = config(negatives={"mined": 3, "mined_from": str(table)}, training__averaging=0.5)
     once = train(parse_config(raw), data.path, folder / "once", quiet=True)
+    # Three more rivals, each of them hard: the same records cost more.
+    assert once.history[0]["loss"] > run[1].history[0]["loss"]
     raw["negatives"]["mine_every"] = 1
     known = remining.read_mined
     monkeypatch.setattr(
@@ -90,13 +93,21 @@ def test_a_stage_goes_on_from_the_weights_and_not_from_their_averages(data, fold
     assert equal(folder / "once", folder / "staged")
 
 
-def test_a_table_changes_what_is_learned(data, folder, run):
-    table = folder / "bm25.tsv"
-    dssm_tf.mine(data.path, table, bm25=True)
-    raw = config(negatives={"mined": 3, "mined_from": str(table)})
-    result = train(parse_config(raw), data.path, folder / "from-table", quiet=True)
-    # Three more rivals, each of them hard: the same records cost more.
-    assert result.history[0]["loss"] > run[1].history[0]["loss"]
+@pytest.mark.slow
+def test_a_run_does_not_go_on_with_another_table_than_it_began_with(data, tmp_path):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    table, out = tmp_path / "mined.tsv", tmp_path / "run"
+    rows = dssm_tf.mine(data.path, table, bm25=True)
+    raw = parse_config(config(negatives={"mined": 2, "mined_from": str(table)}))
+    with pytest.raises(KeyboardInterrupt):
+        train(raw, data.path, out, quiet=True, told=stop)
+    write_hard_negatives(table, rows[1:])
+    with pytest.raises(UserError, match=r"mined.tsv is not what it was when the run began"):
+        train(raw, data.path, out, quiet=True)
+    write_hard_negatives(table, rows[::-1])  # the order says nothing
+    assert train(raw, data.path, out, quiet=True).epochs == 2
 
 
 @pytest.mark.parametrize(

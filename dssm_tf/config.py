@@ -106,9 +106,14 @@ class TrainingConfig(Section):
 
 
 class RankingConfig(Section):
-    """Weight of a title's log share of clicks in the score; `auto` picks it on validation."""
+    """Weight of a title's log share of clicks in the score; `auto` picks it on validation.
+
+    `earlier_clicks` is the share of the clicks that a run counted which still count in the prior
+    of a training that goes on from it.
+    """
 
     prior: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
+    earlier_clicks: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
 class ValidationConfig(Section):

@@ -87,7 +87,8 @@ class SearchPage:
         self._model = model
         self._index = titles if isinstance(titles, TitleIndex) else None
         self._corpus = corpus = self._index.corpus if self._index else cast(_Corpus, titles)
-        self._words = CorpusWords(one.title for one in corpus)
+        keep = self._index is not None and self._index.settings.keep_accents
+        self._words = CorpusWords((one.title for one in corpus), keep)
         self._lock = threading.Lock()  # of the searcher
         self._preparing = threading.Lock()
         self._version: Version | None = None
@@ -199,7 +200,7 @@ class SearchPage:
 
     def _spelling(self, searcher: Searcher, asked: _Asked) -> str:
         """Words of the query that stand in no title, and those that are spelled like them."""
-        read = words(asked.query)
+        read = self._words.split(asked.query)
         missing = [word for word in dict.fromkeys(read) if word not in self._words]
         lines, others = [], []
         for word in missing:

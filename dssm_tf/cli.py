@@ -26,6 +26,7 @@ from dssm_tf.commands import (
     search,
     serve,
     skip_thought,
+    teach,
     train,
     tune,
 )
@@ -38,6 +39,7 @@ COMMANDS = (
     preprocess,
     train,
     mine,
+    teach,
     tune,
     evaluate,
     benchmark,

@@ -85,6 +85,19 @@ class ClickBatches:
     fresh: FreshNegatives | None = field(default=None, repr=False)
     mined: MinedNegatives | None = field(default=None, repr=False)
 
+    def of(self, splits: Sequence[str]) -> ClickBatches:
+        """The same of other parts, as far as they hold records."""
+        return replace(self, splits=tuple(one for one in splits if self.data.count(one)))
+
+    def held_out(self) -> ClickBatches | None:
+        """The validation part, with rivals as in training; None where there is none."""
+        found = replace(self, splits=("validation",), extra=())
+        return found if self.data.count("validation") else None
+
+    def with_mined(self, mined: MinedNegatives) -> ClickBatches:
+        """The same with other hard negatives."""
+        return replace(self, mined=mined)
+
     @cached_property
     def steps(self) -> int:
         """Batches a pass."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -13,7 +12,10 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import choose_titles, title_query_records
-from dssm_tf.losses import LOSSES
+from dssm_tf.graded.batches import Batches, with_lists
+from dssm_tf.graded.sources import SOURCES, Source, read_sources, sections
+from dssm_tf.losses import GRADED_LOSSES, LOSSES
+from dssm_tf.losses.by_source import BySource
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
@@ -41,6 +43,7 @@ class Fitting:
         model: what is fitted, in `training.precision`.
         ranked: the same towers in float32, with the weights to rank with: they are measured
             after each epoch, kept and written.
+        sources: what is learned from besides clicks.
 
     Args:
         config: the model and how to train it.
@@ -70,7 +73,10 @@ class Fitting:
         self._told = told
         keras.utils.set_random_seed(config.training.seed)
         compiled = use_xla(config, data.count("train"), devices)
-        self._batches = training_batches(config, data, devices.parts, fixed=compiled)
+        self.sources = read_sources(config, data)
+        self._batches = training_batches(
+            config, data, devices.parts, fixed=compiled, sources=self.sources
+        )
         with devices.scope():
             self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             if first is not None:
@@ -107,8 +113,8 @@ class Fitting:
             What was kept, and the history.
         """
         config, model, devices = self._config, self.model, self._devices
-        batches = replace(self._batches, splits=tuple(splits))
-        held_out = None if task is None else replace(batches, splits=("validation",), extra=())
+        batches = self._batches.of(splits)
+        held_out = None if task is None else self._batches.held_out()
         put(state(model), self._untrained)
         if weights is not None:
             put(model.weights, weights)
@@ -136,8 +142,8 @@ class Fitting:
             if every and (start >= every or weights is not None):
                 put(self.ranked.weights, keeper.weights_of(model))
                 mined = self._remining.after(phase, start)
-                batches = replace(batches, mined=mined)
-                held_out = None if held_out is None else replace(held_out, mined=mined)
+                batches = batches.with_mined(mined)
+                held_out = None if held_out is None else held_out.with_mined(mined)
             read = Epochs(
                 devices.passes(batches, config.training.seed, start, stop),
                 None if held_out is None else devices.one_pass(held_out),
@@ -169,8 +175,12 @@ class Fitting:
 
 
 def training_batches(
-    config: Config, data: Preprocessed, parts: int, fixed: bool = False
-) -> ClickBatches:
+    config: Config,
+    data: Preprocessed,
+    parts: int,
+    fixed: bool = False,
+    sources: Sequence[Source] = (),
+) -> Batches:
     """The training part as batches, titles as queries for themselves among its records.
 
     Args:
@@ -178,6 +188,7 @@ def training_batches(
         data: what preprocess wrote.
         parts: into how many parts devices cut a step.
         fixed: whether tensors have one size, as compiled programs want them.
+        sources: what is learned from besides clicks, among which it is mixed.
     """
     training, negatives = config.training, config.negatives
     options = BatchOptions(
@@ -202,7 +213,8 @@ def training_batches(
             training.seed,
         )
     mined = read_mined(negatives, data)
-    return ClickBatches(data, ("train",), options, extra=extra, mined=mined).planned(fixed, parts)
+    clicks = ClickBatches(data, ("train",), options, extra=extra, mined=mined)
+    return with_lists(clicks.planned(fixed, parts), sources, training.clicks, parts)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
@@ -244,6 +256,16 @@ def configured_optimizer(
 
 
 def configured_loss(config: Config) -> RankingLoss:
-    """The loss of a configuration."""
+    """The loss of a configuration: of clicks, or of each source that it learns from."""
     loss: RankingLoss = LOSSES[config.loss.name](**config.loss.arguments)
-    return loss
+    others = dict(sections(config))
+    if not others:
+        return loss
+    # A loss for every source, so that their numbers are the same in every run.
+    chosen = (others[name].loss if name in others else None for name in SOURCES[1:])
+    return BySource(
+        [
+            loss,
+            *(loss if one is None else GRADED_LOSSES[one.name](**one.arguments) for one in chosen),
+        ]
+    )

@@ -354,6 +354,7 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
         "traffic": [],
         "encoding": "utf-8",
         "thousands": "",
+        "title_fields": ("title",),
     }
 
 

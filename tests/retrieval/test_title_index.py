@@ -13,7 +13,6 @@ from dssm_tf.commands.index import change_index_command, index_command
 from dssm_tf.commands.search import search_command
 from dssm_tf.common.checksums import fingerprint, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.model.run_files import RANKING, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval import recall as module
 from dssm_tf.retrieval.approximate import SETTINGS
@@ -43,19 +42,6 @@ HYBRID = {
     "depth": 50,
     "parameters": [{"k1": 2.0, "b": 0.5}, {}, {}],
 }
-
-
-@pytest.fixture(scope="module")
-def run_with_prior(run_directory, tmp_path_factory):
-    run = shutil.copytree(run_directory, tmp_path_factory.mktemp("prior") / "run")
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02}))
-    mark_finished(run)
-    return run
-
-
-@pytest.fixture(scope="module")
-def ranker(run_with_prior):
-    return SemanticRanker.load(run_with_prior)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
 from dssm_tf.server.models import Model
 from dssm_tf.server.server import Server
@@ -37,6 +38,12 @@ def exports(run) -> Path:
     data = write_data(run.parent / "data2", LOG, validation=(), negatives=1)
     export(finished_run(run.parent / "run2", data, CONFIG, seed=1), out, "pets")
     return out
+
+
+@pytest.fixture(scope="session")
+def compact(run) -> Path:
+    """`pets/1` as a compact model: the directory of the version."""
+    return export_compact(run, run.parent / "compact", "pets").directory
 
 
 @pytest.fixture

@@ -178,16 +178,25 @@ def command(checkout, *arguments: str):
 
 @pytest.mark.serving
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_serves_a_run_and_an_export_and_ends_when_told(checkout, run, exports, number):
+def test_the_command_ends_when_told(checkout, compact, number):
+    with command(checkout, str(compact)) as (process, _, rest):
+        with RestClient(rest, "pets", timeout=120) as client:
+            assert client.status() == [(1, "AVAILABLE", "")]
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == 0
+
+
+@pytest.mark.serving
+def test_the_command_serves_a_run_and_an_export(checkout, run, exports):
     with command(checkout, str(run), f"pets={exports / 'pets' / '1'}") as (process, grpc, rest):
         with Client(grpc, "dssm", timeout=120) as client:
             scores = client.score("secret query", ["red fox", "owl"])
         with RestClient(rest, "pets", timeout=120) as client:
             assert client.status() == [(1, "AVAILABLE", "")]
             assert client.score("secret query", ["red fox", "owl"]).shape == scores.shape
-        process.send_signal(number)
+        process.send_signal(signal.SIGTERM)
         said = "".join(process.communicate(timeout=60))
-        assert process.returncode == 0
     assert "secret" not in said
     assert f"http://{rest}/v1/models/dssm" in said
     assert re.search(r"^\d\d:\d\d:\d\d pets version 1 answers: ", said, re.MULTILINE)

@@ -12,7 +12,16 @@ from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 
 from dssm_tf.common.errors import OptionError, UserError, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
-from dssm_tf.common.sections import AboveZero, Named, Positive, Section, Seed, Share, Whole
+from dssm_tf.common.sections import (
+    AboveZero,
+    Lengths,
+    Named,
+    Positive,
+    Section,
+    Seed,
+    Share,
+    Whole,
+)
 from dssm_tf.losses import LOSSES
 from dssm_tf.towers import TOWERS
 
@@ -53,7 +62,7 @@ class TrainingConfig(Section):
     training and validation part together in the end: `continue` goes on from the best epoch's
     weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
     and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
-    float32.
+    float32. With `nested_lengths` vectors rank cut to each of these lengths, too (Matryoshka).
     """
 
     epochs: Positive = 30
@@ -66,15 +75,21 @@ class TrainingConfig(Section):
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
     shuffle_buffer: Positive = 200_000
+    nested_lengths: Lengths = ()
     seed: Seed = 0
     xla: bool | Literal["auto"] = "auto"
     precision: Literal["float32", "mixed_bfloat16"] = "float32"
 
 
 class RankingConfig(Section):
-    """Weight of a title's log share of clicks in the score; `auto` picks it on validation."""
+    """Weight of a title's log share of clicks in the score; `auto` picks it on validation.
+
+    `earlier_clicks` is the share of the clicks that a run counted which still count in the prior
+    of a training that goes on from it.
+    """
 
     prior: Annotated[float, Field(ge=0)] | Literal["auto"] = "auto"
+    earlier_clicks: Annotated[float, Field(ge=0, le=1)] = 1.0
 
 
 class ValidationConfig(Section):

@@ -123,6 +123,14 @@ class PreprocessOptions:
         "without a click there",
         least=1,
     )
+    vocabulary_from: str = _flag(
+        TEXT,
+        "",
+        "a run or an earlier output of preprocess: its letter trigrams keep their ids and new ones "
+        "follow, so that `dssm train --from` can go on from the run; the flags of texts must be "
+        "those it was made with",
+        metavar="DIR",
+    )
     min_ngram_count: int = _flag(TEXT, 1, "drop rarer letter trigrams")
     hash_buckets: int = _flag(
         TEXT,

@@ -26,9 +26,10 @@ from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data import clicked_titles
 from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, save_record_counts
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, load_vocabulary
 from dssm_tf.tables.table import Reject
 from dssm_tf.tables.tally import Placed, Tally
+from dssm_tf.text.growth import check_rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.blocks import FAILED
@@ -114,16 +115,19 @@ def preprocess(job: Job) -> dict[str, Any]:
     block_list = _block_list(options.block_list)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus, options.layout)
+    known = _known_vocabulary(options)
     inputs = [*(one.path for one in (*files, *corpus)), *filter(None, [options.block_list])]
+    if known is not None:
+        inputs.append(str(Path(options.vocabulary_from) / VOCABULARY))
     refuse(options.output, inputs, overwrite=options.overwrite)
     _refuse_rejects_of_others(_rejects_aside(options.output))
     pieces = plan(files, options.layout)
     input_bytes = sum(metadata.size_in_bytes for metadata in files)
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output)
+        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, known, output)
         manifest = Manifest.load(output.workers)
         tally = _check(manifest, pieces, options)
-        result = _finish(manifest, pieces, input_bytes, options, output, tally)
+        result = _finish(manifest, pieces, input_bytes, options, output, tally, known)
     if is_local(aside := _rejects_aside(options.output)):
         Path(aside).unlink(missing_ok=True)
     return result | {"seconds": time.monotonic() - started}
@@ -141,6 +145,20 @@ def _block_list(path: str) -> BlockList:
         raise UserError(f"--block-list {path} is not UTF-8.") from None
 
 
+def _known_vocabulary(options: PreprocessOptions) -> Vocabulary | None:
+    """The vocabulary that this one goes on from.
+
+    Raises:
+        UserError: there is none, or it was made with other text rules.
+    """
+    if not options.vocabulary_from:
+        return None
+    directory = Path(options.vocabulary_from)
+    known = load_vocabulary(directory, FeatureSpec.load(directory))
+    check_rules(known.limits, options.limits, f"{flag('vocabulary_from')} {directory}")
+    return known
+
+
 def _run_pipeline(
     job: Job,
     runner: tuple[Any, PipelineOptions],
@@ -148,6 +166,7 @@ def _run_pipeline(
     corpus: Sequence[FileMetadata],
     input_bytes: int,
     block_list: BlockList,
+    known: Vocabulary | None,
     output: Output,
 ) -> None:
     with ExitStack() as stack:
@@ -169,7 +188,7 @@ def _run_pipeline(
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
         build(
             pipeline, pieces, input_bytes, job.options, block_list, output.workers, progress,
-            corpus, store,
+            corpus, store, known,
         )  # fmt: skip
         try:
             state = pipeline.run().wait_until_finish()
@@ -237,6 +256,7 @@ def _finish(
     options: PreprocessOptions,
     output: Output,
     tally: Tally,
+    known: Vocabulary | None,
 ) -> dict[str, Any]:
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
@@ -254,7 +274,8 @@ def _finish(
     vocabulary.save(output.local / VOCABULARY)
     records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
     records.setdefault("validation", 0)
-    result = report.make(manifest, options, vocabulary.fingerprint, tally)
+    before = 0 if known is None else len(known.ngrams)
+    result = report.make(manifest, options, vocabulary.fingerprint, tally, before)
     report.write(result, output.local)
     FeatureSpec(
         negatives=options.negatives,

@@ -32,9 +32,11 @@ class ClickData:
         directory: what `dssm preprocess` wrote.
         config: a YAML file; the name of a configuration that comes with the package, such as
             `lstm` or `dssm`; the keys of one, such as `{"tower": {"name": "dssm"}}`; or a
-            `dssm_tf.config.Config`.
+            `dssm_tf.config.Config`. That of `start`, or else `dssm`, if not given.
         overrides: settings over a file's or a named configuration's, as `dssm train --set` takes
             them: `["tower.cells=64", "training.batch_size=128"]`.
+        start: a finished run to go on from, as `dssm train --from` does; the directory is then of
+            `dssm preprocess --vocabulary-from RUN`.
 
     Attributes:
         config: all settings.
@@ -49,9 +51,12 @@ class ClickData:
     def __init__(
         self,
         directory: Path | str,
-        config: Config | Mapping[str, Any] | Path | str = "dssm",
+        config: Config | Mapping[str, Any] | Path | str | None = None,
         overrides: Sequence[str] = (),
+        start: Path | str | None = None,
     ) -> None:
+        if config is None:
+            config = "dssm" if start is None else Path(start) / "config.yaml"
         self.config = _read_config(config, overrides)
         load_tensorflow()
         import tensorflow as tf
@@ -60,6 +65,7 @@ class ClickData:
         from dssm_tf.training.devices import Devices, Workers, reuse_memory, use_xla
         from dssm_tf.training.fitting import training_batches
         from dssm_tf.training.settings import check_devices, check_records
+        from dssm_tf.training.warm_start import WarmStart
 
         reuse_memory()
         if (workers := Workers.from_environment()).count > 1:
@@ -71,6 +77,7 @@ class ClickData:
         self._devices = Devices(workers, tf.distribute.get_strategy())
         check_records(self.config, self._data)
         check_devices(self.config, self._devices)
+        self._start = None if start is None else WarmStart.load(start, self.config, self._data)
         self._data.verify()
         self._xla = use_xla(self.config, self._data.count("train"), self._devices)
         with self._data.explained():
@@ -83,7 +90,7 @@ class ClickData:
         self.validation_steps = None if self._held_out is None else self._held_out.steps
 
     def build_model(self) -> Siamese:
-        """The untrained model, a `keras.Model`, with its weights.
+        """The model to train, a `keras.Model`, with its first weights: random, or of `start`.
 
         Keras's random seed is set to `training.seed` first, so that the weights repeat. Steps are
         compiled by XLA only where `training.xla` has batches of one size; on CPUs Keras also wants
@@ -97,6 +104,7 @@ class ClickData:
         import keras
 
         from dssm_tf.model.semantic_ranker import build_model
+        from dssm_tf.training.checkpoint import put
         from dssm_tf.training.keras_internals import build_nothing_more
 
         keras.utils.set_random_seed(self.config.training.seed)
@@ -104,6 +112,8 @@ class ClickData:
             model = build_model(
                 self.config, self._data.vocabulary.size, self.config.training.precision
             )
+            if self._start is not None:
+                put(model.weights, self._start.weights)
         model.supports_jit = self._xla
         build_nothing_more(model)
         return model
@@ -167,8 +177,8 @@ class ClickData:
         from dssm_tf.model.semantic_ranker import Encoder
         from dssm_tf.training.result import Result
         from dssm_tf.training.run_directory import finish_run, start_run
-        from dssm_tf.training.train import weigh_prior
-        from dssm_tf.training.validation import ValidationTask
+        from dssm_tf.training.train import held_out, weigh_prior
+        from dssm_tf.training.validation import ndcg_by_length
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -176,15 +186,16 @@ class ClickData:
         config = fitted_config(self.config, model, len(epochs))
         ranked = float32_copy(config, model, data.vocabulary.size)
         with data.explained():
-            task = None
-            if self._held_out is not None:
-                limits = config.validation
-                task = ValidationTask.of(data, limits.queries, limits.titles)
-            weight, ndcg = weigh_prior(config, data, task, Encoder(ranked, data.vocabulary))
+            task = held_out(config, data, self._start)
+            titles = data.titles if self._start is None else self._start.titles
+            encode = Encoder(ranked, data.vocabulary)
+            weight, ndcg = weigh_prior(config, titles, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+            if (nested := config.training.nested_lengths) and task is not None:
+                result.by_length = ndcg_by_length(encode, task, nested)
             with atomic_directory(out) as folder:
-                start_run(config, data, folder)
-                finish_run(ranked, config, result, data, folder)
+                start_run(config, data, folder, self._start)
+                finish_run(ranked, config, result, data, folder, self._start)
                 compiled = json.dumps(model.get_compile_config(), indent=2, default=str)
                 with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
                     card.write(_COMPILED.format(compiled))

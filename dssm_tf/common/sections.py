@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
@@ -22,11 +23,18 @@ def _odd(number: int) -> int:
     return number
 
 
+def _increasing(numbers: tuple[int, ...]) -> tuple[int, ...]:
+    if any(one >= other for one, other in pairwise(numbers)):
+        raise PydanticCustomError("increasing", "input should increase, such as [16, 32, 64]")
+    return numbers
+
+
 Whole = Annotated[int, Field(strict=True)]  # not `true`, which Python counts as 1
 Positive = Annotated[Whole, Field(ge=1)]
 Seed = Annotated[Whole, Field(ge=0, lt=1 << 31)]
 Odd = Annotated[Positive, AfterValidator(_odd)]
 Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
+Lengths = Annotated[tuple[Positive, ...], AfterValidator(_increasing)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 AboveZero = Annotated[float, Field(gt=0)]
 BiasInitializer = Literal["zeros", "random_normal", "random_uniform", "truncated_normal"]

@@ -90,7 +90,7 @@ def fine_tune(
     variables = model.trainable_variables
     optimizer.build(variables)
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def step(queries, titles, rows, columns, counted):
         with tf.GradientTape() as tape:
             scores = ops.take(ops.take(model(queries, titles), rows, axis=0), columns, axis=1)

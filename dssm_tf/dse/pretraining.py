@@ -91,7 +91,7 @@ def _teach(
     often = np.clip(sample.mean(axis=0), 0.01, 0.99)
     machine.visible_bias.assign(np.log(often / (1 - often)))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def step(data):
         kernel, hidden_bias, visible_bias = machine.contrastive_divergence(data)
         decay = settings.weight_decay * machine.kernel

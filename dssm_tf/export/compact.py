@@ -64,7 +64,8 @@ def export_compact(
         table: how the first matrix is stored, the largest part of a model: as it is, in half the
             bytes, or in a quarter, each row by 127 steps up and down.
         dimension: of the vectors, shorter than the tower's: what the titles' vectors have most
-            of, by their principal components; None leaves them as they are.
+            of, by their principal components, or their first numbers where these were trained
+            for it (`training.nested_lengths`); None leaves them as they are.
         task: judged queries, by which the model card says what was lost.
 
     Raises:
@@ -168,12 +169,16 @@ def _rounded(arrays: Arrays, table: TableName) -> Arrays:
 def _projections(ranker: SemanticRanker, titles: Sequence[str], dimension: int) -> Arrays:
     """The directions in which known titles' vectors lie most, `(all, dimension)`, for each side.
 
+    Of vectors that were trained to be cut, the first ones.
     One for both, since queries and titles are compared; directions from the origin and not from
     the mean, since inner products are from there.
     """
-    vectors = np.concatenate([ranker.encode_titles(titles), ranker.encode_queries(titles)])
-    _, directions = np.linalg.eigh(vectors.T @ vectors)  # the largest last
-    basis = np.ascontiguousarray(directions[:, ::-1][:, :dimension], np.float32)
+    if ranker.model.nested_lengths:
+        basis = np.eye(ranker.model.query_tower.dimension, dimension, dtype=np.float32)
+    else:
+        vectors = np.concatenate([ranker.encode_titles(titles), ranker.encode_queries(titles)])
+        _, directions = np.linalg.eigh(vectors.T @ vectors)  # the largest last
+        basis = np.ascontiguousarray(directions[:, ::-1][:, :dimension], np.float32)
     return {f"{side}/projection": basis for side in _sides(ranker)}
 
 

@@ -62,7 +62,8 @@ def described(form: Form, directory: Path, ranker: SemanticRanker, task: Ranking
     """
     size = sum(one.stat().st_size for one in directory.iterdir())
     shorter = (
-        f"{form.dimension} of {form.full} numbers, the directions in which titles differ most"
+        f"{form.dimension} of {form.full} numbers, the "
+        + ("first" if ranker.model.nested_lengths else "directions in which titles differ most")
         if form.dimension < form.full
         else f"{form.full} numbers"
     )

@@ -17,6 +17,20 @@ LOSSES = Table(
             gamma=(AboveZero, 10.0),
             learn_gamma=(bool, False),
         ),
+        "pairwise_logistic": Choice(
+            "dssm_tf.losses.pairwise_logistic:PairwiseLogistic",
+            Named,
+            gamma=(AboveZero, 10.0),
+            learn_gamma=(bool, False),
+        ),
+        "hinge": Choice("dssm_tf.losses.hinge:Hinge", Named, margin=(AboveZero, 0.2)),
+        "sigmoid": Choice(
+            "dssm_tf.losses.sigmoid:Sigmoid",
+            Named,
+            gamma=(AboveZero, 10.0),
+            learn_gamma=(bool, False),
+            bias=(float, -5.0),
+        ),
     },
     default="click_softmax",
 )

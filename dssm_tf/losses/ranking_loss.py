@@ -39,3 +39,23 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
                 stands for, less that of how often it was drawn (logQ).
             targets: `(batch, columns)`, 1 for the clicked title and else 0.
         """
+
+
+def clicked_score(scores, targets):
+    """The score of the clicked title, `(batch, 1)`."""
+    return ops.sum(targets * scores, axis=-1, keepdims=True)
+
+
+def rival_weights(mask, correction, targets):
+    """What each rival weighs in a sum over a query's rivals, `(batch, columns)`.
+
+    `exp(correction)`, as often as the softmax of `ClickSoftmax` counts it; 0 for the clicked title
+    and for a candidate that must not count.
+
+    Args:
+        mask: see `RankingLoss.per_query`, as the others.
+        correction: in nats.
+        targets: 1 for the clicked title.
+    """
+    rivals = ops.logical_and(mask, ops.equal(targets, 0))
+    return ops.where(rivals, ops.exp(correction), 0.0)

@@ -19,6 +19,7 @@ RANKING = "ranking.json"
 HISTORY = "history.json"
 VERSIONS = "versions.json"
 MODEL_CARD = "MODEL_CARD.md"
+EARLIER_RUN = "earlier_run.json"
 STATE = "state"
 LOGS = "logs"
 
@@ -29,7 +30,7 @@ _AGAIN = "Copy the run again, or train it again."
 
 def mark_finished(run: Path) -> None:
     """Writes the checksums of a run's files, which is the last thing a training does."""
-    write_checksums(run, _CHECKED)
+    write_checksums(run, _files(run))
 
 
 def is_finished(run: Path) -> bool:
@@ -55,4 +56,9 @@ def check_run(run: Path) -> None:
     Raises:
         UserError: a file is missing, damaged or was changed.
     """
-    check_files(run, _CHECKED, _AGAIN)
+    check_files(run, _files(run), _AGAIN)
+
+
+def _files(run: Path) -> tuple[str, ...]:
+    """What a finished run holds; one that went on from another says so in one more file."""
+    return (*_CHECKED, EARLIER_RUN) if (run / EARLIER_RUN).exists() else _CHECKED

@@ -29,21 +29,31 @@ def build_model(config: Config, vocabulary_size: int, precision: str = "float32"
     """The untrained model of a configuration, weights made.
 
     Args:
-        config: the towers, and whether the loss has a factor that is learned.
+        config: the towers, whether the loss has a factor that is learned, and nested lengths.
         vocabulary_size: number of trigram ids, padding not counted.
         precision: a Keras dtype policy. Training has one of its own, `training.precision`; what
             ranks computes in float32, in which all weights are. In bfloat16 a vector would
             depend on the CPU, and there on the batch the text is encoded in.
+
+    Raises:
+        UserError: a nested length is not below the tower's dimension.
     """
     make, arguments = TOWERS[config.tower.name], config.tower.arguments
 
     def tower(side: str) -> Any:
         return make(vocabulary_size, name=side, dtype=precision, **arguments)
 
+    query_tower, nested = tower("query_tower"), config.training.nested_lengths
+    if nested and nested[-1] >= query_tower.dimension:
+        raise UserError(
+            f"training.nested_lengths: {nested[-1]} is not shorter than the tower's vectors, which "
+            f"have {query_tower.dimension} numbers; that length is always learned."
+        )
     model = Siamese(
-        tower("query_tower"),
+        query_tower,
         None if config.shared_towers else tower("title_tower"),
         learn_gamma=config.loss.arguments.get("learn_gamma", False),
+        nested_lengths=nested,
         name="siamese",
     )
     model.build()

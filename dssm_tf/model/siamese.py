@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from itertools import pairwise
 
 import keras
 from keras import ops
@@ -31,6 +32,8 @@ class Siamese(keras.Model):
         title_tower: encodes titles; None shares the query tower. The papers keep two.
         learn_gamma: whether there is a weight, 1 at first, by which the loss sees the cosines
             multiplied. It learns as its logarithm, so that it stays above 0.
+        nested_lengths: lengths at which vectors may be cut and still rank, increasing and below
+            the towers' dimension: the loss is the mean of that of each, and of the whole.
 
     Call arguments:
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
@@ -39,12 +42,16 @@ class Siamese(keras.Model):
             queries: one pass through the tower instead of two.
 
     Returns:
-        Cosines float32 `(batch, columns)`.
+        Cosines float32 `(batch, columns)`; with nested lengths `(batch, columns, lengths + 1)`, by
+        the first numbers of the vectors and, last, by all.
 
-    Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
+    Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4; nested lengths Kusupati et al.
+    2022 (Matryoshka), eq. 1, which sums: the mean keeps the loss in its units.
     """
 
-    def __init__(self, query_tower, title_tower=None, learn_gamma=False, **kwargs):
+    def __init__(
+        self, query_tower, title_tower=None, learn_gamma=False, nested_lengths=(), **kwargs
+    ):
         super().__init__(**kwargs)
         for tower in (query_tower, title_tower):
             if tower is not None and not isinstance(tower, Tower):
@@ -57,6 +64,13 @@ class Siamese(keras.Model):
                 f"The towers' vectors have lengths {query_tower.dimension} and "
                 f"{title_tower.dimension}; a cosine needs equal lengths."
             )
+        lengths = (0, *nested_lengths, query_tower.dimension)
+        if any(shorter >= longer for shorter, longer in pairwise(lengths)):
+            raise ValueError(
+                f"Siamese received nested_lengths={tuple(nested_lengths)}; expected increasing "
+                f"lengths from 1 to below {query_tower.dimension}, the length of the vectors."
+            )
+        self.nested_lengths = tuple(nested_lengths)
         self.query_tower = query_tower
         self.shared = title_tower is None
         self.learn_gamma = learn_gamma
@@ -84,14 +98,21 @@ class Siamese(keras.Model):
                     "Siamese received `texts`, queries and titles in one text batch, but has two "
                     "towers; expected `query` and `titles`."
                 )
-            vectors = normalize_vectors(self.query_tower(inputs["texts"], training=training))
+            vectors = self.query_tower(inputs["texts"], training=training)
             rows = ops.shape(inputs["candidates"])[0]
             queries, titles = vectors[:rows], vectors[rows:]
         else:
-            queries = normalize_vectors(self.query_tower(inputs["query"], training=training))
-            titles = normalize_vectors(self.title_tower(inputs["titles"], training=training))
-        cosines = ops.matmul(queries, ops.transpose(titles))
-        return ops.take_along_axis(cosines, inputs["candidates"], axis=1)
+            queries = self.query_tower(inputs["query"], training=training)
+            titles = self.title_tower(inputs["titles"], training=training)
+
+        def cosines(length=None):
+            sides = (normalize_vectors(side[:, :length]) for side in (queries, titles))
+            products = ops.matmul(next(sides), ops.transpose(next(sides)))
+            return ops.take_along_axis(products, inputs["candidates"], axis=1)
+
+        if not self.nested_lengths:
+            return cosines()
+        return ops.stack([cosines(length) for length in (*self.nested_lengths, None)], axis=-1)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The compiled `RankingLoss`; Keras' own would look for an output for each part of `y`."""
@@ -102,7 +123,10 @@ class Siamese(keras.Model):
             )
         if self.learn_gamma:
             y_pred = ops.exp(self.log_factor) * y_pred
-        return self.loss(y, y_pred, sample_weight)
+        if not self.nested_lengths:
+            return self.loss(y, y_pred, sample_weight)
+        cosines = ops.unstack(y_pred, axis=-1)
+        return sum(self.loss(y, one, sample_weight) for one in cosines) / len(cosines)
 
     def encode_query(self, texts):
         """Unit semantic vectors of a text batch of queries, float32 `(texts, dimension)`."""
@@ -127,6 +151,7 @@ class Siamese(keras.Model):
             "query_tower": serialize(self.query_tower),
             "title_tower": None if self.shared else serialize(self.title_tower),
             "learn_gamma": self.learn_gamma,
+            "nested_lengths": self.nested_lengths,
         }
 
     @classmethod

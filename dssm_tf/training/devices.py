@@ -221,13 +221,13 @@ def _fit_several_workers(
         callbacks, model=model, epochs=epochs.stop, steps=epochs.steps
     )
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def train_step(batches):
-        strategy.run(model.train_step, args=(next(batches),))
+        strategy.run(model.train_step, args=(batches.get_next(),))
 
-    @tf.function(reduce_retracing=True)
+    @tf.function(reduce_retracing=True, autograph=False)
     def test_step(batches):
-        strategy.run(model.test_step, args=(next(batches),))
+        strategy.run(model.test_step, args=(batches.get_next(),))
 
     model.stop_training = False
     iterator = iter(epochs.training)

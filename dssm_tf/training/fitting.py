@@ -48,6 +48,7 @@ class Fitting:
         devices: what trains.
         quiet: no progress on the terminal.
         told: see `Told`.
+        first: weights to start from; random ones if not given.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class Fitting:
         devices: Devices,
         quiet: bool,
         told: Told | None,
+        first: Sequence[np.ndarray] | None = None,
     ) -> None:
         self._config = config
         self._data = data
@@ -70,8 +72,12 @@ class Fitting:
         self._batches = training_batches(config, data, devices.parts, fixed=compiled)
         with devices.scope():
             self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
+            if first is not None:
+                put(self.model.weights, first)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
         self.ranked = build_model(config, data.vocabulary.size)
+        if first is not None:
+            put(self.ranked.weights, first)
         self.encode = Encoder(self.ranked, data.vocabulary)
 
     def fit(

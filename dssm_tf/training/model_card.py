@@ -13,10 +13,16 @@ from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers.tower import Tower
 from dssm_tf.training.result import Result
+from dssm_tf.training.warm_start import WarmStart
 
 
 def write_model_card(
-    out: Path, model: Siamese, config: Config, result: Result, spec: FeatureSpec
+    out: Path,
+    model: Siamese,
+    config: Config,
+    result: Result,
+    spec: FeatureSpec,
+    start: WarmStart | None = None,
 ) -> None:
     """Writes `MODEL_CARD.md` into a run's directory.
 
@@ -26,6 +32,7 @@ def write_model_card(
         config: how they were trained.
         result: what the training ended with.
         spec: of the data they were trained on.
+        start: the earlier run that the training went on from.
     """
     ndcg = result.ndcg
     metrics = "\n".join(
@@ -51,9 +58,32 @@ def write_model_card(
             if config.training.refit == "continue"
             else "; then trained anew on training and validation part for as many"
         )
+    shorter = ""
+    if result.by_length:
+        rows = "\n".join(
+            f"| {length} | {' | '.join(f'{value:.4f}' for value in found.values())} |"
+            for length, found in result.by_length.items()
+        )
+        names = [*next(iter(result.by_length.values()))]
+        shorter = _SHORTER.format(" | ".join(names), "---|" * len(names), rows)
     arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
     if model.learn_gamma:
         arguments += f", in the end multiplied by {math.exp(model.log_factor.numpy()):.3g}"
+    went_on = before = ""
+    if start is not None:
+        new = spec.vocabulary_size - spec.limits.hash_buckets - start.ngrams
+        went_on = (
+            f"\n| went on from | `{start.run}`, fingerprint {start.fingerprint:.16}, with "
+            f"{new:,} new letter trigrams; pairs and clicks below "
+            "are those since; the log-prior of titles also counts "
+            f"{config.ranking.earlier_clicks:g} times the clicks before |"
+        )
+        before = (
+            "\nOnly queries that the earlier run did not know are asked here, if there are any; "
+            f"before the first step NDCG@10 was {result.untrained['ndcg@10']:.4f} by the cosine.\n"
+            if result.untrained
+            else ""
+        )
     text = f"""# {config.tower.name}
 
 {_described(type(model.query_tower))} Scores a title for a query by the cosine of two semantic
@@ -63,7 +93,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 ## Training
 
 | | |
-|---|---|
+|---|---|{went_on}
 | pairs (query, clicked title) | {spec.records.get("train", 0):,} |
 | clicks | {spec.clicks:,} |
 | letter trigrams known | {spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint}) |
@@ -87,12 +117,12 @@ Measured before any training on the validation part.
 | metric | value | 95 % interval over queries | by the cosine alone, without the prior |
 |---|---|---|---|
 {ranked}
-{"".join(few)}
+{"".join(few)}{before}
 Vectors with the prior rank as the first column says: those of `dssm embed`, of the signatures
 `encode_query_with_prior` and `encode_title_with_prior`, and of `prior=True` in Python; compare them
 by inner product. Unit vectors (`dssm embed --cosine`, `encode_query`, `encode_title`) rank as the
 last column says.
-
+{shorter}
 ## Use and limits
 
 Rank titles for queries like those of the log. Clicks are not relevance: what users did not see
@@ -105,6 +135,18 @@ query can tell by its hash whether the log held it; no ranking needs the file.
 """
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)
+
+
+_SHORTER = """
+Vectors were trained to be cut (`training.nested_lengths`): unit vectors of their first numbers
+rank the validation queries as follows, by the cosine without the prior.
+
+| numbers | {} |
+|---|{}
+{}
+
+`dssm export --format compact --dimension N` writes a model of the first N numbers.
+"""
 
 
 def _described(tower: type[Tower]) -> str:

@@ -21,6 +21,9 @@ class Result:
         seconds: wall time of this process's part of the training; 0 where the run was finished
             before.
         untrained: validation NDCG before the first step, without a prior.
+        start: the earlier run that it went on from; None for one that began anew.
+        by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
+            are; empty without nested lengths.
     """
 
     epochs: int
@@ -31,6 +34,8 @@ class Result:
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
+    start: str | None = None
+    by_length: dict[str, dict[str, float]] = field(default_factory=dict)
 
     @property
     def doubt(self) -> str:
@@ -38,9 +43,10 @@ class Result:
         if self.untrained:
             first, best = self.untrained["ndcg@10"], max(one["ndcg@10"] for one in self.history)
             if best <= first < 1:  # a task that needs no training tells nothing
+                before = "the untrained model" if self.start is None else self.start
                 return (
-                    f"no epoch ranked the validation queries better (NDCG@10 {best:.3f}) than the "
-                    f"untrained model did ({first:.3f})"
+                    f"no epoch ranked the validation queries better (NDCG@10 {best:.3f}) than "
+                    f"{before} did ({first:.3f})"
                 )
             return ""
         losses = [one["loss"] for one in self.history]

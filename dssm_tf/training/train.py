@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import Title
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
@@ -18,7 +20,8 @@ from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
-from dssm_tf.training.validation import ValidationTask, cosines
+from dssm_tf.training.validation import ValidationTask, cosines, ndcg_by_length
+from dssm_tf.training.warm_start import WarmStart
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
@@ -28,6 +31,7 @@ def train(
     directory: Path | str,
     out: Path | str,
     *,
+    start: Path | str | None = None,
     quiet: bool = False,
     told: Told | None = None,
 ) -> Result:
@@ -41,36 +45,42 @@ def train(
         config: the model and how to train it.
         directory: what preprocess wrote.
         out: the run: configuration, vocabulary, weights, history, versions, model card.
+        start: an earlier run whose weights, vocabulary and clicks of titles this one goes on from;
+            see `WarmStart`.
         quiet: no progress on the terminal.
         told: see `Told`.
 
     Raises:
-        UserError: data or configuration are unusable, `out` is of another configuration or
-            other data, or the training cannot learn, see `Keeper`.
+        UserError: data, configuration or `start` are unusable or do not suit each other, `out` is
+            of others, or the training cannot learn, see `Keeper`.
     """
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)
-    if (earlier := finished_before(config, data, out)) is not None:
+    begun = None if start is None else WarmStart.load(start, config, data)
+    if (earlier := finished_before(config, data, out, begun)) is not None:
         return earlier
     data.verify()
     with data.explained():
-        fitting = Fitting(config, data, out, devices, quiet, told)
+        first = None if begun is None else begun.weights
+        fitting = Fitting(config, data, out, devices, quiet, told, first)
         if devices.chief:
-            start_run(config, data, out)  # not before the model could be made
-        task = None
-        if data.count("validation"):
-            task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
-            for line in caution(_RESTS, len(task.queries)) if devices.chief and not quiet else ():
+            start_run(config, data, out, begun)  # not before the model could be made
+        if (task := held_out(config, data, begun)) is not None and devices.chief and not quiet:
+            for line in caution(_RESTS, len(task.queries)):
                 Console().print(line, style="yellow", highlight=False, soft_wrap=True)
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
-        weight, ndcg = weigh_prior(config, data, task, fitting.encode)
+        titles = data.titles if begun is None else begun.titles
+        weight, ndcg = weigh_prior(config, titles, task, fitting.encode)
         result = Result(
-            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
-        )
+            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained,
+            start=None if start is None else str(start),
+        )  # fmt: skip
+        if (nested := config.training.nested_lengths) and task is not None:
+            result.by_length = ndcg_by_length(fitting.encode, task, nested)
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:
@@ -83,19 +93,36 @@ def train(
             result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
-        finish_run(fitting.ranked, config, result, data, out)
+        finish_run(fitting.ranked, config, result, data, out, begun)
     return result
 
 
+def held_out(config: Config, data: Preprocessed, begun: WarmStart | None) -> ValidationTask | None:
+    """The validation queries; None where there are none.
+
+    Of a training that goes on from a run, those that the run does not know, if there are any: in
+    the end a run may learn its own validation queries (`training.refit`), of which the most
+    frequent ones are asked again today and say nothing of what was not learned.
+    """
+    if not data.count("validation"):
+        return None
+    limits = config.validation.queries, config.validation.titles
+    if begun is not None:
+        task = ValidationTask.of(data, *limits, known=frozenset(begun.query_ids.tolist()))
+        if task.queries:
+            return task
+    return ValidationTask.of(data, *limits)
+
+
 def weigh_prior(
-    config: Config, data: Preprocessed, task: ValidationTask | None, encode: Encoder
+    config: Config, titles: Sequence[Title], task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
     matrix = cosines(encode, task)
-    log_prior = TitlePrior(data.titles)(task.titles)
+    log_prior = TitlePrior(titles)(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
     measured = task.measured(matrix + chosen * log_prior)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks, tie_key
@@ -36,12 +37,25 @@ class ValidationTask:
     grades: NDArray[np.float32]
 
     @classmethod
-    def of(cls, data: Preprocessed, max_queries: int, max_titles: int) -> ValidationTask:
-        """Reads the validation records, and the titles that are known."""
+    def of(
+        cls,
+        data: Preprocessed,
+        max_queries: int,
+        max_titles: int,
+        known: Collection[int] = frozenset(),
+    ) -> ValidationTask:
+        """Reads the validation records, and the titles that are known.
+
+        Args:
+            data: what preprocess wrote.
+            max_queries: the first ones, where there are more.
+            max_titles: the most clicked ones, where there are more.
+            known: `text_id`s of queries to leave out.
+        """
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
         for query, clicked_title, count in data.clicks("validation"):
-            if query in chosen or len(chosen) < max_queries:
+            if query in chosen or (len(chosen) < max_queries and text_id(query) not in known):
                 chosen[query] = None
                 clicks.append((query, clicked_title, count))
         ranked = {normalize(title): title for _, title, _ in clicks}
@@ -112,3 +126,26 @@ def cosines(encode: Encode, task: ValidationTask) -> NDArray[np.float32]:
     """Cosines `(queries, titles)` of a task under an encoder."""
     matrix: NDArray[np.float32] = encode("query", task.queries) @ encode("title", task.titles).T
     return matrix
+
+
+def ndcg_by_length(
+    encode: Encode, task: ValidationTask, lengths: Sequence[int]
+) -> dict[str, dict[str, float]]:
+    """NDCG by the cosine of the vectors' first numbers, for each of these lengths and for all.
+
+    Args:
+        encode: gives unit vectors.
+        task: what is ranked.
+        lengths: of vectors, below the whole.
+    """
+    queries, titles = encode("query", task.queries), encode("title", task.titles)
+
+    def cut(vectors: NDArray[np.float32], length: int) -> NDArray[np.float32]:
+        shorter = vectors[:, :length]
+        sizes = np.linalg.norm(shorter, axis=1, keepdims=True)
+        return shorter / np.maximum(sizes, np.finfo(np.float32).tiny)
+
+    return {
+        str(length): task.ndcg(cut(queries, length) @ cut(titles, length).T)
+        for length in (*lengths, queries.shape[1])
+    }

@@ -39,7 +39,8 @@ def test_a_pair_s_score_is_its_cosine():
     assert found.grades == [3, 2, 0]
     low, middle, high = found.quartiles("plane", 2.0)
     assert middle == pytest.approx((np.cos(0.5) + np.cos(1.0)) / 2)
-    assert low < middle < high
+    # Two scores: a quarter of the way from either, and not a fifth.
+    assert (low, high) == pytest.approx(np.interp([0.25, 0.75], [0, 1], np.cos([1.0, 0.5])))
 
 
 def test_the_rank_correlation_is_spearman_s():

@@ -37,17 +37,18 @@ def test_histograms_hold_every_gate_at_every_place(tmp_path):
     keras.utils.set_random_seed(0)
     tower = BidirectionalLSTMRNN(vocabulary.size, 4)
     tower.build()
-    texts = ["aa bb", "cc", "bb cc"]
+    texts = ["aa bb cc", "bb cc", "cc aa"]
     write_gates(tmp_path, tower, vocabulary, texts)
     events = EventAccumulator(str(tmp_path), size_guidance={"tensors": 0}).Reload()
     assert set(events.Tags()["tensors"]) == {
         f"gates/{side}/{gate}" for side in tower.directions for gate in "ifocy"
     }
-    # Place 1 of the right-to-left reading is the last word; place 2 has two of the three texts.
+    # Read from the right, place 1 is the last word; place 3 has one text, too few.
     of_texts = [one[1].activations["i"] for one in readings(tower, vocabulary, texts)]
-    (first,) = events.Tensors("gates/right_to_left/i")  # the second has too few texts
-    buckets = np.frombuffer(first.tensor_proto.tensor_content, np.float64).reshape(-1, 3)
-    values = np.stack([rows[-1] for rows in of_texts])
-    assert first.step == 1
-    assert buckets[:, 2].sum() == values.size
-    assert (buckets[0, 0], buckets[-1, 1]) == pytest.approx((values.min(), values.max()))
+    places = events.Tensors("gates/right_to_left/i")
+    assert [one.step for one in places] == [1, 2]
+    for one in places:
+        buckets = np.frombuffer(one.tensor_proto.tensor_content, np.float64).reshape(-1, 3)
+        values = np.stack([rows[-one.step] for rows in of_texts])
+        assert buckets[:, 2].sum() == values.size
+        assert (buckets[0, 0], buckets[-1, 1]) == pytest.approx((values.min(), values.max()))

@@ -1,0 +1,93 @@
+"""Vectors that may be cut: cosines of their first numbers, and the loss over all lengths."""
+
+from __future__ import annotations
+
+import keras
+import numpy as np
+import pytest
+
+from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.towers.dssm import DSSM
+from tests.labels import all_count
+from tests.model.test_siamese import CANDIDATES, INPUTS, KNOWN, QUERIES, TITLES
+from tests.reference import click_softmax as reference
+from tests.rounding import rounding
+
+LENGTHS = (2, 3)
+# A cosine: up to 13 trigrams, 8 units and 5, of vectors that come to at most twice their length.
+SAME = rounding(26, 2)
+
+
+def nested(lengths=LENGTHS, shared: bool = False) -> Siamese:
+    keras.utils.set_random_seed(0)
+    towers = [DSSM(len(KNOWN), (8, 5)) for _ in range(1 if shared else 2)]
+    model = Siamese(*towers, nested_lengths=lengths)
+    model.build()
+    return model
+
+
+def exact_cosines(model: Siamese) -> np.ndarray:
+    """Of every length, `(batch, columns, lengths + 1)`, in float64."""
+    queries = np.array(model.query_tower(INPUTS["query"]), np.float64)
+    titles = np.array(model.title_tower(INPUTS["titles"]), np.float64)
+    found = np.zeros((*CANDIDATES.shape, len(LENGTHS) + 1))
+    for (row, column), title in np.ndenumerate(CANDIDATES):
+        if QUERIES[row] and TITLES[title]:
+            found[row, column] = [
+                reference.cosine(queries[row, :length], titles[title, :length])
+                for length in (*LENGTHS, 5)
+            ]
+    return found
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("shared", [False, True])
+def test_there_is_a_cosine_of_each_length_and_the_whole_one_is_last(shared):
+    model = nested(shared=shared)
+    np.testing.assert_allclose(np.array(model(INPUTS)), exact_cosines(model), atol=SAME)
+
+
+@pytest.mark.numeric
+def test_the_loss_is_the_mean_of_the_paper_s_loss_at_each_length():
+    model = nested()
+    model.compile("sgd", ClickSoftmax(gamma=7.0))
+    cosines = exact_cosines(model)
+    # Kusupati et al. 2022, eq. 1, with equal weights.
+    expected = np.mean(
+        [reference.loss(row[:, at], 7.0) for row in cosines for at in range(len(LENGTHS) + 1)]
+    )
+    found = float(model.test_on_batch(INPUTS, all_count(CANDIDATES)))
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
+def test_numbers_behind_all_lengths_learn_from_the_whole_alone():
+    model, plain = nested(), nested(())
+    before = [one.numpy() for one in plain.weights]
+    for each in (model, plain):
+        each.compile(keras.optimizers.SGD(0.1), ClickSoftmax(gamma=7.0))
+        each.train_on_batch(INPUTS, all_count(CANDIDATES))
+    step, whole = (
+        [one.numpy() - was for one, was in zip(each.weights, before, strict=True)]
+        for each in (model, plain)
+    )
+    last = [i for i, one in enumerate(before) if one.shape == (8, 5)]
+    assert last
+    for place in last:
+        # A third of the mean is the whole vector's; its last two numbers have no other.
+        np.testing.assert_allclose(3 * step[place][:, 3:], whole[place][:, 3:], atol=1e-5)
+        assert not np.allclose(3 * step[place][:, :3], whole[place][:, :3], atol=1e-3)
+
+
+def test_a_saved_model_keeps_its_lengths(tmp_path):
+    model = nested()
+    model.save(tmp_path / "model.keras")
+    again = keras.saving.load_model(tmp_path / "model.keras")
+    assert again.nested_lengths == LENGTHS
+    np.testing.assert_array_equal(np.array(again(INPUTS)), np.array(model(INPUTS)))
+
+
+@pytest.mark.parametrize("lengths", [(3, 2), (2, 2), (5,), (0, 2)])
+def test_lengths_that_do_not_increase_below_the_whole_are_refused(lengths):
+    with pytest.raises(ValueError, match="expected increasing lengths from 1 to below 5"):
+        nested(lengths)

@@ -83,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> None:
     # What fails is said in one line; gRPC writes others of its own.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
-        from dssm_tf.server.server import THREADS, Server
+        from dssm_tf.server.server import Server
         from dssm_tf.server.service import Limits
     except ModuleNotFoundError as error:
         if error.name not in _NEEDED:
@@ -123,8 +123,8 @@ def _run(arguments: argparse.Namespace) -> None:
         stopped.wait()
         _LOG.info("stopping: what was asked is answered first")
         server.stop()
-    if any(one.name.startswith(THREADS) for one in threading.enumerate()):
-        os._exit(0)  # they compute for nobody any more, and Python would wait for them
+    if server.is_busy():
+        os._exit(0)
 
 
 def _check(arguments: argparse.Namespace) -> None:

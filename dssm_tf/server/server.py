@@ -20,9 +20,6 @@ from dssm_tf.server.rest_api import Page, RestApi
 from dssm_tf.server.service import Limits, Service
 from serving.address import join_address
 
-THREADS = "dssm-serve"
-"""What the names of the threads that answer begin with."""
-
 _WAITING = 2048  # connections that may wait to be accepted
 _MOST_THREADS = 2 * (os.cpu_count() or 1) + 4
 
@@ -64,7 +61,8 @@ class Server:
         self._poll = poll
         self._metrics = Metrics()
         service = Service({one.name: one for one in models}, limits or Limits(), self._metrics)
-        self._pool = ThreadPoolExecutor(_MOST_THREADS, THREADS)
+        self._threads = f"dssm-serve-{id(self):x}"
+        self._pool = ThreadPoolExecutor(_MOST_THREADS, self._threads)
         self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, daemon=True)
         self._grpc, self._health = grpc_server(service, self._pool)
@@ -133,6 +131,16 @@ class Server:
         self._pool.shutdown(wait=False, cancel_futures=True)
         if self._watcher.is_alive():
             self._watcher.join(grace)
+
+    def is_busy(self) -> bool:
+        """Whether a stopped server still computes for somebody who has been told to go.
+
+        Python would not end before it has.
+        """
+        own = [one for one in threading.enumerate() if one.name.startswith(self._threads)]
+        for one in own:
+            one.join(1)
+        return any(one.is_alive() for one in own)
 
     def __enter__(self) -> Server:
         self.start()

@@ -11,7 +11,7 @@ from rich.console import Console
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.index import change_index_command, index_command
 from dssm_tf.commands.search import search_command
-from dssm_tf.common.checksums import fingerprint, write_checksums
+from dssm_tf.common.checksums import CHECKSUMS, QUICK, check_files, fingerprint, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval import recall as module
@@ -233,6 +233,15 @@ def test_a_changed_byte_is_told(run_with_prior, made, name):
         TitleIndex.open(made)
 
 
+def test_an_index_without_quick_checksums_is_compared_by_the_others(made):
+    check_files(made, None, "")  # which `sha256sum -c` reads
+    (made / QUICK).unlink()
+    TitleIndex.open(made)
+    damage(made, "vectors.npy")
+    with pytest.raises(UserError, match=r"is damaged or was changed: .* SHA256SUMS"):
+        TitleIndex.open(made)
+
+
 def test_an_index_of_another_model_is_refused(run_directory, run_with_prior, made, console):
     with pytest.raises(UserError, match="was made with another model") as caught:
         search_command(run_directory, None, ["red"], index=made, console=console)
@@ -252,7 +261,9 @@ def test_a_model_without_a_fingerprint_is_known_by_its_vectors(run_directory, ra
 def test_a_newer_format_is_told(made):
     about = json.loads((made / "index.json").read_text())
     (made / "index.json").write_text(json.dumps(about | {"format": 2}))
-    write_checksums(made, [one.name for one in made.iterdir() if one.name != "SHA256SUMS"])
+    for manifest in (QUICK, CHECKSUMS):
+        names = [one.name for one in made.iterdir() if one.name not in (QUICK, CHECKSUMS)]
+        write_checksums(made, names, manifest)
     with pytest.raises(UserError, match="format is 2; this version reads 1"):
         TitleIndex.open(made)
 

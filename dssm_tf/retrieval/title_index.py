@@ -260,8 +260,9 @@ class TitleIndex:
             }
             with atomic_write(aside / ABOUT) as file:
                 json.dump(about, file, indent=2)
+            names = [one.name for one in aside.iterdir()]
             for manifest in (QUICK, CHECKSUMS):
-                write_checksums(aside, [one.name for one in aside.iterdir()], manifest)
+                write_checksums(aside, names, manifest)
 
     @classmethod
     def open(cls, directory: Path | str, model_fingerprint: str | None = None) -> TitleIndex:

@@ -89,7 +89,9 @@ def of_clients(served: Served, times: int) -> None:
     slowest = faults.slow_senders(target, 100, TIMEOUT)
     write_row("slow senders", 100, "each 504", slowest, served.mebibytes())
     slowest = faults.slow_readers(target, 8, 1000)
-    write_row("slow readers of long answers", 8, "no one waits", slowest, served.mebibytes())
+    write_row(
+        "slow readers of 1,000 vectors", 8, "others are answered", slowest, served.mebibytes()
+    )
     with ExitStack() as stack:
         idle = [stack.enter_context(target.connect(served.rest)) for _ in range(200)]
         for connection in idle:
@@ -127,21 +129,22 @@ def killed(code: str, *words: object, times: int) -> Iterator[None]:
 
 def of_killed_index_writers(compact: Path, folder: Path, times: int) -> None:
     """An index that is replaced all the time is whole whenever its writer dies."""
-    index, whole, away = folder / "index", 0, 0
+    index, whole, away, early = folder / "index", 0, 0, 0
     for _ in killed(WRITE_INDEXES, compact, index, times=times):
         try:
             corpus = TitleIndex.open(index).corpus
         except UserError:
-            # Between two moves; the next writer puts it back.
-            if index.exists() or not (folder / ".index.replaced").exists():
+            # Between two moves the old one lies aside; the next writer puts it back.
+            aside = (folder / ".index.replaced").exists()
+            if index.exists() or (whole and not aside):
                 raise
-            away += 1
+            away, early = away + aside, early + (not aside)
             continue
         number = corpus[0].title.split()[-1]
         if [one.title.split()[-1] for one in corpus] != [number] * 2000:
             raise SystemExit("titles of two writings in one index")
         whole += 1
-    came = {"whole": whole, "away until the next writing": away}
+    came = {"whole": whole, "away until the next writing": away, "before the first": early}
     write_row("kill -9 while an index is written", times, came, 0, 0)
 
 

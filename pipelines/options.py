@@ -137,6 +137,13 @@ class PreprocessOptions:
         TextLimits.hash_buckets,
         "ids shared by trigrams not in the vocabulary; 0: they are dropped",
     )
+    keep_accents: bool = _flag(
+        TEXT,
+        False,
+        "tell words apart that differ in accents alone, such as pâté and pate; else leixoes finds "
+        "leixões",
+        action="store_true",
+    )
     max_words: int = _flag(TEXT, TextLimits.max_words, "words read of a text", least=1)
     max_letters: int = _flag(TEXT, TextLimits.max_letters, "letters read of a word", least=1)
 
@@ -190,8 +197,8 @@ class PreprocessOptions:
 
     @property
     def limits(self) -> TextLimits:
-        """How much of a text is read, and what becomes of unseen trigrams."""
-        return TextLimits(self.max_words, self.max_letters, self.hash_buckets)
+        """How much of a text is read, and what becomes of accents and of unseen trigrams."""
+        return TextLimits(self.max_words, self.max_letters, self.hash_buckets, self.keep_accents)
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ def preprocess(job: Job) -> dict[str, Any]:
     started = time.monotonic()
     options = job.options
     runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
-    block_list = _block_list(options.block_list)
+    block_list = _block_list(options.block_list, options.keep_accents)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus, options.layout)
     known = _known_vocabulary(options)
@@ -133,12 +133,12 @@ def preprocess(job: Job) -> dict[str, Any]:
     return result | {"seconds": time.monotonic() - started}
 
 
-def _block_list(path: str) -> BlockList:
+def _block_list(path: str, keep_accents: bool) -> BlockList:
     if not path:
-        return BlockList()
+        return BlockList(keep_accents=keep_accents)
     try:
         with open_bytes(path) as file:
-            return BlockList.parse(file.read().decode())
+            return BlockList.parse(file.read().decode(), keep_accents)
     except (OSError, BeamIOError) as error:
         raise UserError(f"--block-list {path} cannot be read: {error}.") from error
     except UnicodeDecodeError:

@@ -204,7 +204,7 @@ def _clean_bucket(
     kept: dict[tuple[str, str], list[int]] = {}
     of_machines: dict[tuple[str, str], list[int]] = {}
     for blocks in sessions.values():
-        for texts, count in clean_session(blocks, *limits, dropped):
+        for texts, count in clean_session(blocks, *limits, dropped, options.keep_accents):
             sums = kept if count[1] else of_machines
             known = sums.get(texts, [0, 0])
             sums[texts] = [a + b for a, b in zip(known, count, strict=True)]
@@ -267,17 +267,20 @@ def ReadCorpus(
     return (
         paths
         | "Spread files" >> beam.Reshuffle()
-        | "Read titles" >> step(_read_corpus, options.layout, buckets, store, counts=Counts)
+        | "Read titles"
+        >> step(_read_corpus, options.layout, options.keep_accents, buckets, store, counts=Counts)
     )
 
 
-def _read_corpus(path: str, layout: Layout, buckets: int, store: str | None) -> Iterator[Any]:
+def _read_corpus(
+    path: str, layout: Layout, keep_accents: bool, buckets: int, store: str | None
+) -> Iterator[Any]:
     counts: Counts = {}
     titles = until_error(corpus_titles(path, layout), counts)
     while batch := list(islice(titles, MAX_PAIRS_HELD)):
         shares: dict[int, dict[str, str]] = {}
         for text in batch:
-            if title := normalize(text):
+            if title := normalize(text, keep_accents):
                 share = shares.setdefault(bucket_of(title, buckets), {})
                 share[title] = min(text, share.get(title, text))
         yield from keep(((at, (FROM_CORPUS, found)) for at, found in shares.items()), store)

@@ -173,6 +173,7 @@ class ClickData:
             UserError: `out` exists, or the model is not of this configuration.
         """
         from dssm_tf.api.fitted import fitted_config, float32_copy, history
+        from dssm_tf.model.prior import TitlePrior
         from dssm_tf.model.run_files import MODEL_CARD
         from dssm_tf.model.semantic_ranker import Encoder
         from dssm_tf.training.result import Result
@@ -189,7 +190,8 @@ class ClickData:
             task = held_out(config, data, self._start)
             titles = data.titles if self._start is None else self._start.titles
             encode = Encoder(ranked, data.vocabulary)
-            weight, ndcg = weigh_prior(config, titles, task, encode)
+            prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+            weight, ndcg = weigh_prior(config, prior, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
             if (nested := config.training.nested_lengths) and task is not None:
                 result.by_length = ndcg_by_length(encode, task, nested)

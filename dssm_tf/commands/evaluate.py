@@ -266,13 +266,12 @@ def _seen(
     import numpy as np
 
     from dssm_tf.data.schema import text_id
-    from dssm_tf.model.run_files import known_queries
+    from dssm_tf.model.run_files import known_queries, were_asked
 
     known = [known_queries(path) for path in models.values()]
     if log is not None:
         known.append(np.array([text_id(query) for query, _, _ in log], np.int64))
-    ids = np.array([text_id(query) for query in queries], np.int64)
-    return np.isin(ids, np.concatenate(known)) if known else None
+    return were_asked(queries, np.concatenate(known)) if known else None
 
 
 def _clicks(

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from dssm_tf.data.example_pb2 import PackedExample
 from dssm_tf.data.schema import FEATURES
 from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.normalize import words as split_words
 from dssm_tf.text.vocabulary import Vocabulary
 
 # A message keeps the memory of all values it ever had (protobuf's arena) until it is gone itself.
@@ -104,7 +103,7 @@ class RecordEncoder:
         return data
 
     def _encode_text(self, text: str) -> _Text:
-        all_words = split_words(text)
+        all_words = self.vocabulary.split(text)
         limits = self.vocabulary.limits
         words = [self._word(word[: limits.max_letters]) for word in all_words[: limits.max_words]]
         if len(self._texts) >= self._cached_texts:

@@ -75,9 +75,14 @@ class Title(NamedTuple):
     queries: int = 0
 
 
-def text_id(text: str) -> int:
-    """The fingerprint of a text's normalised form: equal for texts no model can tell apart."""
-    return fingerprint64(normalize(text))
+def text_id(text: str, keep_accents: bool = False) -> int:
+    """The fingerprint of a text's normalised form: equal for texts no model can tell apart.
+
+    Args:
+        text: of a query or a title.
+        keep_accents: whether the model, or the directory, keeps them, see `TextLimits`.
+    """
+    return fingerprint64(normalize(text, keep_accents))
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ class FeatureSpec:
                 "Run preprocess again."
             )
         try:
-            spec = cls(**(raw | {"limits": TextLimits(**raw["limits"])}))
+            spec = cls(**(raw | {"limits": TextLimits.of_json(raw["limits"])}))
             spec._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
@@ -136,7 +141,8 @@ class FeatureSpec:
 
     def _check(self) -> None:
         """Raises TypeError or ValueError where a value is none of its field."""
-        sizes = asdict(self.limits) | {f"records.{name}": n for name, n in self.records.items()}
+        limits = {key: of for key, of in asdict(self.limits).items() if key != "keep_accents"}
+        sizes = limits | {f"records.{name}": n for name, n in self.records.items()}
         for name in ("negatives", "vocabulary_size", "clicks", "pairs"):
             sizes[name] = getattr(self, name)
         for name, size in sizes.items():

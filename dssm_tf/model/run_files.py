@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, text_id
 
 CONFIG = "config.yaml"
 WEIGHTS = "model.weights.h5"
@@ -48,6 +49,20 @@ def known_queries(run: Path) -> NDArray[np.int64]:
     if ids.ndim != 1 or ids.dtype != np.int64:
         raise UserError(f"{run / QUERY_IDS} is {ids.dtype} {ids.shape}; expected ids. {_AGAIN}")
     return ids
+
+
+def were_asked(queries: Sequence[str], known: ArrayLike) -> NDArray[np.bool_]:
+    """Whether logs hold queries, `(queries,)`.
+
+    Args:
+        queries: any.
+        known: `text_id`s of the logs' queries, of such as fold accents and such as keep them.
+    """
+    folded, kept = (
+        np.isin(np.array([text_id(query, keep) for query in queries], np.int64), known)
+        for keep in (False, True)
+    )
+    return folded | kept
 
 
 def check_run(run: Path) -> None:

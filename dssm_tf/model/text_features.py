@@ -23,7 +23,14 @@ from functools import cache
 import numpy as np
 import tensorflow as tf
 
-from dssm_tf.text.character_rules import CODE_POINTS, DELETED, LOWER, SEPARATORS
+from dssm_tf.text.accents import MARKS
+from dssm_tf.text.character_rules import (
+    CODE_POINTS,
+    DELETED,
+    SEPARATORS,
+    SPACE,
+    character_map,
+)
 from dssm_tf.text.letter_ngrams import BOUNDARY, BUCKET_MODULUS, BUCKET_MULTIPLIERS
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -32,7 +39,7 @@ TextBatch = dict[str, tf.Tensor]
 _PAGE = 256
 _CODE_BITS = 21
 _SURROGATES = range(0xD800, 0xE000)
-_SHRINKS = 3  # lower case takes at least a third of the bytes, as `k` does of the Kelvin sign
+_SHRINKS = 3  # letters become at least a third of the bytes, as the Kelvin sign becomes `k`
 
 
 class TextFeatures:
@@ -64,15 +71,19 @@ class TextFeatures:
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
         """The text batch of string `(texts,)`."""
+        limits = self.limits
         found = tf.raw_ops.StringSplitV2(
-            input=_separated(texts), sep="", maxsplit=self.limits.max_words
+            input=_separated(texts, limits.keep_accents), sep="", maxsplit=limits.max_words
         )
         # What follows the last word that is read is one more piece.
-        kept = found.indices[:, 1] < self.limits.max_words
+        kept = found.indices[:, 1] < limits.max_words
         place = tf.boolean_mask(found.indices, kept)
         words = tf.boolean_mask(found.values, kept)
-        words = tf.strings.substr(words, 0, self.limits.max_letters, unit="UTF8_CHAR")
-        distinct, index = tf.unique(_lower(words), out_idx=tf.int32)
+        words = tf.strings.substr(words, 0, limits.max_letters, unit="UTF8_CHAR")
+        words = _lettered(words, limits.keep_accents)
+        if not limits.keep_accents:  # one letter may have become two
+            words = tf.strings.substr(words, 0, limits.max_letters, unit="UTF8_CHAR")
+        distinct, index = tf.unique(words, out_idx=tf.int32)
         decoded = tf.strings.unicode_decode(distinct, "UTF-8")
         letters, starts = decoded.flat_values, decoded.row_splits
         at = tf.range(tf.size(letters, out_type=tf.int64))
@@ -113,25 +124,29 @@ def _key(ngram: str) -> int:
     return (a << 2 * _CODE_BITS) + (b << _CODE_BITS) + c
 
 
-def normalize(texts: tf.Tensor, longest: int | None = None) -> tf.Tensor:
+def normalize(
+    texts: tf.Tensor, longest: int | None = None, keep_accents: bool = False
+) -> tf.Tensor:
     """The words of each text joined by single spaces, string `(texts,)`.
 
     Args:
         texts: string `(texts,)`, UTF-8.
         longest: what is longer in bytes may be cut, to something that is still longer; None cuts
             nothing.
+        keep_accents: as of `TextLimits`.
     """
-    plain = tf.strings.strip(_separated(texts))
+    plain = tf.strings.strip(_separated(texts, keep_accents))
     if longest is not None:
         # Of a character that is cut in two, up to three bytes are lost.
         plain = tf.strings.substr(plain, 0, _SHRINKS * (longest + 1) + 3)
-    return _lower(plain)
+    return _lettered(plain, keep_accents)
 
 
-def _separated(texts: tf.Tensor) -> tf.Tensor:
+def _separated(texts: tf.Tensor, keep_accents: bool) -> tf.Tensor:
     """Texts in good UTF-8 with single spaces for separators and without what is deleted."""
+    deleted = DELETED if keep_accents else DELETED + MARKS
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", replacement_char=ord(" "))
-    texts = tf.strings.regex_replace(texts, _any_of(DELETED), "")
+    texts = tf.strings.regex_replace(texts, _any_of(deleted), "")
     return tf.strings.regex_replace(texts, _any_of(SEPARATORS), " ")
 
 
@@ -143,24 +158,40 @@ def _any_of(ranges: Iterable[tuple[int, int]]) -> str:
     return f"[{''.join(inside)}]+"
 
 
-def _lower(texts: tf.Tensor) -> tf.Tensor:
-    """Lower case by the table of `character_rules`, character by character."""
+def _lettered(texts: tf.Tensor, keep_accents: bool) -> tf.Tensor:
+    """Lower case by the table of `character_rules`, character by character; accents folded."""
     decoded = tf.strings.unicode_decode(texts, "UTF-8")
-    blocks, pages = _shifts()
+    blocks, pages = _letters(keep_accents)
     codes = decoded.flat_values
-    page = tf.gather(tf.constant(blocks), codes // _PAGE)
-    shift = tf.gather(tf.constant(pages), page * _PAGE + codes % _PAGE)
-    return tf.strings.unicode_encode(decoded.with_flat_values(codes + shift), "UTF-8")
+    place = tf.gather(tf.constant(blocks), codes // _PAGE) * _PAGE + codes % _PAGE
+    letters = codes + tf.gather(tf.constant(pages[0]), place)
+    if keep_accents:
+        return tf.strings.unicode_encode(decoded.with_flat_values(letters), "UTF-8")
+    second = tf.gather(tf.constant(pages[1]), place)
+    both = tf.stack([letters, second], axis=1)
+    present = tf.stack([tf.ones_like(second, tf.bool), second > 0], axis=1)
+    ends = tf.cumsum(1 + tf.cast(second > 0, tf.int64))
+    splits = tf.gather(tf.pad(ends, [[1, 0]]), decoded.row_splits)
+    spelled = tf.RaggedTensor.from_row_splits(tf.boolean_mask(both, present), splits, False)
+    return tf.strings.unicode_encode(spelled, "UTF-8")
 
 
 @cache
-def _shifts() -> tuple[np.ndarray, np.ndarray]:
-    """How far each code point moves in lower case: the page of each block of 256, and the pages."""
-    shift = np.zeros(CODE_POINTS, np.int32)
-    for first, last, step, by in LOWER:
-        shift[first : last + 1 : step] = by
-    pages, blocks = np.unique(shift.reshape(-1, _PAGE), axis=0, return_inverse=True)
-    return blocks.reshape(-1).astype(np.int32), pages.reshape(-1).astype(np.int32)
+def _letters(keep_accents: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What each code point becomes, if it is neither deleted nor separates.
+
+    Returns:
+        The page of each block of 256 code points; and of all pages' code points how far they
+        move, and the second letter of those that become two, `(2, pages * 256)`.
+    """
+    found = np.zeros((CODE_POINTS, 2), np.int32)
+    for code, target in character_map(keep_accents).items():
+        if target not in (None, SPACE):
+            letters = [target] if isinstance(target, int) else list(map(ord, target))
+            found[code, : len(letters)] = letters
+            found[code, 0] -= code
+    pages, blocks = np.unique(found.reshape(-1, 2 * _PAGE), axis=0, return_inverse=True)
+    return blocks.reshape(-1).astype(np.int32), pages.reshape(-1, 2).T.copy()
 
 
 def _matrix(places: tf.Tensor, values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:

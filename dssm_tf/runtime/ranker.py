@@ -14,7 +14,6 @@ from dssm_tf.runtime.compact_files import Compact, read_compact
 from dssm_tf.runtime.towers import make_tower
 from dssm_tf.runtime.word_vectors import TrigramRows, WordVectors
 from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.normalize import words as split_words
 
 Vectors = NDArray[np.float32]
 
@@ -85,7 +84,7 @@ class Ranker:
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
         """Scores `(len(queries), len(titles))`."""
-        read = [split_words(title) for title in _texts("titles", titles)]
+        read = [self.vocabulary.split(title) for title in _texts("titles", titles)]
         # Titles that are equal to the model share one column, and tie.
         places: dict[str, int] = {}
         shared = [places.setdefault(" ".join(words), len(places)) for words in read]
@@ -105,12 +104,12 @@ class Ranker:
                 for `(len(queries), dimension + 1)`, whose inner product is the score. An empty
                 query's first `dimension` numbers are zero.
         """
-        vectors = self._queries.encode(list(map(split_words, _texts("queries", queries))))
+        vectors = self._queries.encode(list(map(self.vocabulary.split, _texts("queries", queries))))
         return _with_column(vectors, 1.0) if prior else vectors
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors of titles; see `encode_queries`."""
-        read = list(map(split_words, _texts("titles", titles)))
+        read = list(map(self.vocabulary.split, _texts("titles", titles)))
         vectors = self._titles.encode(read)
         if not prior:
             return vectors
@@ -118,7 +117,7 @@ class Ranker:
 
     def weighted_prior(self, titles: Sequence[str]) -> Vectors:
         """What the titles' clicks add to every score, `(len(titles),)`."""
-        return self._weighted([" ".join(split_words(title)) for title in _texts("titles", titles)])
+        return self._weighted(list(map(self.vocabulary.normalize, _texts("titles", titles))))
 
     def _weighted(self, forms: Sequence[str]) -> Vectors:
         return self.prior_weight * self._prior(forms)

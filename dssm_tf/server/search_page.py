@@ -81,7 +81,8 @@ class SearchPage:
     def __init__(self, models: Sequence[Model], titles: Sequence[CorpusTitle] | TitleIndex) -> None:
         index = titles if isinstance(titles, TitleIndex) else None
         self._corpus = corpus = index.corpus if index else cast(_Corpus, titles)
-        self._words = CorpusWords(one.title for one in corpus)
+        keep = index is not None and index.settings.keep_accents
+        self._words = CorpusWords((one.title for one in corpus), keep)
         self._first = models[0].name
         self.searched = {
             model.name: SearchedModel(model, corpus, index if model is models[0] else None)
@@ -168,7 +169,7 @@ class SearchPage:
 
     def _spelling(self, searcher: Searcher, asked: _Asked) -> str:
         """Words of the query that stand in no title, and those that are spelled like them."""
-        read = words(asked.query)
+        read = self._words.split(asked.query)
         missing = [word for word in dict.fromkeys(read) if word not in self._words]
         lines, others = [], []
         for word in missing:

@@ -152,7 +152,9 @@ def write_corpus(path: Path | str, corpus: Iterable[CorpusTitle]) -> None:
 
 
 def judgments_from_clicks(
-    clicks: Iterable[tuple[str, str, float]], doc_ids: Mapping[str, str] | None = None
+    clicks: Iterable[tuple[str, str, float]],
+    doc_ids: Mapping[str, str] | None = None,
+    keep_accents: bool = False,
 ) -> list[Judgment]:
     """Grades titles by their clicks, for logs that nobody has judged.
 
@@ -164,6 +166,7 @@ def judgments_from_clicks(
         clicks: `(query, title, clicks)`; repeats of a pair are added up.
         doc_ids: the corpus' id of each title; titles it lacks, or all titles
             when it is not given, are numbered in order of appearance.
+        keep_accents: whether queries that differ in accents alone are two.
 
     Returns:
         Judgments in order of appearance.
@@ -173,7 +176,7 @@ def judgments_from_clicks(
     ids = dict(doc_ids or {})
     taken = set(ids.values())
     for query, title, count in clicks:
-        key = normalize(query)
+        key = normalize(query, keep_accents)
         if not key or count <= 0:
             continue
         first_form.setdefault(key, query)

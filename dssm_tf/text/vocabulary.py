@@ -6,26 +6,42 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.text.letter_ngrams import BOUNDARY, MAX_LETTERS, MAX_WORDS, bucket, letter_ngrams
-from dssm_tf.text.normalize import words
+from dssm_tf.text.normalize import normalize, words
 
 
 @dataclass(frozen=True)
 class TextLimits:
-    """How much of a text is read, and what becomes of unseen trigrams.
+    """How much of a text is read, and what becomes of accents and of unseen trigrams.
 
     Args:
         max_words: words of a text beyond this many are dropped.
         max_letters: letters of a word beyond this many are dropped.
         hash_buckets: unseen trigrams are dropped when 0, else share this many extra ids.
+        keep_accents: whether words keep their accents, see `accents`.
     """
 
     max_words: int = MAX_WORDS
     max_letters: int = MAX_LETTERS
     hash_buckets: int = 0
+    keep_accents: bool = False
+
+    @classmethod
+    def of_json(cls, saved: dict[str, Any]) -> TextLimits:
+        """Those that a file holds; accents were kept where it says nothing of them.
+
+        Raises:
+            TypeError: there are others, or they are none.
+            ValueError: `keep_accents` is neither true nor false.
+        """
+        found = cls(**{"keep_accents": True, **saved})
+        if not isinstance(found.keep_accents, bool):
+            raise ValueError(f"keep_accents is {found.keep_accents!r:.60}; expected true or false")
+        return found
 
 
 class Vocabulary:
@@ -72,13 +88,23 @@ class Vocabulary:
     def fingerprint(self) -> str:
         """16 hexadecimal digits that change with any trigram, their order or a limit."""
         limits = self.limits
-        head = f"{limits.max_words} {limits.max_letters} {limits.hash_buckets}\n"
-        return sha256((head + "\n".join(self.ngrams)).encode()).hexdigest()[:16]
+        head = f"{limits.max_words} {limits.max_letters} {limits.hash_buckets}"
+        if not limits.keep_accents:
+            head += " accents folded"  # older vocabularies keep them, and their fingerprints
+        return sha256((head + "\n" + "\n".join(self.ngrams)).encode()).hexdigest()[:16]
 
     def words(self, text: str) -> list[str]:
         """The first `max_words` words of a text, each cut to `max_letters`."""
         letters = self.limits.max_letters
-        return [word[:letters] for word in words(text)[: self.limits.max_words]]
+        return [word[:letters] for word in self.split(text)[: self.limits.max_words]]
+
+    def split(self, text: str) -> list[str]:
+        """All words of a text, whole, with or without their accents."""
+        return words(text, self.limits.keep_accents)
+
+    def normalize(self, text: str) -> str:
+        """The same joined by single spaces: texts equal under it are one to the model."""
+        return normalize(text, self.limits.keep_accents)
 
     def ngram_ids(self, word: str) -> tuple[int, ...]:
         """Ids of the word's trigrams, remembered; see `look_up`."""

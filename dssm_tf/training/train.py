@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -11,7 +10,6 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import Title
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
@@ -74,7 +72,8 @@ def train(
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         titles = data.titles if begun is None else begun.titles
-        weight, ndcg = weigh_prior(config, titles, task, fitting.encode)
+        prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+        weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
         result = Result(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained,
             start=None if start is None else str(start),
@@ -115,14 +114,14 @@ def held_out(config: Config, data: Preprocessed, begun: WarmStart | None) -> Val
 
 
 def weigh_prior(
-    config: Config, titles: Sequence[Title], task: ValidationTask | None, encode: Encoder
+    config: Config, prior: TitlePrior, task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
     matrix = cosines(encode, task)
-    log_prior = TitlePrior(titles)(task.titles)
+    log_prior = prior(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
     measured = task.measured(matrix + chosen * log_prior)

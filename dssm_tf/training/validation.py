@@ -14,7 +14,6 @@ from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks, tie_key
 from dssm_tf.tables.judgments import judgments_from_clicks
-from dssm_tf.text.normalize import normalize
 
 CUTOFFS = (1, 3, 10)
 PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
@@ -54,8 +53,9 @@ class ValidationTask:
         """
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
+        normalize, keep = data.vocabulary.normalize, data.vocabulary.limits.keep_accents
         for query, clicked_title, count in data.clicks("validation"):
-            if query in chosen or (len(chosen) < max_queries and text_id(query) not in known):
+            if query in chosen or (len(chosen) < max_queries and text_id(query, keep) not in known):
                 chosen[query] = None
                 clicks.append((query, clicked_title, count))
         ranked = {normalize(title): title for _, title, _ in clicks}
@@ -67,7 +67,7 @@ class ValidationTask:
         column = {key: i for i, key in enumerate(titles)}
         row = {query: i for i, query in enumerate(chosen)}
         grades = np.zeros((len(row), len(titles)), np.float32)
-        for judgment in judgments_from_clicks(clicks):
+        for judgment in judgments_from_clicks(clicks, keep_accents=keep):
             grades[row[judgment.query], column[normalize(judgment.title)]] = judgment.grade
         return cls(tuple(chosen), tuple(ranked[key] for key in titles), grades)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,12 @@ class WarmStart:
             fingerprint(run),
             len(earlier.vocabulary.ngrams),
             grown_weights(earlier.model, earlier.vocabulary, data.vocabulary),
-            joined_titles(load_titles(run), data.titles, config.ranking.earlier_clicks),
+            joined_titles(
+                load_titles(run),
+                data.titles,
+                config.ranking.earlier_clicks,
+                data.vocabulary.normalize,
+            ),
             known_queries(run),
         )
 
@@ -158,20 +163,26 @@ def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[N
     return values
 
 
-def joined_titles(earlier: Iterable[Title], today: Sequence[Title], share: float) -> list[Title]:
+def joined_titles(
+    earlier: Iterable[Title],
+    today: Sequence[Title],
+    share: float,
+    normal: Callable[[str], str] = normalize,
+) -> list[Title]:
     """Titles of an earlier run and of today, one a normalised text; today's spelling is kept.
 
     Args:
         earlier: of the run, with the clicks it counted.
         today: of the data.
         share: of the earlier clicks and queries that still count, 0 to 1; to whole numbers.
+        normal: normalises a text.
 
     >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
-    joined = {normalize(title.text): title for title in today}
+    joined = {normal(title.text): title for title in today}
     for title in earlier:
-        key = normalize(title.text)
+        key = normal(title.text)
         now = joined.get(key, Title(title.text))
         joined[key] = Title(
             now.text,

@@ -14,9 +14,10 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.named import only_names, split_name
-from dssm_tf.commands.parser import Commands, add_encoding, command
+from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,6 +60,7 @@ def add(commands: Commands) -> None:
         "--index", type=Path, help="what `dssm index` wrote of the first model, with its hybrid"
     )
     add_encoding(parser)
+    add_title_fields(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; no one is asked "
                         "who they are, so keep it inside your network")  # fmt: skip
     parser.add_argument("--port", type=int, default=8500, help="of gRPC; 0 for none")
@@ -201,7 +203,8 @@ def _page(arguments: argparse.Namespace, models: Sequence[Model]) -> SearchPage:
 
     if arguments.index:
         return SearchPage(models, TitleIndex.open(arguments.index))
-    return SearchPage(models, read_corpus(arguments.corpus, arguments.encoding))
+    fields = parse_fields(arguments.title_fields)
+    return SearchPage(models, read_corpus(arguments.corpus, arguments.encoding, fields))
 
 
 def _prepare(page: SearchPage, console: Console) -> None:

@@ -11,6 +11,7 @@ from dssm_tf.data.schema import FeatureSpec
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.text.fields import join_fields
 from dssm_tf.towers.tower import Tower
 from dssm_tf.training.result import Result
 from dssm_tf.training.warm_start import WarmStart
@@ -96,6 +97,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 |---|---|{went_on}
 | pairs (query, clicked title) | {spec.records.get("train", 0):,} |
 | clicks | {spec.clicks:,} |
+| a title is | {_fields(spec)} |
 | letter trigrams known | {spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint}) |
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
@@ -147,6 +149,15 @@ rank the validation queries as follows, by the cosine without the prior.
 
 `dssm export --format compact --dimension N` writes a model of the first N numbers.
 """
+
+
+def _fields(spec: FeatureSpec) -> str:
+    """What a title is made of, as it is to be sent."""
+    if len(spec.title_fields) == 1:
+        return "one text"
+    own = spec.limits.own_fields > 1
+    rows = "each with letter trigrams of its own" if own else "which share their letter trigrams"
+    return f"`{join_fields(spec.title_fields)}`, fields with U+241F between, {rows}"
 
 
 def _described(tower: type[Tower]) -> str:

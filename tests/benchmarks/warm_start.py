@@ -12,7 +12,7 @@ the clicks of the slice after it, the whole catalogue ranked: nothing is judged 
     stale   the run of the first part, never trained again
 
 prints a Markdown table: NDCG by day and system, mean over seeds; the mean over days, with half
-the spread of the seeds' means; seconds of preprocess and training together.
+the spread of the seeds' means; processor seconds of preprocess and training together.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import process_time
 
 import numpy as np
 
@@ -76,7 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     with TemporaryDirectory() as folder:
 
         def learned(name: str, rows: Sequence[str], seed: int, start: Path | None = None) -> Path:
-            began = monotonic()
+            began = process_time()
             log, data, run = (Path(folder) / f"{name}-{seed}{end}" for end in (".tsv", "", "-run"))
             log.write_text("\n".join(["\t".join(header), *rows]) + "\n", "utf-8")
             grown = [] if start is None else ["--vocabulary-from", str(start)]
@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             settings = [f"training.seed={seed}", *(options.warm if start is not None else ())]
             config = load_config(find_config(options.config), settings)
             train(config, data, run, start=start, quiet=True)
-            seconds.setdefault(name.split("-")[0], []).append(monotonic() - began)
+            seconds.setdefault(name.split("-")[0], []).append(process_time() - began)
             return run
 
         for seed in range(options.seeds):
@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         f"{options.seeds} seeds",
         "",
         "| system | " + " | ".join(f"day {day}" for day in range(1, options.days + 1))
-        + " | NDCG@1 | @3 | @10 | new queries: @1 | seconds a day |",
+        + " | NDCG@1 | @3 | @10 | new queries: @1 | processor s a day |",
         "|" + "---|" * (options.days + 6),
     ]  # fmt: skip
     for name in chosen:

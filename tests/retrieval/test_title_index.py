@@ -427,6 +427,7 @@ def test_words_of_an_index_from_before_accents_were_folded_keep_them(ranker, tmp
     about = json.loads((tmp_path / "i" / "index.json").read_text())
     del about["settings"]["keep_accents"]
     (tmp_path / "i" / "index.json").write_text(json.dumps(about))
+    (tmp_path / "i" / QUICK).unlink()
     names = [one.name for one in (tmp_path / "i").iterdir() if one.name != "SHA256SUMS"]
     write_checksums(tmp_path / "i", names)
     older = TitleIndex.open(tmp_path / "i")

@@ -25,6 +25,7 @@ from dssm_tf.commands import (
     search,
     serve,
     skip_thought,
+    teach,
     train,
     tune,
 )
@@ -36,6 +37,7 @@ from dssm_tf.common.errors import UserError
 COMMANDS = (
     preprocess,
     train,
+    teach,
     tune,
     evaluate,
     benchmark,

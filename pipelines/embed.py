@@ -36,6 +36,7 @@ from dssm_tf.runtime import Ranker
 from dssm_tf.runtime.compact_files import COMPACT
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.table import Layout
+from dssm_tf.text.fields import parse_fields
 from pipelines.progress import quiet_console
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, plan, titles_of
@@ -64,6 +65,7 @@ class EmbedOptions:
         cosine: whether vectors are without the titles' prior.
         batch_size: titles encoded at once.
         encoding: of the input.
+        title_fields: columns that a title is made of, with commas between.
     """
 
     model: str
@@ -72,6 +74,7 @@ class EmbedOptions:
     cosine: bool = False
     batch_size: int = 1024
     encoding: str = "utf-8"
+    title_fields: str = "title"
 
 
 class EncodeTitles(beam.PTransform):
@@ -186,7 +189,7 @@ def embed(
     )
     if options.batch_size < 1:
         raise UserError(f"--batch-size {options.batch_size}: expected at least 1.")
-    layout = Layout(options.encoding)
+    layout = Layout(options.encoding, title_fields=parse_fields(options.title_fields))
     files = find_corpus(options.input, layout)
     pieces = plan(files, layout, CORPUS_COLUMNS, ())
     if is_local(options.output):
@@ -282,6 +285,12 @@ def _parser() -> Parser:
     p.add_argument("--cosine", action="store_true", help="vectors without the titles' prior")
     p.add_argument("--batch-size", type=int, default=1024, help="titles encoded at once")
     p.add_argument("--encoding", default="utf-8", help="of the text of --input")
+    p.add_argument(
+        "--title-fields",
+        default="title",
+        metavar="COLUMNS",
+        help="columns that a title is made of, with commas between, as preprocess had them",
+    )
     p.add_argument("--runner", default="DirectRunner", help="any Beam runner")
     p.add_argument("--verbose", action="store_true", help="show Beam's log")
     return p

@@ -80,6 +80,15 @@ class ClickBatches:
     extra: Sequence[bytes] = field(default=(), repr=False)
     fresh: FreshNegatives | None = field(default=None, repr=False)
 
+    def of(self, splits: Sequence[str]) -> ClickBatches:
+        """The same of other parts, as far as they hold records."""
+        return replace(self, splits=tuple(one for one in splits if self.data.count(one)))
+
+    def held_out(self) -> ClickBatches | None:
+        """The validation part, with rivals as in training; None where there is none."""
+        found = replace(self, splits=("validation",), extra=())
+        return found if self.data.count("validation") else None
+
     @cached_property
     def steps(self) -> int:
         """Batches a pass."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -13,7 +12,10 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import choose_titles, title_query_records
-from dssm_tf.losses import LOSSES
+from dssm_tf.graded.batches import Batches, with_lists
+from dssm_tf.graded.sources import SOURCES, Source, read_sources, sections
+from dssm_tf.losses import GRADED_LOSSES, LOSSES
+from dssm_tf.losses.by_source import BySource
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
@@ -40,6 +42,7 @@ class Fitting:
         model: what is fitted, in `training.precision`.
         ranked: the same towers in float32, with the weights to rank with: they are measured
             after each epoch, kept and written.
+        sources: what is learned from besides clicks.
 
     Args:
         config: the model and how to train it.
@@ -69,7 +72,10 @@ class Fitting:
         self._told = told
         keras.utils.set_random_seed(config.training.seed)
         compiled = use_xla(config, data.count("train"), devices)
-        self._batches = training_batches(config, data, devices.parts, fixed=compiled)
+        self.sources = read_sources(config, data)
+        self._batches = training_batches(
+            config, data, devices.parts, fixed=compiled, sources=self.sources
+        )
         with devices.scope():
             self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             if first is not None:
@@ -103,8 +109,8 @@ class Fitting:
             What was kept, and the history.
         """
         config, model, devices = self._config, self.model, self._devices
-        batches = replace(self._batches, splits=tuple(splits))
-        held_out = None if task is None else replace(batches, splits=("validation",), extra=())
+        batches = self._batches.of(splits)
+        held_out = None if task is None else self._batches.held_out()
         put(state(model), self._untrained)
         if weights is not None:
             put(model.weights, weights)
@@ -154,8 +160,12 @@ class Fitting:
 
 
 def training_batches(
-    config: Config, data: Preprocessed, parts: int, fixed: bool = False
-) -> ClickBatches:
+    config: Config,
+    data: Preprocessed,
+    parts: int,
+    fixed: bool = False,
+    sources: Sequence[Source] = (),
+) -> Batches:
     """The training part as batches, titles as queries for themselves among its records.
 
     Args:
@@ -163,6 +173,7 @@ def training_batches(
         data: what preprocess wrote.
         parts: into how many parts devices cut a step.
         fixed: whether tensors have one size, as compiled programs want them.
+        sources: what is learned from besides clicks, among which it is mixed.
     """
     training, negatives = config.training, config.negatives
     options = BatchOptions(
@@ -186,7 +197,8 @@ def training_batches(
             data.spec.negative_alpha,
             training.seed,
         )
-    return ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
+    clicks = ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
+    return with_lists(clicks, sources, training.clicks, parts)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
@@ -228,6 +240,16 @@ def configured_optimizer(
 
 
 def configured_loss(config: Config) -> RankingLoss:
-    """The loss of a configuration."""
+    """The loss of a configuration: of clicks, or of each source that it learns from."""
     loss: RankingLoss = LOSSES[config.loss.name](**config.loss.arguments)
-    return loss
+    others = dict(sections(config))
+    if not others:
+        return loss
+    # A loss for every source, so that their numbers are the same in every run.
+    chosen = (others[name].loss if name in others else None for name in SOURCES[1:])
+    return BySource(
+        [
+            loss,
+            *(loss if one is None else GRADED_LOSSES[one.name](**one.arguments) for one in chosen),
+        ]
+    )

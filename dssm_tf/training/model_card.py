@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from textwrap import fill
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
@@ -59,6 +60,10 @@ def write_model_card(
             if config.training.refit == "continue"
             else "; then trained anew on training and validation part for as many"
         )
+    learned = "".join(f"| {name} | {about} |\n" for name, about in result.learned.items())
+    if not config.training.clicks:
+        learned += "| clicks | not learned from: `training.clicks: false` |\n"
+    known = f"{spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint})"
     shorter = ""
     if result.by_length:
         rows = "\n".join(
@@ -98,7 +103,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 | pairs (query, clicked title) | {spec.records.get("train", 0):,} |
 | clicks | {spec.clicks:,} |
 | a title is | {_fields(spec)} |
-| letter trigrams known | {spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint}) |
+{learned}| letter trigrams known | {known} |
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
 | negatives | {"; ".join(kinds)} |
@@ -111,9 +116,7 @@ The exact settings are in `config.yaml`, the curves in `history.json` and `logs/
 
 ## Validation
 
-Queries held out of training rank the titles of the log, and of the corpus where one was given, the
-most clicked ones where these are many (`validation.titles`); a query's most clicked title has grade
-3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
+{fill(f"{result.validated or 'No query was held out.'} Gain `2^grade - 1`.", 100)}
 Measured before any training on the validation part.
 
 | metric | value | 95 % interval over queries | by the cosine alone, without the prior |

@@ -20,6 +20,7 @@ from tests.clicks import click_log, write_data
 
 COMMANDS = (
     "train",
+    "teach",
     "tune",
     "evaluate",
     "benchmark",

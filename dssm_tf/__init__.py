@@ -11,7 +11,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load"]
+__all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load", "mine"]
 
 # Type checkers read them in __init__.pyi: an import here would let every room import the top one.
 _PLACES = {
@@ -20,6 +20,7 @@ _PLACES = {
     "UserError": "dssm_tf.common.errors",
     "evaluate": "dssm_tf.api.evaluating",
     "load": "dssm_tf.api.loading",
+    "mine": "dssm_tf.training.mine",
 }
 
 

@@ -20,6 +20,7 @@ from dssm_tf.commands import (
     explain,
     export,
     index,
+    mine,
     preprocess,
     report,
     search,
@@ -37,6 +38,7 @@ from dssm_tf.common.errors import UserError
 COMMANDS = (
     preprocess,
     train,
+    mine,
     teach,
     tune,
     evaluate,

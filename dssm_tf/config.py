@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from dssm_tf.common.errors import OptionError, UserError, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
@@ -17,6 +18,7 @@ from dssm_tf.common.sections import (
     Lengths,
     Named,
     Positive,
+    Ranks,
     Section,
     Seed,
     Share,
@@ -36,13 +38,35 @@ class NegativesConfig(Section):
 
     `recorded` negatives a query from the records (J), `fresh` ones drawn from all titles
     anew in each epoch, `in_batch` the batch's other clicked titles, `logq` the strength of the
-    correction for how often each is drawn.
+    correction for how often each is drawn (but mined ones).
+
+    `mined` hard ones in each epoch, of those that `mined_from` lists, what `dssm mine` wrote, or,
+    with `mine_every` above 0, of those that the model itself finds anew after each so many
+    epochs: the titles at `mine_ranks`, first and last, of its ranking. Titles clicked for the
+    query are left out, and those with a score within the share `mine_margin` of the clicked
+    title's: they may be good as well. Until then the file serves, where there is one.
     """
 
     recorded: Annotated[Whole, Field(ge=0)] = 0
     fresh: Annotated[Whole, Field(ge=0)] = 0
     in_batch: bool = True
     logq: Annotated[float, Field(ge=0, le=1)] = 0.0
+    mined: Annotated[Whole, Field(ge=0)] = 0
+    mined_from: str | None = None
+    mine_every: Annotated[Whole, Field(ge=0)] = 0
+    mine_ranks: Ranks = (1, 30)
+    mine_margin: Share = 0.05
+
+    @model_validator(mode="after")
+    def _mined(self) -> NegativesConfig:
+        source = self.mined_from is not None or self.mine_every > 0
+        if source != (self.mined > 0):
+            raise PydanticCustomError(
+                "mined",
+                "mined, how many a query, and where from, mined_from or mine_every, belong "
+                "together; set both or none",
+            )
+        return self
 
 
 class OptimizerConfig(Section):

@@ -77,6 +77,11 @@ class ClickData:
             )
         self._data = Preprocessed(Path(directory))
         self._devices = Devices(workers, tf.distribute.get_strategy())
+        if self.config.negatives.mine_every:
+            raise UserError(
+                "negatives.mine_every is of `dssm train`; beside Keras's fit, mine by dssm_tf.mine "
+                "and give the table as negatives.mined_from."
+            )
         check_records(self.config, self._data)
         check_devices(self.config, self._devices)
         self._start = None if start is None else WarmStart.load(start, self.config, self._data)

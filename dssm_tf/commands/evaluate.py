@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.named import named_paths
 from dssm_tf.commands.parser import Commands, add_encoding, add_thousands, add_title_fields, command
 from dssm_tf.common.checksums import fingerprint
@@ -180,6 +181,8 @@ def evaluate_command(
     load_tensorflow()
     log = None if data is None else _log(baselines, Path(data))
     rankers = _loaded(named_models)
+    for run in named_models.values():
+        warn_of_other_fields(run, title_fields, console)
     asked = list(dict.fromkeys(one.query for one in grades))
     evaluation = evaluate(
         {**_fitted(baselines, grades, titles, log), **rankers},

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
@@ -165,6 +166,7 @@ def index_command(
     made = None
     if corpus is not None:
         titles = read_corpus(corpus, encoding, title_fields)
+        warn_of_other_fields(model, title_fields, console or _errors())
     else:
         titles, made = read_embedded(vectors or ())
     load_tensorflow()

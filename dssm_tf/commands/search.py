@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
@@ -131,6 +132,8 @@ def search_command(
         )
     settings = Settings(hybrid=None if hybrid is None else ChosenHybrid.load(hybrid))
     titles = [] if corpus is None else read_corpus(corpus, encoding, title_fields)
+    if titles:
+        warn_of_other_fields(model, title_fields, console)
     found = None if index is None else TitleIndex.open(index, fingerprint(Path(model)))
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.data.batching import parse, to_batch
 from dssm_tf.data.dataset import ClickBatches
+from dssm_tf.data.mined_negatives import MinedNegatives
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.data.shapes import Shapes, plan_shapes
 from dssm_tf.graded.sources import Source
@@ -26,7 +27,16 @@ _plain = tf.autograph.experimental.do_not_convert
 
 
 class Batches(Protocol):
-    """What a training reads: `ClickBatches`, `ListBatches` or `MixedBatches`."""
+    """What a training reads: `ClickBatches`, or `MixedBatches` with lists beside them."""
+
+    @property
+    def mined(self) -> MinedNegatives | None:
+        """Hard negatives of the clicks."""
+        ...
+
+    def with_mined(self, mined: MinedNegatives) -> Batches:
+        """The same with other hard negatives."""
+        ...
 
     @property
     def steps(self) -> int:
@@ -215,6 +225,15 @@ class MixedBatches:
     clicks: ClickBatches
     lists: tuple[ListBatches, ...]
     log: bool
+
+    @property
+    def mined(self) -> MinedNegatives | None:
+        """See `Batches`."""
+        return self.clicks.mined
+
+    def with_mined(self, mined: MinedNegatives) -> MixedBatches:
+        """See `Batches`."""
+        return replace(self, clicks=self.clicks.with_mined(mined))
 
     @property
     def steps(self) -> int:

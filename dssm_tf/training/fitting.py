@@ -26,6 +26,7 @@ from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.keras_internals import build_nothing_more
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 from dssm_tf.training.progress import TrainingProgress
+from dssm_tf.training.remining import Remining, StateKept, read_mined
 from dssm_tf.training.validation import ValidationTask
 
 Told = Callable[[str, int, int], object]
@@ -85,6 +86,9 @@ class Fitting:
         if first is not None:
             put(self.ranked.weights, first)
         self.encode = Encoder(self.ranked, data.vocabulary)
+        self._remining = Remining(
+            config.negatives, data, self.encode, out / STATE, devices.chief, quiet
+        )
 
     def fit(
         self,
@@ -127,18 +131,29 @@ class Fitting:
             keep_last,
         )
         first = keeper.resume(model)
-        if first < epochs and not keeper.finished:
+        self._remining.check_table(self._batches.mined)
+        progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
+        every = config.negatives.mine_every
+        listeners = [keeper, progress, *self._listeners(phase, epochs)]
+        listeners += [StateKept()] if every else []
+        for start, stop in self._remining.stages(first, epochs):
+            if keeper.finished:
+                break
+            if every and (start >= every or weights is not None):
+                put(self.ranked.weights, keeper.weights_of(model))
+                mined = self._remining.after(phase, start)
+                batches = batches.with_mined(mined)
+                held_out = None if held_out is None else held_out.with_mined(mined)
             read = Epochs(
-                devices.passes(batches, config.training.seed, first, epochs),
+                devices.passes(batches, config.training.seed, start, stop),
                 None if held_out is None else devices.one_pass(held_out),
                 batches.steps,
                 0 if held_out is None else held_out.steps,
-                first,
-                epochs,
+                start,
+                stop,
             )
-            progress = TrainingProgress(read.steps, epochs, self._quiet or not devices.chief)
             try:
-                fit(model, devices, read, [keeper, progress, *self._listeners(phase, epochs)])
+                fit(model, devices, read, listeners)
             finally:
                 progress.stop()
         put(self.ranked.weights, keeper.best)
@@ -197,8 +212,9 @@ def training_batches(
             data.spec.negative_alpha,
             training.seed,
         )
-    clicks = ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
-    return with_lists(clicks, sources, training.clicks, parts)
+    mined = read_mined(negatives, data)
+    clicks = ClickBatches(data, ("train",), options, extra=extra, mined=mined)
+    return with_lists(clicks.planned(fixed, parts), sources, training.clicks, parts)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:

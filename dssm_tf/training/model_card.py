@@ -52,6 +52,9 @@ def write_model_card(
         kinds.append(f"{negatives.fresh} a pair drawn anew in each epoch")
     if negatives.in_batch:
         kinds.append("the batch's other clicked titles, those clicked for the query masked")
+    if negatives.mined:
+        found = f", anew after each {negatives.mine_every} epochs" if negatives.mine_every else ""
+        kinds.append(f"{negatives.mined} a query of those mined for it{found}")
     ranked = metrics or "| no validation part | | | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
     if result.refitted:

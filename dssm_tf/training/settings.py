@@ -39,12 +39,13 @@ def check_records(config: Config, data: Preprocessed) -> None:
             f"negatives.recorded: {negatives.recorded} asked for, {data.directory} holds "
             f"{recorded} a pair; run preprocess with --negatives {negatives.recorded}."
         )
-    if not (negatives.recorded or negatives.fresh or negatives.in_batch):
+    others = negatives.fresh or negatives.in_batch or negatives.mined_from
+    if not (negatives.recorded or others):
         raise UserError(
             "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
         )
     with_rivals = sum(records for n, records in data.counts["train"].negatives.items() if n)
-    if not (negatives.fresh or negatives.in_batch or with_rivals):
+    if not (others or with_rivals):
         raise UserError(
             f"{data.directory}: no record holds a negative, and there are no others: no click has "
             "a rival to learn from. Run preprocess with --negatives-from log, or set "

@@ -21,6 +21,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import process_time
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--warm", action="append", default=[], metavar="KEY=VALUE", help="settings of warm runs"
     )
     parser.add_argument("--json", type=Path, help="also writes the figures here")
+    parser.add_argument("--work", type=Path, help="keeps runs here; killed, it goes on from them")
     options = parser.parse_args(argv)
     load_tensorflow()
 
@@ -73,20 +75,29 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = options.systems.split(",")
     ndcg: dict[str, list[list[list[float]]]] = {name: [] for name in chosen}
     seconds: dict[str, list[float]] = {name: [] for name in chosen}
-    with TemporaryDirectory() as folder:
+    with nullcontext(options.work) if options.work else TemporaryDirectory() as folder:
+        Path(folder).mkdir(exist_ok=True)
 
         def learned(name: str, rows: Sequence[str], seed: int, start: Path | None = None) -> Path:
             began = process_time()
-            log, data, run = (Path(folder) / f"{name}-{seed}{end}" for end in (".tsv", "", "-run"))
+            log, data, run, took = (
+                Path(folder) / f"{name}-{seed}{end}" for end in (".tsv", "", "-run", "-seconds")
+            )
+            spent = seconds.setdefault(name.split("-")[0], [])
+            if took.exists():
+                spent.append(float(took.read_text()))
+                return run
             log.write_text("\n".join(["\t".join(header), *rows]) + "\n", "utf-8")
             grown = [] if start is None else ["--vocabulary-from", str(start)]
             words = ["--input", str(log), "--corpus", str(options.corpus), "--output", str(data)]
+            words.append("--overwrite")
             if preprocess([*words, *grown]):
                 sys.exit(1)
             settings = [f"training.seed={seed}", *(options.warm if start is not None else ())]
             config = load_config(find_config(options.config), settings)
             train(config, data, run, start=start, quiet=True)
-            seconds.setdefault(name.split("-")[0], []).append(process_time() - began)
+            spent.append(process_time() - began)
+            took.write_text(str(spent[-1]))
             return run
 
         for seed in range(options.seeds):

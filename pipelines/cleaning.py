@@ -36,25 +36,27 @@ class BlockList:
     Args:
         words: a query that holds one of them is dropped.
         queries: normalised; a query that equals one is dropped.
+        keep_accents: whether its words keep theirs, as those of the log then do.
     """
 
     words: frozenset[str] = frozenset()
     queries: frozenset[str] = frozenset()
+    keep_accents: bool = False
 
     @classmethod
-    def parse(cls, text: str) -> BlockList:
+    def parse(cls, text: str, keep_accents: bool = False) -> BlockList:
         """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
         single, whole = set(), set()
         for line in text.splitlines():
             entry = line.strip()
-            found = words(entry)
+            found = words(entry, keep_accents)
             if not found or entry.startswith("#"):
                 continue
             if len(found) == 1 and not entry.startswith("="):
                 single.update(found)
             else:
                 whole.add(" ".join(found))
-        return cls(frozenset(single), frozenset(whole))
+        return cls(frozenset(single), frozenset(whole), keep_accents)
 
     def blocks(self, query: str) -> bool:
         """Whether a normalised query is to be dropped."""
@@ -110,11 +112,12 @@ def clean_pairs(
 
     Args:
         pairs: ((query, title), [clicks, rows]) with the texts as logged.
-        block_list: what to drop.
+        block_list: what to drop; and whether accents are kept.
         dropped: rows dropped, by reason; added to.
     """
+    keep = block_list.keep_accents
     for (query_text, title_text), (clicks, rows) in pairs:
-        query, title = _normal_form(query_text), _normal_form(title_text)
+        query, title = _normal_form(query_text, keep), _normal_form(title_text, keep)
         if not query or not title:
             dropped[NO_WORDS] += rows
         elif block_list.blocks(query):
@@ -128,6 +131,7 @@ def clean_session(
     max_queries: int,
     max_clicks: int,
     dropped: Counter[str],
+    keep_accents: bool = False,
 ) -> list[tuple[tuple[str, str], list[int]]]:
     """One session's pairs, each counted once.
 
@@ -138,11 +142,12 @@ def clean_session(
         max_queries: distinct queries beyond which the session is a bot's; 0 means no limit.
         max_clicks: clicks, repeats included, beyond which it is spam; 0 means no limit.
         dropped: rows dropped, by reason; added to.
+        keep_accents: whether texts that differ in accents alone are two.
     """
     best: dict[tuple[str, str], tuple[tuple[str, str], list[int]]] = {}
     for block in blocks:
         for texts, count in block.items():
-            key = _normal_form(texts[0]), _normal_form(texts[1])
+            key = _normal_form(texts[0], keep_accents), _normal_form(texts[1], keep_accents)
             known = best.get(key)
             if known is None:
                 best[key] = texts, list(count)

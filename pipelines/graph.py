@@ -12,6 +12,7 @@ from apache_beam import pvalue
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
+from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import blocks, transforms
 from pipelines.cleaning import BlockList
 from pipelines.options import TRAIN, VALIDATION, PreprocessOptions
@@ -34,7 +35,7 @@ class Manifest:
 
     Args:
         counts: by name.
-        ngrams: the vocabulary, most frequent first.
+        ngrams: the vocabulary, in the order of ids.
         titles: paths of title tables, each most clicked first.
         clicked_titles: paths of parts of `clicked_titles.tsv.gz`, each sorted.
         shards: [place in `Shards`, path].
@@ -83,6 +84,7 @@ def build(
     progress: Progress,
     corpus: Sequence[FileMetadata] = (),
     store: str | None = None,
+    known: Vocabulary | None = None,
 ) -> None:
     """Adds every step to a pipeline.
 
@@ -96,6 +98,7 @@ def build(
         progress: where workers on this machine report.
         corpus: files of titles that may be ranked.
         store: see `blocks.keep`.
+        known: an earlier vocabulary, whose trigrams keep their ids.
     """
     buckets = bucket_count(input_bytes + sum(file.size_in_bytes for file in corpus), options)
     shards = shards_of(input_bytes, options)
@@ -120,10 +123,11 @@ def build(
         | "Clicked and offered titles" >> beam.Flatten()
         | "Sum by title" >> transforms.SumTitles(options, directory, store)
     )
-    ngrams = (
+    vocabulary = (
         (queries.ngrams, titles.ngrams)
         | "All trigrams" >> beam.Flatten()
         | "Count trigrams" >> beam.CombineGlobally(blocks.sum_counts)
+        | "Choose trigrams" >> beam.Map(make_vocabulary, options, known)
     )
     pool = titles.pool | "Fill pool" >> beam.CombineGlobally(
         blocks.fill_pool, options.negative_pool
@@ -132,7 +136,7 @@ def build(
         DrawNegatives(options, shards, directory, pool, store)
     )
     written = records.main | "Write records" >> WriteShards(
-        options, shards, directory, ngrams, progress
+        options, shards, directory, vocabulary, progress
     )
     rejects = read.rejects | "Keep rejects" >> transforms.WriteRejects(directory)
     counts = (
@@ -142,12 +146,12 @@ def build(
     )
     _ = (
         pipeline
-        | "Once" >> beam.Create([(directory, options)])
+        | "Once" >> beam.Create([directory])
         | "Write manifest"
         >> beam.Map(
             _write_manifest,
             counts=pvalue.AsSingleton(counts),
-            ngrams=pvalue.AsSingleton(ngrams),
+            vocabulary=pvalue.AsSingleton(vocabulary),
             titles=pvalue.AsIter(titles.files),
             clicked_titles=pvalue.AsIter(records.files),
             shards=pvalue.AsIter(written.main),
@@ -158,16 +162,15 @@ def build(
 
 
 def _write_manifest(
-    element: tuple[str, PreprocessOptions],
+    directory: str,
     counts: dict[str, int],
-    ngrams: dict[str, int],
+    vocabulary: Vocabulary,
     titles: Iterable[str],
     clicked_titles: Iterable[str],
     shards: Iterable[tuple[int, str]],
     rejects: Iterable[tuple[int, str]],
     seen: Iterable[bytes],
 ) -> None:
-    directory, options = element
     words: dict[int, bool] = {}
     samples: list[PairRecord] = []
     for block, coverage in blocks.unpack_all(seen):
@@ -177,7 +180,7 @@ def _write_manifest(
     samples = sorted(samples, key=record_order)[:SAMPLES]
     manifest = Manifest(
         counts=dict(sorted(counts.items())),
-        ngrams=list(make_vocabulary(ngrams, options).ngrams),
+        ngrams=list(vocabulary.ngrams),
         titles=sorted(titles),
         clicked_titles=sorted(clicked_titles),
         shards=sorted(shards),

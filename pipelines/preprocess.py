@@ -26,9 +26,10 @@ from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.data import clicked_titles
 from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, save_record_counts
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, load_vocabulary
 from dssm_tf.tables.table import Reject
 from dssm_tf.tables.tally import Placed, Tally
+from dssm_tf.text.growth import check_rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.blocks import FAILED
@@ -111,34 +112,51 @@ def preprocess(job: Job) -> dict[str, Any]:
     started = time.monotonic()
     options = job.options
     runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
-    block_list = _block_list(options.block_list)
+    block_list = _block_list(options.block_list, options.keep_accents)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus, options.layout)
+    known = _known_vocabulary(options)
     inputs = [*(one.path for one in (*files, *corpus)), *filter(None, [options.block_list])]
+    if known is not None:
+        inputs.append(str(Path(options.vocabulary_from) / VOCABULARY))
     refuse(options.output, inputs, overwrite=options.overwrite)
     _refuse_rejects_of_others(_rejects_aside(options.output))
     pieces = plan(files, options.layout)
     input_bytes = sum(metadata.size_in_bytes for metadata in files)
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, output)
+        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, known, output)
         manifest = Manifest.load(output.workers)
         tally = _check(manifest, pieces, options)
-        result = _finish(manifest, pieces, input_bytes, options, output, tally)
+        result = _finish(manifest, pieces, input_bytes, options, output, tally, known)
     if is_local(aside := _rejects_aside(options.output)):
         Path(aside).unlink(missing_ok=True)
     return result | {"seconds": time.monotonic() - started}
 
 
-def _block_list(path: str) -> BlockList:
+def _block_list(path: str, keep_accents: bool) -> BlockList:
     if not path:
-        return BlockList()
+        return BlockList(keep_accents=keep_accents)
     try:
         with open_bytes(path) as file:
-            return BlockList.parse(file.read().decode())
+            return BlockList.parse(file.read().decode(), keep_accents)
     except (OSError, BeamIOError) as error:
         raise UserError(f"--block-list {path} cannot be read: {error}.") from error
     except UnicodeDecodeError:
         raise UserError(f"--block-list {path} is not UTF-8.") from None
+
+
+def _known_vocabulary(options: PreprocessOptions) -> Vocabulary | None:
+    """The vocabulary that this one goes on from.
+
+    Raises:
+        UserError: there is none, or it was made with other text rules.
+    """
+    if not options.vocabulary_from:
+        return None
+    directory = Path(options.vocabulary_from)
+    known = load_vocabulary(directory, FeatureSpec.load(directory))
+    check_rules(known.limits, options.limits, f"{flag('vocabulary_from')} {directory}")
+    return known
 
 
 def _run_pipeline(
@@ -148,6 +166,7 @@ def _run_pipeline(
     corpus: Sequence[FileMetadata],
     input_bytes: int,
     block_list: BlockList,
+    known: Vocabulary | None,
     output: Output,
 ) -> None:
     with ExitStack() as stack:
@@ -169,7 +188,7 @@ def _run_pipeline(
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
         build(
             pipeline, pieces, input_bytes, job.options, block_list, output.workers, progress,
-            corpus, store,
+            corpus, store, known,
         )  # fmt: skip
         try:
             state = pipeline.run().wait_until_finish()
@@ -203,6 +222,15 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
         tally.refuse(options.max_reject_fraction, flag("max_reject_fraction"), aside)
     if options.corpus and not counts.get("titles corpus"):
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
+    if absent := [
+        name
+        for at, name in enumerate(options.fields)
+        if len(options.fields) > 1 and counts.get("titles") and not counts.get(f"field {at}")
+    ]:
+        raise UserError(
+            f"--title-fields: no title of {where} has a {absent[0]!r}; leave that name out, or "
+            "look at the column."
+        )
     pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
     dropped = ", ".join(f"{n:,} {reason}" for reason, n in report.named(counts, "dropped ").items())
     if not pairs:
@@ -237,6 +265,7 @@ def _finish(
     options: PreprocessOptions,
     output: Output,
     tally: Tally,
+    known: Vocabulary | None,
 ) -> dict[str, Any]:
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
@@ -254,7 +283,8 @@ def _finish(
     vocabulary.save(output.local / VOCABULARY)
     records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
     records.setdefault("validation", 0)
-    result = report.make(manifest, options, vocabulary.fingerprint, tally)
+    before = 0 if known is None else len(known.ngrams)
+    result = report.make(manifest, options, vocabulary.fingerprint, tally, before)
     report.write(result, output.local)
     FeatureSpec(
         negatives=options.negatives,
@@ -265,6 +295,7 @@ def _finish(
         clicks=counts.get(f"clicks {TRAIN}", 0),
         pairs=counts.get(f"pairs {TRAIN}", 0),
         limits=options.limits,
+        title_fields=options.fields,
     ).save(output.local)
     save_record_counts(_record_counts(manifest, records, output), output.local)
     # Of what stands beside the records, which have checksums of their own.

@@ -12,6 +12,7 @@ from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.text.fingerprint import fingerprint64
+from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.blocks import Block, Counts, keep, pack, step, unpack_all
 from pipelines.negatives import NegativePool
@@ -85,7 +86,7 @@ def WriteShards(
     options: PreprocessOptions,
     shards: Shards,
     directory: str,
-    ngrams: PCollection,
+    vocabulary: PCollection,
     progress: Progress,
 ) -> Any:
     """Hashes records to letter trigrams, shuffles them by key and writes gzip TFRecords.
@@ -101,7 +102,7 @@ def WriteShards(
         options,
         shards,
         directory,
-        AsSingleton(ngrams),
+        AsSingleton(vocabulary),
         progress,
         Shared(),
         main=tuple[int, str],
@@ -126,13 +127,13 @@ def _write_shard(
     options: PreprocessOptions,
     shards: Shards,
     directory: str,
-    ngrams: dict[str, int],
+    vocabulary: Vocabulary,
     progress: Progress,
     shared: Shared,
 ) -> Iterator[Any]:
     place, blocks = element
     split = shards.split(place)
-    encoder = shared.acquire(lambda: RecordEncoder(make_vocabulary(ngrams, options)))
+    encoder = shared.acquire(lambda: RecordEncoder(vocabulary))
     records = [record for block in unpack_all(blocks) for record in block]
     written = write_shard(split, records, encoder, directory, progress)
     yield place, written.path
@@ -141,8 +142,18 @@ def _write_shard(
     yield TaggedOutput("seen", pack((written.samples, written.coverage)))
 
 
-def make_vocabulary(ngrams: dict[str, int], options: PreprocessOptions) -> Vocabulary:
-    """The most frequent letter trigrams of the training part and of unclicked corpus titles."""
+def make_vocabulary(
+    ngrams: dict[str, int], options: PreprocessOptions, known: Vocabulary | None
+) -> Vocabulary:
+    """The most frequent letter trigrams of the training part and of unclicked corpus titles.
+
+    Args:
+        ngrams: how often each is there.
+        options: how many are kept.
+        known: an earlier vocabulary, whose trigrams keep their ids.
+    """
+    if known is not None:
+        return grow(known, ngrams, options.vocabulary_size, options.min_ngram_count)
     return Vocabulary.from_counts(
         ngrams, options.vocabulary_size, options.min_ngram_count, options.limits
     )

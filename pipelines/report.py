@@ -18,9 +18,21 @@ from pipelines.writing import REPORT_HTML, REPORT_JSON
 
 
 def make(
-    manifest: Manifest, options: PreprocessOptions, vocabulary_fingerprint: str, read: Tally
+    manifest: Manifest,
+    options: PreprocessOptions,
+    vocabulary_fingerprint: str,
+    read: Tally,
+    known: int = 0,
 ) -> dict[str, Any]:
-    """The report as plain data."""
+    """The report as plain data.
+
+    Args:
+        manifest: what the pipeline counted.
+        options: the settings.
+        vocabulary_fingerprint: of the trigrams.
+        read: how much of the log was malformed.
+        known: trigrams of the vocabulary that this one goes on from.
+    """
     counts = manifest.counts
     settings = asdict(options)
     for place in ("output", "overwrite", "buckets"):
@@ -55,6 +67,7 @@ def make(
         "clicks_a_query": histogram(counts, "clicks a query "),
         "vocabulary": {
             "trigrams": len(manifest.ngrams),
+            "trigrams_new": len(manifest.ngrams) - known,
             "fingerprint": vocabulary_fingerprint,
             "validation_trigrams_known": counts.get("ngrams known", 0) / ngrams if ngrams else None,
             "validation_words": words,
@@ -101,9 +114,11 @@ def summary(report: Mapping[str, Any], output: str) -> str:
         )
     if report["settings"]["negatives"] and (bare := report["records_without_negatives"]):
         lines.append(f"{bare:,} of the training records have no negative")
+    earlier = report["settings"]["vocabulary_from"]
+    new = f", {words['trigrams_new']:,} of them new to {earlier}" if earlier else ""
     lines.append(
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
-        f"part; {words['trigrams']:,} letter trigrams"
+        f"part; {words['trigrams']:,} letter trigrams{new}"
     )
     lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)

@@ -19,6 +19,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.pvalue import PCollection, TaggedOutput
 
 from dssm_tf.tables.table import Layout, Reject
+from dssm_tf.text.fields import split_fields
 from dssm_tf.text.normalize import normalize
 from pipelines.aggregation import (
     FROM_CORPUS,
@@ -204,7 +205,7 @@ def _clean_bucket(
     kept: dict[tuple[str, str], list[int]] = {}
     of_machines: dict[tuple[str, str], list[int]] = {}
     for blocks in sessions.values():
-        for texts, count in clean_session(blocks, *limits, dropped):
+        for texts, count in clean_session(blocks, *limits, dropped, options.keep_accents):
             sums = kept if count[1] else of_machines
             known = sums.get(texts, [0, 0])
             sums[texts] = [a + b for a, b in zip(known, count, strict=True)]
@@ -267,17 +268,20 @@ def ReadCorpus(
     return (
         paths
         | "Spread files" >> beam.Reshuffle()
-        | "Read titles" >> step(_read_corpus, options.layout, buckets, store, counts=Counts)
+        | "Read titles"
+        >> step(_read_corpus, options.layout, options.keep_accents, buckets, store, counts=Counts)
     )
 
 
-def _read_corpus(path: str, layout: Layout, buckets: int, store: str | None) -> Iterator[Any]:
+def _read_corpus(
+    path: str, layout: Layout, keep_accents: bool, buckets: int, store: str | None
+) -> Iterator[Any]:
     counts: Counts = {}
     titles = until_error(corpus_titles(path, layout), counts)
     while batch := list(islice(titles, MAX_PAIRS_HELD)):
         shares: dict[int, dict[str, str]] = {}
         for text in batch:
-            if title := normalize(text):
+            if title := normalize(text, keep_accents):
                 share = shares.setdefault(bucket_of(title, buckets), {})
                 share[title] = min(text, share.get(title, text))
         yield from keep(((at, (FROM_CORPUS, found)) for at, found in shares.items()), store)
@@ -328,8 +332,12 @@ def _sum_title_bucket(
     yield TaggedOutput("files", write_part(directory, "titles", lines))
     counts: Counter[str] = Counter({"titles": len(totals), "titles corpus": len(corpus)})
     unclicked: Counter[str] = Counter()
-    for key, ((_, _, queries), _) in totals.items():
-        words = key.split(" ")
+    fields = options.fields
+    for key, ((text, _, queries), _) in totals.items():
+        words = options.limits.split_normal(key)
+        if len(fields) > 1:
+            present = enumerate(split_fields(text, len(fields)))
+            counts.update(f"field {at}" for at, one in present if one.strip())
         counts["titles train"] += queries > 0
         counts[f"title words {len(words)}"] += 1
         if not queries and key in corpus:

@@ -19,6 +19,7 @@ from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, load_record_counts,
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, Title, text_id
+from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import normalize, words
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
@@ -93,6 +94,7 @@ def write_data(
     shards: int = 2,
     seed: int = 0,
     limits: TextLimits | None = None,
+    known: Vocabulary | None = None,
 ) -> Data:
     """Writes what preprocess writes for a log.
 
@@ -104,6 +106,7 @@ def write_data(
         shards: files a split.
         seed: of the negatives and of the share.
         limits: of the vocabulary.
+        known: an earlier vocabulary, which this one goes on from.
     """
     random = Random(seed)
     queries = list(dict.fromkeys(click.query for click in log))
@@ -128,10 +131,14 @@ def write_data(
         return ClickExample(click.query, texts, float(click.clicks), sorted(seen))
 
     counts: Counter[str] = Counter()
+    split = words if limits is None else limits.split
     for click in training:
-        for word in words(f"{click.query} {click.title}"):
+        for word in (*split(click.query), *split(click.title)):
             counts.update(letter_ngrams(word))
-    vocabulary = Vocabulary.from_counts(counts, 10_000, limits=limits)
+    if known is None:
+        vocabulary = Vocabulary.from_counts(counts, 10_000, limits=limits)
+    else:
+        vocabulary = grow(known, counts, 10_000)
     examples = {
         "train": [example(click) for click in training],
         "validation": [example(click) for click in log if click.query in validation],

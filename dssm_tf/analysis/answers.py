@@ -81,7 +81,8 @@ def explain_answers(ranker: Ranker, query: str, title: str) -> Explanation:
         ]
         prior = float(ranker.weighted_prior([title])[0])
         return _explained(ranker.name, words, _cosines(ranker), COSINE, [*notes, _NO_INSIDE], prior)
-    words = {side: all_words(text) for side, text in read.items()}
+    keep = getattr(ranker, "keep_accents", False)
+    words = {side: all_words(text, keep) for side, text in read.items()}
     for side, text in read.items():
         if not words[side]:
             raise UserError(f"the {side} {text!r} holds no word, so there is nothing to explain.")

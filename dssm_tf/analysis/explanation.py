@@ -24,7 +24,6 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextBatch, TextFeatures
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.normalize import words as all_words
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
@@ -275,11 +274,12 @@ def read_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
 def unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     """What of a text the model does not see, in sentences."""
     found, notes = vocabulary.words(text), []
-    if cut := len(all_words(text)) - len(found):
+    everything = vocabulary.split(text)
+    if cut := len(everything) - len(found):
         notes.append(
             f"The model reads the first {len(found)} words of the {side}; {cut} more were cut."
         )
-    whole = all_words(text)[: len(found)]
+    whole = everything[: len(found)]
     if short := [f"'{word}'" for word, own in zip(found, whole, strict=True) if word != own]:
         notes.append(
             f"The model reads the first {vocabulary.limits.max_letters} letters of a word; of "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 class ClickData:
     """A preprocessed directory for `keras.Model.fit`: data sets, model, loss and optimizer.
 
-    They are those of `dssm train`, under the same configuration. What that adds to `fit`, to keep
+    They are those of `dssm train`, under the same configuration, its sections `judgments` and
+    `teacher` included. What that adds to `fit`, to keep
     the best epoch by validation NDCG, to go on after a kill and to refit on all records, is the
     caller's. Make it, the model and `model.compile` inside a strategy's scope to train on several
     devices of one machine.
@@ -32,9 +32,11 @@ class ClickData:
         directory: what `dssm preprocess` wrote.
         config: a YAML file; the name of a configuration that comes with the package, such as
             `lstm` or `dssm`; the keys of one, such as `{"tower": {"name": "dssm"}}`; or a
-            `dssm_tf.config.Config`.
+            `dssm_tf.config.Config`. That of `start`, or else `dssm`, if not given.
         overrides: settings over a file's or a named configuration's, as `dssm train --set` takes
             them: `["tower.cells=64", "training.batch_size=128"]`.
+        start: a finished run to go on from, as `dssm train --from` does; the directory is then of
+            `dssm preprocess --vocabulary-from RUN`.
 
     Attributes:
         config: all settings.
@@ -49,18 +51,24 @@ class ClickData:
     def __init__(
         self,
         directory: Path | str,
-        config: Config | Mapping[str, Any] | Path | str = "dssm",
+        config: Config | Mapping[str, Any] | Path | str | None = None,
         overrides: Sequence[str] = (),
+        start: Path | str | None = None,
     ) -> None:
+        if config is None:
+            config = "dssm" if start is None else Path(start) / "config.yaml"
         self.config = _read_config(config, overrides)
         load_tensorflow()
         import tensorflow as tf
 
         from dssm_tf.data.preprocessed import Preprocessed
+        from dssm_tf.graded.sources import pinned, read_sources
         from dssm_tf.training.devices import Devices, Workers, reuse_memory, use_xla
         from dssm_tf.training.fitting import training_batches
         from dssm_tf.training.settings import check_devices, check_records
+        from dssm_tf.training.warm_start import WarmStart
 
+        self.config = pinned(self.config)
         reuse_memory()
         if (workers := Workers.from_environment()).count > 1:
             raise UserError(
@@ -69,21 +77,27 @@ class ClickData:
             )
         self._data = Preprocessed(Path(directory))
         self._devices = Devices(workers, tf.distribute.get_strategy())
+        if self.config.negatives.mine_every:
+            raise UserError(
+                "negatives.mine_every is of `dssm train`; beside Keras's fit, mine by dssm_tf.mine "
+                "and give the table as negatives.mined_from."
+            )
         check_records(self.config, self._data)
         check_devices(self.config, self._devices)
+        self._start = None if start is None else WarmStart.load(start, self.config, self._data)
         self._data.verify()
         self._xla = use_xla(self.config, self._data.count("train"), self._devices)
         with self._data.explained():
+            self._sources = read_sources(self.config, self._data)
             self._batches = training_batches(
-                self.config, self._data, self._devices.parts, fixed=self._xla
+                self.config, self._data, self._devices.parts, self._xla, self._sources
             )
-        held_out = replace(self._batches, splits=("validation",), extra=())
-        self._held_out = held_out if self._data.count("validation") else None
+        self._held_out = self._batches.held_out()
         self.steps = self._batches.steps
         self.validation_steps = None if self._held_out is None else self._held_out.steps
 
     def build_model(self) -> Siamese:
-        """The untrained model, a `keras.Model`, with its weights.
+        """The model to train, a `keras.Model`, with its first weights: random, or of `start`.
 
         Keras's random seed is set to `training.seed` first, so that the weights repeat. Steps are
         compiled by XLA only where `training.xla` has batches of one size; on CPUs Keras also wants
@@ -97,6 +111,7 @@ class ClickData:
         import keras
 
         from dssm_tf.model.semantic_ranker import build_model
+        from dssm_tf.training.checkpoint import put
         from dssm_tf.training.keras_internals import build_nothing_more
 
         keras.utils.set_random_seed(self.config.training.seed)
@@ -104,12 +119,17 @@ class ClickData:
             model = build_model(
                 self.config, self._data.vocabulary.size, self.config.training.precision
             )
+            if self._start is not None:
+                put(model.weights, self._start.weights)
         model.supports_jit = self._xla
         build_nothing_more(model)
         return model
 
     def loss(self) -> RankingLoss:
-        """The loss of the configuration; any other `RankingLoss` will do as well."""
+        """The loss of the configuration; any other `RankingLoss` will do as well.
+
+        Not with `judgments` or `teacher`, whose rows have losses of their own.
+        """
         from dssm_tf.training.fitting import configured_loss
 
         return configured_loss(self.config)
@@ -134,8 +154,8 @@ class ClickData:
         Returns:
             A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
             elements `(inputs, labels, weights)`: text batches and `candidates` int32
-            `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same shape;
-            float32 `(batch,)`.
+            `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same
+            shape, and `source` int32 `(batch,)` where there are several; float32 `(batch,)`.
         """
         return self._devices.passes(self._batches, self.config.training.seed, first, epochs)
 
@@ -163,12 +183,13 @@ class ClickData:
             UserError: `out` exists, or the model is not of this configuration.
         """
         from dssm_tf.api.fitted import fitted_config, float32_copy, history
+        from dssm_tf.model.prior import TitlePrior
         from dssm_tf.model.run_files import MODEL_CARD
         from dssm_tf.model.semantic_ranker import Encoder
         from dssm_tf.training.result import Result
         from dssm_tf.training.run_directory import finish_run, start_run
-        from dssm_tf.training.train import weigh_prior
-        from dssm_tf.training.validation import ValidationTask, ndcg_by_length
+        from dssm_tf.training.train import held_out, weigh_prior
+        from dssm_tf.training.validation import ndcg_by_length
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -176,18 +197,19 @@ class ClickData:
         config = fitted_config(self.config, model, len(epochs))
         ranked = float32_copy(config, model, data.vocabulary.size)
         with data.explained():
-            task = None
-            if self._held_out is not None:
-                limits = config.validation
-                task = ValidationTask.of(data, limits.queries, limits.titles)
+            task = held_out(config, data, self._start, self._sources)
+            titles = data.titles if self._start is None else self._start.titles
             encode = Encoder(ranked, data.vocabulary)
-            weight, ndcg = weigh_prior(config, data, task, encode)
+            prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+            weight, ndcg = weigh_prior(config, prior, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+            result.learned_from(self._sources)
+            result.validated = "" if task is None else task.about
             if (nested := config.training.nested_lengths) and task is not None:
                 result.by_length = ndcg_by_length(encode, task, nested)
             with atomic_directory(out) as folder:
-                start_run(config, data, folder)
-                finish_run(ranked, config, result, data, folder)
+                start_run(config, data, folder, self._start)
+                finish_run(ranked, config, result, data, folder, self._start)
                 compiled = json.dumps(model.get_compile_config(), indent=2, default=str)
                 with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
                     card.write(_COMPILED.format(compiled))

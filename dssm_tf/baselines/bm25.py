@@ -16,7 +16,6 @@ from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.model_file import Arrays, Settings, texts_of
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.evaluation.title_cache import TitleCache
-from dssm_tf.text.normalize import normalize, words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -72,8 +71,8 @@ class BM25(Baseline):
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Counts the words of the titles. Clicks are not used; equal titles count once each."""
         self._titles = list(titles)
-        self._terms = Terms.of_corpus(self._titles, "BM25")
-        tokens = [words(title) for title in self._titles]
+        self._terms = Terms.of_corpus(self._titles, "BM25", self.keep_accents)
+        tokens = [self._terms.split(title) for title in self._titles]
         index = bm25s.BM25(k1=self.k1, b=self.b, method="lucene", dtype="float64", backend="numpy")
         ids = [[self._terms.ids[word] for word in title] for title in tokens]
         index.index((ids, self._terms.ids), create_empty_token=False, show_progress=False)
@@ -142,9 +141,8 @@ class BM25(Baseline):
         """Weights of titles: those of the corpus are known, the others are computed."""
         columns = np.array([self._find(title) for title in titles], dtype=np.int64)
         outside = [title for title, column in zip(titles, columns, strict=True) if column < 0]
-        unseen = Terms(
-            word for word in chain.from_iterable(map(words, outside)) if word not in self._terms.ids
-        )
+        new = chain.from_iterable(map(self._terms.split, outside))
+        unseen = Terms((w for w in new if w not in self._terms.ids), self.keep_accents)
         counts = sparse.hstack([self._terms.count(outside), unseen.count(outside)], format="csr")
         lengths = np.asarray(counts.sum(axis=1)).ravel()
         holders = np.concatenate([self._holders, np.zeros(len(unseen))])
@@ -157,7 +155,9 @@ class BM25(Baseline):
     def _find(self, title: str) -> int:
         """The title's column in the index, -1 if the corpus lacks it."""
         column = self._column.get(title)
-        return self._column_of_words.get(normalize(title), -1) if column is None else column
+        if column is not None:
+            return column
+        return self._column_of_words.get(" ".join(self._terms.split(title)), -1)
 
     def _weigh(
         self,

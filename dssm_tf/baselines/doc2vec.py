@@ -108,7 +108,7 @@ class Doc2Vec(Baseline):
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Paragraph vectors of length one, or zero for a text without a known word."""
-        normal = list(map(normalize, texts))
+        normal = [normalize(text, self.keep_accents) for text in texts]
         found = {text: self._vector(text) for text in dict.fromkeys(normal)}
         vectors = np.zeros((len(texts), self.size))
         for row, text in enumerate(normal):

@@ -116,7 +116,7 @@ class SkipThought(Baseline):
 
     def _title_vectors(self, titles: Sequence[str]) -> tuple[Vectors, NDArray[np.intp]]:
         """Vectors of the distinct normal forms, and the place of each title's among them."""
-        distinct, shared = normal_forms(titles)
+        distinct, shared = normal_forms(titles, self._fitted().keep_accents)
         return self._vectors(distinct), shared
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:

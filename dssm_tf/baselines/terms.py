@@ -23,6 +23,7 @@ class Terms:
 
     Args:
         known: the words; repeats are dropped.
+        keep_accents: whether words of texts keep theirs, see `dssm_tf.text.accents`.
 
     Attributes:
         words: in alphabetical order.
@@ -37,28 +38,30 @@ class Terms:
     array([1.])
     """
 
-    def __init__(self, known: Iterable[str]) -> None:
+    def __init__(self, known: Iterable[str], keep_accents: bool = False) -> None:
+        self.keep_accents = keep_accents
         self.words: tuple[str, ...] = tuple(sorted(set(known)))
         self.ids: dict[str, int] = {word: place for place, word in enumerate(self.words)}
 
     @classmethod
-    def of(cls, texts: Iterable[str], min_count: int = 1) -> Self:
+    def of(cls, texts: Iterable[str], min_count: int = 1, keep_accents: bool = False) -> Self:
         """The words that the texts hold at least `min_count` times in all."""
-        counts = Counter(chain.from_iterable(map(words, texts)))
-        return cls(word for word, count in counts.items() if count >= min_count)
+        counts = Counter(chain.from_iterable(words(text, keep_accents) for text in texts))
+        return cls((word for word, count in counts.items() if count >= min_count), keep_accents)
 
     @classmethod
-    def of_corpus(cls, titles: Sequence[str], name: str) -> Self:
+    def of_corpus(cls, titles: Sequence[str], name: str, keep_accents: bool = False) -> Self:
         """The words that the titles hold.
 
         Args:
             titles: what a model counts.
             name: of the model.
+            keep_accents: whether words keep theirs.
 
         Raises:
             UserError: there is no word in the titles.
         """
-        terms = cls.of(titles)
+        terms = cls.of(titles, keep_accents=keep_accents)
         if not terms:
             raise UserError(
                 f"{name} got {len(titles)} titles and no word in them; "
@@ -68,6 +71,10 @@ class Terms:
 
     def __len__(self) -> int:
         return len(self.words)
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text, known or not, in order."""
+        return words(text, self.keep_accents)
 
     def count(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Counts of the known words: float64 `(len(texts), len(self))`, columns in order."""
@@ -93,22 +100,26 @@ class Terms:
         return list(self.words)
 
     @classmethod
-    def from_json(cls, saved: Any) -> Self:
+    def from_json(cls, saved: Any, keep_accents: bool = False) -> Self:
         """Reads what `to_json` gave.
+
+        Args:
+            saved: the words.
+            keep_accents: whether they keep theirs.
 
         Raises:
             ValueError: it is not a list of words in order.
         """
         if not isinstance(saved, list) or not all(isinstance(word, str) for word in saved):
             raise ValueError(f"the saved words are {type(saved).__name__}; expected a list of text")
-        terms = cls(saved)
+        terms = cls(saved, keep_accents)
         if not saved or list(terms.words) != saved:
             raise ValueError("there are no saved words, or they are not in order, each once")
         return terms
 
     def _ids(self, texts: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The places of the words of all texts in a row, -1 if unknown; words per text."""
-        tokens = [words(text) for text in texts]
+        tokens = [self.split(text) for text in texts]
         lengths = np.fromiter(map(len, tokens), dtype=np.int64, count=len(tokens))
         ids = np.fromiter(
             map(self.ids.get, chain.from_iterable(tokens), repeat(-1)),

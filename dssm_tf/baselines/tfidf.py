@@ -46,9 +46,9 @@ class Weighting:
         return cls(terms, 1 + np.log((1 + len(titles)) / (1 + holders)))
 
     @classmethod
-    def restored(cls, settings: Settings, arrays: Arrays) -> Weighting:
+    def restored(cls, settings: Settings, arrays: Arrays, keep_accents: bool) -> Weighting:
         """Of `words` and `rarity` as they were saved."""
-        terms = Terms.from_json(settings["words"])
+        terms = Terms.from_json(settings["words"], keep_accents)
         return cls(terms, numbers(arrays, "rarity", len(terms)))
 
     def vectors(self, texts: Sequence[str]) -> sparse.csr_matrix:
@@ -83,7 +83,7 @@ class TfIdf(Baseline):
         return {"words": self._weighting.terms.to_json()}, {"rarity": self._weighting.rarity}
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self._set(Weighting.restored(settings, arrays))
+        self._set(Weighting.restored(settings, arrays, self.keep_accents))
 
     def _set(self, weighting: Weighting) -> Self:
         self._weighting = weighting

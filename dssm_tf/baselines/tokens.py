@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.text.normalize import words
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -41,7 +40,7 @@ class Tokens:
     @classmethod
     def of(cls, texts: Sequence[str], terms: Terms) -> Self:
         """Splits texts into words and looks each up."""
-        split = [words(text) for text in texts]
+        split = [terms.split(text) for text in texts]
         starts = np.zeros(len(split) + 1, dtype=np.int64)
         np.cumsum([len(text) for text in split], out=starts[1:])
         found = map(terms.ids.get, chain.from_iterable(split), repeat(-1))

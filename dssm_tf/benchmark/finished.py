@@ -12,14 +12,13 @@ from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.foreign import Foreign
 from dssm_tf.benchmark.worker import model_bytes
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.evaluate import RankerScores
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.saved_model import EXTRA
 from dssm_tf.export.trained import find_trained, load_trained
-from dssm_tf.model.run_files import QUERY_IDS, known_queries
+from dssm_tf.model.run_files import QUERY_IDS, known_queries, were_asked
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
 
@@ -57,8 +56,7 @@ def finished_source(name: str, path: Path, task: RankingTask) -> Finished:
         about["parameters"] = int(ranker.model.count_params())
     known = None
     if log is not None:
-        ids = np.array([text_id(query) for query in task.queries], np.int64)
-        known = np.isin(ids, known_queries(log))
+        known = were_asked(task.queries, known_queries(log))
     if known is None:
         lead = "what it learned from is not known and"
     else:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.parser import Commands, command
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 
 if TYPE_CHECKING:
@@ -18,7 +20,12 @@ def add(commands: Commands) -> None:
     """Adds the command to the parser."""
 
     def run(arguments: argparse.Namespace) -> None:
-        train_command(arguments.config, arguments.data, arguments.out, arguments.set)
+        files = {name: getattr(arguments, name) for name in ("judgments", "teacher")}
+        given = [f"{name}.file={json.dumps(str(file))}" for name, file in files.items() if file]
+        settings = [*given, *arguments.set]
+        train_command(
+            arguments.config, arguments.data, arguments.out, settings, start=arguments.start
+        )
 
     parser = command(
         commands,
@@ -33,11 +40,34 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument(
         "--config",
-        required=True,
-        help="YAML file, or the name of one that comes with the package, such as lstm or dssm",
+        help="YAML file, or the name of one that comes with the package, such as lstm or dssm; "
+        "that of --from if not given",
     )
     parser.add_argument("--data", required=True, type=Path, help="directory preprocess wrote")
     parser.add_argument("--out", required=True, type=Path, help="directory of the run, new")
+    parser.add_argument(
+        "--judgments",
+        type=Path,
+        metavar="FILE",
+        help="table with query, title, grade to learn from as well; instead of clicks with "
+        "--set training.clicks=false",
+    )
+    parser.add_argument(
+        "--teacher",
+        type=Path,
+        metavar="FILE",
+        help="table with query, title, score of another model to learn from, likewise; see "
+        "dssm teach",
+    )
+    parser.add_argument(
+        "--from",
+        dest="start",
+        type=Path,
+        metavar="RUN",
+        help="a finished run to go on from: its weights are the first ones, and its clicks of "
+        "titles stay in the prior; --data is of `preprocess --vocabulary-from RUN` and holds the "
+        "clicks since",
+    )
     parser.add_argument(
         "--set",
         action="append",
@@ -48,20 +78,22 @@ def add(commands: Commands) -> None:
 
 
 def train_command(
-    config: str,
+    config: str | None,
     data: Path,
     out: Path,
     overrides: Sequence[str] = (),
     console: Console | None = None,
+    start: Path | None = None,
 ) -> None:
     """Trains and says what came of it.
 
     Args:
-        config: a YAML file, or the name of a shipped one.
+        config: a YAML file, or the name of a shipped one; None takes that of `start`.
         data: directory preprocess wrote.
         out: the run's directory.
         overrides: `key=value` settings.
         console: where to print.
+        start: a finished run to go on from.
 
     Raises:
         UserError: see `load_config` and `dssm_tf.training.train`.
@@ -70,19 +102,21 @@ def train_command(
 
     from dssm_tf.config import find_config, load_config
 
-    settings = load_config(find_config(config), overrides)  # before TensorFlow's slow import
+    # Before TensorFlow's slow import.
+    settings = load_config(_config_of(start) if config is None else find_config(config), overrides)
     load_tensorflow()
 
     from dssm_tf.training.devices import Workers
     from dssm_tf.training.train import train
     from dssm_tf.training.validation import with_intervals
 
-    result = train(settings, data, out)
+    result = train(settings, data, out, start=start)
     if not Workers.from_environment().chief:
         return
     console = console or Console()
     took = f"in {result.seconds:.0f} s" if result.seconds else "before, nothing left to do"
-    lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}"]
+    began = "" if start is None else f", on from {start}"
+    lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}{began}"]
     if result.ndcg:
         lines.append(
             f"validation {with_intervals(result.ndcg)} with {result.prior_weight:g} x log-prior of "
@@ -98,3 +132,14 @@ def train_command(
         lines.append(f"next: dssm export --model {out} --out EXPORT")
     for line in lines:
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _config_of(run: Path | None) -> Path:
+    """The configuration of the run that another goes on from."""
+    from dssm_tf.model.run_files import CONFIG
+
+    if run is None:
+        raise UserError("give --config, such as dssm, or --from RUN, whose own it then is.")
+    if not (run / CONFIG).exists():
+        raise UserError(f"--from {run} holds no {CONFIG}; give a directory of `dssm train`.")
+    return run / CONFIG

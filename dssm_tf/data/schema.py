@@ -8,7 +8,7 @@ letter trigrams: a `tf.train.Example` of the features that `FEATURES` lists, and
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
@@ -75,9 +75,14 @@ class Title(NamedTuple):
     queries: int = 0
 
 
-def text_id(text: str) -> int:
-    """The fingerprint of a text's normalised form: equal for texts no model can tell apart."""
-    return fingerprint64(normalize(text))
+def text_id(text: str, keep_accents: bool = False) -> int:
+    """The fingerprint of a text's normalised form: equal for texts no model can tell apart.
+
+    Args:
+        text: of a query or a title.
+        keep_accents: whether the model, or the directory, keeps them, see `TextLimits`.
+    """
+    return fingerprint64(normalize(text, keep_accents))
 
 
 @dataclass(frozen=True)
@@ -93,6 +98,7 @@ class FeatureSpec:
         records: records a split, by its name.
         clicks: clicks of the training part.
         pairs: (query, title) pairs of the training part.
+        title_fields: columns of which titles are made, see `dssm_tf.text.fields`.
         format_version: of the record layout.
     """
 
@@ -104,6 +110,7 @@ class FeatureSpec:
     clicks: int
     pairs: int
     limits: TextLimits = field(default_factory=TextLimits)
+    title_fields: tuple[str, ...] = ("title",)
     format_version: int = _FORMAT_VERSION
 
     def save(self, directory: Path) -> None:
@@ -128,7 +135,9 @@ class FeatureSpec:
                 "Run preprocess again."
             )
         try:
-            spec = cls(**(raw | {"limits": TextLimits(**raw["limits"])}))
+            fields = tuple(raw.get("title_fields", ("title",)))
+            limits = TextLimits.of_json(raw["limits"])
+            spec = cls(**(raw | {"limits": limits, "title_fields": fields}))
             spec._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
@@ -136,7 +145,8 @@ class FeatureSpec:
 
     def _check(self) -> None:
         """Raises TypeError or ValueError where a value is none of its field."""
-        sizes = asdict(self.limits) | {f"records.{name}": n for name, n in self.records.items()}
+        limits = {key: of for key, of in asdict(self.limits).items() if key != "keep_accents"}
+        sizes = limits | {f"records.{name}": n for name, n in self.records.items()}
         for name in ("negatives", "vocabulary_size", "clicks", "pairs"):
             sizes[name] = getattr(self, name)
         for name, size in sizes.items():
@@ -146,6 +156,8 @@ class FeatureSpec:
             raise ValueError("max_words or max_letters is 0")
         if type(self.negative_alpha) not in (int, float) or not abs(self.negative_alpha) < 100:
             raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
+        if not all(isinstance(name, str) for name in self.title_fields):
+            raise ValueError(f"title_fields is {self.title_fields!r:.60}; expected names")
         if not isinstance(self.vocabulary_fingerprint, str):
             raise ValueError("vocabulary_fingerprint is no text")
 
@@ -195,6 +207,14 @@ def load_titles(directory: Path) -> list[Title]:
                 f"{path}:{number} holds {row[:60]!r}; expected title, clicks, queries."
             ) from None
     return titles
+
+
+def save_titles(titles: Iterable[Title], path: Path) -> None:
+    """Writes what `load_titles` reads, most clicked first, ties by text."""
+    with atomic_write(path) as file:
+        file.write("title\tclicks\tqueries\n")
+        for text, clicks, queries in sorted(titles, key=lambda one: (-one.clicks, one.text)):
+            file.write(f"{text}\t{clicks}\t{queries}\n")
 
 
 def _count(text: str) -> int:

@@ -8,8 +8,8 @@ import numpy as np
 
 from dssm_tf.data.clicked_titles import ClickedTitles
 from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.data.schema import Title, text_id
-from dssm_tf.text.normalize import normalize
+from dssm_tf.data.schema import Title
+from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 
 _MAX_TITLES = 200_000
@@ -65,7 +65,7 @@ def title_query_records(
     distinct: dict[str, Title] = {}
     rng = np.random.default_rng(seed)
     for title in titles:
-        key = normalize(title.text)
+        key = vocabulary.normalize(title.text)
         if key:
             distinct.setdefault(key, title)
     chosen = list(distinct.values())
@@ -74,7 +74,7 @@ def title_query_records(
     weights = np.maximum([title.clicks for title in chosen], 0.5) ** alpha
     wanted = min(negatives, len(chosen) - 1)
     drawn = rng.choice(len(chosen), (len(chosen), 4 * wanted + 1), p=weights / weights.sum())
-    ids = [text_id(title.text) for title in chosen]
+    ids = [fingerprint64(key) for key in distinct]
     encoder = RecordEncoder(vocabulary)
     records = []
     for row, title in enumerate(chosen):

@@ -106,12 +106,14 @@ class BagOfWords:
         kept = window[: self.size]
         return self._keep([word for word, _ in kept], [count for _, count in kept], number)
 
-    def _keep(self, words: Sequence[str], counts: Sequence[int], texts: int) -> Self:
+    def _keep(
+        self, words: Sequence[str], counts: Sequence[int], texts: int, keep_accents: bool = False
+    ) -> Self:
         self.words = tuple(words)
         self._counts = list(counts)
         self._texts = texts
         self._rarity = np.log(texts / np.array(counts, dtype=np.float64))
-        self._terms = Terms(words)
+        self._terms = Terms(words, keep_accents)
         self._places = [self._terms.ids[word] for word in words]
         return self
 
@@ -145,8 +147,12 @@ class BagOfWords:
         }
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> Self:
+    def from_json(cls, saved: dict[str, Any], keep_accents: bool = False) -> Self:
         """The inverse of `to_json`.
+
+        Args:
+            saved: what it gave.
+            keep_accents: whether words keep theirs.
 
         Raises:
             KeyError, TypeError, ValueError: it is none.
@@ -158,4 +164,4 @@ class BagOfWords:
             raise ValueError("words and counts do not fit, or a word stands there twice")
         if not all(type(count) is int and 1 <= count <= texts for count in counts):
             raise ValueError(f"a count is no whole number from 1 to the number of texts, {texts}")
-        return bag._keep(**fitted)
+        return bag._keep(**fitted, keep_accents=keep_accents)

@@ -55,7 +55,9 @@ class TitleCache(Generic[T]):
         return self._last[1]
 
 
-def normal_forms(titles: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+def normal_forms(
+    titles: Sequence[str], keep_accents: bool = False
+) -> tuple[list[str], NDArray[np.intp]]:
     """The distinct normal forms of titles, and the place of each title's among them.
 
     A matrix product can differ in the last bit from column to column, so titles that no model
@@ -65,5 +67,5 @@ def normal_forms(titles: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
     (['red shoe', 'hat'], array([0, 1, 0]))
     """
     places: dict[str, int] = {}
-    shared = [places.setdefault(normalize(title), len(places)) for title in titles]
+    shared = [places.setdefault(normalize(title, keep_accents), len(places)) for title in titles]
     return list(places), np.array(shared, np.intp)

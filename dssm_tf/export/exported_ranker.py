@@ -81,7 +81,7 @@ class ExportedRanker:
 
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and weighted priors of the distinct normal forms, and each title's place."""
-        distinct, shared = normal_forms(titles)
+        distinct, shared = normal_forms(titles, self.vocabulary.limits.keep_accents)
         return self.encode_titles(distinct), self.weighted_prior(distinct), shared
 
     def _encode(self, side: str, key: str, texts: Sequence[str]) -> Vectors:

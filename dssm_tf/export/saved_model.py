@@ -124,6 +124,7 @@ class _PriorTable:
 
     def __init__(self, prior: TitlePrior) -> None:
         self._unseen = prior.unseen
+        self._keep_accents = prior.keep_accents
         titles = list(prior.log_shares)
         encoded = [title.encode() for title in titles]
         # A longer title is an unseen one, and need not be read to its end.
@@ -138,7 +139,7 @@ class _PriorTable:
         self._shares = np.append(shares[order], prior.unseen).astype(np.float32)
 
     def __call__(self, titles: tf.Tensor) -> tf.Tensor:
-        keys = _fingerprint(normalize(titles, self._longest))
+        keys = _fingerprint(normalize(titles, self._longest, self._keep_accents))
         place = tf.searchsorted(tf.constant(self._keys), keys)
         found = tf.gather(tf.constant(self._keys), place) == keys
         return tf.where(found, tf.gather(tf.constant(self._shares), place), self._unseen)

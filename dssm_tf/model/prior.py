@@ -19,14 +19,16 @@ class TitlePrior:
 
     Args:
         titles: known titles with their clicks, 0 for those of the corpus alone.
+        keep_accents: whether titles that differ in accents alone are two, see `TextLimits`.
 
     Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
     """
 
-    def __init__(self, titles: Iterable[Title]) -> None:
+    def __init__(self, titles: Iterable[Title], keep_accents: bool = False) -> None:
+        self.keep_accents = keep_accents
         clicks: dict[str, int] = {}
         for title in titles:
-            text = normalize(title.text)
+            text = normalize(title.text, keep_accents)
             clicks[text] = clicks.get(text, 0) + title.clicks
         # One extra click a title, so that a title nobody clicked is unlikely, not impossible.
         total = sum(clicks.values()) + len(clicks) + 1
@@ -38,7 +40,8 @@ class TitlePrior:
 
     def __call__(self, titles: Sequence[str]) -> NDArray[np.float32]:
         """Log-priors of raw titles, in nats, `(len(titles),)`."""
-        shares = (self.log_shares.get(normalize(title), self.unseen) for title in titles)
+        keys = (normalize(title, self.keep_accents) for title in titles)
+        shares = (self.log_shares.get(key, self.unseen) for key in keys)
         return np.fromiter(shares, np.float32, len(titles))
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, text_id
 
 CONFIG = "config.yaml"
 WEIGHTS = "model.weights.h5"
@@ -19,6 +20,7 @@ RANKING = "ranking.json"
 HISTORY = "history.json"
 VERSIONS = "versions.json"
 MODEL_CARD = "MODEL_CARD.md"
+EARLIER_RUN = "earlier_run.json"
 STATE = "state"
 LOGS = "logs"
 
@@ -29,7 +31,7 @@ _AGAIN = "Copy the run again, or train it again."
 
 def mark_finished(run: Path) -> None:
     """Writes the checksums of a run's files, which is the last thing a training does."""
-    write_checksums(run, _CHECKED)
+    write_checksums(run, _files(run))
 
 
 def is_finished(run: Path) -> bool:
@@ -49,10 +51,29 @@ def known_queries(run: Path) -> NDArray[np.int64]:
     return ids
 
 
+def were_asked(queries: Sequence[str], known: ArrayLike) -> NDArray[np.bool_]:
+    """Whether logs hold queries, `(queries,)`.
+
+    Args:
+        queries: any.
+        known: `text_id`s of the logs' queries, of such as fold accents and such as keep them.
+    """
+    folded, kept = (
+        np.isin(np.array([text_id(query, keep) for query in queries], np.int64), known)
+        for keep in (False, True)
+    )
+    return folded | kept
+
+
 def check_run(run: Path) -> None:
     """Compares the files of a finished run with what the training wrote.
 
     Raises:
         UserError: a file is missing, damaged or was changed.
     """
-    check_files(run, _CHECKED, _AGAIN)
+    check_files(run, _files(run), _AGAIN)
+
+
+def _files(run: Path) -> tuple[str, ...]:
+    """What a finished run holds; one that went on from another says so in one more file."""
+    return (*_CHECKED, EARLIER_RUN) if (run / EARLIER_RUN).exists() else _CHECKED

@@ -186,7 +186,7 @@ class SemanticRanker:
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
         weight = _prior_weight(run / RANKING)
-        prior = TitlePrior(load_titles(run))
+        prior = TitlePrior(load_titles(run), vocabulary.limits.keep_accents)
         return cls(name or config.tower.name, config, model, vocabulary, prior, weight)
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
@@ -225,5 +225,5 @@ class SemanticRanker:
 
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and priors of the distinct normal forms, and the place of each title's."""
-        distinct, shared = normal_forms(titles)
+        distinct, shared = normal_forms(titles, self.vocabulary.limits.keep_accents)
         return self.encode_titles(distinct), self.weighted_prior(distinct), shared

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.again import REQUEST
 from dssm_tf.common.arrays import map_array
-from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
+from dssm_tf.common.checksums import CHECKSUMS, QUICK, check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -34,8 +34,10 @@ FORMAT = 1
 ABOUT, TITLES, VECTORS = "index.json", "titles.arrow", "vectors.npy"
 NEAREST, HYBRID, PRIORS = "nearest.faiss", "hybrid.json", "priors.npy"
 
-_OWN = (ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, CHECKSUMS, REQUEST)
-_SAVED = ("kind", "prior", "target", "queries")  # of the settings
+_OWN = (
+    ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, QUICK, CHECKSUMS, REQUEST,
+)  # fmt: skip
+_SAVED = ("kind", "prior", "target", "queries", "keep_accents")  # of the settings
 _CHUNK = 1 << 14  # titles encoded between two reports
 _SAMPLE = 16  # titles encoded to see whether a model made the vectors
 _DISTANCE = 0.05  # of two vectors of a title, which rounding does not explain
@@ -66,6 +68,7 @@ class Settings:
         target: least recall@10 of an approximate index.
         queries: real ones to measure it on; made of the titles' words if there are none.
         hybrid: what BM25 and the model are joined by.
+        keep_accents: whether BM25's words keep theirs, as in indexes made before they were folded.
     """
 
     kind: str = "exact"
@@ -73,6 +76,7 @@ class Settings:
     target: float = TARGET
     queries: tuple[str, ...] = ()
     hybrid: ChosenHybrid | None = None
+    keep_accents: bool = False
 
 
 class TitleIndex:
@@ -131,7 +135,7 @@ class TitleIndex:
         settings = settings or Settings()
         titles = [entry.title for entry in corpus]
         report("counting words", 0.0)
-        words = WordIndex.of(titles, _parameters(settings))
+        words = WordIndex.of(titles, _parameters(settings), settings.keep_accents)
         if vectors is None:
             vectors = _encode(model, titles, settings.prior, report)
         if not np.isfinite(vectors).all():
@@ -216,7 +220,9 @@ class TitleIndex:
         from dssm_tf.baselines.bm25 import BM25 as Ranker
 
         titles = dict.fromkeys(entry.title for entry in self.corpus)
-        return Ranker(**_parameters(self.settings)).fit([], titles)
+        found = Ranker(**_parameters(self.settings))
+        found.keep_accents = self.settings.keep_accents
+        return found.fit([], titles)
 
     def check_model(self, model: Model) -> None:
         """Compares rows with what a model makes of their titles now.
@@ -258,7 +264,9 @@ class TitleIndex:
             }
             with atomic_write(aside / ABOUT) as file:
                 json.dump(about, file, indent=2)
-            write_checksums(aside, [one.name for one in aside.iterdir()])
+            names = [one.name for one in aside.iterdir()]
+            for manifest in (QUICK, CHECKSUMS):
+                write_checksums(aside, names, manifest)
 
     @classmethod
     def open(cls, directory: Path | str, model_fingerprint: str | None = None) -> TitleIndex:
@@ -277,13 +285,16 @@ class TitleIndex:
             raise UserError(
                 f"{directory} holds no {ABOUT}; give a directory that `dssm index` wrote."
             )
-        check_files(directory, None, _AGAIN)
+        # A million vectors are 1.2 GB: two seconds by SHA-256, which older indexes have alone.
+        check_files(directory, None, _AGAIN, QUICK if (directory / QUICK).exists() else CHECKSUMS)
         about = read_json(directory / ABOUT, _AGAIN)
         try:
             shape = (about["titles"], about["dimension"])
             measured = Measured(**_tuples(about["measured"]))
             hybrid = ChosenHybrid.load(directory / HYBRID) if about["hybrid"] else None
-            settings = Settings(**_tuples(about["settings"]), hybrid=hybrid)
+            settings = Settings(
+                **{"keep_accents": True, **_tuples(about["settings"])}, hybrid=hybrid
+            )
             fingerprint = about["model_sha256"]
             if about["format"] != FORMAT:
                 raise ValueError(f"its format is {about['format']!r}; this version reads {FORMAT}")
@@ -307,7 +318,7 @@ class TitleIndex:
             nearest = ApproximateIndex.load(path, vectors, measured.kind, measured.setting[1])
         else:
             nearest = (FlatIndex if measured.kind == "flat" else ExactIndex)(vectors)
-        words = WordIndex.open(directory, len(corpus), _AGAIN)
+        words = WordIndex.open(directory, len(corpus), settings.keep_accents, _AGAIN)
         path = directory / PRIORS
         priors = map_array(path, _AGAIN) if path.exists() else None
         return cls(corpus, vectors, nearest, measured, words, settings, priors)

@@ -31,8 +31,9 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 1
+FORMAT = 2
 """Counted up when an older version of this package could not read what is written."""
+_READ = (1, 2)  # 1 says nothing of accents, which it keeps
 
 _AGAIN = "Copy the directory again, or write it again with `dssm export --format compact`."
 
@@ -81,7 +82,7 @@ def read_compact(directory: Path) -> Compact:
     directory = newest_version(directory)
     settings = _settings(directory)
     check_files(directory, None, _AGAIN)
-    vocabulary = Vocabulary.load(directory / VOCABULARY, TextLimits(**settings["limits"]))
+    vocabulary = Vocabulary.load(directory / VOCABULARY, TextLimits.of_json(settings["limits"]))
     prior = read_arrays(directory / PRIOR, _AGAIN)
     return Compact(
         settings["name"],
@@ -116,9 +117,9 @@ def _settings(directory: Path) -> dict[str, Any]:
         ) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}). {_AGAIN}") from None
-    if written != FORMAT:
+    if written not in _READ:
         raise UserError(
-            f"{directory} is of format {written!r:.20}; this version reads format {FORMAT}. "
+            f"{directory} is of format {written!r:.20}; this version reads up to {FORMAT}. "
             "Install the version of dssm-tf or dssm-runtime that wrote it, or export it again."
         )
     settings: dict[str, Any] = found

@@ -13,8 +13,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.compact_files import Compact, read_compact
 from dssm_tf.runtime.towers import make_tower
 from dssm_tf.runtime.word_vectors import TrigramRows, WordVectors
+from dssm_tf.text.fields import cut
 from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.normalize import words as split_words
 
 Vectors = NDArray[np.float32]
 
@@ -85,11 +85,12 @@ class Ranker:
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
         """Scores `(len(queries), len(titles))`."""
-        read = [split_words(title) for title in _texts("titles", titles)]
+        vocabulary = self.vocabulary
         # Titles that are equal to the model share one column, and tie.
         places: dict[str, int] = {}
-        shared = [places.setdefault(" ".join(words), len(places)) for words in read]
-        distinct = self._titles.encode([form.split() for form in places])
+        forms = map(vocabulary.normalize, _texts("titles", titles))
+        shared = [places.setdefault(form, len(places)) for form in forms]
+        distinct = self._titles.encode(list(map(vocabulary.split_normal, places)))
         scores: Vectors = self.encode_queries(queries) @ distinct.T
         if self.prior_weight:
             scores += self._weighted(list(places))
@@ -105,20 +106,18 @@ class Ranker:
                 for `(len(queries), dimension + 1)`, whose inner product is the score. An empty
                 query's first `dimension` numbers are zero.
         """
-        vectors = self._queries.encode(list(map(split_words, _texts("queries", queries))))
+        vectors = self._queries.encode(list(map(self.vocabulary.split, _texts("queries", queries))))
         return _with_column(vectors, 1.0) if prior else vectors
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors of titles; see `encode_queries`."""
-        read = list(map(split_words, _texts("titles", titles)))
-        vectors = self._titles.encode(read)
-        if not prior:
-            return vectors
-        return _with_column(vectors, self._weighted(list(map(" ".join, read))))
+        forms = list(map(self.vocabulary.normalize, _texts("titles", titles)))
+        vectors = self._titles.encode(list(map(self.vocabulary.split_normal, forms)))
+        return _with_column(vectors, self._weighted(forms)) if prior else vectors
 
     def weighted_prior(self, titles: Sequence[str]) -> Vectors:
         """What the titles' clicks add to every score, `(len(titles),)`."""
-        return self._weighted([" ".join(split_words(title)) for title in _texts("titles", titles)])
+        return self._weighted(list(map(self.vocabulary.normalize, _texts("titles", titles))))
 
     def _weighted(self, forms: Sequence[str]) -> Vectors:
         return self.prior_weight * self._prior(forms)
@@ -149,7 +148,8 @@ class _Side:
 
     def _encode(self, texts: Sequence[list[str]], vectors: Vectors) -> None:
         """Fills `vectors`, which is zero."""
-        words = [word[: self._max_letters] for text in texts for word in text[: self._max_words]]
+        read = (word for text in texts for word in text[: self._max_words])
+        words = [cut(word, self._max_letters) for word in read]
         if not words:
             return
         lengths = np.array([min(len(text), self._max_words) for text in texts])

@@ -27,14 +27,20 @@ class CorpusWords:
 
     Args:
         titles: of the corpus.
+        keep_accents: whether words keep theirs, as in older indexes.
     """
 
-    def __init__(self, titles: Iterable[str]) -> None:
-        self._titles = Counter(word for title in titles for word in set(words(title)))
+    def __init__(self, titles: Iterable[str], keep_accents: bool = False) -> None:
+        self._keep_accents = keep_accents
+        self._titles = Counter(word for title in titles for word in set(self.split(title)))
         self._holding: dict[str, list[str]] = defaultdict(list)
         for word in self._titles:
             for ngram in set(letter_ngrams(word)):
                 self._holding[ngram].append(word)
+
+    def split(self, text: str) -> list[str]:
+        """The words of a text, in order."""
+        return words(text, self._keep_accents)
 
     def __contains__(self, word: str) -> bool:
         return word in self._titles

@@ -35,6 +35,7 @@ _DICTIONARY = "dictionary.txt"
 _PREFIXES = ("encoder", "encoder_r")
 _MOST_UNITS = 100_000
 _CHECKSUMS = "skip_thought.sha256"
+_KEEP_ACCENTS = "keep_accents"  # of the options
 _AGAIN = "Train it again, or copy the published weights again."
 
 
@@ -63,7 +64,9 @@ def load_vectors(directory: Path | str, kind: str | None = None) -> ThoughtVecto
             "give a directory that `dssm skip-thought train` wrote, or the published weights."
         )
     rows = _dictionary(directory / _DICTIONARY)
-    return ThoughtVectors(rows, [_encoder(directory, name, max(rows.values())) for name in wanted])
+    encoders = [_encoder(directory, name, max(rows.values())) for name in wanted]
+    options, _ = _options(directory / f"{wanted[0]}_skip.npz")
+    return ThoughtVectors(rows, encoders, bool(options.get(_KEEP_ACCENTS, True)))
 
 
 def write_vectors(directory: Path, vectors: ThoughtVectors) -> None:
@@ -100,6 +103,7 @@ def write_vectors(directory: Path, vectors: ThoughtVectors) -> None:
             "dim_word": int(encoder.table.shape[1]),
             "encoder": "gru",
             "reset": directions[0].recurrence.cell.reset,
+            _KEEP_ACCENTS: vectors.keep_accents,
         }
         with atomic_write(weights, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is named allow_pickle

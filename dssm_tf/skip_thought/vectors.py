@@ -47,9 +47,13 @@ class ThoughtVectors:
     Args:
         rows: the row of each word in the tables.
         encoders: which vectors stand side by side.
+        keep_accents: whether words keep theirs, as those of the published weights do.
     """
 
-    def __init__(self, rows: Mapping[str, int], encoders: Sequence[Encoder]) -> None:
+    def __init__(
+        self, rows: Mapping[str, int], encoders: Sequence[Encoder], keep_accents: bool = False
+    ) -> None:
+        self.keep_accents = keep_accents
         self.rows = rows
         self.encoders = tuple(encoders)
         self.dimension = sum(encoder.layer.dimension for encoder in encoders)
@@ -69,7 +73,8 @@ class ThoughtVectors:
         unknown = self.rows.get(UNKNOWN, -1)
         groups: dict[int, dict[tuple[int, ...], list[int]]] = {}
         for place, text in enumerate(texts):
-            known = [self.rows.get(word, unknown) for word in words(text)[:MAX_WORDS]]
+            read = words(text, self.keep_accents)[:MAX_WORDS]
+            known = [self.rows.get(word, unknown) for word in read]
             ids = tuple(row for row in known if row >= 0)
             if any(row != unknown for row in ids):
                 length = next(length for length in _LENGTHS if len(ids) <= length)

@@ -13,12 +13,15 @@ is skewed. So the rule is defined once, here, per character and without context:
     to sigma;
 *   everything else (letters, digits, combining marks, CJK, unassigned) stays as it is.
 
-No composition is applied: a letter with a combining mark is two characters.
+No composition is applied: a letter with a combining mark is two characters. What becomes of accents
+stands in `accents`.
 
 From Unicode 14.0; `python -m tests.reference.character_rules` derives the tables again.
 """
 
 from __future__ import annotations
+
+from dssm_tf.text.accents import folded
 
 # Inclusive ranges of code points.
 DELETED: tuple[tuple[int, int], ...] = (
@@ -542,14 +545,19 @@ CODE_POINTS = 0x110000
 SPACE = 0x20
 
 
-def character_map() -> dict[int, int | None]:
-    """What each code point becomes, as `str.translate` takes it: another, `SPACE` or None.
+def character_map(keep_accents: bool = False) -> dict[int, int | str | None]:
+    """What each code point becomes, as `str.translate` takes it: others, `SPACE` or None.
 
     Those that stay as they are, are not in it, but for the space itself.
+
+    Args:
+        keep_accents: whether `accents` is left out.
     """
-    target: dict[int, int | None] = {}
+    fold = {} if keep_accents else folded()
+    target: dict[int, int | str | None] = {code: to or None for code, to in fold.items()}
     for first, last, step, shift in LOWER:
-        target.update((code, code + shift) for code in range(first, last + 1, step))
+        for code in range(first, last + 1, step):
+            target[code] = fold.get(code + shift, code + shift)
     for first, last in SEPARATORS:
         target.update(dict.fromkeys(range(first, last + 1), SPACE))
     for first, last in DELETED:

@@ -15,7 +15,7 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, save_titles
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
@@ -31,20 +31,29 @@ from dssm_tf.model.run_files import (
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
 from dssm_tf.training.result import Result
+from dssm_tf.training.warm_start import WarmStart, started_from
 
 
-def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | None:
+def finished_before(
+    config: Config, data: Preprocessed, out: Path, start: WarmStart | None = None
+) -> Result | None:
     """What the same run ended with, if it did; removes what a kill at its very end left.
 
+    Args:
+        config: the model and how to train it.
+        data: what preprocess wrote.
+        out: the run.
+        start: the earlier run that it goes on from.
+
     Raises:
-        UserError: the run is damaged, or of another configuration or data, or `out` holds
+        UserError: the run is damaged, or of another configuration, data or start, or `out` holds
             something else.
     """
     if not is_finished(out):
-        _check_place(config, data, out)
+        _check_place(config, data, out, start)
         return None
     check_run(out)
-    _check_same(config, data, out)
+    _check_same(config, data, out, start)
     shutil.rmtree(out / STATE, ignore_errors=True)
     ranking, history = (read_json(out / name, "Train it again.") for name in (RANKING, HISTORY))
     return Result(
@@ -55,29 +64,36 @@ def finished_before(config: Config, data: Preprocessed, out: Path) -> Result | N
         ranking["validation"],
         ranking["refitted"],
         untrained=ranking["untrained"],
+        start=None if start is None else str(start.run),
         by_length=ranking.get("by_length", {}),
     )
 
 
-def start_run(config: Config, data: Preprocessed, out: Path) -> None:
-    """Makes the run's directory."""
+def start_run(
+    config: Config, data: Preprocessed, out: Path, start: WarmStart | None = None
+) -> None:
+    """Makes the run's directory; see `finished_before`."""
     out.mkdir(parents=True, exist_ok=True)
     # First, so that a run killed from here on is known for what it is.
     with atomic_write(out / CONFIG) as file:
         file.write(config.dump())
+    if start is not None:
+        start.save(out)
     for name in (VOCABULARY, TITLES, FEATURE_SPEC):
         with atomic_write(out / name, "wb") as file:
             file.write((data.directory / name).read_bytes())
+    if start is not None:
+        save_titles(start.titles, out / TITLES)
 
 
-def _check_place(config: Config, data: Preprocessed, out: Path) -> None:
+def _check_place(config: Config, data: Preprocessed, out: Path, start: WarmStart | None) -> None:
     if (out / CONFIG).exists():
-        _check_same(config, data, out)
+        _check_same(config, data, out, start)
     elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
         raise UserError(f"{out} exists and is not a run; choose another --out.")
 
 
-def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
+def _check_same(config: Config, data: Preprocessed, out: Path, start: WarmStart | None) -> None:
     holds = f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run"
     before = load_config(out / CONFIG)
     if before != config:
@@ -87,6 +103,10 @@ def _check_same(config: Config, data: Preprocessed, out: Path) -> None:
         )
     if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != data.spec:
         raise UserError(f"{holds} on other data; choose another --out, or remove it.")
+    was, now = started_from(out), None if start is None else start.fingerprint
+    if (out / FEATURE_SPEC).exists() and was != now:
+        began = "began anew" if was is None else f"went on from another run ({was:.16})"
+        raise UserError(f"{holds} that {began}; choose another --out, or remove it.")
 
 
 def _first_difference(a: Config, b: Config) -> str:
@@ -104,7 +124,12 @@ def _first_difference(a: Config, b: Config) -> str:
 
 
 def finish_run(
-    model: Siamese, config: Config, result: Result, data: Preprocessed, out: Path
+    model: Siamese,
+    config: Config,
+    result: Result,
+    data: Preprocessed,
+    out: Path,
+    start: WarmStart | None = None,
 ) -> None:
     """Writes weights, history, versions and model card; last, what makes the run finished.
 
@@ -114,15 +139,18 @@ def finish_run(
         result: what came of it.
         data: what it was trained on.
         out: the run.
+        start: the earlier run that it went on from.
     """
     aside = out / f".{WEIGHTS}"
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
     with atomic_write(out / QUERY_IDS, "wb") as file:
-        np.save(file, data.query_ids())
+        known = [data.query_ids(), result.query_ids]
+        known += [] if start is None else [start.query_ids]
+        np.save(file, np.unique(np.concatenate(known)))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
-    write_model_card(out, model, config, result, data.spec)
+    write_model_card(out, model, config, result, data.spec, start)
     _write_json(
         out / RANKING,
         {

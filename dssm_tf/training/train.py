@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -10,15 +11,19 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import caution
+from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
+from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
 from dssm_tf.training.validation import ValidationTask, cosines, ndcg_by_length
+from dssm_tf.training.warm_start import WarmStart
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
@@ -28,6 +33,7 @@ def train(
     directory: Path | str,
     out: Path | str,
     *,
+    start: Path | str | None = None,
     quiet: bool = False,
     told: Told | None = None,
 ) -> Result:
@@ -41,63 +47,106 @@ def train(
         config: the model and how to train it.
         directory: what preprocess wrote.
         out: the run: configuration, vocabulary, weights, history, versions, model card.
+        start: an earlier run whose weights, vocabulary and clicks of titles this one goes on from;
+            see `WarmStart`.
         quiet: no progress on the terminal.
         told: see `Told`.
 
     Raises:
-        UserError: data or configuration are unusable, `out` is of another configuration or
-            other data, or the training cannot learn, see `Keeper`.
+        UserError: data, configuration or `start` are unusable or do not suit each other, `out` is
+            of others, or the training cannot learn, see `Keeper`.
     """
     started = monotonic()
+    config = pinned(config)
     data, out = Preprocessed(Path(directory)), Path(out)
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)
-    if (earlier := finished_before(config, data, out)) is not None:
+    begun = None if start is None else WarmStart.load(start, config, data)
+    if (earlier := finished_before(config, data, out, begun)) is not None:
         return earlier
     data.verify()
     with data.explained():
-        fitting = Fitting(config, data, out, devices, quiet, told)
+        first = None if begun is None else begun.weights
+        fitting = Fitting(config, data, out, devices, quiet, told, first)
         if devices.chief:
-            start_run(config, data, out)  # not before the model could be made
-        task = None
-        if data.count("validation"):
-            task = ValidationTask.of(data, config.validation.queries, config.validation.titles)
-            for line in caution(_RESTS, len(task.queries)) if devices.chief and not quiet else ():
-                Console().print(line, style="yellow", highlight=False, soft_wrap=True)
+            start_run(config, data, out, begun)  # not before the model could be made
+        task = held_out(config, data, begun, fitting.sources)
+        told_first = [line for source in fitting.sources for line in source.said()]
+        told_first += [] if task is None else caution(_RESTS, len(task.queries))
+        for line in told_first if devices.chief and not quiet else ():
+            style = "" if line.startswith(SOURCES) else "yellow"
+            Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
-        weight, ndcg = weigh_prior(config, data, task, fitting.encode)
+        titles = data.titles if begun is None else begun.titles
+        prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+        weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
         result = Result(
-            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
-        )
+            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained,
+            start=None if start is None else str(start),
+        )  # fmt: skip
+        result.learned_from(fitting.sources)
+        result.validated = "" if task is None else task.about
         if (nested := config.training.nested_lengths) and task is not None:
             result.by_length = ndcg_by_length(fitting.encode, task, nested)
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:
                 how = f"on from epoch {kept.best_epoch} with" if go_on else "again on"
-                Console().print(f"{how} all {data.count(*data.splits):,} records", highlight=False)
+                everything = f"{how} all {data.count(*data.splits):,} records"
+                everything += "".join(
+                    f" and {one.pairs:,} of {one.name}" for one in fitting.sources
+                )
+                Console().print(everything, highlight=False)
             # Going on takes two thirds as many epochs, a share chosen in docs/results.md.
             epochs = math.ceil(kept.best_epoch * 2 / 3) if go_on else kept.best_epoch
             weights = kept.best if go_on else None
-            fitting.fit("refit", data.splits, epochs, weights=weights, keep_last=True)
+            fitting.fit("refit", ("train", "validation"), epochs, weights=weights, keep_last=True)
             result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
-        finish_run(fitting.ranked, config, result, data, out)
+        finish_run(fitting.ranked, config, result, data, out, begun)
     return result
 
 
+def held_out(
+    config: Config,
+    data: Preprocessed,
+    begun: WarmStart | None,
+    sources: Sequence[Source] = (),
+) -> ValidationTask | None:
+    """The validation queries: judged ones, else those of the log; None where there are none.
+
+    Of a training that goes on from a run, those that the run does not know, if there are any: in
+    the end a run may learn its own validation queries (`training.refit`), of which the most
+    frequent ones are asked again today and say nothing of what was not learned.
+    """
+    known: frozenset[int] = frozenset() if begun is None else frozenset(begun.query_ids.tolist())
+    limits = config.validation.queries, config.validation.titles
+    judged = [one for source in sources if source.name == "judgments" for one in source.held_out]
+    rule = data.spec.limits.keep_accents
+    new = [one for one in judged if text_id(one.query, rule) not in known]
+    if (task := GradedValidationTask.of_lists(new or judged, limits[0])) is not None:
+        return task
+    if not data.count("validation"):
+        return None
+    if known:
+        unknown = ValidationTask.of(data, *limits, known=known)
+        if unknown.queries:
+            return unknown
+    return ValidationTask.of(data, *limits)
+
+
 def weigh_prior(
-    config: Config, data: Preprocessed, task: ValidationTask | None, encode: Encoder
+    config: Config, prior: TitlePrior, task: ValidationTask | None, encode: Encoder
 ) -> tuple[float, dict[str, float]]:
     """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
     matrix = cosines(encode, task)
-    log_prior = TitlePrior(data.titles)(task.titles)
+    log_prior = prior(task.titles)
     if chosen == "auto":
         chosen, _ = task.best_prior_weight(matrix, log_prior)
     measured = task.measured(matrix + chosen * log_prior)

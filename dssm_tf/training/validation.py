@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import relevant_ranks, tie_key
 from dssm_tf.tables.judgments import judgments_from_clicks
-from dssm_tf.text.normalize import normalize
 
 CUTOFFS = (1, 3, 10)
 PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
@@ -35,13 +35,34 @@ class ValidationTask:
     titles: tuple[str, ...]
     grades: NDArray[np.float32]
 
+    about = (
+        "Queries held out of training rank the titles of the log, and of the corpus where one was "
+        "given, the most clicked ones where these are many (`validation.titles`); a query's most "
+        "clicked title has grade 3, one with at least half of its clicks 2, any other clicked "
+        "title 1."
+    )
+
     @classmethod
-    def of(cls, data: Preprocessed, max_queries: int, max_titles: int) -> ValidationTask:
-        """Reads the validation records, and the titles that are known."""
+    def of(
+        cls,
+        data: Preprocessed,
+        max_queries: int,
+        max_titles: int,
+        known: Collection[int] = frozenset(),
+    ) -> ValidationTask:
+        """Reads the validation records, and the titles that are known.
+
+        Args:
+            data: what preprocess wrote.
+            max_queries: the first ones, where there are more.
+            max_titles: the most clicked ones, where there are more.
+            known: `text_id`s of queries to leave out.
+        """
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
+        normalize, keep = data.vocabulary.normalize, data.vocabulary.limits.keep_accents
         for query, clicked_title, count in data.clicks("validation"):
-            if query in chosen or len(chosen) < max_queries:
+            if query in chosen or (len(chosen) < max_queries and text_id(query, keep) not in known):
                 chosen[query] = None
                 clicks.append((query, clicked_title, count))
         ranked = {normalize(title): title for _, title, _ in clicks}
@@ -53,7 +74,7 @@ class ValidationTask:
         column = {key: i for i, key in enumerate(titles)}
         row = {query: i for i, query in enumerate(chosen)}
         grades = np.zeros((len(row), len(titles)), np.float32)
-        for judgment in judgments_from_clicks(clicks):
+        for judgment in judgments_from_clicks(clicks, keep_accents=keep):
             grades[row[judgment.query], column[normalize(judgment.title)]] = judgment.grade
         return cls(tuple(chosen), tuple(ranked[key] for key in titles), grades)
 
@@ -73,7 +94,11 @@ class ValidationTask:
     def _values(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
         """NDCG of each query; every one has a clicked title."""
         names = [f"ndcg@{k}" for k in CUTOFFS]
-        return per_query(relevant_ranks(scores, self.grades), names)
+        return per_query(relevant_ranks(self.ranked(scores), self.grades), names)
+
+    def ranked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The scores, -inf where a query does not rank a title."""
+        return scores
 
     def best_prior_weight(
         self, cosines: NDArray[np.float32], log_prior: NDArray[np.float32]

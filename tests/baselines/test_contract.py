@@ -5,6 +5,8 @@ import functools
 import numpy as np
 import pytest
 
+from dssm_tf.baselines.model_file import read_model, write_model
+from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.systems import BASELINES
@@ -82,6 +84,28 @@ def test_no_queries_and_no_titles_are_defined(fitted):
 def test_it_finds_the_title_that_the_query_names(fitted):
     for query, title in (("halo reach", "Halo: Reach"), ("wii fit", "Wii Fit Plus")):
         assert TITLES[int(np.argmax(fitted.score(query, TITLES)))] == title
+
+
+def test_accents_do_not_matter(fitted):
+    accented = [title.replace("a", "å").replace("o", "ø") for title in TITLES]
+    asked = ["hälo réach", "wıı fiť", "sûpèr mariø"]
+    plain = ["halo reach", "wii fit", "super mario"]
+    assert (fitted.score_matrix(asked, accented) == fitted.score_matrix(plain, TITLES)).all()
+
+
+def test_saved_before_accents_were_folded_it_keeps_them(name, fitted, tmp_path):
+    fitted.save(tmp_path)
+    for path in (one for one in tmp_path.glob("*.npz") if one.name != "uni_skip.npz"):
+        settings, arrays = read_model(path)
+        write_model(path, {k: v for k, v in settings.items() if k != "keep_accents"}, arrays)
+        write_checksums(tmp_path, [path.name], f"{path.stem}.sha256")
+    if (options := tmp_path / "uni_skip.npz.json").exists():
+        options.write_text(options.read_text().replace("keep_accents", "something"))
+        names = [one.name for one in tmp_path.iterdir() if one.suffix != ".sha256"]
+        write_checksums(tmp_path, names, "skip_thought.sha256")
+    older = BASELINES[name].load(tmp_path)
+    # A word with an accent is another word, and one that it never saw.
+    assert (older.score("hälo réach", TITLES) == fitted.score("xylo quartz", TITLES)).all()
 
 
 def test_saved_and_loaded_it_scores_the_same(name, fitted, tmp_path):

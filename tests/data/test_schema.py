@@ -97,6 +97,15 @@ def test_a_feature_spec_reads_back(tmp_path):
     assert FeatureSpec.load(tmp_path) == written
 
 
+def test_a_directory_from_before_accents_were_folded_keeps_them(tmp_path):
+    spec().save(tmp_path)
+    path = tmp_path / "feature_spec.json"
+    raw = json.loads(path.read_text("utf-8"))
+    del raw["limits"]["keep_accents"]
+    path.write_text(json.dumps(raw), "utf-8")
+    assert FeatureSpec.load(tmp_path).limits == TextLimits(keep_accents=True)
+
+
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
@@ -104,6 +113,7 @@ def test_a_feature_spec_reads_back(tmp_path):
         (lambda raw: {k: v for k, v in raw.items() if k != "pairs"}, "damaged"),
         (lambda raw: raw | {"surprise": 1}, "damaged"),
         (lambda raw: raw | {"limits": {"max_words": 1, "more": 2}}, "damaged"),
+        (lambda raw: raw | {"limits": {"keep_accents": 1}}, "expected true or false"),
     ],
 )
 def test_a_damaged_feature_spec_is_refused_in_one_line(tmp_path, damage, message):

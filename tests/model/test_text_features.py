@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 
 from dssm_tf.model import text_features
 from dssm_tf.model.text_features import TextFeatures
-from dssm_tf.text.character_rules import LOWER
+from dssm_tf.text.accents import folded
+from dssm_tf.text.character_rules import SPACE, character_map
+from dssm_tf.text.fields import SEPARATOR, unmarked
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import decode, normalize, words
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
@@ -27,7 +29,8 @@ KNOWN = list(
         for text in (
             "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939",
         )
-        for word in words(text)
+        for keep in (False, True)
+        for word in words(text, keep)
         for ngram in letter_ngrams(word)
     )
 )
@@ -36,10 +39,17 @@ LIMITS = {
     "buckets": TextLimits(hash_buckets=11),
     "tight": TextLimits(max_words=2, max_letters=3, hash_buckets=5),
     "one letter, one word": TextLimits(max_words=1, max_letters=1),
+    "accents kept": TextLimits(hash_buckets=11, keep_accents=True),
+    "tight, accents kept": TextLimits(max_words=2, max_letters=3, keep_accents=True),
+    "own fields": TextLimits(hash_buckets=11, own_fields=6),
+    "tight, own fields": TextLimits(max_words=3, max_letters=2, own_fields=2),
 }
+OF_FIELDS = [f"{field}{ngram}" for field in (1, 2, 5) for ngram in KNOWN]
 VOCABULARIES = {name: Vocabulary(KNOWN, limits) for name, limits in LIMITS.items()} | {
     "empty": Vocabulary([]),
     "only buckets": Vocabulary([], TextLimits(hash_buckets=3)),
+    "own fields": Vocabulary([*OF_FIELDS, *KNOWN], LIMITS["own fields"]),
+    "tight, own fields": Vocabulary([*KNOWN, *OF_FIELDS], LIMITS["tight, own fields"]),
 }
 # Traced once each, so that the graph is what is tested and examples run fast.
 FEATURES = {name: TextFeatures(vocabulary) for name, vocabulary in VOCABULARIES.items()}
@@ -48,7 +58,18 @@ GRAPHS = {
     name: tf.function(features.__call__, input_signature=SIGNATURE)
     for name, features in FEATURES.items()
 }
-NORMALIZE = tf.function(text_features.normalize, input_signature=SIGNATURE)
+NORMALIZE = {
+    keep: tf.function(
+        lambda texts, keep=keep: text_features.normalize(texts, keep_accents=keep),
+        input_signature=SIGNATURE,
+        autograph=False,
+    )
+    for keep in (False, True)
+}
+
+fields = st.lists(texts | st.sampled_from(["the cat", "cat", "1939 b", ""]), max_size=8).map(
+    SEPARATOR.join
+)
 
 
 def encoded(some_texts) -> list[bytes]:
@@ -81,7 +102,8 @@ def assert_same(name: str, some_texts) -> None:
     distinct = {word for words_ in expected_words for word in words_}
     assert batch["word_ngrams"].shape[0] == 1 + len(distinct)
     assert not batch["word_ngrams"].numpy()[0].any()
-    assert batch["word_ngrams"].shape[1] == max(map(len, distinct), default=1)
+    letters = (unmarked(word)[1] for word in distinct)
+    assert batch["word_ngrams"].shape[1] == max(map(len, letters), default=1)
     assert batch["tokens"].shape == (len(some_texts), max(map(len, expected_words)) or 1)
 
 
@@ -105,25 +127,34 @@ def test_bytes_that_are_not_utf8_give_the_same_trigrams_in_both_worlds(some_byte
     assert_same(name, some_bytes)
 
 
-@given(st.lists(texts | raw_bytes, min_size=1, max_size=8))
-def test_normalised_texts_are_the_same_in_both_worlds(some_texts):
-    found = NORMALIZE(tf.constant(encoded(some_texts), tf.string)).numpy().tolist()
-    assert found == [normalize(decoded(text)).encode() for text in some_texts]
+@given(st.lists(fields, min_size=1, max_size=5), st.sampled_from(list(VOCABULARIES)))
+def test_fields_give_the_same_trigrams_in_both_worlds(some_texts, name):
+    assert_same(name, some_texts)
 
 
-@given(st.lists(texts | raw_bytes, min_size=1, max_size=8), st.integers(0, 12))
-def test_a_normalised_text_may_be_cut_only_where_it_is_too_long(some_texts, longest):
-    whole = [normalize(decoded(text)).encode() for text in some_texts]
-    found = text_features.normalize(tf.constant(encoded(some_texts), tf.string), longest).numpy()
+@given(st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), st.booleans())
+def test_normalised_texts_are_the_same_in_both_worlds(some_texts, keep):
+    found = NORMALIZE[keep](tf.constant(encoded(some_texts), tf.string)).numpy().tolist()
+    assert found == [normalize(decoded(text), keep).encode() for text in some_texts]
+
+
+@given(
+    st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), st.integers(0, 12), st.booleans()
+)
+def test_a_normalised_text_may_be_cut_only_where_it_is_too_long(some_texts, longest, keep):
+    whole = [normalize(decoded(text), keep).encode() for text in some_texts]
+    raw = tf.constant(encoded(some_texts), tf.string)
+    found = text_features.normalize(raw, longest, keep).numpy()
     for text, cut in zip(whole, found.tolist(), strict=True):
         assert cut == text if len(text) <= longest else len(cut) > longest
 
 
-def test_lower_case_takes_at_least_a_third_of_the_bytes():
-    for first, last, step, by in LOWER:
-        for code in range(first, last + 1, step):
-            size = len(chr(code).encode())
-            assert size <= text_features._SHRINKS * len(chr(code + by).encode())
+@pytest.mark.parametrize("keep", [False, True])
+def test_letters_become_at_least_a_third_of_their_bytes(keep):
+    for code, letters in character_map(keep).items():
+        if letters not in (None, SPACE) and chr(code).isalpha():
+            size = len((letters if isinstance(letters, str) else chr(letters)).encode())
+            assert len(chr(code).encode()) <= text_features._SHRINKS * size
 
 
 # Runs of what is deleted or separates, and words, around and far beyond every limit: the cut of a
@@ -149,7 +180,9 @@ def test_long_runs_are_cut_where_python_cuts_them(some_texts, name):
     assert_same(name, some_texts)
 
 
-@pytest.mark.parametrize("unit", ["word ", "x", " ", "\u00ad", "w\u00ad", "\u6771 ", "\ud800"])
+@pytest.mark.parametrize(
+    "unit", ["word ", "x", " ", "\u00ad", "w\u00ad", "\u6771 ", "\ud800", "\u0301", "ß"]
+)
 def test_a_text_of_any_length_reads_as_its_first_words(unit):
     long = ("first " + unit * 3000 + " last").encode("utf-8", "surrogatepass")
     assert_same("defaults", ["a cat", long.decode("utf-8", "surrogatepass"), ""])
@@ -185,13 +218,15 @@ def test_one_long_text_among_a_thousand_costs_as_much_memory_as_alone():
 def compare_code_points(codes) -> None:
     some_texts = [f"a{chr(code)}B {chr(code)}" for code in codes]
     raw = tf.constant(encoded(some_texts))
-    assert NORMALIZE(raw).numpy().tolist() == [normalize(text).encode() for text in some_texts]
-    assert_same("buckets", some_texts)
+    for keep, name in ((False, "buckets"), (True, "accents kept")):
+        found = NORMALIZE[keep](raw).numpy().tolist()
+        assert found == [normalize(text, keep).encode() for text in some_texts]
+        assert_same(name, some_texts)
 
 
 def test_a_sample_of_all_code_points_is_the_same_in_both_worlds():
     sample = random.Random(0).sample(range(sys.maxunicode + 1), 4_000)
-    compare_code_points([*range(0x600), *sample])
+    compare_code_points([*range(0x600), *range(0x1E00, 0x2000), *folded(), *sample])
 
 
 @pytest.mark.slow
@@ -247,7 +282,8 @@ def test_a_batch_without_texts_is_defined(name):
     batch = GRAPHS[name](tf.constant([], tf.string))
     assert batch["tokens"].shape == (0, 1)
     assert batch["word_ngrams"].numpy().tolist() == [[0]]
-    assert NORMALIZE(tf.constant([], tf.string)).shape == (0,)
+    for one in NORMALIZE.values():
+        assert one(tf.constant([], tf.string)).shape == (0,)
 
 
 def test_the_graph_needs_no_table_and_no_python():

@@ -38,6 +38,25 @@ def test_clicks_are_summed_over_rows_that_no_model_can_tell_apart(run):
     assert data.rows("titles.tsv") == [["The Best", "7", "1"], ["thing", "1", "1"]]
 
 
+def test_texts_that_differ_in_accents_are_one_unless_accents_are_kept(run, tmp_path):
+    log = (
+        "query\ttitle\tclicks\nleixões\tPorto de Leixões\t2\nLeixoes\tPorto de Leixoes\t3\n"
+        "pão\tPadaria\t1\npao\tBambu\t1\n"
+    )
+    (tmp_path / "blocked.txt").write_text("pao\n", "utf-8")
+    flags = ("--validation_fraction", "0", "--block_list", str(tmp_path / "blocked.txt"))
+    folded, kept = run(log, *flags), run(log, *flags, "--keep-accents")
+    assert folded.rows("titles.tsv") == [["Porto de Leixoes", "5", "1"]]
+    assert {(one.query, one.clicks) for one in folded.records()} == {("Leixoes", 5)}
+    queries = {"leixões": 2, "Leixoes": 3, "pão": 1}
+    assert {one.query: one.clicks for one in kept.records()} == queries
+    vocabularies = [load_vocabulary(one.path, FeatureSpec.load(one.path)) for one in (folded, kept)]
+    assert ["õ" in "".join(one.ngrams) for one in vocabularies] == [False, True]
+    assert vocabularies[0].ngram_ids("leixoes") == vocabularies[0].ngram_ids(
+        *vocabularies[0].words("leixões")
+    )
+
+
 def test_of_equally_clicked_texts_the_smallest_stands_for_all(run):
     log = "query\ttitle\nb b\tx\nB b\tx\nc\ty\n"
     records = run(log, "--validation_fraction", "0").records()

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,9 @@ from dssm_tf.runtime import RankedTitle, Ranker
 from dssm_tf.runtime.towers import make_tower, places_of_words
 from dssm_tf.towers import TOWERS
 from tests.choices import changed, small
-from tests.runtime.conftest import WEIGHT
+from tests.clicks import write_data
+from tests.runs import finished_run
+from tests.runtime.conftest import LIMITS, LOG, WEIGHT
 
 # Float32 sums of these small towers, added in another order, differ by some 1e-7.
 SAME = 1e-5
@@ -55,6 +58,39 @@ def test_every_tower_is_the_trained_one(make_run, tmp_path, name, sizes):
 @given(texts=st.lists(st.text(max_size=25), min_size=1, max_size=8))
 def test_any_text_has_the_trained_models_vectors(directory, trained, texts):
     agree(Ranker.load(directory), trained, texts)
+
+
+def test_kept_accents_are_the_trained_models(tmp_path):
+    limits = replace(LIMITS, keep_accents=True)
+    data = write_data(tmp_path / "data", LOG, validation=(), negatives=1, limits=limits)
+    run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm"}}, 0.25)
+    trained = SemanticRanker.load(run)
+    found = Ranker.load(export_compact(run, tmp_path / "compact").directory)
+    titles = ["tíger \U0001f405 / 虎", "tiger \U0001f405 / 虎", "Réd Fox", "Red Fox", "RED fox"]
+    for system in (trained, found):
+        scores = system.score_matrix(["tíger", "fox"], titles)
+        assert (scores[:, 3] == scores[:, 4]).all()
+        assert scores[0, 0] != scores[0, 1]
+        assert scores[1, 2] != scores[1, 3]
+    asked = ["tíger", "tiger", "fox"]
+    expected = trained.score_matrix(asked, titles)
+    np.testing.assert_allclose(found.score_matrix(asked, titles), expected, atol=1e-5)
+
+
+def test_fields_with_rows_of_their_own_are_the_trained_models(tmp_path):
+    limits = replace(LIMITS, own_fields=2)
+    log = [click._replace(title=f"{click.title}␟{click.query}") for click in LOG]
+    data = write_data(tmp_path / "data", log, validation=(), negatives=1, limits=limits)
+    assert any(len(ngram) == 4 for ngram in data.vocabulary.ngrams)
+    run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm"}}, 0.25)
+    trained = SemanticRanker.load(run)
+    found = Ranker.load(export_compact(run, tmp_path / "compact").directory)
+    titles = ["red␟fox", "red fox", "fox␟red", "Red ␟ FOX ␟", log[0].title, "␟", "a␟b␟c"]
+    agree(found, trained, titles)
+    for system in (trained, found):
+        scores = system.score_matrix(["fox"], titles)[0]
+        assert scores[0] == scores[3]
+        assert len({*scores[:3].tolist()}) == 3
 
 
 def test_texts_of_many_lengths_stand_in_the_order_they_came_in(ranker):

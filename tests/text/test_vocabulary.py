@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from hashlib import sha256
 
 import pytest
 from hypothesis import given
@@ -106,6 +107,25 @@ def test_a_pickled_vocabulary_is_the_same_without_its_cache():
     assert again.ngram_ids("cats") == vocabulary.ngram_ids("cats")
 
 
+def test_a_vocabulary_of_an_older_version_keeps_its_accents_and_its_fingerprint():
+    older = Vocabulary(CAT, TextLimits.of_json({"max_words": 64, "max_letters": 64}))
+    # sha256(b"64 64 0\n#ca\ncat\nat#"), as it was before accents were folded.
+    assert older.fingerprint == sha256(b"64 64 0\n#ca\ncat\nat#").hexdigest()[:16]
+    assert older.words("Crème ß") == older.split("Crème ß") == ["crème", "ß"]
+    assert older.normalize("Crème ß") == "crème ß"
+    assert Vocabulary(CAT).words("Crème ß") == ["creme", "ss"]
+
+
+def test_a_letter_that_becomes_two_counts_as_two():
+    assert Vocabulary(CAT, TextLimits(max_letters=3)).words("maßstab ææ") == ["mas", "aea"]
+
+
+@pytest.mark.parametrize("value", ["yes", 1, None])
+def test_a_damaged_rule_for_accents_is_refused(value):
+    with pytest.raises(ValueError, match=r"keep_accents is .*; expected true or false"):
+        TextLimits.of_json({"keep_accents": value})
+
+
 def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
     variants = [
         Vocabulary(CAT),
@@ -114,6 +134,7 @@ def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
         Vocabulary(CAT, TextLimits(max_words=5)),
         Vocabulary(CAT, TextLimits(max_letters=5)),
         Vocabulary(CAT, TextLimits(hash_buckets=5)),
+        Vocabulary(CAT, TextLimits(keep_accents=True)),
     ]
     assert len({vocabulary.fingerprint for vocabulary in variants}) == len(variants)
     assert Vocabulary(CAT).fingerprint == Vocabulary(list(CAT)).fingerprint

@@ -1,0 +1,192 @@
+"""An earlier run as the start of a training: yesterday's model and today's log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
+from dssm_tf.config import Config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import Title, load_titles
+from dssm_tf.model.run_files import EARLIER_RUN, known_queries
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.model.siamese import Siamese
+from dssm_tf.text.growth import check_grown, earlier_ids
+from dssm_tf.text.normalize import normalize
+from dssm_tf.text.vocabulary import Vocabulary
+
+_FREE = ("dropout", "initializer")  # what of a tower is no part of its weights' meaning
+
+
+@dataclass(frozen=True, eq=False)
+class WarmStart:
+    """What a training takes over from an earlier run, whose records are not read again.
+
+    A letter trigram that is new starts with the row of the first matrix that stood for it before:
+    its hash bucket's, or zeros where unseen trigrams were dropped. So the model begins with the
+    vectors that the earlier run gave every text, and a new trigram is learned as a difference
+    from them. Differs from an initializer, whose random row would move every text that holds a
+    new trigram away from what was learned, before anything is known of it.
+
+    Args:
+        run: the earlier run.
+        fingerprint: of all its files.
+        ngrams: letter trigrams it knew.
+        weights: of the model to train, in the order of `Siamese.weights`.
+        titles: those of the earlier run and of today, with the clicks of both: today's, and
+            `ranking.earlier_clicks` times those of the earlier run.
+        query_ids: of the queries that the earlier run learned from, increasing.
+    """
+
+    run: Path
+    fingerprint: str
+    ngrams: int
+    weights: list[NDArray[np.float32]]
+    titles: list[Title]
+    query_ids: NDArray[np.int64]
+
+    @classmethod
+    def load(cls, run: Path | str, config: Config, data: Preprocessed) -> WarmStart:
+        """Reads a finished run.
+
+        Args:
+            run: the earlier run.
+            config: of the training to come.
+            data: what it will be trained on.
+
+        Raises:
+            UserError: the run is missing, unfinished or damaged, has another tower, or the data
+                were hashed with a vocabulary that does not go on from its own.
+        """
+        run = Path(run)
+        earlier = SemanticRanker.load(run)
+        _check_tower(earlier.config, config, run)
+        check_grown(earlier.vocabulary, data.vocabulary, str(run))
+        return cls(
+            run,
+            fingerprint(run),
+            len(earlier.vocabulary.ngrams),
+            grown_weights(earlier.model, earlier.vocabulary, data.vocabulary),
+            joined_titles(
+                load_titles(run),
+                data.titles,
+                config.ranking.earlier_clicks,
+                data.vocabulary.normalize,
+            ),
+            known_queries(run),
+        )
+
+    def save(self, out: Path) -> None:
+        """Writes into a run what it goes on from."""
+        about = {
+            "run": str(self.run),
+            "fingerprint": self.fingerprint,
+            "trigrams": self.ngrams,
+        }
+        with atomic_write(out / EARLIER_RUN) as file:
+            json.dump(about, file, indent=2)
+            file.write("\n")
+
+
+def started_from(out: Path) -> str | None:
+    """The fingerprint of the run that another goes on from; None for one that began anew.
+
+    Raises:
+        UserError: what says so is damaged.
+    """
+    path = out / EARLIER_RUN
+    if not path.exists():
+        return None
+    record = read_json(path, "Train the run again.")
+    if not isinstance(record, dict):
+        raise UserError(f"{path} holds {record!r:.40}; expected a run. Train the run again.")
+    return str(record.get("fingerprint"))
+
+
+def _check_tower(before: Config, now: Config, run: Path) -> None:
+    """Raises UserError where the weights of a run are not those of a configuration."""
+
+    def described(config: Config) -> dict[str, Any]:
+        arguments = config.tower.model_dump(mode="json")
+        kept = {
+            f"tower.{key}": value
+            for key, value in arguments.items()
+            if not any(word in key for word in _FREE)
+        }
+        gamma = config.loss.arguments.get("learn_gamma", False)
+        return kept | {"shared_towers": config.shared_towers, "loss.learn_gamma": gamma}
+
+    old, new = described(before), described(now)
+    for key in [*old, *new]:
+        if old.get(key) != new.get(key):
+            raise UserError(
+                f"--from {run} has {key} {old.get(key)!r}, the configuration {new.get(key)!r}: "
+                "its weights do not fit. Leave out --config and the run's own is taken, or train "
+                "anew."
+            )
+
+
+def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[NDArray[np.float32]]:
+    """The weights of a model whose first matrices have rows for a larger vocabulary.
+
+    Args:
+        model: trained with `before`.
+        before: its vocabulary.
+        now: one that goes on from it.
+
+    Returns:
+        One array a weight, those of the first matrices `(now.size + 1, units)`.
+    """
+    came_from = earlier_ids(before, now)
+    rows = np.array([0 if one is None else one for one in came_from])
+    unseen = np.array([one is None for one in came_from])
+    towers = (model.query_tower, model.title_tower)
+    matrices = [tower.hashing.kernel for tower in towers]
+    values = []
+    for weight in model.weights:
+        value = keras.ops.convert_to_numpy(weight)
+        if any(weight is matrix for matrix in matrices):
+            value = value[rows]
+            value[unseen] = 0
+        values.append(value)
+    return values
+
+
+def joined_titles(
+    earlier: Iterable[Title],
+    today: Sequence[Title],
+    share: float,
+    normal: Callable[[str], str] = normalize,
+) -> list[Title]:
+    """Titles of an earlier run and of today, one a normalised text; today's spelling is kept.
+
+    Args:
+        earlier: of the run, with the clicks it counted.
+        today: of the data.
+        share: of the earlier clicks and queries that still count, 0 to 1; to whole numbers.
+        normal: normalises a text.
+
+    >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5)
+    [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
+    """
+    joined = {normal(title.text): title for title in today}
+    for title in earlier:
+        key = normal(title.text)
+        now = joined.get(key, Title(title.text))
+        joined[key] = Title(
+            now.text,
+            now.clicks + round(share * title.clicks),
+            now.queries + round(share * title.queries),
+        )
+    return list(joined.values())

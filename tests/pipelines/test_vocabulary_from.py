@@ -1,0 +1,57 @@
+"""Preprocess of today's log with the letter trigrams of an earlier output."""
+
+from __future__ import annotations
+
+import json
+
+from dssm_tf.data.schema import FeatureSpec, load_vocabulary
+from pipelines import preprocess
+
+YESTERDAY = "query\ttitle\nred cat\tthe cat\nred dog\tthe dog\n"
+TODAY = "query\ttitle\nblue cat\tthe owl\n"
+ALL = ("--validation-fraction", "0")
+
+
+def vocabulary(path):
+    return load_vocabulary(path, FeatureSpec.load(path))
+
+
+def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run):
+    before = run(YESTERDAY, *ALL)
+    now = run(TODAY, *ALL, "--vocabulary-from", str(before.path))
+    old, new = vocabulary(before.path), vocabulary(now.path)
+    assert new.ngrams[: len(old.ngrams)] == old.ngrams
+    # Of "blue cat" and "the owl" those that yesterday's texts lacked.
+    added = {"#bl", "blu", "lue", "ue#", "#ow", "owl", "wl#"}
+    assert set(new.ngrams[len(old.ngrams) :]) == added
+    report = json.loads((now.path / "report.json").read_text("utf-8"))
+    assert report["vocabulary"]["trigrams_new"] == len(added)
+    assert len(now.records()) == 1
+
+
+def test_a_full_vocabulary_takes_no_new_ones(run):
+    before = run(YESTERDAY, *ALL)
+    now = run(TODAY, *ALL, "--vocabulary-from", str(before.path), "--vocabulary-size", "3")
+    assert vocabulary(now.path).ngrams == vocabulary(before.path).ngrams
+
+
+def test_other_text_rules_are_refused(run, tmp_path, capsys):
+    before, log = run(YESTERDAY, *ALL), tmp_path / "today.tsv"
+    log.write_text(TODAY, "utf-8")
+    words = ["--input", str(log), "--output", str(tmp_path / "out"), *ALL]
+    words += ["--vocabulary-from", str(before.path)]
+    assert preprocess.run([*words, "--max-words", "9"]) == 1
+    assert "max_words 64 (now 9)" in capsys.readouterr().err
+    assert preprocess.run([*words[:-1], str(tmp_path / "none")]) == 1
+    assert "does not exist" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_earlier_output_is_not_overwritten(run, tmp_path, capsys):
+    before, log = run(YESTERDAY, *ALL), tmp_path / "today.tsv"
+    log.write_text(TODAY, "utf-8")
+    place = str(before.path)
+    words = ["--input", str(log), "--output", place, "--vocabulary-from", place, "--overwrite"]
+    assert preprocess.run(words) == 1
+    assert f"holds the input {place}/vocabulary.txt" in capsys.readouterr().err
+    assert vocabulary(before.path).ngrams

@@ -1,0 +1,204 @@
+"""A training that goes on from an earlier run."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import dssm_tf
+from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import parse_config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import Title, load_titles, text_id
+from dssm_tf.model.run_files import known_queries
+from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
+from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.training.checkpoint import put
+from dssm_tf.training.run_directory import finished_before, start_run
+from dssm_tf.training.train import held_out, train
+from dssm_tf.training.warm_start import WarmStart, grown_weights, joined_titles
+from tests.clicks import Click, click_log, write_data
+from tests.runs import finished_run
+from tests.training.configuration import CONFIG, config, equal
+
+TEXTS = ["", "red fox", "the zebra quagga", "quagga story", "blue whale 7", "xyzzy"]
+TODAY = [
+    *(Click(f"quagga {n}", "the zebra quagga", n) for n in range(1, 9)),
+    *(Click(f"fox red {n}", "red fox", 1) for n in range(8)),
+    *(Click(f"okapi {n}", "okapi story", 2) for n in range(8)),
+]
+
+
+@pytest.fixture(scope="module")
+def earlier(folder, data):
+    return finished_run(folder / "earlier", data, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def today(folder, data):
+    return write_data(folder / "today", TODAY, known=data.vocabulary)
+
+
+def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, data):
+    known = [one.query for one in data.examples["train"]][:2]
+    clicks = [*TODAY, *(Click(query, "red fox") for query in known)]
+    asked = {*known, "quagga 1"}
+    today = write_data(tmp_path / "today", clicks, validation=asked, known=data.vocabulary)
+    records, settings = Preprocessed(today.path), parse_config(CONFIG)
+    begun = WarmStart.load(earlier, settings, records)
+    assert held_out(settings, records, begun).queries == ("quagga 1",)
+    only = write_data(tmp_path / "only", clicks, validation={*known}, known=data.vocabulary)
+    assert {*held_out(settings, Preprocessed(only.path), begun).queries} == {*known}
+
+
+@pytest.fixture(scope="module")
+def warm(folder, earlier, today):
+    out = folder / "warm"
+    return out, train(parse_config(CONFIG), today.path, out, start=earlier, quiet=True)
+
+
+@pytest.mark.slow
+def test_a_killed_warm_start_goes_on_to_the_same_weights(folder, earlier, warm, today):
+    out, told = folder / "killed", []
+
+    def kill(phase, epoch, epochs):
+        told.append(epoch)
+        if told == [0, 1]:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(parse_config(CONFIG), today.path, out, start=earlier, quiet=True, told=kill)
+    train(parse_config(CONFIG), today.path, out, start=earlier, quiet=True, told=kill)
+    assert told == [0, 1, 1]
+    assert equal(out, warm[0])
+
+
+def test_an_unfinished_run_goes_on_from_its_own_start_only(folder, earlier, today):
+    out, settings, records = folder / "begun", parse_config(CONFIG), Preprocessed(today.path)
+    begun = WarmStart.load(earlier, settings, records)
+    start_run(settings, records, out, begun)
+    assert finished_before(settings, records, out, begun) is None
+    with pytest.raises(UserError, match="unfinished run that went on from another run"):
+        train(settings, today.path, out, quiet=True)
+
+
+@pytest.mark.parametrize(("tower", "buckets"), [("dssm", 0), ("clsm", 5)])
+def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_gave_it(
+    tower, buckets, tmp_path
+):
+    limits = TextLimits(hash_buckets=buckets)
+    before = write_data(tmp_path / "yesterday", click_log(), limits=limits).vocabulary
+    now = write_data(tmp_path / "today", TODAY, limits=limits, known=before).vocabulary
+    assert len(now.ngrams) > len(before.ngrams)
+    settings = parse_config({"tower": {"name": tower}})
+    old, new = build_model(settings, before.size), build_model(settings, now.size)
+    put(new.weights, grown_weights(old, before, now))
+    for side in ("query", "title"):
+        vectors = Encoder(old, before)(side, TEXTS)
+        np.testing.assert_array_equal(Encoder(new, now)(side, TEXTS), vectors)
+        assert np.ptp(vectors, axis=0).any()
+
+
+def test_what_is_measured_before_the_first_step_is_the_earlier_run(earlier, warm, today):
+    from dssm_tf.training.validation import ValidationTask, cosines
+
+    known = known_queries(earlier)
+    task = ValidationTask.of(Preprocessed(today.path), 99, 99, known=known.tolist())
+    assert not {text_id(query) for query in task.queries} & {*known.tolist()}
+    ranker = SemanticRanker.load(earlier)
+    assert warm[1].untrained == task.ndcg(cosines(ranker._encode, task))
+
+
+def test_a_new_trigram_is_learned_from_its_zero_row(warm, data):
+    kernel = np.asarray(SemanticRanker.load(warm[0]).model.title_tower.hashing.kernel)
+    known = len(data.vocabulary.ngrams)
+    assert (np.abs(kernel[known + 1 :]).sum(1) > 0).mean() > 0.5
+
+
+def test_clicks_and_queries_of_the_earlier_run_are_kept(earlier, warm, data, today):
+    clicks = {title.text: title.clicks for title in load_titles(warm[0])}
+    before = {title.text: title.clicks for title in load_titles(earlier)}
+    now = {title.text: title.clicks for title in load_titles(today.path)}
+    assert clicks == {t: before.get(t, 0) + now.get(t, 0) for t in {*before, *now}}
+    queries = {
+        one.query for where in (data, today) for part in where.examples.values() for one in part
+    }
+    assert known_queries(warm[0]).tolist() == sorted(map(text_id, queries))
+
+
+def test_the_share_of_earlier_clicks_that_counts_can_be_less():
+    earlier = [Title("Red fox", 10, 4), Title("owl", 1, 1)]
+    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.0) == [
+        Title("red FOX", 3, 2), Title("owl", 0, 0)
+    ]  # fmt: skip
+    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3)[0] == Title("red FOX", 6, 3)
+
+
+def test_the_run_says_what_it_went_on_from(earlier, warm):
+    about = json.loads((warm[0] / "earlier_run.json").read_text("utf-8"))
+    assert about["fingerprint"] == fingerprint(earlier)
+    card = (warm[0] / "MODEL_CARD.md").read_text("utf-8")
+    assert f"fingerprint {fingerprint(earlier)[:16]}" in card
+
+
+def test_a_finished_run_is_left_as_it_is_for_the_same_start_only(folder, earlier, warm, today):
+    again = train(parse_config(CONFIG), today.path, warm[0], start=earlier, quiet=True)
+    assert again.history == warm[1].history
+    with pytest.raises(UserError, match="finished run that went on from another run"):
+        train(parse_config(CONFIG), today.path, warm[0], quiet=True)
+    with pytest.raises(UserError, match="a finished run that began anew"):
+        train(parse_config(CONFIG), today.path, _cold(folder, today), start=earlier, quiet=True)
+
+
+def _cold(folder, today):
+    return finished_run(folder / "cold", today, CONFIG)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"tower__widths": [8, 4]}, r"tower.widths \[8, 6\], the configuration \[8, 4\]"),
+        ({"tower": {"name": "clsm"}}, "tower.name 'dssm', the configuration 'clsm'"),
+        ({"shared_towers": True}, "shared_towers False, the configuration True"),
+        ({"loss__learn_gamma": True}, "loss.learn_gamma False"),
+    ],
+)
+def test_another_model_is_refused(folder, earlier, today, change, named):
+    with pytest.raises(UserError, match=named):
+        train(parse_config(config(**change)), today.path, folder / "no", start=earlier, quiet=True)
+    assert not (folder / "no").exists()
+
+
+def test_dropout_may_change(earlier, today):
+    settings = parse_config(config(tower__dropout=0.0))
+    assert WarmStart.load(earlier, settings, Preprocessed(today.path)).ngrams
+
+
+def test_data_of_another_vocabulary_is_refused(folder, earlier):
+    other = write_data(folder / "other", TODAY)
+    with pytest.raises(UserError, match=f"preprocess with --vocabulary-from {earlier}"):
+        train(parse_config(CONFIG), other.path, folder / "no", start=earlier, quiet=True)
+
+
+def test_a_start_that_is_no_finished_run_is_refused(folder, earlier, today):
+    unfinished = folder / "unfinished"
+    shutil.copytree(earlier, unfinished, ignore=shutil.ignore_patterns("SHA256SUMS"))
+    for start, named in (
+        (folder / "nothing", "holds no config.yaml"),
+        (today.path, "holds no config.yaml"),
+        (unfinished, "is not finished"),
+    ):
+        with pytest.raises(UserError, match=named):
+            train(parse_config(CONFIG), today.path, folder / "no", start=start, quiet=True)
+
+
+def test_keras_fit_starts_from_the_earlier_run(earlier, today):
+    clicks = dssm_tf.ClickData(today.path, start=earlier)
+    assert clicks.config == parse_config(CONFIG)
+    begun = WarmStart.load(earlier, clicks.config, Preprocessed(today.path))
+    for variable, value in zip(clicks.build_model().weights, begun.weights, strict=True):
+        np.testing.assert_array_equal(variable, value)

@@ -27,7 +27,17 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    try:
+        module = import_module(_PLACES[name])
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("dssm_tf."):
+            raise
+        raise ModuleNotFoundError(
+            f"dssm_tf.{name} is not part of dssm-runtime, which is installed here and has "
+            "dssm_tf.runtime.Ranker alone; for all of it install dssm-tf in its place.",
+            name=error.name,
+        ) from None
+    value = globals()[name] = getattr(module, name)
     return value
 
 

@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -53,7 +54,7 @@ def add(commands: Commands) -> None:
         type=Path,
         metavar="FILE",
         help="titles to search (doc_id, title): a page at / of the REST port shows BM25, "
-        "the first model and both side by side",
+        "a model and both side by side",
     )
     titles.add_argument(
         "--index", type=Path, help="what `dssm index` wrote of the first model, with its hybrid"
@@ -99,7 +100,7 @@ def _run(arguments: argparse.Namespace) -> None:
     console = Console(stderr=True)
     with TemporaryDirectory(prefix="dssm-serve-") as scratch:
         models, runs = _models(arguments.models, Path(scratch))
-        page = _page(arguments, models[0]) if arguments.corpus or arguments.index else None
+        page = _page(arguments, models) if arguments.corpus or arguments.index else None
         server = Server(
             models,
             host=arguments.host,
@@ -119,10 +120,13 @@ def _run(arguments: argparse.Namespace) -> None:
         if page is not None:
             _prepare(page, console)
         server.start()
-        _tell(console, server, models, page is not None)
+        with suppress(OSError):  # it serves all the same where its log is on a full disk
+            _tell(console, server, models, page is not None)
         stopped.wait()
         _LOG.info("stopping: what was asked is answered first")
         server.stop()
+    if server.is_busy():
+        os._exit(0)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -186,7 +190,7 @@ def _on_signal(server: Server) -> threading.Event:
     return stopped
 
 
-def _page(arguments: argparse.Namespace, model: Model) -> SearchPage:
+def _page(arguments: argparse.Namespace, models: Sequence[Model]) -> SearchPage:
     if not arguments.rest_api_port:
         raise UserError(
             "--corpus and --index: the search page is at the REST port; "
@@ -198,9 +202,9 @@ def _page(arguments: argparse.Namespace, model: Model) -> SearchPage:
     from dssm_tf.tables.judgments import read_corpus
 
     if arguments.index:
-        return SearchPage(model, TitleIndex.open(arguments.index))
+        return SearchPage(models, TitleIndex.open(arguments.index))
     fields = parse_fields(arguments.title_fields)
-    return SearchPage(model, read_corpus(arguments.corpus, arguments.encoding, fields))
+    return SearchPage(models, read_corpus(arguments.corpus, arguments.encoding, fields))
 
 
 def _prepare(page: SearchPage, console: Console) -> None:

@@ -161,6 +161,7 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> lis
             gain = values[:, 2].mean() - base[:, 2].mean()
             widest = max(np.ptp(values[:, 2]), np.ptp(base[:, 2]))
             verdict = "won" if gain > widest else "lost" if -gain > widest else "level"
+            verdict = verdict if min(len(values), len(base)) > 1 else "one seed"
             against = "" if choice == BASE else f"{gain:+.3f} {verdict}"
             epochs, seconds = (np.mean([one[key] for one in runs]) for key in ("epoch", "seconds"))
             lines.append(

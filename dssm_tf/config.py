@@ -58,7 +58,8 @@ class TrainingConfig(Section):
     """How long, how large, and when to stop.
 
     `averaging` is the momentum of a moving average of the weights, which is then what is
-    validated and kept; `title_queries` adds each title as a query for itself; `refit` trains on
+    validated and kept; `title_queries` adds each title as a query for itself; `idf_start` begins
+    with a first matrix whose rows are longer the rarer their trigram is; `refit` trains on
     training and validation part together in the end: `continue` goes on from the best epoch's
     weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
     and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
@@ -71,6 +72,7 @@ class TrainingConfig(Section):
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
     averaging: Share = 0.0
     title_queries: bool = False
+    idf_start: bool = False
     refit: Refit = False
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()

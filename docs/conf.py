@@ -34,8 +34,9 @@ include_patterns = [
 
 NAVIGATION = {
     "Use": [
-        "docs/data", "docs/preprocess", "docs/warm_start", "docs/tuning", "docs/benchmark",
-        "docs/analysis", "docs/retrieval",
+        "docs/data", "docs/preprocess", "docs/training", "docs/grades", "docs/warm_start",
+        "docs/tuning",
+        "docs/benchmark", "docs/analysis", "docs/retrieval",
         "docs/serving", "serving/README", "docs/runtime", "docs/api",
     ],
     "Models and results": [

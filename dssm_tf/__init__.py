@@ -11,7 +11,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load"]
+__all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load", "mine"]
 
 # Type checkers read them in __init__.pyi: an import here would let every room import the top one.
 _PLACES = {
@@ -20,13 +20,24 @@ _PLACES = {
     "UserError": "dssm_tf.common.errors",
     "evaluate": "dssm_tf.api.evaluating",
     "load": "dssm_tf.api.loading",
+    "mine": "dssm_tf.training.mine",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_PLACES[name]), name)
+    try:
+        module = import_module(_PLACES[name])
+    except ModuleNotFoundError as error:
+        if not str(error.name).startswith("dssm_tf."):
+            raise
+        raise ModuleNotFoundError(
+            f"dssm_tf.{name} is not part of dssm-runtime, which is installed here and has "
+            "dssm_tf.runtime.Ranker alone; for all of it install dssm-tf in its place.",
+            name=error.name,
+        ) from None
+    value = globals()[name] = getattr(module, name)
     return value
 
 

@@ -20,11 +20,13 @@ from dssm_tf.commands import (
     explain,
     export,
     index,
+    mine,
     preprocess,
     report,
     search,
     serve,
     skip_thought,
+    teach,
     train,
     tune,
 )
@@ -36,6 +38,8 @@ from dssm_tf.common.errors import UserError
 COMMANDS = (
     preprocess,
     train,
+    mine,
+    teach,
     tune,
     evaluate,
     benchmark,

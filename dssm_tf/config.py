@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic_core import PydanticCustomError
 
 from dssm_tf.common.errors import OptionError, UserError, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
@@ -17,12 +18,13 @@ from dssm_tf.common.sections import (
     Lengths,
     Named,
     Positive,
+    Ranks,
     Section,
     Seed,
     Share,
     Whole,
 )
-from dssm_tf.losses import LOSSES
+from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.towers import TOWERS
 
 Refit = bool | Literal["continue"]
@@ -36,13 +38,35 @@ class NegativesConfig(Section):
 
     `recorded` negatives a query from the records (J), `fresh` ones drawn from all titles
     anew in each epoch, `in_batch` the batch's other clicked titles, `logq` the strength of the
-    correction for how often each is drawn.
+    correction for how often each is drawn (but mined ones).
+
+    `mined` hard ones in each epoch, of those that `mined_from` lists, what `dssm mine` wrote, or,
+    with `mine_every` above 0, of those that the model itself finds anew after each so many
+    epochs: the titles at `mine_ranks`, first and last, of its ranking. Titles clicked for the
+    query are left out, and those with a score within the share `mine_margin` of the clicked
+    title's: they may be good as well. Until then the file serves, where there is one.
     """
 
     recorded: Annotated[Whole, Field(ge=0)] = 0
     fresh: Annotated[Whole, Field(ge=0)] = 0
     in_batch: bool = True
     logq: Annotated[float, Field(ge=0, le=1)] = 0.0
+    mined: Annotated[Whole, Field(ge=0)] = 0
+    mined_from: str | None = None
+    mine_every: Annotated[Whole, Field(ge=0)] = 0
+    mine_ranks: Ranks = (1, 30)
+    mine_margin: Share = 0.05
+
+    @model_validator(mode="after")
+    def _mined(self) -> NegativesConfig:
+        source = self.mined_from is not None or self.mine_every > 0
+        if source != (self.mined > 0):
+            raise PydanticCustomError(
+                "mined",
+                "mined, how many a query, and where from, mined_from or mine_every, belong "
+                "together; set both or none",
+            )
+        return self
 
 
 class OptimizerConfig(Section):
@@ -58,8 +82,9 @@ class TrainingConfig(Section):
     """How long, how large, and when to stop.
 
     `averaging` is the momentum of a moving average of the weights, which is then what is
-    validated and kept; `title_queries` adds each title as a query for itself; `idf_start` begins
-    with a first matrix whose rows are longer the rarer their trigram is; `refit` trains on
+    validated and kept; `clicks: false` leaves the log's clicks out, for what is learned from
+    judgments or a teacher alone; `title_queries` adds each title as a query for itself; `idf_start`
+    begins with a first matrix whose rows are longer the rarer their trigram is; `refit` trains on
     training and validation part together in the end: `continue` goes on from the best epoch's
     weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
     and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
@@ -71,6 +96,7 @@ class TrainingConfig(Section):
     patience: Positive = 5
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
     averaging: Share = 0.0
+    clicks: bool = True
     title_queries: bool = False
     idf_start: bool = False
     refit: Refit = False
@@ -81,6 +107,39 @@ class TrainingConfig(Section):
     seed: Seed = 0
     xla: bool | Literal["auto"] = "auto"
     precision: Literal["float32", "mixed_bfloat16"] = "float32"
+
+
+_GradedLoss = Annotated[SerializeAsAny[Named], BeforeValidator(GRADED_LOSSES.parse)]
+
+
+class ListsConfig(Section):
+    """A file of lists to learn from: titles of a query, each with a number.
+
+    `file` is the table and `sha256` what it must be, put there when training begins; `weight` is
+    that of a step on it beside one on clicks; `batch_size` queries are a step, of longer lists than
+    `titles` several are made; `validation` is the share of the queries held out.
+    """
+
+    file: Annotated[str, Field(min_length=1)]
+    loss: _GradedLoss
+    sha256: str = ""
+    weight: AboveZero = 1.0
+    batch_size: Positive = 64
+    titles: Annotated[Whole, Field(ge=2)] = 64
+    validation: Share = 0.1
+
+
+class JudgmentsConfig(ListsConfig):
+    """Grades, from 0 to `max_grade`: the columns query, title, grade."""
+
+    loss: _GradedLoss = GRADED_LOSSES.parse({"name": "listwise_softmax"})
+    max_grade: Annotated[float, Field(gt=0, le=100)] = 4.0
+
+
+class TeacherConfig(ListsConfig):
+    """Scores of any other model: the columns query, title, score."""
+
+    loss: _GradedLoss = GRADED_LOSSES.parse({"name": "kl"})
 
 
 class RankingConfig(Section):
@@ -107,6 +166,8 @@ class Config(Section):
     tower: Annotated[SerializeAsAny[Named], BeforeValidator(TOWERS.parse)]
     shared_towers: bool = False
     loss: Annotated[SerializeAsAny[Named], BeforeValidator(LOSSES.parse)] = LOSSES.parse({})
+    judgments: JudgmentsConfig | None = None
+    teacher: TeacherConfig | None = None
     negatives: NegativesConfig = NegativesConfig()
     optimizer: OptimizerConfig = OptimizerConfig()
     training: TrainingConfig = TrainingConfig()
@@ -271,7 +332,8 @@ def _explain(error: ValidationError) -> str:
         text = f"{keys[0]}.{first['msg']}; received {repr(name) if name else received}."
         text += did_you_mean(name, first["ctx"]["names"].split(", "))
     elif first["type"] == "missing":
-        text = f"{keys[0]} is missing; expected, e.g., `tower: {{name: lstm}}`."
+        example = "; expected, e.g., `tower: {name: lstm}`" if keys[0] == "tower" else ""
+        text = f"{keys[0]} is missing{example}."
     else:
         messages = dict.fromkeys(message[0].lower() + message[1:] for message in same)
         text = f"{keys[0]}: {', or '.join(messages)}; received {received}."

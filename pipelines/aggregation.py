@@ -167,7 +167,7 @@ def _add_query(
         for title in shown:
             found.dropped["no click"] += sums.titles[title][1]
         return
-    split = _split_of(query, options)
+    split, limits = _split_of(query, options), options.limits
     words = query.split(" ")
     counts = found.counts
     counts[f"queries {split}"] += 1
@@ -177,7 +177,7 @@ def _add_query(
     counts[f"query words {len(words)}"] += 1
     counts[f"clicks a query {_power_of_two(query_clicks)}"] += 1
     for title, clicks in kept.items():
-        title_words = title.split(" ")[: options.limits.max_words]
+        title_words = limits.split_normal(title)[: limits.max_words]
         counts["rows used"] += sums.titles[title][1]
         counts[f"pair clicks {split} {clicks}"] += 1
         counts[f"clicked words {split} {len(title_words)}"] += 1

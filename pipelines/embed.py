@@ -31,8 +31,12 @@ from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, refuse_existing
+from dssm_tf.common.model_versions import newest_version
+from dssm_tf.runtime import Ranker
+from dssm_tf.runtime.compact_files import COMPACT
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.table import Layout
+from dssm_tf.text.fields import parse_fields
 from pipelines.progress import quiet_console
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, plan, titles_of
@@ -42,7 +46,9 @@ NAME = "vectors"
 ABOUT = "vectors.json"
 
 _USER_ERROR = re.compile(r"UserError: (.*?)(?: \[while running|\n|$)", re.S)
-_MODEL_FILES = ("*.yaml", "*.json", "*.txt", "*.tsv", "*.h5", "*.npy", CHECKSUMS)
+_MODEL_FILES = (
+    "*.yaml", "*.json", "*.txt", "*.tsv", "*.h5", "*.npy", "*.npz", "*.md", CHECKSUMS,
+)  # fmt: skip
 
 Titles = list[tuple[str, str]]
 
@@ -52,13 +58,14 @@ class EmbedOptions:
     """What is encoded, by which model.
 
     Attributes:
-        model: directory that `dssm train` wrote; local, where all workers see it, or of any
-            Beam file system.
+        model: directory that `dssm train` or `dssm export --format compact` wrote; local, where
+            all workers see it, or of any Beam file system.
         input: corpora: files, globs or directories, with `doc_id` and `title`.
         output: directory of the vectors.
         cosine: whether vectors are without the titles' prior.
         batch_size: titles encoded at once.
         encoding: of the input.
+        title_fields: columns that a title is made of, with commas between.
     """
 
     model: str
@@ -67,6 +74,7 @@ class EmbedOptions:
     cosine: bool = False
     batch_size: int = 1024
     encoding: str = "utf-8"
+    title_fields: str = "title"
 
 
 class EncodeTitles(beam.PTransform):
@@ -126,14 +134,9 @@ def schema(dimension: int) -> pyarrow.Schema:
 
 
 def load_model(model: str) -> Any:
-    """The model of a directory of any file system."""
-    from dssm_tf.common.quiet import load_tensorflow
-
-    load_tensorflow()
-    from dssm_tf.model.semantic_ranker import SemanticRanker
-
+    """The model of a directory of any file system; a compact one needs NumPy alone."""
     if is_local(model):
-        return SemanticRanker.load(model)
+        return _load(Path(model))
     with tempfile.TemporaryDirectory() as copy:
         patterns = [FileSystems.join(model, pattern) for pattern in _MODEL_FILES]
         try:
@@ -145,7 +148,18 @@ def load_model(model: str) -> Any:
         for path in found:
             with FileSystems.open(path) as file:
                 (Path(copy) / path.rsplit("/", 1)[-1]).write_bytes(file.read())
-        return SemanticRanker.load(copy)
+        return _load(Path(copy))
+
+
+def _load(directory: Path) -> Any:
+    if (newest_version(directory) / COMPACT).is_file():
+        return Ranker.load(directory)
+    from dssm_tf.common.quiet import load_tensorflow
+
+    load_tensorflow()
+    from dssm_tf.model.semantic_ranker import SemanticRanker
+
+    return SemanticRanker.load(directory)
 
 
 def embed(
@@ -175,7 +189,7 @@ def embed(
     )
     if options.batch_size < 1:
         raise UserError(f"--batch-size {options.batch_size}: expected at least 1.")
-    layout = Layout(options.encoding)
+    layout = Layout(options.encoding, title_fields=parse_fields(options.title_fields))
     files = find_corpus(options.input, layout)
     pieces = plan(files, layout, CORPUS_COLUMNS, ())
     if is_local(options.output):
@@ -254,7 +268,10 @@ def _parser() -> Parser:
         passes_on=True,
     )
     p.add_argument(
-        "--model", required=True, help="directory `dssm train` wrote, such as gs://BUCKET/RUN"
+        "--model",
+        required=True,
+        help="directory `dssm train` wrote, such as gs://BUCKET/RUN, or, to load no TensorFlow, a "
+        "version that `dssm export --format compact` did",
     )
     p.add_argument(
         "--input",
@@ -268,6 +285,12 @@ def _parser() -> Parser:
     p.add_argument("--cosine", action="store_true", help="vectors without the titles' prior")
     p.add_argument("--batch-size", type=int, default=1024, help="titles encoded at once")
     p.add_argument("--encoding", default="utf-8", help="of the text of --input")
+    p.add_argument(
+        "--title-fields",
+        default="title",
+        metavar="COLUMNS",
+        help="columns that a title is made of, with commas between, as preprocess had them",
+    )
     p.add_argument("--runner", default="DirectRunner", help="any Beam runner")
     p.add_argument("--verbose", action="store_true", help="show Beam's log")
     return p

@@ -13,6 +13,7 @@ from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED
+from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
 from dssm_tf.text.vocabulary import TextLimits
 
 TRAIN, VALIDATION = "train", "validation"
@@ -101,6 +102,14 @@ class PreprocessOptions:
         metavar="SIGN",
     )
 
+    title_fields: str = _flag(
+        FILES,
+        "title",
+        "columns that a title is made of, with commas between, such as title,brand,category; both "
+        "--input and --corpus have them. A title is then one text, Halo␟Microsoft␟Games",
+        metavar="COLUMNS",
+    )
+
     min_clicks: int = _flag(CLEANING, 1, "drop (query, title) pairs with fewer clicks", least=1)
     block_list: str = _flag(
         CLEANING,
@@ -147,6 +156,14 @@ class PreprocessOptions:
     max_words: int = _flag(TEXT, TextLimits.max_words, "words read of a text", least=1)
     max_letters: int = _flag(TEXT, TextLimits.max_letters, "letters read of a word", least=1)
 
+    field_rows: str = _flag(
+        TEXT,
+        "shared",
+        "own: the trigrams of a title's further fields are told apart from those of queries and of "
+        "the first field; shared: a trigram is the same in every field",
+        choices=("shared", "own"),
+    )
+
     validation_fraction: float = _flag(
         TRAINING, 0.1, "share of the queries held out for validation", most=1
     )
@@ -189,16 +206,29 @@ class PreprocessOptions:
         if self.validation_fraction == 1:
             raise UserError("--validation-fraction is 1; less leaves something to train on.")
         _ = self.layout
+        if self.field_rows == "own" and not 1 < len(self.fields) <= MOST_OWN_FIELDS:
+            raise UserError(
+                f"--field-rows own is for 2 to {MOST_OWN_FIELDS} fields; --title-fields names "
+                f"{len(self.fields)}."
+            )
 
     @property
     def layout(self) -> Layout:
         """What the names of the files do not say."""
-        return Layout(self.encoding, thousands=self.thousands)
+        return Layout(self.encoding, thousands=self.thousands, title_fields=self.fields)
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The columns that a title is made of."""
+        return parse_fields(self.title_fields)
 
     @property
     def limits(self) -> TextLimits:
         """How much of a text is read, and what becomes of accents and of unseen trigrams."""
-        return TextLimits(self.max_words, self.max_letters, self.hash_buckets, self.keep_accents)
+        own = len(self.fields) if self.field_rows == "own" else 1
+        return TextLimits(
+            self.max_words, self.max_letters, self.hash_buckets, self.keep_accents, own
+        )
 
 
 @dataclass(frozen=True)

@@ -222,6 +222,15 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
         tally.refuse(options.max_reject_fraction, flag("max_reject_fraction"), aside)
     if options.corpus and not counts.get("titles corpus"):
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
+    if absent := [
+        name
+        for at, name in enumerate(options.fields)
+        if len(options.fields) > 1 and counts.get("titles") and not counts.get(f"field {at}")
+    ]:
+        raise UserError(
+            f"--title-fields: no title of {where} has a {absent[0]!r}; leave that name out, or "
+            "look at the column."
+        )
     pairs = sum(counts.get(f"pairs {split}", 0) for split in SPLITS)
     dropped = ", ".join(f"{n:,} {reason}" for reason, n in report.named(counts, "dropped ").items())
     if not pairs:
@@ -286,6 +295,7 @@ def _finish(
         clicks=counts.get(f"clicks {TRAIN}", 0),
         pairs=counts.get(f"pairs {TRAIN}", 0),
         limits=options.limits,
+        title_fields=options.fields,
     ).save(output.local)
     save_record_counts(_record_counts(manifest, records, output), output.local)
     # Of what stands beside the records, which have checksums of their own.

@@ -19,6 +19,7 @@ from apache_beam.metrics import Metrics
 from apache_beam.pvalue import PCollection, TaggedOutput
 
 from dssm_tf.tables.table import Layout, Reject
+from dssm_tf.text.fields import split_fields
 from dssm_tf.text.normalize import normalize
 from pipelines.aggregation import (
     FROM_CORPUS,
@@ -331,8 +332,12 @@ def _sum_title_bucket(
     yield TaggedOutput("files", write_part(directory, "titles", lines))
     counts: Counter[str] = Counter({"titles": len(totals), "titles corpus": len(corpus)})
     unclicked: Counter[str] = Counter()
-    for key, ((_, _, queries), _) in totals.items():
-        words = key.split(" ")
+    fields = options.fields
+    for key, ((text, _, queries), _) in totals.items():
+        words = options.limits.split_normal(key)
+        if len(fields) > 1:
+            present = enumerate(split_fields(text, len(fields)))
+            counts.update(f"field {at}" for at, one in present if one.strip())
         counts["titles train"] += queries > 0
         counts[f"title words {len(words)}"] += 1
         if not queries and key in corpus:

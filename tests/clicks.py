@@ -131,8 +131,9 @@ def write_data(
         return ClickExample(click.query, texts, float(click.clicks), sorted(seen))
 
     counts: Counter[str] = Counter()
+    split = words if limits is None else limits.split
     for click in training:
-        for word in words(f"{click.query} {click.title}"):
+        for word in (*split(click.query), *split(click.title)):
             counts.update(letter_ngrams(word))
     if known is None:
         vocabulary = Vocabulary.from_counts(counts, 10_000, limits=limits)

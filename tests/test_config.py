@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dssm_tf.benchmark.systems import choose_systems
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, find_config, load_baseline, load_config, parse_config
-from dssm_tf.losses import LOSSES
+from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.systems import BASELINES
 from dssm_tf.towers import TOWERS
 from tests.choices import changed
@@ -282,6 +282,29 @@ def test_what_is_dumped_reads_back_and_spells_out_every_value(tmp_path, tower, l
     assert set(raw) == set(Config.model_fields)
     for section in ("tower", "loss", "training"):
         assert set(raw[section]) == set(type(getattr(config, section)).model_fields)
+
+
+@pytest.mark.parametrize("loss", GRADED_LOSSES)
+def test_tables_to_learn_from_are_dumped_and_read_back(tmp_path, loss):
+    section = {"file": "a b.tsv", "loss": {"name": loss, **changed(GRADED_LOSSES[loss])}}
+    tower = {"tower": {"name": "dssm"}}
+    config = parse_config({**tower, "judgments": {**section, "max_grade": 2}, "teacher": section})
+    assert load_config(written(tmp_path, config.dump())) == config
+
+
+@pytest.mark.parametrize(
+    ("section", "message"),
+    [
+        ({"weight": 2}, "judgments.file is missing"),
+        ({"file": "j", "weight": 0}, "judgments.weight: input should be greater than 0"),
+        ({"file": "j", "max_grade": 200}, "judgments.max_grade: input should be less than"),
+        ({"file": "j", "loss": {"name": "click_softmax"}}, "name must be one of listwise_softmax"),
+        ({"file": "j", "grades": 3}, "judgments.grades is not a key"),
+    ],
+)
+def test_a_wrong_section_of_judgments_is_refused_by_its_key(section, message):
+    with pytest.raises(UserError, match=message):
+        parse_config({"tower": {"name": "dssm"}, "judgments": section})
 
 
 def test_a_file_of_before_there_was_a_loss_section_still_loads(tmp_path):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,8 @@ if TYPE_CHECKING:
 class ClickData:
     """A preprocessed directory for `keras.Model.fit`: data sets, model, loss and optimizer.
 
-    They are those of `dssm train`, under the same configuration. What that adds to `fit`, to keep
+    They are those of `dssm train`, under the same configuration, its sections `judgments` and
+    `teacher` included. What that adds to `fit`, to keep
     the best epoch by validation NDCG, to go on after a kill and to refit on all records, is the
     caller's. Make it, the model and `model.compile` inside a strategy's scope to train on several
     devices of one machine.
@@ -62,11 +62,13 @@ class ClickData:
         import tensorflow as tf
 
         from dssm_tf.data.preprocessed import Preprocessed
+        from dssm_tf.graded.sources import pinned, read_sources
         from dssm_tf.training.devices import Devices, Workers, reuse_memory, use_xla
         from dssm_tf.training.fitting import training_batches
         from dssm_tf.training.settings import check_devices, check_records
         from dssm_tf.training.warm_start import WarmStart
 
+        self.config = pinned(self.config)
         reuse_memory()
         if (workers := Workers.from_environment()).count > 1:
             raise UserError(
@@ -75,17 +77,22 @@ class ClickData:
             )
         self._data = Preprocessed(Path(directory))
         self._devices = Devices(workers, tf.distribute.get_strategy())
+        if self.config.negatives.mine_every:
+            raise UserError(
+                "negatives.mine_every is of `dssm train`; beside Keras's fit, mine by dssm_tf.mine "
+                "and give the table as negatives.mined_from."
+            )
         check_records(self.config, self._data)
         check_devices(self.config, self._devices)
         self._start = None if start is None else WarmStart.load(start, self.config, self._data)
         self._data.verify()
         self._xla = use_xla(self.config, self._data.count("train"), self._devices)
         with self._data.explained():
+            self._sources = read_sources(self.config, self._data)
             self._batches = training_batches(
-                self.config, self._data, self._devices.parts, fixed=self._xla
+                self.config, self._data, self._devices.parts, self._xla, self._sources
             )
-        held_out = replace(self._batches, splits=("validation",), extra=())
-        self._held_out = held_out if self._data.count("validation") else None
+        self._held_out = self._batches.held_out()
         self.steps = self._batches.steps
         self.validation_steps = None if self._held_out is None else self._held_out.steps
 
@@ -119,7 +126,10 @@ class ClickData:
         return model
 
     def loss(self) -> RankingLoss:
-        """The loss of the configuration; any other `RankingLoss` will do as well."""
+        """The loss of the configuration; any other `RankingLoss` will do as well.
+
+        Not with `judgments` or `teacher`, whose rows have losses of their own.
+        """
         from dssm_tf.training.fitting import configured_loss
 
         return configured_loss(self.config)
@@ -144,8 +154,8 @@ class ClickData:
         Returns:
             A `tf.data.Dataset`, distributed under a strategy, of `steps * (epochs - first)`
             elements `(inputs, labels, weights)`: text batches and `candidates` int32
-            `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same shape;
-            float32 `(batch,)`.
+            `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same
+            shape, and `source` int32 `(batch,)` where there are several; float32 `(batch,)`.
         """
         return self._devices.passes(self._batches, self.config.training.seed, first, epochs)
 
@@ -187,12 +197,14 @@ class ClickData:
         config = fitted_config(self.config, model, len(epochs))
         ranked = float32_copy(config, model, data.vocabulary.size)
         with data.explained():
-            task = held_out(config, data, self._start)
+            task = held_out(config, data, self._start, self._sources)
             titles = data.titles if self._start is None else self._start.titles
             encode = Encoder(ranked, data.vocabulary)
             prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
             weight, ndcg = weigh_prior(config, prior, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+            result.learned_from(self._sources)
+            result.validated = "" if task is None else task.about
             if (nested := config.training.nested_lengths) and task is not None:
                 result.by_length = ndcg_by_length(encode, task, nested)
             with atomic_directory(out) as folder:

@@ -20,6 +20,7 @@ def evaluate(
     corpus: Path | str | Sequence[CorpusTitle] | None = None,
     *,
     metrics: Sequence[str] = METRICS,
+    title_fields: Sequence[str] = ("title",),
 ) -> Evaluation:
     """Measures models by graded judgments, as `dssm evaluate` does, and writes nothing.
 
@@ -32,6 +33,7 @@ def evaluate(
             ranks all of it, and titles without a judgment have grade 0. None ranks each query's
             judged titles.
         metrics: such as `ndcg@10`, `mrr`, `recall@100`.
+        title_fields: columns of the tables that a title is made of, see `--title-fields`.
 
     Returns:
         `systems`, their names; `mean(system, metric)`; `intervals(system)`, the 95 % interval of
@@ -46,7 +48,7 @@ def evaluate(
 
     named = models if isinstance(models, Mapping) else {models.name: models}
     if isinstance(judgments, (str, Path)):
-        judgments = read_judgments(judgments)
+        judgments = read_judgments(judgments, title_fields=tuple(title_fields))
     if isinstance(corpus, (str, Path)):
-        corpus = read_corpus(corpus)
+        corpus = read_corpus(corpus, title_fields=tuple(title_fields))
     return measure(named, judgments, corpus, metrics=metrics)

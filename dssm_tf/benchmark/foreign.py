@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,15 +43,29 @@ def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
     return Foreign(source, None, {"source": str(path), "notes": source.notes})
 
 
-def embedding_source(name: str, paths: tuple[Path, Path], task: RankingTask) -> Foreign:
+class Listed(Protocol):
+    """The ids of queries and titles, in the order of `queries.tsv` and `titles.tsv`."""
+
+    @property
+    def query_ids(self) -> Sequence[str]:
+        """Ids of the queries."""
+        ...
+
+    @property
+    def doc_ids(self) -> Sequence[str]:
+        """Ids of the titles."""
+        ...
+
+
+def embedding_source(name: str, paths: tuple[Path, Path], task: Listed) -> Foreign:
     """Vectors of any model as a system that ranks by their cosine.
 
     Vectors with the prior, as `dssm embed` writes them, rank by their inner product, the score.
 
     Row `i` belongs to line `i` (from 0 on, the header not counted) of `queries.tsv` and
-    `titles.tsv` in the benchmark's directory, or to the id on line `i` of `STEM.ids.txt` beside
-    the file, as `dssm embed` writes it. Ids that come twice there, as those of a title in two
-    wordings, must be those of `titles.tsv` in the same order.
+    `titles.tsv`, as a benchmark or `dssm teach` wrote them, or to the id on line `i` of
+    `STEM.ids.txt` beside the file, as `dssm embed` writes it. Ids that come twice there, as those
+    of a title in two wordings, must be those of `titles.tsv` in the same order.
 
     Raises:
         UserError: a file is no matrix of finite numbers, or rows or dimensions do not fit.
@@ -162,7 +176,7 @@ def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
         if len(vectors) != len(ids):
             raise UserError(
                 f"{path} has {len(vectors):,} rows; expected {len(ids):,}, one a line of "
-                f"{table} in the benchmark's directory, or their ids in {ids_path(path)}."
+                f"{table}, or their ids in {ids_path(path)}."
             )
         return vectors
     lines = read_ids(path)

@@ -47,6 +47,7 @@ from dssm_tf.tables.splits import (
 )
 from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
+from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.text.normalize import normalize
 
 WORK = "work"
@@ -139,7 +140,9 @@ class Sources:
             "thousands": self.layout.thousands,
             "time_format": self.time_format,
             "max_reject_fraction": self.max_reject_fraction,
-        }
+        } | (
+            {"title_fields": [*fields]} if (fields := self.layout.title_fields) != (TITLE,) else {}
+        )
 
 
 def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inputs:
@@ -243,13 +246,15 @@ class _Judged(NamedTuple):
 
 
 def _judged(sources: Sources) -> _Judged:
-    encoding = sources.layout.encoding
-    corpus = read_corpus(sources.corpus, encoding) if sources.corpus else None
+    encoding, fields = sources.layout.encoding, sources.layout.title_fields
+    corpus = read_corpus(sources.corpus, encoding, fields) if sources.corpus else None
     judgments: list[Judgment] | None = None
     if sources.judgments and sources.queries and corpus is not None:
         judgments = judgments_of_qrels(sources.judgments, sources.queries, corpus, encoding)
     elif sources.judgments:
-        judgments = read_judgments(sources.judgments, repeats=sources.repeats, encoding=encoding)
+        judgments = read_judgments(
+            sources.judgments, repeats=sources.repeats, encoding=encoding, title_fields=fields
+        )
     later, share = sources.judge_later, sources.hold_out_queries
     if later is None and share is None and sources.layout == Layout():
         return _Judged(judgments or [], corpus)

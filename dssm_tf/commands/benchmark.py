@@ -13,6 +13,7 @@ from dssm_tf.commands.named import named_paths, named_vectors
 from dssm_tf.commands.parser import Commands, add_log_flags, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -200,7 +201,11 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
             judge_later=arguments.judge_later,
             hold_out_queries=arguments.hold_out_queries,
             repeats=arguments.repeats,
-            layout=Layout(arguments.encoding, thousands=arguments.thousands),
+            layout=Layout(
+                arguments.encoding,
+                thousands=arguments.thousands,
+                title_fields=parse_fields(arguments.title_fields),
+            ),
             time_format=arguments.time_format,
             max_reject_fraction=arguments.max_reject_fraction,
         ),

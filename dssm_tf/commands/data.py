@@ -7,8 +7,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dssm_tf.commands import data_judged
 from dssm_tf.commands.parser import Commands, add_encoding, add_log_flags, command
 from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,6 +75,7 @@ def add(commands: Commands) -> None:
     )
     add_encoding(convert)
     _add_split(tasks)
+    data_judged.add(tasks)
 
 
 def _add_split(tasks: Commands) -> None:
@@ -142,8 +145,9 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
     out, encoding = arguments.out, arguments.encoding
     divide = _division(arguments)
     refuse_existing(out)
-    layout = Layout(encoding, thousands=arguments.thousands)
-    corpus = read_corpus(arguments.corpus, encoding) if arguments.corpus else None
+    fields = parse_fields(arguments.title_fields)
+    layout = Layout(encoding, thousands=arguments.thousands, title_fields=fields)
+    corpus = read_corpus(arguments.corpus, encoding, fields) if arguments.corpus else None
     files = [Path(one.path) for one in find_files(arguments.clicks, "--clicks")]
     rows, tally = read_logs(files, layout, arguments.max_reject_fraction)
     split = divide(sorted(rows))  # no figure depends on the order of a log

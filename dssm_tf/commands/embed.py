@@ -9,10 +9,11 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands, add_encoding, command
+from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +38,7 @@ def add(commands: Commands) -> None:
             format=getattr(arguments, "format", None),
             cosine=arguments.cosine,
             encoding=arguments.encoding,
+            title_fields=parse_fields(arguments.title_fields),
         )
 
     parser = command(commands, "embed", run, "turn texts into semantic vectors")
@@ -66,6 +68,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("--column", help="column that holds the text")
     parser.add_argument("--id-column", help="column that holds the id")
     add_encoding(parser)
+    add_title_fields(parser)
     parser.add_argument("--batch-size", type=int, default=1024, help="texts encoded at once")
 
 
@@ -80,6 +83,7 @@ def embed_command(
     format: str | None = None,
     cosine: bool = False,
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = ("title",),
     console: Console | None = None,
 ) -> int:
     """Writes the semantic vector of every text, in the order of the input.
@@ -103,6 +107,7 @@ def embed_command(
         cosine: unit vectors alone, whose inner product is the cosine: they rank as the model does
             where its prior has no weight.
         encoding: of the input.
+        title_fields: columns that a title is made of.
         console: where to print; standard error by default.
 
     Returns:
@@ -130,7 +135,7 @@ def embed_command(
         raise UserError(f"--format {format} is for titles; an engine is asked with queries.")
     if out.exists() and Path(input).exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
-    with open_texts(input, side, column, id_column, encoding) as texts:
+    with open_texts(input, side, column, id_column, encoding, title_fields) as texts:
         if engine and not texts.has_ids:
             raise UserError(f"{input} has no ids, which --format {format} needs; see --id-column.")
         # After the header is checked: loading a model takes seconds.

@@ -9,12 +9,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.named import named_paths
-from dssm_tf.commands.parser import Commands, add_encoding, add_thousands, command
+from dssm_tf.commands.parser import Commands, add_encoding, add_thousands, add_title_fields, command
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +47,7 @@ def add(commands: Commands) -> None:
             runs=arguments.runs,
             repeats=arguments.repeats,
             encoding=arguments.encoding,
+            title_fields=parse_fields(arguments.title_fields),
             thousands=arguments.thousands,
         )
 
@@ -108,6 +111,7 @@ def add(commands: Commands) -> None:
         help="what to do with a pair that is judged more than once",
     )
     add_encoding(parser)
+    add_title_fields(parser)
     add_thousands(parser)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
 
@@ -125,6 +129,7 @@ def evaluate_command(
     runs: Sequence[str] = (),
     repeats: Literal["refuse", "mean"] = "refuse",
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = ("title",),
     thousands: str = "",
     console: Console | None = None,
 ) -> Evaluation:
@@ -145,6 +150,7 @@ def evaluate_command(
         runs: TREC run files of other systems, `FILE` or `NAME=FILE`.
         repeats: what pairs judged more than once are, see `read_judgments`.
         encoding: of the text of tables and runs.
+        title_fields: columns that a title is made of; with a corpus, its columns.
         thousands: the sign between thousands in the logs of `traffic`.
         console: where to print; a new one by default.
 
@@ -169,12 +175,14 @@ def evaluate_command(
     named_models = named_paths(models, "--model")
     named_runs = named_paths(runs, "--runs")
     _refuse_clashes(baselines, named_models, named_runs)
-    titles = None if corpus is None else read_corpus(corpus, encoding)
-    grades = _read_judgments(Path(judgments), queries, titles, repeats, encoding)
+    titles = None if corpus is None else read_corpus(corpus, encoding, title_fields)
+    grades = _read_judgments(Path(judgments), queries, titles, repeats, encoding, title_fields)
     logs, layout = _log_files(traffic), Layout(encoding, thousands=thousands)
     load_tensorflow()
     log = None if data is None else _log(baselines, Path(data))
     rankers = _loaded(named_models)
+    for run in named_models.values():
+        warn_of_other_fields(run, title_fields, console)
     asked = list(dict.fromkeys(one.query for one in grades))
     evaluation = evaluate(
         {**_fitted(baselines, grades, titles, log), **rankers},
@@ -231,12 +239,20 @@ def _read_judgments(
     corpus: Sequence[CorpusTitle] | None,
     repeats: Literal["refuse", "mean"],
     encoding: str,
+    title_fields: tuple[str, ...],
 ) -> list[Judgment]:
     from dssm_tf.benchmark.foreign import judgments_of_qrels
     from dssm_tf.tables.judgments import read_judgments
 
     if queries is None:
-        return read_judgments(path, repeats=repeats, encoding=encoding)
+        if corpus is None or len(title_fields) == 1:
+            fields = title_fields
+            return read_judgments(path, repeats=repeats, encoding=encoding, title_fields=fields)
+        whole = {one.doc_id: one.title for one in corpus}
+        return [
+            one._replace(title=whole.get(one.doc_id, one.title))
+            for one in read_judgments(path, repeats=repeats, encoding=encoding)
+        ]
     if corpus is None:
         raise UserError(
             "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands, add_encoding, command
+from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +33,7 @@ def add(commands: Commands) -> None:
                 arguments.add,
                 arguments.remove,
                 encoding=arguments.encoding,
+                title_fields=parse_fields(arguments.title_fields),
             )
             return
         index_command(
@@ -44,6 +47,7 @@ def add(commands: Commands) -> None:
             hybrid=arguments.hybrid,
             cosine=arguments.cosine,
             encoding=arguments.encoding,
+            title_fields=parse_fields(arguments.title_fields),
         )
 
     parser = command(
@@ -68,6 +72,7 @@ def add(commands: Commands) -> None:
         "--remove", type=Path, metavar="FILE", help="ids to take out of the index, one a line"
     )
     add_encoding(parser)
+    add_title_fields(parser)
     parser.add_argument(
         "--kind",
         choices=_KINDS,
@@ -109,6 +114,7 @@ def index_command(
     hybrid: Path | str | None = None,
     cosine: bool = False,
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = ("title",),
     console: Console | None = None,
 ) -> None:
     """Writes the index of a corpus.
@@ -124,6 +130,7 @@ def index_command(
         hybrid: a file that `dssm benchmark` wrote, see `ChosenHybrid`.
         cosine: whether vectors are without the prior.
         encoding: of the corpus and the queries.
+        title_fields: columns that a title is made of.
         console: where to print; standard error by default.
 
     Raises:
@@ -158,7 +165,8 @@ def index_command(
             raise UserError(f"{queries} holds {len(asked)} queries; expected at least 2.")
     made = None
     if corpus is not None:
-        titles = read_corpus(corpus, encoding)
+        titles = read_corpus(corpus, encoding, title_fields)
+        warn_of_other_fields(model, title_fields, console or _errors())
     else:
         titles, made = read_embedded(vectors or ())
     load_tensorflow()
@@ -194,6 +202,7 @@ def change_index_command(
     remove: Path | str | None = None,
     *,
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = ("title",),
     console: Console | None = None,
 ) -> None:
     """Adds titles to an index and takes others away; it is replaced when the new one is whole.
@@ -204,6 +213,7 @@ def change_index_command(
         add: a table, see `read_corpus`; only these titles are encoded.
         remove: ids, one a line.
         encoding: of the table.
+        title_fields: columns that a title is made of.
         console: where to print; standard error by default.
 
     Raises:
@@ -216,7 +226,7 @@ def change_index_command(
 
     out = Path(out)
     index = TitleIndex.open(out, fingerprint(Path(model)))
-    titles = [] if add is None else read_corpus(add, encoding)
+    titles = [] if add is None else read_corpus(add, encoding, title_fields)
     ids = [] if remove is None else read_ids(remove)
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker

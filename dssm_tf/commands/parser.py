@@ -49,6 +49,16 @@ def add_encoding(parser: argparse._ActionsContainer) -> None:
     )
 
 
+def add_title_fields(parser: argparse._ActionsContainer) -> None:
+    """Adds the flag of commands that read titles from people's tables; `parse_fields` reads it."""
+    parser.add_argument(
+        "--title-fields",
+        default="title",
+        metavar="COLUMNS",
+        help="columns that a title is made of, with commas between, as preprocess had them",
+    )
+
+
 def add_thousands(parser: argparse._ActionsContainer) -> None:
     """Adds the flag of commands that read clicks."""
     parser.add_argument(
@@ -69,6 +79,7 @@ def add_log_flags(parser: argparse._ActionsContainer) -> None:
         help="click logs: TSV, CSV, JSONL or Parquet files, globs or directories",
     )
     add_encoding(parser)
+    add_title_fields(parser)
     add_thousands(parser)
     parser.add_argument(
         "--time-format",

@@ -9,10 +9,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands, add_encoding, command
+from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -36,6 +38,7 @@ def add(commands: Commands) -> None:
             fusion=arguments.fusion,
             hybrid=arguments.hybrid,
             encoding=arguments.encoding,
+            title_fields=parse_fields(arguments.title_fields),
         )
 
     parser = command(
@@ -54,6 +57,7 @@ def add(commands: Commands) -> None:
     )
     titles.add_argument("--index", type=Path, help="directory `dssm index` wrote, with its hybrid")
     add_encoding(parser)
+    add_title_fields(parser)
     parser.add_argument("--k", type=int, default=10, help="results a system")
     parser.add_argument(
         "--only", type=Path, metavar="FILE", help="search among the ids of a file, one a line"
@@ -86,6 +90,7 @@ def search_command(
     fusion: FusionName = "rrf",
     hybrid: Path | str | None = None,
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = ("title",),
     console: Console | None = None,
 ) -> None:
     """Prints the best titles of each query by three systems.
@@ -102,6 +107,7 @@ def search_command(
         fusion: see `Searcher`.
         hybrid: a file that `dssm benchmark` wrote, see `ChosenHybrid`; an index has its own.
         encoding: of the corpus.
+        title_fields: columns that a title is made of.
         console: where to print; standard output by default.
 
     Raises:
@@ -125,7 +131,9 @@ def search_command(
             "--hybrid goes with --corpus; an index holds its own: dssm index --hybrid FILE."
         )
     settings = Settings(hybrid=None if hybrid is None else ChosenHybrid.load(hybrid))
-    titles = [] if corpus is None else read_corpus(corpus, encoding)
+    titles = [] if corpus is None else read_corpus(corpus, encoding, title_fields)
+    if titles:
+        warn_of_other_fields(model, title_fields, console)
     found = None if index is None else TitleIndex.open(index, fingerprint(Path(model)))
     load_tensorflow()
     from dssm_tf.model.semantic_ranker import SemanticRanker

@@ -8,14 +8,16 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands.named import only_names, split_name
-from dssm_tf.commands.parser import Commands, add_encoding, command
+from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,12 +54,13 @@ def add(commands: Commands) -> None:
         type=Path,
         metavar="FILE",
         help="titles to search (doc_id, title): a page at / of the REST port shows BM25, "
-        "the first model and both side by side",
+        "a model and both side by side",
     )
     titles.add_argument(
         "--index", type=Path, help="what `dssm index` wrote of the first model, with its hybrid"
     )
     add_encoding(parser)
+    add_title_fields(parser)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; no one is asked "
                         "who they are, so keep it inside your network")  # fmt: skip
     parser.add_argument("--port", type=int, default=8500, help="of gRPC; 0 for none")
@@ -97,7 +100,7 @@ def _run(arguments: argparse.Namespace) -> None:
     console = Console(stderr=True)
     with TemporaryDirectory(prefix="dssm-serve-") as scratch:
         models, runs = _models(arguments.models, Path(scratch))
-        page = _page(arguments, models[0]) if arguments.corpus or arguments.index else None
+        page = _page(arguments, models) if arguments.corpus or arguments.index else None
         server = Server(
             models,
             host=arguments.host,
@@ -117,10 +120,13 @@ def _run(arguments: argparse.Namespace) -> None:
         if page is not None:
             _prepare(page, console)
         server.start()
-        _tell(console, server, models, page is not None)
+        with suppress(OSError):  # it serves all the same where its log is on a full disk
+            _tell(console, server, models, page is not None)
         stopped.wait()
         _LOG.info("stopping: what was asked is answered first")
         server.stop()
+    if server.is_busy():
+        os._exit(0)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -184,7 +190,7 @@ def _on_signal(server: Server) -> threading.Event:
     return stopped
 
 
-def _page(arguments: argparse.Namespace, model: Model) -> SearchPage:
+def _page(arguments: argparse.Namespace, models: Sequence[Model]) -> SearchPage:
     if not arguments.rest_api_port:
         raise UserError(
             "--corpus and --index: the search page is at the REST port; "
@@ -196,8 +202,9 @@ def _page(arguments: argparse.Namespace, model: Model) -> SearchPage:
     from dssm_tf.tables.judgments import read_corpus
 
     if arguments.index:
-        return SearchPage(model, TitleIndex.open(arguments.index))
-    return SearchPage(model, read_corpus(arguments.corpus, arguments.encoding))
+        return SearchPage(models, TitleIndex.open(arguments.index))
+    fields = parse_fields(arguments.title_fields)
+    return SearchPage(models, read_corpus(arguments.corpus, arguments.encoding, fields))
 
 
 def _prepare(page: SearchPage, console: Console) -> None:

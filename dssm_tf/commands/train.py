@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,8 +20,11 @@ def add(commands: Commands) -> None:
     """Adds the command to the parser."""
 
     def run(arguments: argparse.Namespace) -> None:
+        files = {name: getattr(arguments, name) for name in ("judgments", "teacher")}
+        given = [f"{name}.file={json.dumps(str(file))}" for name, file in files.items() if file]
+        settings = [*given, *arguments.set]
         train_command(
-            arguments.config, arguments.data, arguments.out, arguments.set, start=arguments.start
+            arguments.config, arguments.data, arguments.out, settings, start=arguments.start
         )
 
     parser = command(
@@ -41,6 +45,20 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--data", required=True, type=Path, help="directory preprocess wrote")
     parser.add_argument("--out", required=True, type=Path, help="directory of the run, new")
+    parser.add_argument(
+        "--judgments",
+        type=Path,
+        metavar="FILE",
+        help="table with query, title, grade to learn from as well; instead of clicks with "
+        "--set training.clicks=false",
+    )
+    parser.add_argument(
+        "--teacher",
+        type=Path,
+        metavar="FILE",
+        help="table with query, title, score of another model to learn from, likewise; see "
+        "dssm teach",
+    )
     parser.add_argument(
         "--from",
         dest="start",

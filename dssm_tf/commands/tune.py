@@ -37,7 +37,14 @@ def add(commands: Commands) -> None:
         required=True,
         help="YAML file, or the name of one that comes with the package, such as lstm or dssm",
     )
-    parser.add_argument("--data", required=True, type=Path, help="directory preprocess wrote")
+    parser.add_argument(
+        "--data",
+        required=True,
+        nargs="+",
+        type=Path,
+        help="directory preprocess wrote; of several, the mean decides of the metric as a share "
+        "of the best one on each",
+    )
     parser.add_argument(
         "--out", required=True, type=Path, help="directory to write, or of an earlier tuning"
     )
@@ -51,6 +58,14 @@ def add(commands: Commands) -> None:
     )
     parser.add_argument("--random", type=int, metavar="N", help="draw N settings instead of all")
     parser.add_argument("--seed", type=int, help="of the random draws (default: 0)")
+    parser.add_argument(
+        "--seeds",
+        type=int,
+        default=1,
+        metavar="N",
+        help="trainings of each setting on each log; says which settings differ by no more than "
+        "seeds do (default: 1)",
+    )
     parser.add_argument(
         "--metric",
         choices=("ndcg@1", "ndcg@3", "ndcg@10", "loss"),
@@ -80,6 +95,7 @@ def _run(arguments: argparse.Namespace) -> None:
             seed=arguments.seed,
             metric=arguments.metric,
             overrides=tuple(arguments.set),
+            seeds=arguments.seeds,
         )
     )
 

@@ -59,7 +59,10 @@ def one_line(error: BaseException) -> str | None:
     if isinstance(error, UserError):
         return str(error)
     if isinstance(error, OSError):  # no permission, not a directory: it names the file
-        return _short(error)
+        cut = error.errno is None and "requested and" in str(error)  # NumPy's words
+        return (
+            f"{_short(error)}: the disk is full, or a limit is reached." if cut else _short(error)
+        )
     for cause in _chain(error):  # HDF5 and ZIP files raise another error while they clean up
         if any(os.strerror(number) in str(cause) for number in _DISK):
             return _short(cause)

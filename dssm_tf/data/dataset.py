@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import ClickedLookup, Labels, parse, to_batch
 from dssm_tf.data.fresh_negatives import FreshNegatives
+from dssm_tf.data.mined_negatives import MinedNegatives
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.shapes import Shapes, plan_shapes
 
 _SEED_STRIDE = 1_000_003
+_Draws = tuple[tf.Tensor, ...]
+"""What each source of further negatives drew for the rows of a step."""
 # Traced as it stands; having AutoGraph look for Python loops over tensors to rewrite would take
 # seconds before every training.
 _plain = tf.autograph.experimental.do_not_convert
@@ -71,6 +74,7 @@ class ClickBatches:
         shapes: sizes to pad to.
         extra: serialised records on top of the directory's.
         fresh: draws `options.fresh` further negatives; made from the data if not given.
+        mined: adds hard negatives; `options.logq` does not count how often these are drawn.
     """
 
     data: Preprocessed
@@ -79,6 +83,20 @@ class ClickBatches:
     shapes: Shapes = field(default_factory=Shapes)
     extra: Sequence[bytes] = field(default=(), repr=False)
     fresh: FreshNegatives | None = field(default=None, repr=False)
+    mined: MinedNegatives | None = field(default=None, repr=False)
+
+    def of(self, splits: Sequence[str]) -> ClickBatches:
+        """The same of other parts, as far as they hold records."""
+        return replace(self, splits=tuple(one for one in splits if self.data.count(one)))
+
+    def held_out(self) -> ClickBatches | None:
+        """The validation part, with rivals as in training; None where there is none."""
+        found = replace(self, splits=("validation",), extra=())
+        return found if self.data.count("validation") else None
+
+    def with_mined(self, mined: MinedNegatives) -> ClickBatches:
+        """The same with other hard negatives."""
+        return replace(self, mined=mined)
 
     @cached_property
     def steps(self) -> int:
@@ -134,20 +152,17 @@ class ClickBatches:
         """
         passes = [self._grouped(self._shuffled(seed)) for seed in seeds]
         records = reduce(tf.data.Dataset.concatenate, passes)
-        if (fresh := self._fresh) is None:
-            return records.map(_plain(lambda serialized: (serialized, self._no_draws)))
+        if not (sources := self._sources):
+            return records.map(_plain(lambda serialized: (serialized, ())))
         numbers = [(seed or 0, step) for seed in seeds for step in range(self.steps)]
         keys = tf.data.Dataset.from_tensor_slices(tf.constant(numbers, tf.int64))
 
         @_plain
-        def with_draws(serialized: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            return serialized, fresh.draw(self.options.batch_size, key)
+        def with_draws(serialized: tf.Tensor, key: tf.Tensor) -> tuple[tf.Tensor, _Draws]:
+            size = self.options.batch_size
+            return serialized, tuple(source.draw(size, key) for source in sources)
 
         return tf.data.Dataset.zip(records, keys).map(with_draws)
-
-    @property
-    def _no_draws(self) -> tf.Tensor:
-        return tf.zeros([self.options.batch_size, 0], tf.int32)
 
     def _shuffled(self, seed: int | None) -> tf.data.Dataset:
         records = self._read()
@@ -167,25 +182,26 @@ class ClickBatches:
                 f"({workers} workers of {replicas} replicas); choose a multiple of {parts}."
             )
         mean_weight = self._mean_weight
-        _ = self._fresh, self._clicks, self._clicked  # made here, not where `batch` is traced
+        _ = self._sources, self._clicks, self._clicked  # made here, not where `batch` is traced
 
         @_plain
-        def cut(serialized: tf.Tensor, drawn: tf.Tensor) -> tf.data.Dataset:
+        def cut(serialized: tf.Tensor, draws: _Draws) -> tf.data.Dataset:
             rows = tf.size(serialized)
             numbers = tf.range(size)
             filled = tf.gather(serialized, numbers % rows)
             shape = (workers, replicas, size // parts)
-            columns = tf.shape(drawn)[1]
             mine = (
                 tf.reshape(filled, shape)[worker],
                 tf.reshape(numbers < rows, shape)[worker],
-                tf.reshape(drawn, (*shape, columns))[worker],
+                tuple(tf.reshape(drawn, (*shape, tf.shape(drawn)[1]))[worker] for drawn in draws),
             )
             return tf.data.Dataset.from_tensor_slices(mine)
 
         @_plain
-        def batch(*rows: tf.Tensor) -> tuple[Any, Labels, tf.Tensor]:
-            inputs, labels, weights = self._batch(*rows)
+        def batch(
+            serialized: tf.Tensor, real: tf.Tensor, draws: _Draws
+        ) -> tuple[Any, Labels, tf.Tensor]:
+            inputs, labels, weights = self._batch(serialized, real, draws)
             return inputs, labels, weights / mean_weight
 
         return (
@@ -256,24 +272,26 @@ class ClickBatches:
         return tf.constant(list(self.extra), tf.string)
 
     @cached_property
-    def _fresh(self) -> FreshNegatives | None:
-        if not self.options.fresh:
-            return None
-        return self.fresh or FreshNegatives.of(self.data, self.options.fresh)
+    def _sources(self) -> tuple[FreshNegatives | MinedNegatives, ...]:
+        """What draws negatives beside the recorded ones."""
+        fresh = None
+        if self.options.fresh:
+            fresh = self.fresh or FreshNegatives.of(self.data, self.options.fresh)
+        return tuple(one for one in (fresh, self.mined) if one is not None)
 
     @cached_property
     def _clicked(self) -> ClickedLookup:
         return ClickedLookup(self.data.clicked_titles)
 
     def _batch(
-        self, serialized: tf.Tensor, real: tf.Tensor, drawn: tf.Tensor
+        self, serialized: tf.Tensor, real: tf.Tensor, draws: _Draws
     ) -> tuple[Any, Labels, tf.Tensor]:
         """Inputs, labels and weights, the latter as clicks alone have it."""
         options = self.options
         examples = parse(serialized, options.negatives, self.data.vocabulary.size)
         examples["clicked_ids"] = self._clicked(examples)
-        if self._fresh is not None:
-            examples = self._fresh.extend(examples, drawn)
+        for source, drawn in zip(self._sources, draws, strict=True):
+            examples = source.extend(examples, drawn)
         inputs, labels = to_batch(
             examples,
             real,

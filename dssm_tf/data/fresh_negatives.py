@@ -7,15 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from dssm_tf.data.batching import Examples, parse
+from dssm_tf.data.batching import Examples
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.data.schema import Title
+from dssm_tf.data.title_pool import TitlePool
 from dssm_tf.text.vocabulary import Vocabulary
 
 _SPARE = 4
-_A_RECORD = 10_000  # titles; a message of all would grow beyond what its format allows
-_COLUMNS = ("title_ids", "title_clicks", "title_queries", "title_words", "title_ngrams")
 
 
 class FreshNegatives:
@@ -38,15 +36,7 @@ class FreshNegatives:
         self, titles: Sequence[Title], vocabulary: Vocabulary, alpha: float, negatives: int
     ) -> None:
         self.negatives = negatives
-        # The titles as those of records: parsed the way the records are.
-        parts = [titles[start : start + _A_RECORD] for start in range(0, len(titles), _A_RECORD)]
-        encode = RecordEncoder(vocabulary).encode
-        size = vocabulary.size
-        records = [tf.constant([encode("", part, 1.0)]) for part in parts]
-        parsed = [
-            parse(record, len(part), size) for record, part in zip(records, parts, strict=True)
-        ]
-        self._pool = {name: tf.concat([one[name][0] for one in parsed], 0) for name in _COLUMNS}
+        self._pool = TitlePool(titles, vocabulary)
         weights = np.maximum([title.clicks for title in titles], 0.5) ** alpha
         self._upto = np.cumsum(weights / weights.sum())
 
@@ -72,17 +62,6 @@ class FreshNegatives:
 
         Args:
             examples: `batch` records, see `to_batch`.
-            drawn: int32 `(batch, columns)`.
+            drawn: int32 `(batch, columns)`, what `draw` returned of these rows.
         """
-        ids = tf.gather(self._pool["title_ids"], drawn)
-        clicked = examples["clicked_ids"]
-        same = ids[:, :, None] == clicked.to_tensor()[:, None, :]
-        known = tf.sequence_mask(clicked.row_lengths())[:, None, :]
-        allowed = ~tf.reduce_any(same & known, axis=2)
-        kept = tf.ragged.boolean_mask(drawn, allowed)[:, : self.negatives]
-        kept = kept.with_row_splits_dtype(clicked.row_splits.dtype)
-        found = dict(examples)
-        for name in _COLUMNS:
-            new = kept.with_values(tf.gather(self._pool[name], kept.flat_values))
-            found[name] = tf.concat([examples[name], new], axis=1)
-        return found
+        return self._pool.extend(examples, drawn, self.negatives)

@@ -98,6 +98,7 @@ class FeatureSpec:
         records: records a split, by its name.
         clicks: clicks of the training part.
         pairs: (query, title) pairs of the training part.
+        title_fields: columns of which titles are made, see `dssm_tf.text.fields`.
         format_version: of the record layout.
     """
 
@@ -109,6 +110,7 @@ class FeatureSpec:
     clicks: int
     pairs: int
     limits: TextLimits = field(default_factory=TextLimits)
+    title_fields: tuple[str, ...] = ("title",)
     format_version: int = _FORMAT_VERSION
 
     def save(self, directory: Path) -> None:
@@ -133,7 +135,9 @@ class FeatureSpec:
                 "Run preprocess again."
             )
         try:
-            spec = cls(**(raw | {"limits": TextLimits.of_json(raw["limits"])}))
+            fields = tuple(raw.get("title_fields", ("title",)))
+            limits = TextLimits.of_json(raw["limits"])
+            spec = cls(**(raw | {"limits": limits, "title_fields": fields}))
             spec._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
@@ -152,6 +156,8 @@ class FeatureSpec:
             raise ValueError("max_words or max_letters is 0")
         if type(self.negative_alpha) not in (int, float) or not abs(self.negative_alpha) < 100:
             raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
+        if not all(isinstance(name, str) for name in self.title_fields):
+            raise ValueError(f"title_fields is {self.title_fields!r:.60}; expected names")
         if not isinstance(self.vocabulary_fingerprint, str):
             raise ValueError("vocabulary_fingerprint is no text")
 

@@ -45,6 +45,7 @@ ADVERSARIAL = (
     "\U0001f355 pizza",
     "nul\x00byte tab\tnew\nline",
     "\ud800 lone surrogate",
+    "a wizard\u241fof oz \u241f\u241f1939\u241f",
 )
 
 

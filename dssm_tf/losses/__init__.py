@@ -1,4 +1,4 @@
-"""What training makes small, one loss a file; their table.
+"""What training makes small, one loss a file; their tables: of clicks, and of graded lists.
 
 Losses may import common; this file neither Keras nor a loss, so that a configuration is checked at
 once.
@@ -34,3 +34,17 @@ LOSSES = Table(
     },
     default="click_softmax",
 )
+
+GRADED_LOSSES = Table(
+    "dssm_tf.losses.GRADED_LOSSES",
+    {
+        "listwise_softmax": Choice(
+            "dssm_tf.losses.listwise_softmax:ListwiseSoftmax", Named, gamma=(AboveZero, 10.0)
+        ),
+        "kl": Choice(
+            "dssm_tf.losses.kl:KL", Named, gamma=(AboveZero, 10.0), temperature=(AboveZero, 0.1)
+        ),
+        "margin_mse": Choice("dssm_tf.losses.margin_mse:MarginMSE", Named, gamma=(AboveZero, 1.0)),
+    },
+)
+"""Of lists whose titles have grades, or a teacher's scores, in place of a click."""

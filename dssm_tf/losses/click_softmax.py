@@ -5,11 +5,7 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from dssm_tf.losses.ranking_loss import RankingLoss
-
-# The logit of a candidate that must not count. Finite, so that reduced-precision gradients stay
-# free of NaN, and so low that exp() of it is exactly 0 in float32 whatever gamma is.
-_NEVER = -1e9
+from dssm_tf.losses.ranking_loss import NEVER, RankingLoss
 
 
 @keras.saving.register_keras_serializable(package="dssm_tf")
@@ -38,7 +34,7 @@ class ClickSoftmax(RankingLoss):
 
     def per_query(self, scores, mask, correction, targets):
         """Minus the log of the clicked title's probability."""
-        logits = ops.where(mask, self.gamma * scores + correction, _NEVER)
+        logits = ops.where(mask, self.gamma * scores + correction, NEVER)
         return ops.logsumexp(logits, axis=-1) - ops.sum(targets * logits, axis=-1)
 
     def get_config(self):

@@ -7,6 +7,10 @@ import abc
 import keras
 from keras import ops
 
+# The logit of a candidate that must not count. Finite, so that reduced-precision gradients stay
+# free of NaN, and so low that exp() of it is exactly 0 in float32 whatever gamma is.
+NEVER = -1e9
+
 
 class RankingLoss(keras.losses.Loss, abc.ABC):
     """A loss of each query from the scores of its candidate titles.

@@ -31,13 +31,18 @@ from dssm_tf.text.character_rules import (
     SPACE,
     character_map,
 )
-from dssm_tf.text.letter_ngrams import BOUNDARY, BUCKET_MODULUS, BUCKET_MULTIPLIERS
+from dssm_tf.text.fields import SEPARATOR
+from dssm_tf.text.letter_ngrams import (
+    BOUNDARY,
+    BUCKET_MODULUS,
+    BUCKET_MULTIPLIERS,
+    FIELD_MULTIPLIER,
+)
 from dssm_tf.text.vocabulary import Vocabulary
 
 TextBatch = dict[str, tf.Tensor]
 
 _PAGE = 256
-_CODE_BITS = 21
 _SURROGATES = range(0xD800, 0xE000)
 _SHRINKS = 3  # letters become at least a third of the bytes, as the Kelvin sign becomes `k`
 
@@ -72,18 +77,18 @@ class TextFeatures:
     def __call__(self, texts: tf.Tensor) -> TextBatch:
         """The text batch of string `(texts,)`."""
         limits = self.limits
-        found = tf.raw_ops.StringSplitV2(
-            input=_separated(texts, limits.keep_accents), sep="", maxsplit=limits.max_words
-        )
-        # What follows the last word that is read is one more piece.
-        kept = found.indices[:, 1] < limits.max_words
-        place = tf.boolean_mask(found.indices, kept)
-        words = tf.boolean_mask(found.values, kept)
+        place, words, fields = self._words(texts)
         words = tf.strings.substr(words, 0, limits.max_letters, unit="UTF8_CHAR")
         words = _lettered(words, limits.keep_accents)
         if not limits.keep_accents:  # one letter may have become two
             words = tf.strings.substr(words, 0, limits.max_letters, unit="UTF8_CHAR")
+        if limits.own_fields > 1:  # a word of two fields is two words
+            words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
+        fields = tf.zeros_like(index[:0])
+        if limits.own_fields > 1:
+            fields = tf.strings.to_number(tf.strings.substr(distinct, 0, 1), tf.int64)
+            distinct = tf.strings.substr(distinct, 1, 4 * limits.max_letters)
         decoded = tf.strings.unicode_decode(distinct, "UTF-8")
         letters, starts = decoded.flat_values, decoded.row_splits
         at = tf.range(tf.size(letters, out_type=tf.int64))
@@ -94,40 +99,88 @@ class TextFeatures:
         return {
             "word_ngrams": _matrix(
                 tf.stack([word + 1, position], 1),
-                self._ngram_ids(letters, position == 0, is_last),
+                self._ngram_ids(letters, position == 0, is_last, fields, word),
                 tf.size(distinct) + 1,
             ),
             "tokens": _matrix(place, index + 1, tf.size(texts)),
         }
 
-    def _ngram_ids(self, letters: tf.Tensor, is_first: tf.Tensor, is_last: tf.Tensor) -> tf.Tensor:
-        """The id of the trigram around each letter; 0 where it is unseen and not bucketed."""
+    def _words(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Places `(words, 2)` of the words that are read, the words, and their fields."""
+        limits = self.limits
+        fields = None
+        if limits.own_fields > 1:
+            fields = tf.raw_ops.StringSplitV2(
+                input=texts, sep=SEPARATOR, maxsplit=limits.own_fields - 1
+            )
+            texts = fields.values
+        found = tf.raw_ops.StringSplitV2(
+            input=_separated(texts, limits.keep_accents), sep="", maxsplit=limits.max_words
+        )
+        # What follows the last word that is read is one more piece.
+        kept = found.indices[:, 1] < limits.max_words
+        place = tf.boolean_mask(found.indices, kept)
+        words = tf.boolean_mask(found.values, kept)
+        if fields is None:
+            return place, words, tf.zeros_like(place[:, 0])
+        text, field = tf.unstack(tf.gather(fields.indices, place[:, 0]), axis=1)
+        number = tf.range(tf.size(text, out_type=tf.int64))
+        number -= tf.searchsorted(text, text, out_type=tf.int64)  # of the text's first word
+        kept = number < limits.max_words
+        place = tf.boolean_mask(tf.stack([text, number], axis=1), kept)
+        return place, tf.boolean_mask(words, kept), tf.boolean_mask(field, kept)
+
+    def _ngram_ids(
+        self,
+        letters: tf.Tensor,
+        is_first: tf.Tensor,
+        is_last: tf.Tensor,
+        fields: tf.Tensor,
+        word: tf.Tensor,
+    ) -> tf.Tensor:
+        """The id of the trigram around each letter; 0 where it is unseen and not bucketed.
+
+        Args:
+            letters: code points of all words, one after another.
+            is_first: whether a letter begins its word.
+            is_last: whether it ends it.
+            fields: of each word; not looked at where no field has rows of its own.
+            word: the place of each letter's word.
+        """
         boundary = tf.constant(ord(BOUNDARY), tf.int32)
         left = tf.where(is_first, boundary, tf.roll(letters, 1, 0))
         right = tf.where(is_last, boundary, tf.roll(letters, -1, 0))
         trigram = [tf.cast(codes, tf.int64) for codes in (left, letters, right)]
-        key = trigram[0]
-        for codes in trigram[1:]:
-            key = tf.bitwise.left_shift(key, _CODE_BITS) + codes
+        field = None
+        key = tf.zeros_like(trigram[0])
+        if self.limits.own_fields > 1:
+            key = field = tf.gather(fields, word)
+        for codes in trigram:
+            key = key * CODE_POINTS + codes
         place = tf.searchsorted(tf.constant(self._keys), key)
         found = tf.gather(tf.constant(self._keys), place) == key
         ids = tf.where(found, tf.gather(tf.constant(self._ids), place), 0)
         if not self.limits.hash_buckets:
             return ids
         mixed = tf.add_n([m * c for m, c in zip(BUCKET_MULTIPLIERS, trigram, strict=True)])
+        if field is not None:
+            mixed += FIELD_MULTIPLIER * field
         buckets = mixed % BUCKET_MODULUS % self.limits.hash_buckets
         return tf.where(found, ids, 1 + self.known + tf.cast(buckets, tf.int32))
 
 
 def _key(ngram: str) -> int:
-    a, b, c = map(ord, ngram)
-    return (a << 2 * _CODE_BITS) + (b << _CODE_BITS) + c
+    """A trigram as one number: its field, then its code points, as digits of base `CODE_POINTS`."""
+    key = int(ngram[:-3] or 0)
+    for letter in ngram[-3:]:
+        key = key * CODE_POINTS + ord(letter)
+    return key
 
 
 def normalize(
     texts: tf.Tensor, longest: int | None = None, keep_accents: bool = False
 ) -> tf.Tensor:
-    """The words of each text joined by single spaces, string `(texts,)`.
+    """The words of each text joined by single spaces, fields by their separator, string `(texts,)`.
 
     Args:
         texts: string `(texts,)`, UTF-8.
@@ -135,19 +188,30 @@ def normalize(
             nothing.
         keep_accents: as of `TextLimits`.
     """
-    plain = tf.strings.strip(_separated(texts, keep_accents))
+    plain = _separated(texts, keep_accents, but=SEPARATOR)
+    plain = tf.strings.regex_replace(plain, f" *{SEPARATOR} *", SEPARATOR)
+    plain = tf.strings.regex_replace(tf.strings.strip(plain), f"{SEPARATOR}+$", "")
     if longest is not None:
         # Of a character that is cut in two, up to three bytes are lost.
         plain = tf.strings.substr(plain, 0, _SHRINKS * (longest + 1) + 3)
     return _lettered(plain, keep_accents)
 
 
-def _separated(texts: tf.Tensor, keep_accents: bool) -> tf.Tensor:
-    """Texts in good UTF-8 with single spaces for separators and without what is deleted."""
+def _separated(texts: tf.Tensor, keep_accents: bool, but: str = "") -> tf.Tensor:
+    """Texts in good UTF-8, spaces for separators but one, and without what is deleted."""
     deleted = DELETED if keep_accents else DELETED + MARKS
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", replacement_char=ord(" "))
     texts = tf.strings.regex_replace(texts, _any_of(deleted), "")
-    return tf.strings.regex_replace(texts, _any_of(SEPARATORS), " ")
+    return tf.strings.regex_replace(texts, _any_of(_without(SEPARATORS, but)), " ")
+
+
+def _without(ranges: Iterable[tuple[int, int]], letter: str) -> list[tuple[int, int]]:
+    """Ranges of code points without a letter's, if one is given."""
+    if not letter:
+        return list(ranges)
+    at = ord(letter)
+    halves = [(one, min(last, at - 1)) for one, last in ranges if one < at]
+    return halves + [(max(one, at + 1), last) for one, last in ranges if last > at]
 
 
 def _any_of(ranges: Iterable[tuple[int, int]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dssm_tf.retrieval.index import SPARE, ExactIndex, Rows, TitleVectors, Vectors, load_faiss
+from dssm_tf.retrieval.index import SPARE, RescoringIndex, Rows, Vectors, load_faiss
 
 SETTINGS = {
     "int8": ("rescored", (64, 128, 256, 512, 1024)),
@@ -30,8 +30,8 @@ class Setting(NamedTuple):
     value: int
 
 
-class ApproximateIndex:
-    """Lets faiss choose candidates and scores these as `ExactIndex` does.
+class ApproximateIndex(RescoringIndex):
+    """A `RescoringIndex` whose candidates are found without comparing all titles in full.
 
     Inner products become distances: a title gets one more dimension that brings all to the length
     of the longest, a query 0 there, and the nearest title is the one with the highest inner
@@ -50,9 +50,7 @@ class ApproximateIndex:
     """
 
     def __init__(self, vectors: ArrayLike, kind: str, index: Any, value: int) -> None:
-        self._faiss = load_faiss()
-        self._titles = TitleVectors(vectors)
-        self._exact = ExactIndex(vectors)
+        super().__init__(vectors)
         self._index = index
         self.kind = kind
         self.setting = Setting(SETTINGS[kind][0], value)
@@ -104,14 +102,7 @@ class ApproximateIndex:
         faiss = load_faiss()
         return cls(vectors, kind, faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC), value)
 
-    def search(self, queries: ArrayLike, k: int, rows: Rows | None = None) -> tuple[Vectors, Rows]:
-        """Finds good titles of each query; see `VectorIndex`. Given rows are searched exactly."""
-        if rows is not None:
-            return self._exact.search(queries, k, rows)
-        asked, k = self._titles.check(queries, k)
-        if not len(asked):
-            return self._titles.nothing(asked, k)
-        widened = _widened(asked, 0.0, self._index.d)
+    def _candidates(self, queries: Vectors, k: int) -> Rows:
         wider = 2 * k + SPARE
         parameters = None
         if self.kind == "int8":
@@ -121,9 +112,9 @@ class ApproximateIndex:
         else:
             effort = max(self.setting.value, wider)
             parameters = self._faiss.SearchParametersHNSW(efSearch=effort)
-        wider = min(wider, self._titles.count)
-        _, candidates = self._index.search(widened, wider, params=parameters)
-        return self._titles.rescore(asked, candidates, k)
+        widened, wider = _widened(queries, 0.0, self._index.d), min(wider, self._titles.count)
+        found: Rows = self._index.search(widened, wider, params=parameters)[1]
+        return found
 
 
 def _widened(vectors: Vectors, last: ArrayLike, dimension: int) -> Vectors:

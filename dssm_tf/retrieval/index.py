@@ -93,8 +93,8 @@ class ExactIndex:
                     )
 
 
-class FlatIndex:
-    """What `ExactIndex` finds, compared by faiss, as long as at most 32 titles tie at the cut.
+class RescoringIndex:
+    """Lets faiss choose candidates and scores these as `ExactIndex` does.
 
     Args:
         vectors: of the titles, finite, `(titles, dimension)`; a memory-mapped file will do.
@@ -109,19 +109,30 @@ class FlatIndex:
         self._exact = ExactIndex(vectors)
 
     def search(self, queries: ArrayLike, k: int, rows: Rows | None = None) -> tuple[Vectors, Rows]:
-        """Finds the best titles of each query; see `VectorIndex`."""
+        """Finds good titles of each query; see `VectorIndex`. Given rows are searched exactly."""
         if rows is not None:
             return self._exact.search(queries, k, rows)
         asked, k = self._titles.check(queries, k)
         if not len(asked):
             return self._titles.nothing(asked, k)
-        _, candidates = self._faiss.knn(
-            asked,
+        return self._titles.rescore(asked, self._candidates(asked, k), k)
+
+    def _candidates(self, queries: Vectors, k: int) -> Rows:
+        """Rows among which the best `k` titles of each query may be, -1 where there are fewer."""
+        raise NotImplementedError
+
+
+class FlatIndex(RescoringIndex):
+    """What `ExactIndex` finds, compared by faiss, as long as at most 32 titles tie at the cut."""
+
+    def _candidates(self, queries: Vectors, k: int) -> Rows:
+        found: Rows = self._faiss.knn(
+            queries,
             np.ascontiguousarray(self._titles.vectors, np.float32),
             min(k + SPARE, self._titles.count),
             metric=self._faiss.METRIC_INNER_PRODUCT,
-        )
-        return self._titles.rescore(asked, candidates, k)
+        )[1]
+        return found
 
 
 class TitleVectors:

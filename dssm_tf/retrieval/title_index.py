@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.again import REQUEST
 from dssm_tf.common.arrays import map_array
-from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
+from dssm_tf.common.checksums import CHECKSUMS, QUICK, check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -34,7 +34,9 @@ FORMAT = 1
 ABOUT, TITLES, VECTORS = "index.json", "titles.arrow", "vectors.npy"
 NEAREST, HYBRID, PRIORS = "nearest.faiss", "hybrid.json", "priors.npy"
 
-_OWN = (ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, CHECKSUMS, REQUEST)
+_OWN = (
+    ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, QUICK, CHECKSUMS, REQUEST,
+)  # fmt: skip
 _SAVED = ("kind", "prior", "target", "queries", "keep_accents")  # of the settings
 _CHUNK = 1 << 14  # titles encoded between two reports
 _SAMPLE = 16  # titles encoded to see whether a model made the vectors
@@ -262,7 +264,9 @@ class TitleIndex:
             }
             with atomic_write(aside / ABOUT) as file:
                 json.dump(about, file, indent=2)
-            write_checksums(aside, [one.name for one in aside.iterdir()])
+            names = [one.name for one in aside.iterdir()]
+            for manifest in (QUICK, CHECKSUMS):
+                write_checksums(aside, names, manifest)
 
     @classmethod
     def open(cls, directory: Path | str, model_fingerprint: str | None = None) -> TitleIndex:
@@ -281,7 +285,8 @@ class TitleIndex:
             raise UserError(
                 f"{directory} holds no {ABOUT}; give a directory that `dssm index` wrote."
             )
-        check_files(directory, None, _AGAIN)
+        # A million vectors are 1.2 GB: two seconds by SHA-256, which older indexes have alone.
+        check_files(directory, None, _AGAIN, QUICK if (directory / QUICK).exists() else CHECKSUMS)
         about = read_json(directory / ABOUT, _AGAIN)
         try:
             shape = (about["titles"], about["dimension"])

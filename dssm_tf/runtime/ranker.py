@@ -13,6 +13,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.compact_files import Compact, read_compact
 from dssm_tf.runtime.towers import make_tower
 from dssm_tf.runtime.word_vectors import TrigramRows, WordVectors
+from dssm_tf.text.fields import cut
 from dssm_tf.text.fingerprint import fingerprint64
 
 Vectors = NDArray[np.float32]
@@ -84,11 +85,12 @@ class Ranker:
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
         """Scores `(len(queries), len(titles))`."""
-        read = [self.vocabulary.split(title) for title in _texts("titles", titles)]
+        vocabulary = self.vocabulary
         # Titles that are equal to the model share one column, and tie.
         places: dict[str, int] = {}
-        shared = [places.setdefault(" ".join(words), len(places)) for words in read]
-        distinct = self._titles.encode([form.split() for form in places])
+        forms = map(vocabulary.normalize, _texts("titles", titles))
+        shared = [places.setdefault(form, len(places)) for form in forms]
+        distinct = self._titles.encode(list(map(vocabulary.split_normal, places)))
         scores: Vectors = self.encode_queries(queries) @ distinct.T
         if self.prior_weight:
             scores += self._weighted(list(places))
@@ -109,11 +111,9 @@ class Ranker:
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors of titles; see `encode_queries`."""
-        read = list(map(self.vocabulary.split, _texts("titles", titles)))
-        vectors = self._titles.encode(read)
-        if not prior:
-            return vectors
-        return _with_column(vectors, self._weighted(list(map(" ".join, read))))
+        forms = list(map(self.vocabulary.normalize, _texts("titles", titles)))
+        vectors = self._titles.encode(list(map(self.vocabulary.split_normal, forms)))
+        return _with_column(vectors, self._weighted(forms)) if prior else vectors
 
     def weighted_prior(self, titles: Sequence[str]) -> Vectors:
         """What the titles' clicks add to every score, `(len(titles),)`."""
@@ -148,7 +148,8 @@ class _Side:
 
     def _encode(self, texts: Sequence[list[str]], vectors: Vectors) -> None:
         """Fills `vectors`, which is zero."""
-        words = [word[: self._max_letters] for text in texts for word in text[: self._max_words]]
+        read = (word for text in texts for word in text[: self._max_words])
+        words = [cut(word, self._max_letters) for word in read]
         if not words:
             return
         lengths = np.array([min(len(text), self._max_words) for text in texts])

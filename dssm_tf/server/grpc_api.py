@@ -7,8 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from dssm_tf.server.servable import Texts
 from dssm_tf.server.service import Limits, Refusal, Service
 from serving import messages, predict_pb2
 
@@ -25,95 +27,81 @@ def grpc_server(
         service: answers.
         pool: whose threads work.
     """
-    about = {
+    about: dict[str, dict[str, tuple[_Answer, Any]]] = {
         _PREDICTION: {
-            "Predict": _method(
-                lambda request: _predict(service, request),
-                predict_pb2.PredictRequest,
-                predict_pb2.PredictResponse,
-            ),
-            "GetModelMetadata": _method(
-                lambda request: _metadata(service, request),
-                predict_pb2.GetModelMetadataRequest,
-                predict_pb2.GetModelMetadataResponse,
-            ),
+            "Predict": (_predict, predict_pb2.PredictRequest),
+            "GetModelMetadata": (_metadata, predict_pb2.GetModelMetadataRequest),
         },
-        _MODEL: {
-            "GetModelStatus": _method(
-                lambda request: _status(service, request),
-                predict_pb2.GetModelStatusRequest,
-                predict_pb2.GetModelStatusResponse,
-            )
-        },
+        _MODEL: {"GetModelStatus": (_status, predict_pb2.GetModelStatusRequest)},
     }
-    server = grpc.server(
-        pool,
-        options=[
-            ("grpc.so_reuseport", 0),  # else a second server would listen at the same port
-            ("grpc.max_receive_message_length", service.limits.body_bytes),
-            ("grpc.max_send_message_length", -1),
-        ],
-    )
-    for name, methods in about.items():
-        handler = grpc.method_handlers_generic_handler(name, methods)
-        server.add_generic_rpc_handlers((handler,))
+    options = [
+        ("grpc.so_reuseport", 0),  # else a second server would listen at the same port
+        ("grpc.max_receive_message_length", service.limits.body_bytes),
+        ("grpc.max_send_message_length", -1),
+    ]
+    server = grpc.server(pool, options=options)
+    for name, calls in about.items():
+        methods = {call: _method(service, *how) for call, how in calls.items()}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, methods),))
     healthy = health.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
-    for name in ("", _PREDICTION, _MODEL):
+    for name in ("", *about):
         healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
     return server, healthy
 
 
-def _method(answer: Callable[[Any], Any], request: Any, response: Any) -> grpc.RpcMethodHandler:
-    def handler(asked: Any, context: grpc.ServicerContext) -> Any:
+_Answer = Callable[[Service, Any], Any]
+
+
+def _method(service: Service, answer: _Answer, request: Any) -> grpc.RpcMethodHandler:
+    """Takes and gives bytes: gRPC would call what it cannot parse an error of the server."""
+
+    def handler(raw: bytes, context: grpc.ServicerContext) -> bytes:
         try:
-            return answer(asked)
+            try:
+                asked = request.FromString(raw)
+            except DecodeError:
+                raise Refusal(f"the message is no {request.DESCRIPTOR.name}.") from None
+            answered: bytes = answer(service, asked).SerializeToString()
+            return answered
         except Refusal as refusal:
             context.abort(grpc.StatusCode[refusal.status], str(refusal))
+            raise
 
-    return grpc.unary_unary_rpc_method_handler(
-        handler, request.FromString, response.SerializeToString
-    )
+    return grpc.unary_unary_rpc_method_handler(handler)
 
 
 def _predict(service: Service, request: predict_pb2.PredictRequest) -> predict_pb2.PredictResponse:
     spec = request.model_spec
-    with service.counted(spec, "Predict", "GRPC"):
-        version = service.version(spec)
-        name, signature = service.signature(version, spec.signature_name, "FAILED_PRECONDITION")
+
+    def read(signature: predict_pb2.SignatureDef) -> Texts:
         if request.inputs.keys() != signature.inputs.keys():
-            raise Refusal(
-                "INVALID_ARGUMENT",
-                f"inputs are {sorted(request.inputs)!r:.200}; `{name}` takes "
-                f"{sorted(signature.inputs)}.",
-            )
-        inputs = {
-            key: _texts(f"inputs[{key!r}]", request.inputs[key], service.limits)
-            for key in signature.inputs
-        }
-        found = service.run(version, name, inputs, request.output_filter)
+            expected = sorted(signature.inputs)
+            raise Refusal(f"inputs are {sorted(request.inputs)!r:.200}; expected {expected}.")
+        return {key: _texts(key, request.inputs[key], service.limits) for key in signature.inputs}
+
+    with service.counted(spec, "Predict", "GRPC"):
+        found = service.predict(spec, spec.signature_name, read, request.output_filter)
         response = predict_pb2.PredictResponse()
-        response.model_spec.name = version.model
-        response.model_spec.version.value = version.number
-        response.model_spec.signature_name = name
-        for key, values in found.items():
+        response.model_spec.name = found.version.model
+        response.model_spec.version.value = found.version.number
+        response.model_spec.signature_name = found.signature
+        for key, values in found.outputs.items():
             response.outputs[key].CopyFrom(messages.encode_fields(values))
         return response
 
 
-def _texts(field: str, tensor: predict_pb2.Tensor, limits: Limits) -> list[bytes]:
+def _texts(key: str, tensor: predict_pb2.Tensor, limits: Limits) -> list[bytes]:
+    field = f"inputs[{key!r}]"
     if len(tensor.tensor_shape.dim) == 1:
         limits.check_size(field, tensor.tensor_shape.dim[0].size)
     try:
         found = messages.decode_tensor(tensor, limits.batch_size)
     except ValueError as error:
-        raise Refusal("INVALID_ARGUMENT", f"{field}: {error}") from None
+        raise Refusal(f"{field}: {error}") from None
     if tensor.dtype != predict_pb2.DT_STRING or found.ndim != 1:
-        raise Refusal(
-            "INVALID_ARGUMENT",
-            f"{field} is {predict_pb2.DataType.Name(tensor.dtype)} {found.shape}; expected "
-            "DT_STRING (n,).",
-        )
+        dtype = predict_pb2.DataType.Name(tensor.dtype)
+        raise Refusal(f"{field} is {dtype} {found.shape}; expected DT_STRING (n,).")
     texts: list[bytes] = found.tolist()
     return texts
 
@@ -121,11 +109,8 @@ def _texts(field: str, tensor: predict_pb2.Tensor, limits: Limits) -> list[bytes
 def _metadata(
     service: Service, request: predict_pb2.GetModelMetadataRequest
 ) -> predict_pb2.GetModelMetadataResponse:
-    if list(request.metadata_field) != [_METADATA]:
-        raise Refusal(
-            "INVALID_ARGUMENT",
-            f"metadata_field is {list(request.metadata_field)!r:.200}; expected ['{_METADATA}'].",
-        )
+    if (asked := list(request.metadata_field)) != [_METADATA]:
+        raise Refusal(f"metadata_field is {asked!r:.200}; expected ['{_METADATA}'].")
     version = service.version(request.model_spec)
     response = predict_pb2.GetModelMetadataResponse()
     response.model_spec.name = version.model

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
+from itertools import accumulate
 from threading import Lock
-
-Labels = tuple[tuple[str, str], ...]
 
 PATH = "/monitoring/prometheus/metrics"
 
@@ -18,6 +17,7 @@ _LOAD_LATENCY = ":tensorflow:cc:saved_model:load_latency"
 
 # Upper ends of a histogram's buckets in microseconds: from 10 to some twenty minutes.
 _LIMITS = [10 * 1.8**power for power in range(33)]
+_ENDS = [f"{limit:g}" for limit in _LIMITS] + ["+Inf"]
 
 
 class Metrics:
@@ -25,10 +25,9 @@ class Metrics:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._counters: dict[str, dict[Labels, int]] = defaultdict(lambda: defaultdict(int))
-        self._histograms: dict[str, dict[Labels, _Histogram]] = defaultdict(
-            lambda: defaultdict(_Histogram)
-        )
+        self._counts: dict[tuple[str, str], int] = defaultdict(int)
+        self._buckets: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(_ENDS))
+        self._sums: dict[tuple[str, str], float] = defaultdict(float)
 
     def answered(self, model: str, status: str, api: str, entrypoint: str, seconds: float) -> None:
         """Counts a request, answered or refused.
@@ -40,62 +39,50 @@ class Metrics:
             entrypoint: `GRPC` or `REST`.
             seconds: from the request's last byte to the answer.
         """
-        latency = (("model_name", model), ("API", api), ("entrypoint", entrypoint))
+        labels = _labels(model_name=model, API=api, entrypoint=entrypoint)
         with self._lock:
-            self._counters[_REQUESTS][("model_name", model), ("status", status)] += 1
-            self._histograms[_REQUEST_LATENCY][latency].add(1e6 * seconds)
+            self._counts[_REQUESTS, _labels(model_name=model, status=status)] += 1
+            self._observe(_REQUEST_LATENCY, labels, seconds)
 
     def ran(self, model: str, seconds: float) -> None:
         """Counts a run of a model."""
-        labels = (("model_name", model), ("API", "Predict"), ("runtime", "TF1"))
         with self._lock:
-            self._histograms[_RUN_LATENCY][labels].add(1e6 * seconds)
+            labels = _labels(model_name=model, API="Predict", runtime="TF1")
+            self._observe(_RUN_LATENCY, labels, seconds)
 
     def loaded(self, directory: object, well: bool, seconds: float) -> None:
         """Counts an attempt to load a version."""
-        path = ("model_path", str(directory))
+        status = "success" if well else "fail"
         with self._lock:
-            self._counters[_LOADS][path, ("status", "success" if well else "fail")] += 1
-            self._counters[_LOAD_LATENCY][(path,)] += round(1e6 * seconds)
+            self._counts[_LOADS, _labels(model_path=str(directory), status=status)] += 1
+            path = _labels(model_path=str(directory))
+            self._counts[_LOAD_LATENCY, path] += round(1e6 * seconds)
 
     def text(self) -> str:
         """All of it in Prometheus's text format."""
         lines = []
         with self._lock:
-            for name, counters in sorted(self._counters.items()):
-                lines.append(f"# TYPE {name} counter")
-                lines += [f"{name}{{{_shown(of)}}} {count}" for of, count in counters.items()]
-            for name, histograms in sorted(self._histograms.items()):
-                lines.append(f"# TYPE {name} histogram")
-                for of, histogram in histograms.items():
-                    lines += histogram.lines(name, _shown(of))
-        return "".join(f"{line}\n" for line in lines)
+            for name, labels in sorted(self._counts):
+                lines.append((name, "counter", f"{name}{{{labels}}} {self._counts[name, labels]}"))
+            for name, labels in sorted(self._buckets):
+                below = list(accumulate(self._buckets[name, labels]))
+                told = [
+                    f'{name}_bucket{{{labels},le="{end}"}} {count}'
+                    for end, count in zip(_ENDS, below, strict=True)
+                ]
+                told.append(f"{name}_sum{{{labels}}} {self._sums[name, labels]:g}")
+                told.append(f"{name}_count{{{labels}}} {below[-1]}")
+                lines.append((name, "histogram", "\n".join(told)))
+        heads = {name: f"# TYPE {name} {kind}\n" for name, kind, _ in lines}
+        return "".join(f"{heads.pop(name, '')}{told}\n" for name, _, told in lines)
+
+    def _observe(self, name: str, labels: str, seconds: float) -> None:
+        self._buckets[name, labels][bisect_left(_LIMITS, 1e6 * seconds)] += 1
+        self._sums[name, labels] += 1e6 * seconds
 
 
-class _Histogram:
-    def __init__(self) -> None:
-        self._counts = [0] * (len(_LIMITS) + 1)
-        self._sum = 0.0
-
-    def add(self, value: float) -> None:
-        self._counts[bisect_left(_LIMITS, value)] += 1
-        self._sum += value
-
-    def lines(self, name: str, labels: str) -> list[str]:
-        found, below = [], 0
-        ends = [f"{limit:g}" for limit in _LIMITS] + ["+Inf"]
-        for end, count in zip(ends, self._counts, strict=True):
-            below += count
-            found.append(f'{name}_bucket{{{labels},le="{end}"}} {below}')
-        return [
-            *found,
-            f"{name}_sum{{{labels}}} {self._sum:g}",
-            f"{name}_count{{{labels}}} {below}",
-        ]
-
-
-def _shown(labels: Labels) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels)
+def _labels(**labels: str) -> str:
+    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
 
 
 def _escaped(value: str) -> str:

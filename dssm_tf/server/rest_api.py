@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import binascii
 import json
 import re
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from concurrent.futures import Executor
 from typing import Any, NamedTuple
 from urllib.parse import unquote
@@ -25,10 +24,11 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-_MODEL = r"/v1/models/(?P<name>[^/:]+)(?:/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
-_PREDICT = re.compile(rf"{_MODEL}:(?P<verb>predict|classify|regress)", re.IGNORECASE)
-_ABOUT = re.compile(rf"{_MODEL}(?P<metadata>/metadata)?", re.IGNORECASE)
-
+_PATH = re.compile(
+    r"/v1/models/(?P<name>[^/:]+)(/versions/(?P<version>\d+)|/labels/(?P<label>[^/:]+))?"
+    r"(?P<what>|/metadata|:predict|:classify|:regress)",
+    re.IGNORECASE,
+)
 _HTTP = {
     "INVALID_ARGUMENT": 400,
     "FAILED_PRECONDITION": 400,
@@ -36,7 +36,7 @@ _HTTP = {
     "RESOURCE_EXHAUSTED": 413,
     "DEADLINE_EXCEEDED": 504,
 }
-_JSON = "application/json"
+_READING = ("GET", "HEAD")
 _MOST_VERSION = (1 << 63) - 1
 
 
@@ -45,7 +45,7 @@ class Answer(NamedTuple):
 
     status: int
     content: bytes
-    type: str = _JSON
+    type: str = "application/json"
     headers: tuple[tuple[bytes, bytes], ...] = ()
 
 
@@ -78,10 +78,10 @@ class RestApi:
         except _Gone:
             return
         except Refusal as refusal:
-            answer = _refused(refusal)
+            answer = _json({"error": str(refusal)}, status=_HTTP.get(refusal.status, 500))
         except asyncio.TimeoutError:  # another class before Python 3.11
             late = f"not answered within {self._timeout:g} s, which rest_api_timeout_in_ms sets."
-            answer = _refused(Refusal("DEADLINE_EXCEEDED", late))
+            answer = _json({"error": late}, status=504)
         headers = [
             (b"content-type", answer.type.encode()),
             (b"content-length", str(len(answer.content)).encode()),
@@ -92,30 +92,26 @@ class RestApi:
         await send({"type": "http.response.body", "body": body})
 
     async def _answer(self, scope: Scope, receive: Receive) -> Answer:
-        path = scope["raw_path"].decode("latin-1")
-        method = scope["method"]
         body = await _body(receive, self._service.limits.body_bytes)
+        path, asked = (scope[key].decode("latin-1") for key in ("raw_path", "query_string"))
         work = asyncio.get_running_loop().run_in_executor
+        return await work(self._pool, self._route, scope["method"], path, asked, body)
+
+    def _route(self, method: str, path: str, asked: str, body: bytes) -> Answer:
         if not path.lower().startswith("/v1/"):
-            if method in ("GET", "HEAD"):
-                asked = scope["query_string"].decode("latin-1")
-                found = await work(self._pool, self._other, path, asked)
-                if found is not None:
-                    return found
-            return Answer(404, _dump({"error": f"there is no {path[:100]} here."}))
-        if method == "POST" and (match := _PREDICT.fullmatch(path)):
-            if match["verb"].lower() != "predict":
-                raise Refusal(
-                    "INVALID_ARGUMENT", f":{match['verb']} is no way to ask a ranker; use :predict."
-                )
-            return await work(self._pool, self._predict, _spec(match), body)
-        if method in ("GET", "HEAD") and (match := _ABOUT.fullmatch(path)):
-            about = self._metadata if match["metadata"] else self._status
-            return await work(self._pool, about, _spec(match))
+            found = self._other(path, asked) if method in _READING else None
+            return found or _json({"error": f"there is no {path[:100]} here."}, status=404)
+        match = _PATH.fullmatch(path)
+        what = match["what"].lower() if match else None
+        if match and what == ":predict" and method == "POST":
+            return self._predict(_spec(match), body)
+        if match and what == "" and method in _READING:
+            return self._status(_spec(match))
+        if match and what == "/metadata" and method in _READING:
+            return self._metadata(_spec(match))
         raise Refusal(
-            "INVALID_ARGUMENT",
             f"{method} {path[:100]} is no request; expected GET /v1/models/NAME or POST "
-            "/v1/models/NAME:predict.",
+            "/v1/models/NAME:predict."
         )
 
     def _other(self, path: str, asked: str) -> Answer | None:
@@ -124,24 +120,23 @@ class RestApi:
         return self._page(path, asked) if self._page else None
 
     def _predict(self, spec: ModelSpec, body: bytes) -> Answer:
-        service = self._service
-        with service.counted(spec, "predict", "REST"):
+        with self._service.counted(spec, "predict", "REST"):
             asked = _parse(body)
-            name = asked.get("signature_name", "")
-            if not isinstance(name, str):
-                raise Refusal("INVALID_ARGUMENT", "signature_name is no text.")
-            version = service.version(spec)
-            name, signature = service.signature(version, name, "INVALID_ARGUMENT")
+            if not isinstance(name := asked.get("signature_name", ""), str):
+                raise Refusal("signature_name is no text.")
             rows = "instances" in asked
             if rows == ("inputs" in asked):
-                raise Refusal(
-                    "INVALID_ARGUMENT",
-                    "the body holds both or none of `instances` and `inputs`; expected one.",
-                )
-            read = _read_rows if rows else _read_columns
-            inputs = read(asked["instances" if rows else "inputs"], signature)
-            found = service.run(version, name, inputs)
-            return Answer(200, _dump(_as_rows(found) if rows else _as_columns(found)))
+                raise Refusal("the body holds both or none of `instances` and `inputs`.")
+            read = _rows if rows else _columns
+            given = asked["instances" if rows else "inputs"]
+            found = self._service.predict(spec, name, lambda signature: read(given, signature))
+            lists: Any = {name: _numbers(values) for name, values in found.outputs.items()}
+            if len(lists) == 1:
+                (lists,) = lists.values()
+            elif rows:
+                whole = zip(*lists.values(), strict=True)
+                lists = [dict(zip(lists, row, strict=True)) for row in whole]
+            return _json({"predictions" if rows else "outputs": lists})
 
     def _status(self, spec: ModelSpec) -> Answer:
         told = [
@@ -155,7 +150,7 @@ class RestApi:
             }
             for number, state in self._service.states(spec).items()
         ]
-        return Answer(200, _dump({"model_version_status": told}, indent=1))
+        return _json({"model_version_status": told}, indent=1)
 
     def _metadata(self, spec: ModelSpec) -> Answer:
         version = self._service.version(spec)
@@ -165,8 +160,7 @@ class RestApi:
             always_print_fields_with_no_presence=True,
         )
         name = {"name": version.model, "signature_name": "", "version": str(version.number)}
-        told = {"model_spec": name, "metadata": {"signature_def": signatures}}
-        return Answer(200, _dump(told, indent=1))
+        return _json({"model_spec": name, "metadata": {"signature_def": signatures}}, indent=1)
 
 
 class _Gone(Exception):
@@ -175,32 +169,28 @@ class _Gone(Exception):
 
 async def _body(receive: Receive, most: int) -> bytes:
     """A request's body; one that is too long is read to its end, so that its sender listens."""
-    parts, size = [], 0
-    while True:
+    parts, size, more = [], 0, True
+    while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise _Gone
         size += len(piece := message.get("body", b""))
-        if size <= most:
-            parts.append(piece)
-        else:
+        parts.append(piece)
+        if size > most:
             parts.clear()
-        if not message.get("more_body"):
-            break
+        more = message.get("more_body", False)
     if size > most:
-        raise Refusal(
-            "RESOURCE_EXHAUSTED",
-            f"the body has {size:,} bytes, more than max_body_bytes, {most:,}.",
-        )
+        told = f"the body has {size:,} bytes, more than max_body_bytes, {most:,}."
+        raise Refusal(told, "RESOURCE_EXHAUSTED")
     return b"".join(parts)
 
 
 def _spec(match: re.Match[str]) -> ModelSpec:
     spec = ModelSpec(name=unquote(match["name"]))
-    if match["version"]:
-        if len(match["version"]) > 19 or int(match["version"]) > _MOST_VERSION:
-            raise Refusal("INVALID_ARGUMENT", f"{match['version'][:30]} is no version of a model.")
-        spec.version.value = int(match["version"])
+    if number := match["version"]:
+        if len(number) > 19 or int(number) > _MOST_VERSION:
+            raise Refusal(f"{number[:30]} is no version of a model.")
+        spec.version.value = int(number)
     if match["label"]:
         spec.version_label = unquote(match["label"])
     return spec
@@ -210,52 +200,47 @@ def _parse(body: bytes) -> dict[str, Any]:
     try:
         asked = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Refusal("INVALID_ARGUMENT", f"the body is no JSON: {error}") from None
+        raise Refusal(f"the body is no JSON: {error}") from None
     if not isinstance(asked, dict):
-        raise Refusal("INVALID_ARGUMENT", f"the body is {_kind(asked)}; expected an object.")
+        raise Refusal(f"the body is {_kind(asked)}; expected an object.")
     return asked
 
 
-def _read_rows(rows: Any, signature: SignatureDef) -> Texts:
+def _rows(rows: Any, signature: SignatureDef) -> Texts:
     """Row format: an object with a text of each input, a row; of one input, the text will do."""
     if not isinstance(rows, list) or not rows:
-        raise Refusal("INVALID_ARGUMENT", "instances is no list of at least one row.")
+        raise Refusal("instances is no list of at least one row.")
     names = sorted(signature.inputs)
-    bare = len(names) == 1 and not _is_object(rows[0])
-    inputs: dict[str, list[bytes]] = {name: [] for name in names}
+    if len(names) == 1 and not _is_object(rows[0]):
+        return {names[0]: _texts("instances", rows)}
     for place, row in enumerate(rows):
-        if bare:
-            inputs[names[0]].append(_text(f"instances[{place}]", row))
-            continue
-        if not _is_object(row) or sorted(row) != names:
-            keys = sorted(row) if isinstance(row, dict) else _kind(row)
-            raise Refusal(
-                "INVALID_ARGUMENT",
-                f"instances[{place}] is {keys!s:.200}; expected an object with {', '.join(names)}.",
-            )
-        for name in names:
-            inputs[name].append(_text(f"instances[{place}][{name!r}]", row[name]))
-    return inputs
+        _check_names(f"instances[{place}]", row, names)
+    return {
+        name: [
+            _text(f"instances[{place}][{name!r}]", row[name]) for place, row in enumerate(rows)
+        ]
+        for name in names
+    }  # fmt: skip
 
 
-def _read_columns(columns: Any, signature: SignatureDef) -> Texts:
+def _columns(columns: Any, signature: SignatureDef) -> Texts:
     """Column format: a list of texts for each input; of one input, the list will do."""
     names = sorted(signature.inputs)
-    if not _is_object(columns):
-        if len(names) > 1:
-            raise Refusal(
-                "INVALID_ARGUMENT",
-                f"inputs is {_kind(columns)}; expected an object with {', '.join(names)}.",
-            )
+    if len(names) == 1 and not _is_object(columns):
         return {names[0]: _texts("inputs", columns)}
-    if missing := [name for name in names if name not in columns]:
-        raise Refusal("INVALID_ARGUMENT", f"inputs lacks {', '.join(missing)}.")
+    _check_names("inputs", columns, names)
     return {name: _texts(f"inputs[{name!r}]", columns[name]) for name in names}
+
+
+def _check_names(field: str, value: Any, names: Sequence[str]) -> None:
+    if not _is_object(value) or sorted(value) != names:
+        found = sorted(value) if isinstance(value, dict) else _kind(value)
+        raise Refusal(f"{field} is {found!s:.200}; expected an object with {', '.join(names)}.")
 
 
 def _texts(field: str, values: Any) -> list[bytes]:
     if not isinstance(values, list):
-        raise Refusal("INVALID_ARGUMENT", f"{field} is {_kind(values)}; expected a list of texts.")
+        raise Refusal(f"{field} is {_kind(values)}; expected a list of texts.")
     return [_text(f"{field}[{place}]", value) for place, value in enumerate(values)]
 
 
@@ -263,19 +248,18 @@ def _text(field: str, value: Any) -> bytes:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogatepass")
     if not isinstance(value, dict) or _is_object(value):
-        raise Refusal(
-            "INVALID_ARGUMENT", f'{field} is {_kind(value)}; expected a text, or {{"b64": TEXT}}.'
-        )
+        raise Refusal(f'{field} is {_kind(value)}; expected a text, or {{"b64": TEXT}}.')
     try:
         return base64.b64decode(value["b64"], validate=True)
-    except (binascii.Error, ValueError):
-        raise Refusal("INVALID_ARGUMENT", f"{field}['b64'] is no base64.") from None
+    except ValueError:
+        raise Refusal(f"{field}['b64'] is no base64.") from None
 
 
 def _is_object(value: Any) -> bool:
     """Whether a value is an object, and not a text in base64."""
-    encoded = isinstance(value, dict) and list(value) == ["b64"] and isinstance(value["b64"], str)
-    return isinstance(value, dict) and not encoded
+    if not isinstance(value, dict):
+        return False
+    return list(value) != ["b64"] or not isinstance(value["b64"], str)
 
 
 def _kind(value: Any) -> str:
@@ -283,30 +267,15 @@ def _kind(value: Any) -> str:
     return "null" if value is None else kinds.get(type(value), "a number")
 
 
-def _as_columns(found: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    lists = {name: _numbers(values) for name, values in found.items()}
-    return {"outputs": next(iter(lists.values())) if len(lists) == 1 else lists}
-
-
-def _as_rows(found: dict[str, NDArray[Any]]) -> dict[str, Any]:
-    lists = [_numbers(values) for values in found.values()]
-    if len(lists) == 1:
-        return {"predictions": lists[0]}
-    rows = [dict(zip(found, row, strict=True)) for row in zip(*lists, strict=True)]
-    return {"predictions": rows}
-
-
 def _numbers(values: NDArray[Any]) -> list[Any]:
     """Numbers as JSON has them; nine digits tell one float32 from all others."""
-    if values.dtype != np.float32:
-        return list(values.tolist())
-    short = [float(f"{value:.9g}") for value in values.ravel().tolist()]
-    return list(np.reshape(short, values.shape).tolist())
+    if values.dtype == np.float32:
+        values = values.astype(np.float64)
+        powers = np.log10(np.abs(values), where=values != 0, out=np.zeros_like(values))
+        scale = 10.0 ** (8 - np.floor(powers))
+        values = np.rint(values * scale) / scale
+    return list(values.tolist())
 
 
-def _dump(told: Any, indent: int | None = None) -> bytes:
-    return json.dumps(told, indent=indent).encode() + b"\n"
-
-
-def _refused(refusal: Refusal) -> Answer:
-    return Answer(_HTTP.get(refusal.status, 500), _dump({"error": str(refusal)}))
+def _json(told: Any, status: int = 200, indent: int | None = None) -> Answer:
+    return Answer(status, json.dumps(told, indent=indent).encode() + b"\n")

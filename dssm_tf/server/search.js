@@ -1,6 +1,7 @@
 "use strict";
 // Without this script the page works by form and links; with it results change in place.
 const box = document.getElementById("q");
+const model = document.getElementById("model");
 const failed = document.getElementById("failed");
 let asking = new AbortController();
 let waiting = 0;
@@ -27,7 +28,16 @@ async function show(address, push) {
 }
 
 function addressOf(query) {
-  return query.trim() ? "/?" + new URLSearchParams({ q: query.trim() }) : "/";
+  const asked = new URLSearchParams();
+  if (query.trim()) asked.set("q", query.trim());
+  if (model.value) asked.set("model", model.value);
+  return "/" + (asked.size ? "?" + asked : "");
+}
+
+function read(search) {
+  const asked = new URLSearchParams(search);
+  box.value = asked.get("q") || "";
+  model.value = asked.get("model") || "";
 }
 
 box.addEventListener("input", () => {
@@ -46,13 +56,13 @@ document.addEventListener("click", (event) => {
   if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
   event.preventDefault();
   const address = new URL(link.href);
-  box.value = address.searchParams.get("q") || "";
+  read(address.search);
   link.focus();
   show(address.pathname + address.search, true);
 });
 
 window.addEventListener("popstate", () => {
-  box.value = new URLSearchParams(location.search).get("q") || "";
+  read(location.search);
   show(location.pathname + location.search, false);
 });
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
-import threading
 from base64 import b64encode
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -17,17 +15,15 @@ from dssm_tf.common.page import page
 from dssm_tf.retrieval.searcher import SYSTEMS, Found, Hit, Searcher
 from dssm_tf.retrieval.title_index import TitleIndex
 from dssm_tf.server.corpus_words import ALIKE, CorpusWords, likeness
-from dssm_tf.server.models import Model, Version
+from dssm_tf.server.models import Model
 from dssm_tf.server.rest_api import Answer
-from dssm_tf.server.served_model import ServedModel
+from dssm_tf.server.searched_model import Report, SearchedModel
 from dssm_tf.tables.cells import readable
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import words
 
 _Corpus = Sequence[CorpusTitle]
-
-_LOG = logging.getLogger("dssm_tf.server")
 
 _NAMES = {"bm25": "BM25", "semantic": "Semantic", "hybrid": "Hybrid"}
 _ABOUT = {"bm25": "by words", "semantic": "by meaning", "hybrid": "both, fused"}
@@ -58,119 +54,93 @@ class _Asked(NamedTuple):
         query: as it was typed.
         why: the doc id of the hit to explain, or empty.
         system: in whose ranking.
+        model: the name of the model to search by, or empty for the first.
     """
 
     query: str
-    why: str
-    system: str
+    why: str = ""
+    system: str = ""
+    model: str = ""
 
     def address(self, **change: str) -> str:
         """The address of the same page with something changed."""
         asked = self._replace(**change)
-        named = {"q": asked.query, "why": asked.why, "in": asked.system if asked.why else ""}
+        system = asked.system if asked.why else ""
+        named = {"q": asked.query, "model": asked.model, "why": asked.why, "in": system}
         return "/?" + urlencode({key: value for key, value in named.items() if value})
 
 
 class SearchPage:
     """Answers `GET /`.
 
-    Searches by the version of the model that answers; when another one takes over, its vectors are
-    made first, and the page goes on with the old ones until they are.
-
     Args:
-        model: whose vectors are searched.
-        titles: to search: a corpus, or its index, which must be the first version's; versions with
-            other vectors get an index like it, in memory.
+        models: by whose vectors titles can be searched; the first one where nothing else is asked.
+        titles: to search: a corpus, or its index, which must be the first model's.
     """
 
-    def __init__(self, model: Model, titles: Sequence[CorpusTitle] | TitleIndex) -> None:
-        self._model = model
-        self._index = titles if isinstance(titles, TitleIndex) else None
-        self._corpus = corpus = self._index.corpus if self._index else cast(_Corpus, titles)
-        keep = self._index is not None and self._index.settings.keep_accents
+    def __init__(self, models: Sequence[Model], titles: Sequence[CorpusTitle] | TitleIndex) -> None:
+        index = titles if isinstance(titles, TitleIndex) else None
+        self._corpus = corpus = index.corpus if index else cast(_Corpus, titles)
+        keep = index is not None and index.settings.keep_accents
         self._words = CorpusWords((one.title for one in corpus), keep)
-        self._lock = threading.Lock()  # of the searcher
-        self._preparing = threading.Lock()
-        self._version: Version | None = None
-        self._searcher: Searcher | None = None
+        self._first = models[0].name
+        self.searched = {
+            model.name: SearchedModel(model, corpus, index if model is models[0] else None)
+            for model in models
+        }
 
-    def prepare(self, report: Callable[[str, float], None] = lambda step, share: None) -> None:
-        """Makes the vectors of the version that answers now.
-
-        Args:
-            report: see `TitleIndex.build`.
-
-        Raises:
-            UserError: the model cannot search this corpus, or the index is of another model.
-        """
-        version = self._model.current
-        if version is None:
-            raise UserError(f"no version of {self._model.name} answers.")
-        ranker = ServedModel(version)
-        self._searcher = Searcher(ranker, self._index_of(ranker, report))
-        self._version = version
-
-    def _index_of(self, ranker: ServedModel, report: Callable[[str, float], None]) -> TitleIndex:
-        if self._index is not None:
-            try:
-                self._index.check_model(ranker)
-            except UserError:
-                if self._searcher is None:
-                    raise
-            else:
-                return self._index
-        settings = self._index.settings if self._index else None
-        return TitleIndex.build(ranker, self._corpus, settings, report)
+    def prepare(self, report: Report = lambda step, share: None) -> None:
+        """Makes the vectors of all models; see `SearchedModel.prepare`."""
+        for one in self.searched.values():
+            one.prepare(report)
 
     def __call__(self, path: str, asked: str) -> Answer | None:
         """The page, or None for another path."""
         if path != "/":
             return None
-        self._follow()
         values = parse_qs(asked, errors="replace")
-        query, why, system = (values.get(name, [""])[0] for name in ("q", "why", "in"))
+        query, why, system, model = (
+            values.get(name, [""])[0] for name in ("q", "why", "in", "model")
+        )
         query = readable(query).strip()
-        request = _Asked(query, why, system if system in SYSTEMS else SYSTEMS[-1])
+        # The address of the first model's page is that of a server with one model.
+        model = model if model != self._first else ""
+        request = _Asked(query, why, system if system in SYSTEMS else SYSTEMS[-1], model)
         status = 200
-        if len(query) > _LONGEST:
+        if (model or self._first) not in self.searched:
+            status, request = 404, request._replace(model="")
+            there = f"There is {', '.join(self.searched)}."
+            shown = _message(f"No model {model[:60]!r} is served.", there)
+        elif len(query) > _LONGEST:
             status = 400
             shown = _message(
                 f"The query has {len(query):,} letters.", f"Ask with {_LONGEST:,} at most."
             )
         else:
-            shown = self._results(request) if query else self._welcome()
+            shown = self._results(request) if query else self._welcome(request)
         title = f"{query[:60]} - search" if query else "Search"
-        html = page(title, _body(self._about(), query, shown), [_SCRIPT], _POLICY)
+        html = page(title, _body(request, self._about(request) + shown), [_SCRIPT], _POLICY)
         content = html.encode("utf-8", "replace")
         return Answer(status, content, "text/html; charset=utf-8", _HEADERS)
 
-    def _follow(self) -> None:
-        """Prepares a newer version aside, once."""
-        if self._model.current is self._version or not self._preparing.acquire(blocking=False):
-            return
+    def _about(self, asked: _Asked) -> str:
+        """What is searched, and by which of the models."""
+        named = []
+        for name, one in self.searched.items():
+            shown = escape(f"{name}, version {one.version.number}" if one.version else name)
+            chosen = name == (asked.model or self._first)
+            address = asked.address(model="" if name == self._first else name, why="")
+            named.append(shown if chosen else f'<a href="{escape(address)}">{shown}</a>')
+        several = "s" if named[1:] else ""
+        models = " &middot; ".join(named)
+        return f'<p class="soft about">{len(self._corpus):,} titles, model{several} {models}</p>'
 
-        def prepare() -> None:
-            try:
-                self.prepare()
-            except Exception as error:
-                _LOG.error("the page goes on with the version before: %s", error)
-                self._version = self._model.current
-            finally:
-                self._preparing.release()
-
-        threading.Thread(target=prepare, daemon=True).start()
-
-    def _about(self) -> str:
-        version = self._version
-        named = f"{version.model}, version {version.number}" if version else self._model.name
-        return f"{len(self._corpus):,} titles, model {named}"
-
-    def _welcome(self) -> str:
+    def _welcome(self, asked: _Asked) -> str:
         """Nothing is asked yet: titles to begin with."""
         step = max(1, len(self._corpus) // _EXAMPLES)
         titles = [readable(one.title).strip() for one in self._corpus[step // 2 :: step]]
         links = [
-            f'<a href="{escape(_Asked(title, "", "").address())}">{escape(title[:60])}</a>'
+            f'<a href="{escape(asked.address(query=title, why=""))}">{escape(title[:60])}</a>'
             for title in dict.fromkeys(titles[:_EXAMPLES])
             if title
         ]
@@ -180,12 +150,11 @@ class SearchPage:
         )
 
     def _results(self, asked: _Asked) -> str:
-        searcher = self._searcher
-        if searcher is None:
+        answer = self.searched[asked.model or self._first].search(asked.query, _RESULTS)
+        if answer is None:
             return _message("The titles are not indexed yet.", "Try again in a moment.")
-        with self._lock:
-            found = searcher.search(asked.query, _RESULTS)
-            why = self._why(searcher, asked, found) if asked.why else ""
+        searcher, found = answer
+        why = self._why(searcher, asked, found) if asked.why else ""
         notes = self._spelling(searcher, asked)
         if not any(found[system].hits for system in SYSTEMS):
             told = dict.fromkeys(found[system].note for system in SYSTEMS[:-1])
@@ -239,15 +208,16 @@ class SearchPage:
             return f'<p class="soft">{escape(str(error))}</p>'
 
 
-def _body(about: str, query: str, shown: str) -> str:
+def _body(asked: _Asked, shown: str) -> str:
     return (
         f"<style>\n{_STYLE}</style>\n"
         '<form id="ask" action="/" method="get" role="search">'
         '<label for="q">Search</label>'
-        f'<input id="q" name="q" type="search" value="{escape(query)}" maxlength="{_LONGEST}" '
-        'autocomplete="off" autocapitalize="off" spellcheck="false" enterkeyhint="search" '
-        'placeholder="Search" autofocus><button>Search</button></form>'
-        f'<p class="soft about">{escape(about)}</p>'
+        f'<input id="q" name="q" type="search" value="{escape(asked.query)}" '
+        f'maxlength="{_LONGEST}" autocomplete="off" autocapitalize="off" spellcheck="false" '
+        'enterkeyhint="search" placeholder="Search" autofocus>'
+        f'<input id="model" name="model" type="hidden" value="{escape(asked.model)}">'
+        "<button>Search</button></form>"
         f'<div id="results">{shown}</div>'
         '<p id="failed" class="loss" role="status"></p>'
         '<p class="soft keys"><kbd>/</kbd> the box <kbd>&darr;</kbd> <kbd>&uarr;</kbd> hits '

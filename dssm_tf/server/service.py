@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 from numpy.typing import NDArray
 
@@ -19,18 +19,18 @@ from serving.predict_pb2 import ModelSpec, SignatureDef
 
 _LOG = logging.getLogger("dssm_tf.server")
 
-DEFAULT_SIGNATURE = "serving_default"
+_DEFAULT_SIGNATURE = "serving_default"
 
 
 class Refusal(Exception):
     """A request that is not answered, and why in one line.
 
     Args:
-        status: the name of a gRPC status.
         message: names the field of the request.
+        status: the name of a gRPC status.
     """
 
-    def __init__(self, status: str, message: str) -> None:
+    def __init__(self, message: str, status: str = "INVALID_ARGUMENT") -> None:
         super().__init__(message)
         self.status = status
 
@@ -53,9 +53,33 @@ class Limits:
         """Raises Refusal where an input holds too many texts."""
         if texts > self.batch_size:
             raise Refusal(
-                "INVALID_ARGUMENT",
-                f"{field} holds {texts:,} texts, more than max_batch_size, {self.batch_size:,}.",
+                f"{field} holds {texts:,} texts, more than max_batch_size, {self.batch_size:,}."
             )
+
+    def check(self, inputs: Texts) -> None:
+        """Raises Refusal where texts are too many or too long, or do not fit each other."""
+        for name, texts in inputs.items():
+            self.check_size(f"inputs[{name!r}]", len(texts))
+            for place, text in enumerate(texts):
+                if len(text) > self.text_bytes:
+                    raise Refusal(
+                        f"inputs[{name!r}][{place}] has {len(text):,} bytes, more than "
+                        f"max_text_bytes, {self.text_bytes:,}."
+                    )
+        sizes = {name: len(texts) for name, texts in inputs.items()}
+        if len(set(sizes.values())) > 1 and sizes.get("queries") != 1:
+            told = " and ".join(f"{size} {name}" for name, size in sorted(sizes.items()))
+            raise Refusal(
+                f"inputs hold {told}; expected as many of both, or one query for all titles."
+            )
+
+
+class Predicted(NamedTuple):
+    """What a signature of a version made of texts: arrays by the names of its outputs."""
+
+    version: Version
+    signature: str
+    outputs: dict[str, NDArray[Any]]
 
 
 class Service:
@@ -72,19 +96,55 @@ class Service:
         self.limits = limits
         self.metrics = metrics
 
-    def version(self, spec: ModelSpec) -> Version:
-        """The version that a request asks for.
+    def predict(
+        self,
+        spec: ModelSpec,
+        signature: str,
+        read: Callable[[SignatureDef], Texts],
+        only: Sequence[str] = (),
+    ) -> Predicted:
+        """Runs a signature on texts.
+
+        Args:
+            spec: names the model.
+            signature: its name; empty for the default one.
+            read: gives the texts of each input of that signature.
+            only: outputs to return; all if empty.
 
         Raises:
-            Refusal: it is not served.
+            Refusal: there is no such model or signature, or its inputs are not these texts.
         """
+        version = self.version(spec)
+        name = signature or _DEFAULT_SIGNATURE
+        known = version.servable.definition.signature_def
+        if name not in known or not known[name].inputs:
+            ours = sorted(one for one in known if known[one].inputs)
+            raise Refusal(
+                f"signature_name: {name!r:.100} is none of model {version.model!r}; expected one "
+                f"of {', '.join(ours)}.{did_you_mean(name, ours)}",
+                "FAILED_PRECONDITION",
+            )
+        outputs = sorted(known[name].outputs)
+        if len(set(only)) < len(only) or not set(only) <= set(outputs):
+            raise Refusal(
+                f"output_filter is {list(only)!r:.200}; expected some of {outputs}, each once."
+            )
+        inputs = read(known[name])
+        self.limits.check(inputs)
+        started = perf_counter()
+        found = version.servable.run(name, inputs)
+        self.metrics.ran(version.model, perf_counter() - started)
+        return Predicted(version, name, {one: found[one] for one in only} if only else found)
+
+    def version(self, spec: ModelSpec) -> Version:
+        """The version that a request asks for; raises Refusal where it is not served."""
         current = self._model(spec).current
         if current is None or (spec.HasField("version") and spec.version.value != current.number):
             answering = f"; version {current.number} is" if current else ""
             raise Refusal(
-                "NOT_FOUND",
                 f"model_spec.version: {spec.version.value} of model {spec.name!r:.100} is not "
                 f"served{answering}.",
+                "NOT_FOUND",
             )
         return current
 
@@ -97,91 +157,26 @@ class Service:
         states = self._model(spec).states()
         if not spec.HasField("version"):
             return states
-        number = spec.version.value
-        if number not in states:
-            raise Refusal(
-                "NOT_FOUND", f"model_spec.version: model {spec.name!r:.100} has no {number}."
-            )
+        if (number := spec.version.value) not in states:
+            told = f"model_spec.version: model {spec.name!r:.100} has no {number}."
+            raise Refusal(told, "NOT_FOUND")
         return {number: states[number]}
 
     def _model(self, spec: ModelSpec) -> Model:
         if not spec.name:
-            raise Refusal("INVALID_ARGUMENT", "model_spec.name is empty; expected a model's name.")
+            raise Refusal("model_spec.name is empty; expected a model's name.")
         if spec.version_label:
             raise Refusal(
-                "INVALID_ARGUMENT",
                 f"model_spec.version_label: {spec.version_label!r:.100} is no label of this "
-                "server, which has none; leave it out.",
+                "server, which has none; leave it out."
             )
         if spec.name not in self.models:
             raise Refusal(
-                "NOT_FOUND",
                 f"model_spec.name: no model {spec.name!r:.100} is served; there is "
                 f"{', '.join(sorted(self.models))}.{did_you_mean(spec.name, self.models)}",
+                "NOT_FOUND",
             )
         return self.models[spec.name]
-
-    def signature(self, version: Version, name: str, status: str) -> tuple[str, SignatureDef]:
-        """A signature by its name, the default one if that is empty.
-
-        Raises:
-            Refusal: with the status, there is none of that name.
-        """
-        name = name or DEFAULT_SIGNATURE
-        known = version.servable.definition.signature_def
-        if name not in known or not known[name].inputs:
-            ours = sorted(one for one in known if known[one].inputs)
-            raise Refusal(
-                status,
-                f"signature_name: {name!r:.100} is none of model {version.model!r}; expected one "
-                f"of {', '.join(ours)}.{did_you_mean(name, ours)}",
-            )
-        return name, known[name]
-
-    def run(
-        self, version: Version, signature: str, inputs: Texts, only: Iterable[str] = ()
-    ) -> dict[str, NDArray[Any]]:
-        """Runs a signature on texts.
-
-        Args:
-            version: of the model.
-            signature: a name it has.
-            inputs: texts for each of its inputs.
-            only: outputs to return; all if empty.
-
-        Raises:
-            Refusal: the texts are more or longer than the limits, or do not fit each other.
-        """
-        self._check(inputs)
-        known = sorted(version.servable.definition.signature_def[signature].outputs)
-        if len(set(only := list(only))) < len(only) or not set(only) <= set(known):
-            raise Refusal(
-                "INVALID_ARGUMENT",
-                f"output_filter is {only!r:.200}; expected some of {known}, each once.",
-            )
-        started = perf_counter()
-        found = version.servable.run(signature, inputs)
-        self.metrics.ran(version.model, perf_counter() - started)
-        return {name: found[name] for name in only} if only else found
-
-    def _check(self, inputs: Texts) -> None:
-        limits = self.limits
-        for name, texts in inputs.items():
-            limits.check_size(f"inputs[{name!r}]", len(texts))
-            for place, text in enumerate(texts):
-                if len(text) > limits.text_bytes:
-                    raise Refusal(
-                        "INVALID_ARGUMENT",
-                        f"inputs[{name!r}][{place}] has {len(text):,} bytes, more than "
-                        f"max_text_bytes, {limits.text_bytes:,}.",
-                    )
-        sizes = {name: len(texts) for name, texts in inputs.items()}
-        if len(set(sizes.values())) > 1 and sizes.get("queries") != 1:
-            told = " and ".join(f"{size} {name}" for name, size in sorted(sizes.items()))
-            raise Refusal(
-                "INVALID_ARGUMENT",
-                f"inputs hold {told}; expected as many of both, or one query for all titles.",
-            )
 
     @contextmanager
     def counted(self, spec: ModelSpec, api: str, entrypoint: str) -> Iterator[None]:
@@ -197,7 +192,7 @@ class Service:
             status = "INTERNAL"
             _LOG.error("%s of %.100s failed: %s", api, spec.name, type(error).__name__)
             _LOG.debug("", exc_info=error)
-            raise Refusal(status, f"the model failed ({type(error).__name__}).") from error
+            raise Refusal(f"the model failed ({type(error).__name__}).", status) from error
         finally:
             name = spec.name if spec.name in self.models else ""
             self.metrics.answered(name, status, api, entrypoint, perf_counter() - started)

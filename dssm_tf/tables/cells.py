@@ -6,7 +6,7 @@ import math
 import re
 
 MAX_COUNT = 1 << 40
-_LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
+LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
 _BREAKS = str.maketrans("\t\r\n", "   ")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _GROUPED = re.compile(r"(\d{1,3}(?=([,.'’_\s]))(?:\2\d{2,3})*\2\d{3})(?:(?!\2)[.,]0+)?")
@@ -171,10 +171,10 @@ def grade(value: object) -> float:
         BadRow: anything else.
     """
     found = number(value, "grade")
-    if not 0 <= found <= _LARGEST_GRADE:
+    if not 0 <= found <= LARGEST_GRADE:
         raise BadRow(
             "grade out of range",
-            f"grade {value!r:.40}; expected a number from 0 to {_LARGEST_GRADE:g} "
+            f"grade {value!r:.40}; expected a number from 0 to {LARGEST_GRADE:g} "
             "(the gain is 2^grade - 1)",
         )
     return found

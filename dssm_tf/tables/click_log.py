@@ -15,6 +15,7 @@ from dssm_tf.tables.cells import BadRow, clean_text, count, grouped
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.table import Cells, Layout, Reject, Table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
+from dssm_tf.tables.title_fields import without_separator
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.normalize import normalize
 
@@ -50,7 +51,7 @@ def log_rows(table: Table) -> Iterator[tuple[int, Any]]:
         query, title, clicks, impressions, session, timestamp = cells
         try:
             return LogRow(
-                clean_text(query, "query"),
+                without_separator(clean_text(query, "query"), "query"),
                 clean_text(title, "title"),
                 count(clicks, "clicks", 1, thousands),
                 count(impressions, "impressions", 0, thousands),

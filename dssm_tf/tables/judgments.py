@@ -12,6 +12,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, grade, identifier, one_line, text
 from dssm_tf.tables.reader import format_of, open_table, read_rows
 from dssm_tf.tables.table import Cells, Layout
+from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.normalize import normalize
 
@@ -42,6 +43,7 @@ def read_judgments(
     *,
     repeats: Literal["refuse", "mean"] = "refuse",
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
 ) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
@@ -50,6 +52,7 @@ def read_judgments(
         repeats: what a pair that is judged more than once is: an error, or one
             judgment with the mean of its grades, as for several raters.
         encoding: of its text.
+        title_fields: columns that a title is made of.
 
     Raises:
         UserError: naming file and line; columns are missing, a grade is not a
@@ -59,7 +62,9 @@ def read_judgments(
     first: dict[tuple[str, str], tuple[int, Judgment]] = {}
     grades: dict[tuple[str, str], list[float]] = defaultdict(list)
     texts: dict[str, str] = {}
-    for number, row in read_rows(path, JUDGMENT_COLUMNS, _judgment, encoding=encoding):
+    for number, row in read_rows(
+        path, JUDGMENT_COLUMNS, _judgment, encoding=encoding, title_fields=title_fields
+    ):
         pair = (row.query_id, row.doc_id)
         known, _ = first.setdefault(pair, (number, row))
         if known != number and repeats == "refuse":
@@ -79,15 +84,24 @@ def read_judgments(
     return [row._replace(grade=fmean(grades[pair])) for pair, (_, row) in first.items()]
 
 
-def read_corpus(path: Path | str, encoding: str = "utf-8") -> list[CorpusTitle]:
+def read_corpus(
+    path: Path | str, encoding: str = "utf-8", title_fields: tuple[str, ...] = (TITLE,)
+) -> list[CorpusTitle]:
     """Reads a corpus table of any format of `reader`, `doc_id title`.
+
+    Args:
+        path: the table.
+        encoding: of its text.
+        title_fields: columns that a title is made of.
 
     Raises:
         UserError: naming file and line; columns are missing, a doc id is empty
             or comes twice, or the file holds no title.
     """
     found: dict[str, tuple[int, CorpusTitle]] = {}
-    for number, row in read_rows(path, CORPUS_COLUMNS, corpus_title, encoding=encoding):
+    for number, row in read_rows(
+        path, CORPUS_COLUMNS, corpus_title, encoding=encoding, title_fields=title_fields
+    ):
         known, _ = found.setdefault(row.doc_id, (number, row))
         if known != number:
             raise UserError(

@@ -32,6 +32,7 @@ from typing import IO, Any, NamedTuple
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.table import Cells, Layout, Table, fold, reading
+from dssm_tf.tables.title_fields import TITLE
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
 _PARQUET_ROWS = 8192
@@ -315,6 +316,7 @@ def read_rows(
     make: Callable[[Cells], Any] = tuple,
     format: str = "",
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
 ) -> Iterator[tuple[int, Any]]:
     """The numbered rows of a whole file, as `Table.rows` has them; TSV if the name says nothing.
 
@@ -322,7 +324,7 @@ def read_rows(
         UserError: the file cannot be read, lacks a column or has a bad row.
     """
     format = format or format_of(path, otherwise="tsv")
-    with open_table(path, format, Layout(encoding)) as table:
+    with open_table(path, format, Layout(encoding, title_fields=title_fields)) as table:
         yield from table.rows(columns, make=make)
 
 

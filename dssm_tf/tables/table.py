@@ -14,6 +14,7 @@ from typing import IO, Any, NamedTuple, cast
 
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
+from dssm_tf.tables.title_fields import TITLE, joining, spread
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
@@ -50,6 +51,7 @@ class Layout:
         names: the columns, where what is read begins behind the header; None: it has one.
         row_group: the only one to read of a Parquet file.
         thousands: the sign between the thousands of counts, one of `THOUSANDS`; "": there is none.
+        title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
 
     Raises:
         UserError: there is no such encoding, or no such sign.
@@ -62,6 +64,7 @@ class Layout:
     names: tuple[str, ...] | None = None
     row_group: int | None = None
     thousands: str = ""
+    title_fields: tuple[str, ...] = (TITLE,)
 
     def __post_init__(self) -> None:
         if self.thousands not in ("", *THOUSANDS):
@@ -123,6 +126,7 @@ class Table:
         Raises:
             UserError: one of `columns` is missing, or one of either comes twice.
         """
+        columns = spread(columns, self.layout.title_fields)
         expected = ", ".join(map(repr, columns))
         if not self.names:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
@@ -171,7 +175,11 @@ class Table:
         """
         if strict or not self.names_in_rows:
             self.check_names(columns, optional)
-        return self._made(self._picker((*columns, *optional)), make, strict)
+        columns, fields = (*columns, *optional), self.layout.title_fields
+        pick = self._picker(spread(columns, fields))
+        if fields != (TITLE,) and TITLE in columns:
+            pick = joining(pick, columns.index(TITLE), fields)
+        return self._made(pick, make, strict)
 
     def _made(
         self, pick: Callable[[Any], Cells], make: Callable[[Cells], Any], strict: bool

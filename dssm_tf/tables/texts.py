@@ -12,6 +12,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import identifier, readable, text
 from dssm_tf.tables.reader import TABLES, format_of, open_table
 from dssm_tf.tables.table import Cells, Layout, fold
+from dssm_tf.tables.title_fields import TITLE
 
 _TEXT_COLUMNS = {
     "title": ("title", "text"),
@@ -49,6 +50,7 @@ def open_texts(
     column: str | None = None,
     id_column: str | None = None,
     encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
 ) -> Iterator[TextInput]:
     """Opens texts; columns are looked up before the first text is read.
 
@@ -58,6 +60,7 @@ def open_texts(
         column: the column that holds the text.
         id_column: the column that holds the id.
         encoding: of the text.
+        title_fields: columns that a title is made of, instead of `column`.
 
     Raises:
         UserError: here or while reading, naming file and line: the file cannot
@@ -68,9 +71,12 @@ def open_texts(
     if format == "txt" and (column or id_column):
         raise UserError(f"--column and --id-column name a column; {path} is read as a text a line.")
     raw = sys.stdin.buffer if standard_input else None
-    with open_table("standard input" if raw else path, format, Layout(encoding), raw) as table:
+    layout = Layout(encoding, title_fields=title_fields)
+    with open_table("standard input" if raw else path, format, layout, raw) as table:
         names = table.names
         text_name = fold(column) if column else _first(_TEXT_COLUMNS[side], names)
+        if title_fields != (TITLE,) and side == "title":
+            text_name = TITLE
         id_name = fold(id_column) if id_column else _first(_ID_COLUMNS[side], names)
         if not names:
             table.check_names(_TEXT_COLUMNS[side][:1])  # says that the file is empty

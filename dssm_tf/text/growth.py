@@ -9,6 +9,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import bucket
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
+_FLAGS = {"own_fields": "--title-fields --field-rows"}
+
 
 def grow(
     known: Vocabulary, counts: Mapping[str, int], max_size: int, min_count: int = 1
@@ -42,7 +44,7 @@ def check_rules(before: TextLimits, now: TextLimits, source: str) -> None:
     old, new = asdict(before), asdict(now)
     if changed := [name for name in old if old[name] != new[name]]:
         rules = ", ".join(f"{name} {old[name]} (now {new[name]})" for name in changed)
-        flags = " ".join(f"--{name.replace('_', '-')}" for name in changed)
+        flags = " ".join(_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in changed)
         raise UserError(
             f"{source} was made with {rules}: trigrams of other text rules are other trigrams. "
             f"Run preprocess with the same {flags} as then."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dssm_tf.text.fields import unmarked
+
 BOUNDARY = "#"  # punctuation, so never part of a word
 MAX_LETTERS = 64
 MAX_WORDS = 64
@@ -11,23 +13,30 @@ def letter_ngrams(word: str, max_letters: int = MAX_LETTERS) -> list[str]:
     """The letter trigrams of `#word#`, in order and with repetition: one a letter.
 
     A word longer than `max_letters` is cut there, so that one pasted blob cannot widen a batch.
+    Trigrams of a field with rows of its own begin with its number, see `fields`.
 
     >>> letter_ngrams("cat")
     ['#ca', 'cat', 'at#']
     >>> letter_ngrams("a")
     ['#a#']
+    >>> letter_ngrams("1␟cat")
+    ['1#ca', '1cat', '1at#']
     """
-    marked = f"{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
-    return [marked[i : i + 3] for i in range(len(marked) - 2)]
+    mark, word = unmarked(word)
+    whole = f"{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
+    return [mark + whole[i : i + 3] for i in range(len(whole) - 2)]
 
 
 # An unseen trigram's bucket: a linear hash of its code points, exact in signed 64-bit integers
 # (each product is below 2**61), so that Python and TensorFlow agree.
 BUCKET_MULTIPLIERS = (1_000_003_337, 2_654_435_761, 1_620_619_981)
+FIELD_MULTIPLIER = 1_181_783_497
 BUCKET_MODULUS = 2_147_483_647
 
 
 def bucket(ngram: str, buckets: int) -> int:
     """The hash bucket, `0 <= bucket < buckets`, of a trigram that is not in the vocabulary."""
-    mixed = sum(m * ord(c) for m, c in zip(BUCKET_MULTIPLIERS, ngram, strict=True))
+    letters = ngram[-3:]
+    mixed = sum(m * ord(c) for m, c in zip(BUCKET_MULTIPLIERS, letters, strict=True))
+    mixed += FIELD_MULTIPLIER * int(ngram[:-3] or 0)
     return mixed % BUCKET_MODULUS % buckets

@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 
 from dssm_tf.text.character_rules import character_map
+from dssm_tf.text.fields import SEPARATOR, join_fields, split_fields
 
 _translation = cache(character_map)
 
@@ -36,9 +37,15 @@ def words(text: str, keep_accents: bool = False) -> list[str]:
 def normalize(text: str, keep_accents: bool = False) -> str:
     """The words of a text, joined by single spaces: texts equal under it are the same query.
 
+    Fields of a title stay apart.
+
     >>> normalize("  Ice   CREAM?  ")
     'ice cream'
+    >>> normalize("Halo: Reach ␟ Microsoft ␟ ")
+    'halo reach␟microsoft'
     """
+    if SEPARATOR in text:
+        return join_fields([normalize(one, keep_accents) for one in split_fields(text)])
     return " ".join(words(text, keep_accents))
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.text.fields import MOST_OWN_FIELDS, SEPARATOR, cut, marked, split_fields
 from dssm_tf.text.letter_ngrams import BOUNDARY, MAX_LETTERS, MAX_WORDS, bucket, letter_ngrams
 from dssm_tf.text.normalize import normalize, words
 
@@ -23,12 +24,14 @@ class TextLimits:
         max_letters: letters of a word beyond this many are dropped.
         hash_buckets: unseen trigrams are dropped when 0, else share this many extra ids.
         keep_accents: whether words keep their accents, see `accents`.
+        own_fields: fields of a text whose trigrams are told apart, see `fields`; 1: none are.
     """
 
     max_words: int = MAX_WORDS
     max_letters: int = MAX_LETTERS
     hash_buckets: int = 0
     keep_accents: bool = False
+    own_fields: int = 1
 
     @classmethod
     def of_json(cls, saved: dict[str, Any]) -> TextLimits:
@@ -36,12 +39,28 @@ class TextLimits:
 
         Raises:
             TypeError: there are others, or they are none.
-            ValueError: `keep_accents` is neither true nor false.
+            ValueError: `keep_accents` is neither true nor false, or `own_fields` no number of
+                fields.
         """
         found = cls(**{"keep_accents": True, **saved})
         if not isinstance(found.keep_accents, bool):
             raise ValueError(f"keep_accents is {found.keep_accents!r:.60}; expected true or false")
+        if found.own_fields not in range(1, MOST_OWN_FIELDS + 1):
+            raise ValueError(
+                f"own_fields is {found.own_fields!r:.60}; expected a number from 1 to 6"
+            )
         return found
+
+    def split(self, text: str) -> list[str]:
+        """All words of a text, whole; see `Vocabulary.split`."""
+        if self.own_fields == 1 or SEPARATOR not in text:
+            return words(text, self.keep_accents)
+        fields = enumerate(split_fields(text, self.own_fields))
+        return [marked(word, at) for at, one in fields for word in words(one, self.keep_accents)]
+
+    def split_normal(self, form: str) -> list[str]:
+        """All words of a text that `normalize` gave."""
+        return self.split(form) if SEPARATOR in form else form.split()
 
 
 class Vocabulary:
@@ -91,19 +110,25 @@ class Vocabulary:
         head = f"{limits.max_words} {limits.max_letters} {limits.hash_buckets}"
         if not limits.keep_accents:
             head += " accents folded"  # older vocabularies keep them, and their fingerprints
+        if limits.own_fields > 1:
+            head += f" {limits.own_fields} fields"
         return sha256((head + "\n" + "\n".join(self.ngrams)).encode()).hexdigest()[:16]
 
     def words(self, text: str) -> list[str]:
         """The first `max_words` words of a text, each cut to `max_letters`."""
         letters = self.limits.max_letters
-        return [word[:letters] for word in self.split(text)[: self.limits.max_words]]
+        return [cut(word, letters) for word in self.split(text)[: self.limits.max_words]]
 
     def split(self, text: str) -> list[str]:
-        """All words of a text, whole, with or without their accents."""
-        return words(text, self.limits.keep_accents)
+        """All words of a text, whole, with or without their accents, and marked by their field."""
+        return self.limits.split(text)
+
+    def split_normal(self, form: str) -> list[str]:
+        """The same of a text that `normalize` gave, in less time."""
+        return self.limits.split_normal(form)
 
     def normalize(self, text: str) -> str:
-        """The same joined by single spaces: texts equal under it are one to the model."""
+        """Its words joined by single spaces, and its fields: one to the model if equal under it."""
         return normalize(text, self.limits.keep_accents)
 
     def ngram_ids(self, word: str) -> tuple[int, ...]:
@@ -158,7 +183,7 @@ class Vocabulary:
         if lines[-1] == "":
             lines.pop()
         for number, line in enumerate(lines, start=1):
-            if len(line) != 3 or BOUNDARY in line[1]:
+            if not _is_trigram(line):
                 raise UserError(
                     f"{path}:{number} holds {line[:20]!r}; expected a letter trigram "
                     "such as '#ca', one a line."
@@ -174,6 +199,12 @@ class Vocabulary:
         type, tuple[tuple[str, ...], TextLimits]
     ]:  # the cache stays behind when Beam pickles a vocabulary
         return Vocabulary, (self.ngrams, self.limits)
+
+
+def _is_trigram(line: str) -> bool:
+    """Whether a line is a trigram, perhaps after the number of its field."""
+    ngram = line[1:] if len(line) == 4 and line[0] in "12345" else line
+    return len(ngram) == 3 and ngram[1] != BOUNDARY
 
 
 _CACHED_WORDS = 1_000_000

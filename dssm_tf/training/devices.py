@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
-from dssm_tf.data.dataset import ClickBatches
+from dssm_tf.graded.batches import Batches
 from dssm_tf.model.siamese import Siamese
 
 
@@ -120,11 +120,11 @@ class Devices:
         plain = self.strategy is tf.distribute.get_strategy()
         return nullcontext() if plain else self.strategy.scope()
 
-    def passes(self, batches: ClickBatches, seed: int, start: int, stop: int) -> Any:
+    def passes(self, batches: Batches, seed: int, start: int, stop: int) -> Any:
         """This process's share of passes `start` to `stop`, each shuffled in its own way."""
         return self._shared(lambda *layout: batches.epochs(seed, start, stop, *layout))
 
-    def one_pass(self, batches: ClickBatches) -> Any:
+    def one_pass(self, batches: Batches) -> Any:
         """This process's share of one pass, in order."""
         return self._shared(lambda *layout: batches.epoch(None, *layout))
 

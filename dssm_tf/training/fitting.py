@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -13,7 +12,10 @@ from dssm_tf.config import Config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import choose_titles, title_query_records
-from dssm_tf.losses import LOSSES
+from dssm_tf.graded.batches import Batches, with_lists
+from dssm_tf.graded.sources import SOURCES, Source, read_sources, sections
+from dssm_tf.losses import GRADED_LOSSES, LOSSES
+from dssm_tf.losses.by_source import BySource
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
@@ -25,6 +27,7 @@ from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.keras_internals import build_nothing_more
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 from dssm_tf.training.progress import TrainingProgress
+from dssm_tf.training.remining import Remining, StateKept, read_mined
 from dssm_tf.training.validation import ValidationTask
 
 Told = Callable[[str, int, int], object]
@@ -41,6 +44,7 @@ class Fitting:
         model: what is fitted, in `training.precision`.
         ranked: the same towers in float32, with the weights to rank with: they are measured
             after each epoch, kept and written.
+        sources: what is learned from besides clicks.
 
     Args:
         config: the model and how to train it.
@@ -70,7 +74,10 @@ class Fitting:
         self._told = told
         keras.utils.set_random_seed(config.training.seed)
         compiled = use_xla(config, data.count("train"), devices)
-        self._batches = training_batches(config, data, devices.parts, fixed=compiled)
+        self.sources = read_sources(config, data)
+        self._batches = training_batches(
+            config, data, devices.parts, fixed=compiled, sources=self.sources
+        )
         with devices.scope():
             self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             if first is None and config.training.idf_start:
@@ -82,6 +89,9 @@ class Fitting:
         if first is not None:
             put(self.ranked.weights, first)
         self.encode = Encoder(self.ranked, data.vocabulary)
+        self._remining = Remining(
+            config.negatives, data, self.encode, out / STATE, devices.chief, quiet
+        )
 
     def fit(
         self,
@@ -106,8 +116,8 @@ class Fitting:
             What was kept, and the history.
         """
         config, model, devices = self._config, self.model, self._devices
-        batches = replace(self._batches, splits=tuple(splits))
-        held_out = None if task is None else replace(batches, splits=("validation",), extra=())
+        batches = self._batches.of(splits)
+        held_out = None if task is None else self._batches.held_out()
         put(state(model), self._untrained)
         if weights is not None:
             put(model.weights, weights)
@@ -124,18 +134,29 @@ class Fitting:
             keep_last,
         )
         first = keeper.resume(model)
-        if first < epochs and not keeper.finished:
+        self._remining.check_table(self._batches.mined)
+        progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
+        every = config.negatives.mine_every
+        listeners = [keeper, progress, *self._listeners(phase, epochs)]
+        listeners += [StateKept()] if every else []
+        for start, stop in self._remining.stages(first, epochs):
+            if keeper.finished:
+                break
+            if every and (start >= every or weights is not None):
+                put(self.ranked.weights, keeper.weights_of(model))
+                mined = self._remining.after(phase, start)
+                batches = batches.with_mined(mined)
+                held_out = None if held_out is None else held_out.with_mined(mined)
             read = Epochs(
-                devices.passes(batches, config.training.seed, first, epochs),
+                devices.passes(batches, config.training.seed, start, stop),
                 None if held_out is None else devices.one_pass(held_out),
                 batches.steps,
                 0 if held_out is None else held_out.steps,
-                first,
-                epochs,
+                start,
+                stop,
             )
-            progress = TrainingProgress(read.steps, epochs, self._quiet or not devices.chief)
             try:
-                fit(model, devices, read, [keeper, progress, *self._listeners(phase, epochs)])
+                fit(model, devices, read, listeners)
             finally:
                 progress.stop()
         put(self.ranked.weights, keeper.best)
@@ -157,8 +178,12 @@ class Fitting:
 
 
 def training_batches(
-    config: Config, data: Preprocessed, parts: int, fixed: bool = False
-) -> ClickBatches:
+    config: Config,
+    data: Preprocessed,
+    parts: int,
+    fixed: bool = False,
+    sources: Sequence[Source] = (),
+) -> Batches:
     """The training part as batches, titles as queries for themselves among its records.
 
     Args:
@@ -166,6 +191,7 @@ def training_batches(
         data: what preprocess wrote.
         parts: into how many parts devices cut a step.
         fixed: whether tensors have one size, as compiled programs want them.
+        sources: what is learned from besides clicks, among which it is mixed.
     """
     training, negatives = config.training, config.negatives
     options = BatchOptions(
@@ -189,7 +215,9 @@ def training_batches(
             data.spec.negative_alpha,
             training.seed,
         )
-    return ClickBatches(data, ("train",), options, extra=extra).planned(fixed, parts)
+    mined = read_mined(negatives, data)
+    clicks = ClickBatches(data, ("train",), options, extra=extra, mined=mined)
+    return with_lists(clicks.planned(fixed, parts), sources, training.clicks, parts)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
@@ -231,6 +259,16 @@ def configured_optimizer(
 
 
 def configured_loss(config: Config) -> RankingLoss:
-    """The loss of a configuration."""
+    """The loss of a configuration: of clicks, or of each source that it learns from."""
     loss: RankingLoss = LOSSES[config.loss.name](**config.loss.arguments)
-    return loss
+    others = dict(sections(config))
+    if not others:
+        return loss
+    # A loss for every source, so that their numbers are the same in every run.
+    chosen = (others[name].loss if name in others else None for name in SOURCES[1:])
+    return BySource(
+        [
+            loss,
+            *(loss if one is None else GRADED_LOSSES[one.name](**one.arguments) for one in chosen),
+        ]
+    )

@@ -122,7 +122,7 @@ class Keeper(keras.callbacks.Callback):
             )
 
     def _measure(self, logs: dict[str, Any]) -> None:
-        weights = self._weights()
+        weights = self.weights_of(self.model)
         put(self._ranked.weights, weights)
         if self._task is not None:
             logs.update(self._task.measured(cosines(self._encode, self._task)))
@@ -131,13 +131,14 @@ class Keeper(keras.callbacks.Callback):
             self.best_epoch = len(self.history)
             self.best = weights
 
-    def _weights(self) -> list[np.ndarray]:
+    @staticmethod
+    def weights_of(model: Siamese) -> list[np.ndarray]:
         """The weights to rank with, all of which are trained.
 
         That is their moving averages, where there are any, and for Nesterov's method the point
         that was reached instead of the one it looks ahead to.
         """
-        optimizer, weights = self.model.optimizer, self.model.weights
+        optimizer, weights = model.optimizer, model.weights
         if optimizer.use_ema:
             weights = moving_averages(optimizer)
         elif isinstance(optimizer, ScheduledNesterov):

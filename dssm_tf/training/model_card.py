@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from textwrap import fill
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
@@ -11,6 +12,7 @@ from dssm_tf.data.schema import FeatureSpec
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
+from dssm_tf.text.fields import join_fields
 from dssm_tf.towers.tower import Tower
 from dssm_tf.training.result import Result
 from dssm_tf.training.warm_start import WarmStart
@@ -50,6 +52,9 @@ def write_model_card(
         kinds.append(f"{negatives.fresh} a pair drawn anew in each epoch")
     if negatives.in_batch:
         kinds.append("the batch's other clicked titles, those clicked for the query masked")
+    if negatives.mined:
+        found = f", anew after each {negatives.mine_every} epochs" if negatives.mine_every else ""
+        kinds.append(f"{negatives.mined} a query of those mined for it{found}")
     ranked = metrics or "| no validation part | | | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
     if result.refitted:
@@ -58,6 +63,10 @@ def write_model_card(
             if config.training.refit == "continue"
             else "; then trained anew on training and validation part for as many"
         )
+    learned = "".join(f"| {name} | {about} |\n" for name, about in result.learned.items())
+    if not config.training.clicks:
+        learned += "| clicks | not learned from: `training.clicks: false` |\n"
+    known = f"{spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint})"
     shorter = ""
     if result.by_length:
         rows = "\n".join(
@@ -96,7 +105,8 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 |---|---|{went_on}
 | pairs (query, clicked title) | {spec.records.get("train", 0):,} |
 | clicks | {spec.clicks:,} |
-| letter trigrams known | {spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint}) |
+| a title is | {_fields(spec)} |
+{learned}| letter trigrams known | {known} |
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
 | negatives | {"; ".join(kinds)} |
@@ -109,9 +119,7 @@ The exact settings are in `config.yaml`, the curves in `history.json` and `logs/
 
 ## Validation
 
-Queries held out of training rank the titles of the log, and of the corpus where one was given, the
-most clicked ones where these are many (`validation.titles`); a query's most clicked title has grade
-3, one with at least half of its clicks 2, any other clicked title 1. Gain `2^grade - 1`.
+{fill(f"{result.validated or 'No query was held out.'} Gain `2^grade - 1`.", 100)}
 Measured before any training on the validation part.
 
 | metric | value | 95 % interval over queries | by the cosine alone, without the prior |
@@ -147,6 +155,15 @@ rank the validation queries as follows, by the cosine without the prior.
 
 `dssm export --format compact --dimension N` writes a model of the first N numbers.
 """
+
+
+def _fields(spec: FeatureSpec) -> str:
+    """What a title is made of, as it is to be sent."""
+    if len(spec.title_fields) == 1:
+        return "one text"
+    own = spec.limits.own_fields > 1
+    rows = "each with letter trigrams of its own" if own else "which share their letter trigrams"
+    return f"`{join_fields(spec.title_fields)}`, fields with U+241F between, {rows}"
 
 
 def _described(tower: type[Tower]) -> str:

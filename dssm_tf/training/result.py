@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.graded.sources import Source
 
 
 @dataclass
@@ -21,6 +27,9 @@ class Result:
         seconds: wall time of this process's part of the training; 0 where the run was finished
             before.
         untrained: validation NDCG before the first step, without a prior.
+        learned: what it learned from besides clicks, by source, in words.
+        query_ids: the `text_id` of each query of those.
+        validated: what the validation queries rank, in words.
         start: the earlier run that it went on from; None for one that began anew.
         by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
             are; empty without nested lengths.
@@ -34,8 +43,17 @@ class Result:
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
+    learned: dict[str, str] = field(default_factory=dict)
+    query_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
+    validated: str = ""
     start: str | None = None
     by_length: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def learned_from(self, sources: Sequence[Source]) -> None:
+        """Notes what it learned from besides clicks."""
+        self.learned = {source.name: source.about for source in sources}
+        ids = [self.query_ids, *(source.query_ids for source in sources)]
+        self.query_ids = np.unique(np.concatenate(ids))
 
     @property
     def doubt(self) -> str:

@@ -145,8 +145,9 @@ def finish_run(
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
     with atomic_write(out / QUERY_IDS, "wb") as file:
-        known = data.query_ids()
-        np.save(file, known if start is None else np.union1d(known, start.query_ids))
+        known = [data.query_ids(), result.query_ids]
+        known += [] if start is None else [start.query_ids]
+        np.save(file, np.unique(np.concatenate(known)))
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
     write_model_card(out, model, config, result, data.spec, start)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.graded.sources import sections
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.optimizers import check_optimizer
 
@@ -38,12 +39,13 @@ def check_records(config: Config, data: Preprocessed) -> None:
             f"negatives.recorded: {negatives.recorded} asked for, {data.directory} holds "
             f"{recorded} a pair; run preprocess with --negatives {negatives.recorded}."
         )
-    if not (negatives.recorded or negatives.fresh or negatives.in_batch):
+    others = negatives.fresh or negatives.in_batch or negatives.mined_from
+    if not (negatives.recorded or others):
         raise UserError(
             "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
         )
     with_rivals = sum(records for n, records in data.counts["train"].negatives.items() if n)
-    if not (negatives.fresh or negatives.in_batch or with_rivals):
+    if not (others or with_rivals):
         raise UserError(
             f"{data.directory}: no record holds a negative, and there are no others: no click has "
             "a rival to learn from. Run preprocess with --negatives-from log, or set "
@@ -65,8 +67,11 @@ def check_devices(config: Config, devices: Devices) -> None:
             f"{'of several workers' if several else 'that are no GPUs'}, whose exchange of "
             "gradients XLA does not compile; use auto or false."
         )
-    if config.training.batch_size % parts:
-        raise UserError(
-            f"training.batch_size: {config.training.batch_size} cannot be cut into {parts} equal "
-            f"parts, one a device; choose a multiple of {parts}."
-        )
+    sizes = {"training": config.training.batch_size}
+    sizes |= {name: section.batch_size for name, section in sections(config)}
+    for name, size in sizes.items():
+        if size % parts:
+            raise UserError(
+                f"{name}.batch_size: {size} cannot be cut into {parts} equal parts, one a device; "
+                f"choose a multiple of {parts}."
+            )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -10,11 +11,14 @@ from rich.console import Console
 
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import caution
+from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
+from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
@@ -53,6 +57,7 @@ def train(
             of others, or the training cannot learn, see `Keeper`.
     """
     started = monotonic()
+    config = pinned(config)
     data, out = Preprocessed(Path(directory)), Path(out)
     devices = Devices.choose()
     check_settings(config, data)
@@ -66,9 +71,12 @@ def train(
         fitting = Fitting(config, data, out, devices, quiet, told, first)
         if devices.chief:
             start_run(config, data, out, begun)  # not before the model could be made
-        if (task := held_out(config, data, begun)) is not None and devices.chief and not quiet:
-            for line in caution(_RESTS, len(task.queries)):
-                Console().print(line, style="yellow", highlight=False, soft_wrap=True)
+        task = held_out(config, data, begun, fitting.sources)
+        told_first = [line for source in fitting.sources for line in source.said()]
+        told_first += [] if task is None else caution(_RESTS, len(task.queries))
+        for line in told_first if devices.chief and not quiet else ():
+            style = "" if line.startswith(SOURCES) else "yellow"
+            Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
         untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
         kept = fitting.fit("fit", ["train"], config.training.epochs, task)
         titles = data.titles if begun is None else begun.titles
@@ -78,17 +86,23 @@ def train(
             len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained,
             start=None if start is None else str(start),
         )  # fmt: skip
+        result.learned_from(fitting.sources)
+        result.validated = "" if task is None else task.about
         if (nested := config.training.nested_lengths) and task is not None:
             result.by_length = ndcg_by_length(fitting.encode, task, nested)
         if config.training.refit and task is not None:
             go_on = config.training.refit == "continue"
             if devices.chief and not quiet:
                 how = f"on from epoch {kept.best_epoch} with" if go_on else "again on"
-                Console().print(f"{how} all {data.count(*data.splits):,} records", highlight=False)
+                everything = f"{how} all {data.count(*data.splits):,} records"
+                everything += "".join(
+                    f" and {one.pairs:,} of {one.name}" for one in fitting.sources
+                )
+                Console().print(everything, highlight=False)
             # Going on takes two thirds as many epochs, a share chosen in docs/results.md.
             epochs = math.ceil(kept.best_epoch * 2 / 3) if go_on else kept.best_epoch
             weights = kept.best if go_on else None
-            fitting.fit("refit", data.splits, epochs, weights=weights, keep_last=True)
+            fitting.fit("refit", ("train", "validation"), epochs, weights=weights, keep_last=True)
             result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
@@ -96,20 +110,31 @@ def train(
     return result
 
 
-def held_out(config: Config, data: Preprocessed, begun: WarmStart | None) -> ValidationTask | None:
-    """The validation queries; None where there are none.
+def held_out(
+    config: Config,
+    data: Preprocessed,
+    begun: WarmStart | None,
+    sources: Sequence[Source] = (),
+) -> ValidationTask | None:
+    """The validation queries: judged ones, else those of the log; None where there are none.
 
     Of a training that goes on from a run, those that the run does not know, if there are any: in
     the end a run may learn its own validation queries (`training.refit`), of which the most
     frequent ones are asked again today and say nothing of what was not learned.
     """
+    known: frozenset[int] = frozenset() if begun is None else frozenset(begun.query_ids.tolist())
+    limits = config.validation.queries, config.validation.titles
+    judged = [one for source in sources if source.name == "judgments" for one in source.held_out]
+    rule = data.spec.limits.keep_accents
+    new = [one for one in judged if text_id(one.query, rule) not in known]
+    if (task := GradedValidationTask.of_lists(new or judged, limits[0])) is not None:
+        return task
     if not data.count("validation"):
         return None
-    limits = config.validation.queries, config.validation.titles
-    if begun is not None:
-        task = ValidationTask.of(data, *limits, known=frozenset(begun.query_ids.tolist()))
-        if task.queries:
-            return task
+    if known:
+        unknown = ValidationTask.of(data, *limits, known=known)
+        if unknown.queries:
+            return unknown
     return ValidationTask.of(data, *limits)
 
 

@@ -35,6 +35,13 @@ class ValidationTask:
     titles: tuple[str, ...]
     grades: NDArray[np.float32]
 
+    about = (
+        "Queries held out of training rank the titles of the log, and of the corpus where one was "
+        "given, the most clicked ones where these are many (`validation.titles`); a query's most "
+        "clicked title has grade 3, one with at least half of its clicks 2, any other clicked "
+        "title 1."
+    )
+
     @classmethod
     def of(
         cls,
@@ -87,7 +94,11 @@ class ValidationTask:
     def _values(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
         """NDCG of each query; every one has a clicked title."""
         names = [f"ndcg@{k}" for k in CUTOFFS]
-        return per_query(relevant_ranks(scores, self.grades), names)
+        return per_query(relevant_ranks(self.ranked(scores), self.grades), names)
+
+    def ranked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The scores, -inf where a query does not rank a title."""
+        return scores
 
     def best_prior_weight(
         self, cosines: NDArray[np.float32], log_prior: NDArray[np.float32]

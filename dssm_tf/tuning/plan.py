@@ -26,7 +26,9 @@ from dssm_tf.tuning.space import (
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "loss")
 _REFIT = "training.refit"
 _MONITOR = "training.monitor"
+_SEED = "training.seed"
 _MOST_TRIALS = 1000
+_MOST_SEEDS = 100
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,12 @@ class Trial:
     def __str__(self) -> str:
         return " ".join(f"{key}={show(value)}" for key, value in self.settings.items())
 
+    def seeded(self, number: int) -> Trial:
+        """The same with the seed `number` above its own."""
+        training = self.config.training
+        training = training.model_copy(update={"seed": training.seed + number})
+        return Trial(self.settings, self.config.model_copy(update={"training": training}))
+
 
 @dataclass(frozen=True)
 class Request:
@@ -56,6 +64,7 @@ class Request:
         seed: of the draws.
         metric: what chooses; None for the configuration's `training.monitor`.
         overrides: `key=value` settings of every trial.
+        seeds: trainings of each setting on each log.
     """
 
     config: str
@@ -64,15 +73,18 @@ class Request:
     seed: int | None = None
     metric: str | None = None
     overrides: Sequence[str] = ()
+    seeds: int = 1
 
-    def command(self, data: Path, out: Path) -> str:
+    def command(self, data: Sequence[Path], out: Path) -> str:
         """The command line that asks for the same."""
-        words = ["dssm", "tune", "--config", self.config, "--data", str(data), "--out", str(out)]
+        words = ["dssm", "tune", "--config", self.config]
+        words += ["--data", *map(str, data), "--out", str(out)]
         words += [word for one in self.grid for word in ("--grid", one)]
         for name in ("random", "seed", "metric"):
             if (value := getattr(self, name)) is not None:
                 words += [f"--{name}", str(value)]
         words += [word for one in self.overrides for word in ("--set", one)]
+        words += ["--seeds", str(self.seeds)] if self.seeds > 1 else []
         return shlex.join(words)
 
 
@@ -157,6 +169,10 @@ def _check(request: Request, space: Mapping[str, Any]) -> None:
         raise UserError(
             f"--random {request.random}: expected a number of draws from 1 to {_MOST_TRIALS:,}."
         )
+    if not 1 <= request.seeds <= _MOST_SEEDS:
+        raise UserError(f"--seeds {request.seeds}: expected a number from 1 to {_MOST_SEEDS}.")
+    if _SEED in space and request.seeds > 1:
+        raise UserError(f"--grid {_SEED} and --seeds both change the seed; leave one of them out.")
     if _REFIT in space:
         raise UserError(
             f"--grid {_REFIT}: it cannot be tuned, since after it no validation records are left; "
@@ -190,15 +206,17 @@ def _check_comparable(trials: Sequence[Trial], metric: str) -> None:
         training, negatives = config.training, config.negatives
         # In the batch, its size and what is batched together decide who the rivals are.
         batch = (training.batch_size, training.length_buckets) if negatives.in_batch else ()
-        return config.loss.name, negatives, training.click_weight, batch
+        lengths = training.nested_lengths
+        return config.loss.name, negatives, training.click_weight, lengths, batch
 
     if metric == "loss" and any(
         titles_of_loss(config) != titles_of_loss(configs[0]) for config in configs
     ):
         raise UserError(
-            "--metric loss: the trials differ in loss.name, negatives, training.click_weight, or, "
-            "with negatives in the batch, in training.batch_size or length_buckets, so their "
-            "losses cannot be compared; choose an NDCG, e.g. --metric ndcg@10."
+            "--metric loss: the trials differ in loss.name, negatives, training.click_weight or "
+            "nested_lengths, or, with negatives in the batch, in training.batch_size or "
+            "length_buckets, so their losses cannot be compared; choose an NDCG, e.g. --metric "
+            "ndcg@10."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
@@ -20,7 +21,7 @@ _MARK = ".dssm-tune"
 
 def tune(
     plan: Plan,
-    data: Path | str,
+    data: Path | str | Sequence[Path | str],
     out: Path | str,
     *,
     retry_failed: bool = False,
@@ -33,7 +34,8 @@ def tune(
 
     Args:
         plan: see `make_plan`.
-        data: directory that preprocess wrote, with validation records.
+        data: directory that preprocess wrote, with validation records; or several, on all of
+            which each setting is tried.
         out: gets `trials/`, `trials.json`, `trials.tsv` and `best.yaml`. Nothing in it is removed.
         retry_failed: tries the trials that failed before again.
         console: where to print; None is silent.
@@ -44,38 +46,57 @@ def tune(
     Raises:
         UserError: the data do not suit, `out` holds something else, or every trial failed.
     """
-    data, out = Path(data), Path(out)
+    logs = [Path(one) for one in ([data] if isinstance(data, (str, Path)) else data)]
+    out = Path(out)
     if Workers.from_environment().count > 1:
         raise UserError(
             "dssm tune runs on one machine, but TF_CONFIG names several; unset it, or give each "
             "machine trials and an --out of its own."
         )
-    _check(plan, Preprocessed(data))
-    fingerprint = data_fingerprint(data)
+    for log in logs:
+        _check(plan, Preprocessed(log))
+    fingerprints = [data_fingerprint(log) for log in logs]
+    if len(set(fingerprints)) < len(logs):
+        raise UserError(f"--data {' '.join(map(str, logs))}: two of them hold the same records.")
     _start(out)
-    runs = [TrialRun(trial, data, fingerprint, out / TRIALS) for trial in plan.trials]
-    tuning = Tuning(plan, data, out, fingerprint, [Row(run, run.outcome()) for run in runs])
+    tuning = Tuning(plan, logs, out, fingerprints, [
+        Row(trial, [
+            TrialRun(trial.seeded(seed), log, fingerprint, out / TRIALS)
+            for log, fingerprint in zip(logs, fingerprints, strict=True)
+            for seed in range(plan.request.seeds)
+        ])
+        for trial in plan.trials
+    ])  # fmt: skip
     write_trials(tuning)
     wanted = ("waiting", "failed") if retry_failed else ("waiting",)
     todo = [row for row in tuning.rows if row.outcome.status in wanted]
-    if kept := len(runs) - len(todo):
-        say(console, f"{kept} of {len(runs)} trials were done before and are kept")
+    if kept := len(tuning.rows) - len(todo):
+        say(console, f"{kept} of {len(tuning.rows)} trials were done before and are kept")
     started = monotonic()
     for done, row in enumerate(todo):
         left = (monotonic() - started) / done * (len(todo) - done) if done else None
         _announce(console, tuning, row, left)
-        row.outcome = row.run.run(quiet=console is None)
-        write_trials(tuning)
+        for place, run in enumerate(row.runs):
+            if row.outcomes[place].status not in wanted:
+                continue
+            if len(row.runs) > 1:
+                seed = run.trial.config.training.seed
+                say(console, f"{tuning.names[place // plan.request.seeds]}, seed {seed}")
+            row.outcomes[place] = run.run(quiet=console is None)
+            write_trials(tuning)
+            if row.outcomes[place].status == "failed":
+                break  # a setting that fails once is no choice
         _conclude(console, tuning, row)
     print_trials(console, tuning)
     best = tuning.best
     if best is None:
+        reason = tuning.rows[0].outcome.reason
         raise UserError(
-            f"all {len(runs)} trials failed, the first because: {tuning.rows[0].outcome.reason} "
+            f"all {len(tuning.rows)} trials failed, the first because: {reason} "
             "When the cause is mended, add --retry-failed."
         )
     write_best(tuning)
-    say(console, f"{out / 'best.yaml'}: {best.run.trial}")
+    say(console, f"{out / 'best.yaml'}: {best.trial}")
     say(console, f"next: {tuning.training_command}")
     return tuning
 
@@ -105,7 +126,7 @@ def _start(out: Path) -> None:
 
 def _announce(console: Console | None, tuning: Tuning, row: Row, left: float | None) -> None:
     """Says which trial starts, what is best so far, and how many seconds may be left."""
-    parts = [f"trial {tuning.number(row)}/{len(tuning.rows)}  {row.run.trial}"]
+    parts = [f"trial {tuning.number(row)}/{len(tuning.rows)}  {row.trial}"]
     if tuning.best is not None:
         parts.append(f"best so far {tuning.summary(tuning.best)}")
     if left is not None:
@@ -119,4 +140,4 @@ def _conclude(console: Console | None, tuning: Tuning, row: Row) -> None:
         say(console, f"trial {number} failed: {row.outcome.reason}", style="red")
     else:
         mark = ", the best so far" if row is tuning.best else ""
-        say(console, f"trial {number}: {tuning.plan.metric} {tuning.value(row):.4f}{mark}")
+        say(console, f"trial {number}: {tuning.measure} {tuning.value(row):.4f}{mark}")

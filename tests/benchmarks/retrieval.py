@@ -105,7 +105,7 @@ def child(*words: object, threads: int) -> dict[str, object]:
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def make(folder: Path, model: str, titles: int) -> dict[str, object]:
+def make(folder: Path, model: str, titles: int, kind: str) -> dict[str, object]:
     """`dssm index` and its opening; leaves the vectors, and those of the queries."""
     from dssm_tf.common.checksums import fingerprint
     from dssm_tf.common.quiet import load_tensorflow
@@ -113,7 +113,7 @@ def make(folder: Path, model: str, titles: int) -> dict[str, object]:
 
     write_corpus(folder / "corpus.tsv", titles)
     command = [sys.executable, "-m", "dssm_tf.cli", "index", "--model", model]
-    command += ["--corpus", folder / "corpus.tsv", "--out", folder / "index"]
+    command += ["--corpus", folder / "corpus.tsv", "--out", folder / "index", "--kind", kind]
     (folder / "queries.txt").write_text("\n".join(queries()))
     command += ["--queries", folder / "queries.txt"]
     process = subprocess.Popen(list(map(str, command)), cwd=ROOT, stderr=subprocess.PIPE, text=True)
@@ -144,6 +144,7 @@ def main() -> None:
     parser.add_argument("--model", default="build/demo/runs/dssm")
     parser.add_argument("--titles", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--kinds", nargs="+", default=["exact", "flat", "int8", "ivf", "hnsw"])
+    parser.add_argument("--kind", default="auto", help="that `dssm index` itself builds")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -158,7 +159,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
             whole = child(
-                "--step", "make", folder, Path(arguments.model).resolve(), titles,
+                "--step", "make", folder, Path(arguments.model).resolve(), titles, arguments.kind,
                 threads=os.cpu_count() or 1,
             )  # fmt: skip
             write(

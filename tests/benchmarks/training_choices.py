@@ -5,8 +5,8 @@
 trains `--config` under each of `CHOICES` with each seed and prints docs/training.md's tables. DATA
 holds `bestbuy` and `homedepot`, see `logs`; WebQuestions is bundled. What other pages report stays
 unread: Best Buy's later fifth, the questions that `dssm demo` judges by, a fifth of Home Depot's
-queries. Of what is left, 30 % of the queries validate. OUT keeps every finished training, so that
-the same command goes on.
+queries, of the others of which a quarter is taken. Of what is left, 30 % of the queries validate,
+and every figure is theirs. OUT keeps every finished training: the same command goes on.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +30,8 @@ from dssm_tf.tables.splits import is_held_out
 from tests.benchmarks.later_clicks import split_by_time
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
-BASE = "softmax"
-PLAIN = ("training.refit=false", "loss.learn_gamma=false")
+BASE, NESTED = "softmax", "nested lengths"
+PLAIN = ("training.refit=false", "training.epochs=10")
 CHOICES: dict[str, tuple[str, ...]] = {
     BASE: (),
     "softmax, gamma learned": ("loss.learn_gamma=true",),
@@ -38,8 +39,12 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "hinge": ("loss={name: hinge}",),
     "sigmoid": ("loss={name: sigmoid}",),
     "4 fresh": ("negatives.fresh=4",),
+    "4 mined by bm25": ("negatives.mined=4", "negatives.mined_from={bm25}"),
+    "4 mined by itself, every 3 epochs": ("negatives.mined=4", "negatives.mine_every=3"),
+    NESTED: ("training.nested_lengths=[16,32,64,128]",),
 }
 """What differs from the configuration: the first line is what ships."""
+LENGTHS = (16, 32, 64, 128)
 
 
 def logs(data: Path, folder: Path) -> dict[str, list[str]]:
@@ -77,7 +82,8 @@ def _write(path: Path, rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def prepared(data: Path, out: Path) -> dict[str, Path]:
-    """The preprocessed directory of each log."""
+    """The preprocessed directory of each log, and beside it what BM25 mines there."""
+    from dssm_tf import mine
     from pipelines.preprocess import run
 
     found = {}
@@ -89,11 +95,39 @@ def prepared(data: Path, out: Path) -> dict[str, Path]:
             [*flags, "--output", str(found[name]), "--validation-fraction", "0.3", "--overwrite"]
         ):
             sys.exit(1)
+        if not bm25_table(found[name]).exists():
+            mine(found[name], bm25_table(found[name]), bm25=True)
     return found
 
 
-def measured(config: str, overrides: Sequence[str], data: Path, out: Path) -> dict[str, float]:
-    """Validation NDCG of a training with the prior chosen there, and its seconds."""
+def bm25_table(data: Path) -> Path:
+    """Where the hard negatives of a log are."""
+    return data.with_name(f"{data.name}-bm25.tsv")
+
+
+def by_length(run: Path, data: Path) -> dict[str, dict[str, float]]:
+    """NDCG by the cosine of the first numbers, and by that of as many principal directions."""
+    from dssm_tf.data.preprocessed import Preprocessed
+    from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.training.validation import ValidationTask, ndcg_by_length
+
+    ranker, known = SemanticRanker.load(run), Preprocessed(data)
+    limits = ranker.config.validation
+    task = ValidationTask.of(known, limits.queries, limits.titles)
+    sides = {"query": ranker.encode_queries, "title": ranker.encode_titles}
+    titles = [title.text for title in known.titles]
+    vectors = np.concatenate([encode(titles) for encode in sides.values()])
+    _, directions = np.linalg.eigh(vectors.T @ vectors)  # as `dssm export --dimension` has them
+    turned = directions[:, ::-1]
+    lengths = [length for length in LENGTHS if length < len(turned)]
+    return {
+        "first": ndcg_by_length(lambda side, texts: sides[side](texts), task, lengths),
+        "principal": ndcg_by_length(lambda side, texts: sides[side](texts) @ turned, task, lengths),
+    }
+
+
+def measured(config: str, overrides: Sequence[str], data: Path, out: Path) -> dict[str, Any]:
+    """Validation NDCG of a training with the prior chosen there, and by cosine by length."""
     from dssm_tf.training.train import train
 
     settings = load_config(find_config(config), [*PLAIN, *overrides])
@@ -102,10 +136,11 @@ def measured(config: str, overrides: Sequence[str], data: Path, out: Path) -> di
         "seconds": result.seconds,
         "epoch": float(result.best_epoch),
         "queries": result.ndcg["queries"],
+        "lengths": by_length(out, data),
     }
 
 
-def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> list[str]:
+def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, Any]]]]) -> list[str]:
     """A table a log: mean and half the range over seeds; `won` beyond both ranges."""
     lines = []
     for log, choices in found.items():
@@ -126,13 +161,31 @@ def table(found: Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]) -> l
             gain = values[:, 2].mean() - base[:, 2].mean()
             widest = max(np.ptp(values[:, 2]), np.ptp(base[:, 2]))
             verdict = "won" if gain > widest else "lost" if -gain > widest else "level"
+            verdict = verdict if min(len(values), len(base)) > 1 else "one seed"
             against = "" if choice == BASE else f"{gain:+.3f} {verdict}"
             epochs, seconds = (np.mean([one[key] for one in runs]) for key in ("epoch", "seconds"))
             lines.append(
                 f"| {choice} | {' | '.join(cells)} | {against} | {epochs:.0f} | {seconds:.0f} s |"
             )
         lines.append("")
+        kept = {name: choices[name] for name in (BASE, NESTED) if NESTED in choices}
+        lines += length_table(kept) if kept else []
     return lines
+
+
+def length_table(choices: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """NDCG@10 by length, means over seeds."""
+    lengths = [*choices[BASE][0]["lengths"]["first"]]
+    lines = [f"| NDCG@10 by cosine | {' | '.join(lengths)} |", "|---" * (len(lengths) + 1) + "|"]
+    for name, runs in choices.items():
+        for kind in ("first", "principal"):
+            values = [
+                np.mean([one["lengths"][kind][length]["ndcg@10"] for one in runs])
+                for length in lengths
+            ]
+            cells = " | ".join(f"{value:.3f}" for value in values)
+            lines.append(f"| {name}, {kind} | {cells} |")
+    return [*lines, ""]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -154,7 +207,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         name, _, overrides = one.partition(":")
         choices[name] = tuple(overrides.split(";"))
     asked = [name for name in options.choices.split(";") if name] or list(choices)
-    found: dict[str, dict[str, list[dict[str, float]]]] = {}
+    found: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for log, data in prepared(options.data, options.out).items():
         if options.logs and log not in options.logs.split(","):
             continue
@@ -165,7 +218,11 @@ def main(argv: Sequence[str] | None = None) -> None:
                 if not kept.exists():
                     run = options.out / "run"
                     shutil.rmtree(run, ignore_errors=True)
-                    overrides = [*choices[choice], f"training.seed={seed}"]
+                    overrides = [
+                        one.format(bm25=bm25_table(data)) if "{bm25}" in one else one
+                        for one in choices[choice]
+                    ]
+                    overrides += [f"training.seed={seed}"]
                     value = measured(options.config, overrides, data, run)
                     with atomic_write(kept) as file:
                         json.dump(value, file)

@@ -12,7 +12,7 @@ the clicks of the slice after it, the whole catalogue ranked: nothing is judged 
     stale   the run of the first part, never trained again
 
 prints a Markdown table: NDCG by day and system, mean over seeds; the mean over days, with half
-the spread of the seeds' means; seconds of preprocess and training together.
+the spread of the seeds' means; processor seconds of preprocess and training together.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic
+from time import process_time
 
 import numpy as np
 
@@ -59,6 +60,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--warm", action="append", default=[], metavar="KEY=VALUE", help="settings of warm runs"
     )
     parser.add_argument("--json", type=Path, help="also writes the figures here")
+    parser.add_argument("--work", type=Path, help="keeps runs here; killed, it goes on from them")
     options = parser.parse_args(argv)
     load_tensorflow()
 
@@ -73,20 +75,29 @@ def main(argv: Sequence[str] | None = None) -> None:
     chosen = options.systems.split(",")
     ndcg: dict[str, list[list[list[float]]]] = {name: [] for name in chosen}
     seconds: dict[str, list[float]] = {name: [] for name in chosen}
-    with TemporaryDirectory() as folder:
+    with nullcontext(options.work) if options.work else TemporaryDirectory() as folder:
+        Path(folder).mkdir(exist_ok=True)
 
         def learned(name: str, rows: Sequence[str], seed: int, start: Path | None = None) -> Path:
-            began = monotonic()
-            log, data, run = (Path(folder) / f"{name}-{seed}{end}" for end in (".tsv", "", "-run"))
+            began = process_time()
+            log, data, run, took = (
+                Path(folder) / f"{name}-{seed}{end}" for end in (".tsv", "", "-run", "-seconds")
+            )
+            spent = seconds.setdefault(name.split("-")[0], [])
+            if took.exists():
+                spent.append(float(took.read_text()))
+                return run
             log.write_text("\n".join(["\t".join(header), *rows]) + "\n", "utf-8")
             grown = [] if start is None else ["--vocabulary-from", str(start)]
             words = ["--input", str(log), "--corpus", str(options.corpus), "--output", str(data)]
+            words.append("--overwrite")
             if preprocess([*words, *grown]):
                 sys.exit(1)
             settings = [f"training.seed={seed}", *(options.warm if start is not None else ())]
             config = load_config(find_config(options.config), settings)
             train(config, data, run, start=start, quiet=True)
-            seconds.setdefault(name.split("-")[0], []).append(monotonic() - began)
+            spent.append(process_time() - began)
+            took.write_text(str(spent[-1]))
             return run
 
         for seed in range(options.seeds):
@@ -118,7 +129,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         f"{options.seeds} seeds",
         "",
         "| system | " + " | ".join(f"day {day}" for day in range(1, options.days + 1))
-        + " | NDCG@1 | @3 | @10 | new queries: @1 | seconds a day |",
+        + " | NDCG@1 | @3 | @10 | new queries: @1 | processor s a day |",
         "|" + "---|" * (options.days + 6),
     ]  # fmt: skip
     for name in chosen:

@@ -20,6 +20,7 @@ from tests.clicks import click_log, write_data
 
 COMMANDS = (
     "train",
+    "teach",
     "tune",
     "evaluate",
     "benchmark",
@@ -333,14 +334,14 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
     seen = {}
     monkeypatch.setattr(
         "dssm_tf.commands.train.train_command",
-        lambda *arguments: seen.update(train=arguments),
+        lambda *arguments, **options: seen.update(train=(arguments, options)),
     )
     monkeypatch.setattr(
         "dssm_tf.commands.evaluate.evaluate_command",
         lambda *arguments, **options: seen.update(evaluate=(arguments, options)),
     )
     assert main(["train", "--config", "lstm", "--data", "D", "--out", "R", "--set", "a=1"]) == 0
-    assert seen["train"] == ("lstm", Path("D"), Path("R"), ["a=1"])
+    assert seen["train"] == (("lstm", Path("D"), Path("R"), ["a=1"]), {"start": None})
     assert main(["evaluate", "--model", "A", "--model", "b=B", "--judgments", "J", "--out", "E",
                  "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
     arguments, options = seen["evaluate"]
@@ -353,6 +354,7 @@ def test_arguments_reach_the_commands_as_given(monkeypatch):
         "traffic": [],
         "encoding": "utf-8",
         "thousands": "",
+        "title_fields": ("title",),
     }
 
 

@@ -46,6 +46,10 @@ def cleaning_up_after_a_full_disk() -> Exception:
             RuntimeError("Can't decrement id ref count (errno = 28, No space left on device)"),
             "Can't decrement id ref count (errno = 28, No space left on device)",
         ),
+        (
+            OSError("602000 requested and 127968 written"),
+            "602000 requested and 127968 written: the disk is full, or a limit is reached.",
+        ),
         (PermissionError(13, "Permission denied", "a"), "[Errno 13] Permission denied: 'a'"),
         (sqlite3.OperationalError("database or disk\nis full"), "database or disk is full"),
         (zipfile.BadZipFile("not a zip"), "not a zip"),

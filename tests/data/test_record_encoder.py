@@ -17,14 +17,14 @@ from dssm_tf.data.schema import FEATURES, Title, text_id
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
-WORDS = ["cat", "dogs", "a", "ice", "Cream", "naïve", "東京", "!!", "", "x" * 100]
+WORDS = ["cat", "dogs", "a", "ice", "Cream", "naïve", "東京", "!!", "", "x" * 100, "␟"]
 TEXTS = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join))
 COUNTS = st.integers(0, 2**40)
 
 
-def vocabulary(buckets: int, max_words: int = 64) -> Vocabulary:
-    limits = TextLimits(max_words=max_words, max_letters=20, hash_buckets=buckets)
-    return Vocabulary(["#ca", "cat", "at#", "#do", "ogs", "xxx", "#a#"], limits)
+def vocabulary(buckets: int, max_words: int = 64, own_fields: int = 1) -> Vocabulary:
+    limits = TextLimits(max_words, 20, buckets, own_fields=own_fields)
+    return Vocabulary(["#ca", "cat", "at#", "#do", "ogs", "xxx", "#a#", "1cat", "2#a#"], limits)
 
 
 def plainly(query, titles, clicks, vocabulary) -> Example:
@@ -62,9 +62,10 @@ def plainly(query, titles, clicks, vocabulary) -> Example:
     clicks=st.integers(0, 2**40),
     buckets=st.sampled_from([0, 3, 500]),
     max_words=st.sampled_from([2, 64]),
+    own_fields=st.sampled_from([1, 3]),
 )
-def test_a_record_is_its_features(query, titles, clicks, buckets, max_words):
-    words = vocabulary(buckets, max_words)
+def test_a_record_is_its_features(query, titles, clicks, buckets, max_words, own_fields):
+    words = vocabulary(buckets, max_words, own_fields)
     encoded = RecordEncoder(words).encode(query, titles, clicks)
     assert Example.FromString(encoded) == plainly(query, titles, clicks, words)
 

@@ -1,10 +1,11 @@
 """Runs a SavedModel by TensorFlow's C API, in a process that has no TensorFlow of Python's.
 
-    python c_runtime.py LIBRARIES SAVED_MODEL < CALLS > ANSWERS
+    python c_runtime.py LIBRARIES < CALLS > ANSWERS
 
 It is the loader that TensorFlow Serving has: it reads the graph, restores the variables, runs the
-functions, and knows no line of the package. CALLS is a JSON list of `{"inputs": {tensor: texts in
-base 64}, "outputs": [tensor, ...]}`, ANSWERS one of `{tensor: {"shape": ..., "values": ...}}`.
+functions, and knows no line of the package. CALLS is JSON: of each SavedModel's directory a list of
+`{"inputs": {tensor: texts in base 64}, "outputs": [tensor, ...]}`; ANSWERS has lists of `{tensor:
+{"shape": ..., "values": ...}}` in their places, or the text of an error.
 """
 
 import base64
@@ -101,19 +102,28 @@ class Model:
             raise ValueError(self._c.TF_Message(self._status).decode())
 
 
-def main(libraries: str, directory: str) -> None:
+def answer(c: ctypes.CDLL, directory: str, calls: list[dict]) -> list[dict] | str:
+    """What a SavedModel answers to its calls, or why it does not."""
+    try:
+        model = Model(c, directory)
+        return [
+            model.run(
+                {
+                    name: [base64.b64decode(text) for text in texts]
+                    for name, texts in call["inputs"].items()
+                },
+                call["outputs"],
+            )
+            for call in calls
+        ]
+    except ValueError as error:
+        return str(error)
+
+
+def main(libraries: str) -> None:
     """Answers the calls of standard input on standard output."""
-    model = Model(library(Path(libraries)), directory)
-    answers = [
-        model.run(
-            {
-                name: [base64.b64decode(text) for text in texts]
-                for name, texts in call["inputs"].items()
-            },
-            call["outputs"],
-        )
-        for call in json.load(sys.stdin)
-    ]
+    c = library(Path(libraries))
+    answers = {where: answer(c, where, calls) for where, calls in json.load(sys.stdin).items()}
     if "tensorflow" in sys.modules:
         raise RuntimeError("this process was to have no TensorFlow of Python's")
     json.dump(answers, sys.stdout)

@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,8 +18,9 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from dssm_tf.export.saved_model import ADVERSARIAL, EPSILON, export, tolerance
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.text.vocabulary import TextLimits
 from dssm_tf.towers import TOWERS
-from tests.choices import small
+from tests.choices import changed
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
 
@@ -36,10 +37,62 @@ def signatures_of(directory: Path) -> dict[str, Any]:
     return found
 
 
-def answers(directory: Path, calls: list[tuple[str, dict[str, list[bytes]]]]) -> list[np.ndarray]:
-    """What the C API answers to calls of signatures."""
+Calls = list[tuple[str, dict[str, list[bytes]]]]
+
+
+class Judged(NamedTuple):
+    """An export, the model that it is of, what is asked, and what TensorFlow's runtime answered."""
+
+    ranker: SemanticRanker
+    calls: Calls
+    answers: list[dict[str, Any]] | str
+
+
+@pytest.fixture(scope="module")
+def judged(tmp_path_factory) -> dict[str, Judged]:
+    """Every tower, no argument of which is the default, all of them asked in one process."""
+    folder = tmp_path_factory.mktemp("judged")
+    # Few words and letters, and hash buckets: texts are cut and unseen trigrams matter.
+    limits = TextLimits(max_words=6, max_letters=9, hash_buckets=7)
+    data = write_data(folder / "data", LOG, validation=(), negatives=1, limits=limits)
+    exports, calls = {}, {}
+    for name, choice in TOWERS.items():
+        config = {"tower": {"name": name, **changed(choice)}}
+        run = finished_run(folder / name, data, config, WEIGHT)
+        exports[name], calls[name] = run, calls_of(export(run, folder / "models", name))
+    script = Path(__file__).with_name("c_runtime.py")
+    asked = {
+        str(folder / "models" / name / "1"): encoded(folder / "models" / name / "1", of)
+        for name, of in calls.items()
+    }
+    done = subprocess.run(
+        [sys.executable, str(script), str(Path(tf.__file__).parent)],
+        input=json.dumps(asked), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return {
+        name: Judged(SemanticRanker.load(exports[name]), calls[name], answers)
+        for name, answers in zip(TOWERS, json.loads(done.stdout).values(), strict=True)
+    }
+
+
+def calls_of(directory: Path) -> Calls:
+    """All texts to each signature, and the warm-up requests."""
     signatures = signatures_of(directory)
-    asked = [
+    calls = [(one, dict.fromkeys(signatures[one].inputs, TEXTS)) for one in sorted(signatures)]
+    warm_up = directory / "assets.extra" / "tf_serving_warmup_requests"
+    for raw in tf.data.TFRecordDataset(str(warm_up)):
+        request = PredictionLog.FromString(raw.numpy()).predict_log.request
+        inputs = {key: list(tf.make_ndarray(one)) for key, one in request.inputs.items()}
+        calls.append((request.model_spec.signature_name, inputs))
+    assert len(calls) == 3 * len(signatures)
+    return calls
+
+
+def encoded(directory: Path, calls: Calls) -> list[dict[str, Any]]:
+    """Calls as `c_runtime.py` takes them."""
+    signatures = signatures_of(directory)
+    return [
         {
             "inputs": {
                 signatures[name].inputs[key].name: [base64.b64encode(one).decode() for one in texts]
@@ -49,25 +102,12 @@ def answers(directory: Path, calls: list[tuple[str, dict[str, list[bytes]]]]) ->
         }
         for name, inputs in calls
     ]
-    script = Path(__file__).with_name("c_runtime.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(Path(tf.__file__).parent), str(directory)],
-        input=json.dumps(asked), capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    return [
-        np.reshape(np.array(tensor["values"], np.float32), tensor["shape"])
-        for answer in json.loads(done.stdout)
-        for tensor in answer.values()
-    ]
 
 
 @pytest.mark.parametrize("name", TOWERS)
-def test_every_signature_and_warm_up_request_is_answered_as_by_the_keras_model(name, tmp_path):
-    data = write_data(tmp_path / "data", LOG, validation=(), negatives=1)
-    tower = {"name": name, **small(TOWERS[name])}
-    run = finished_run(tmp_path / "run", data, {"tower": tower}, WEIGHT)
-    exported, ranker = export(run, tmp_path / "models"), SemanticRanker.load(run)
+def test_every_signature_and_warm_up_request_is_answered_as_by_the_keras_model(name, judged):
+    ranker, calls, answers = judged[name]
+    assert not isinstance(answers, str), answers
 
     def wanted(signature: str, inputs: dict[str, list[bytes]]) -> np.ndarray:
         texts = {key: [one.decode("utf-8", "replace") for one in inputs[key]] for key in inputs}
@@ -84,17 +124,10 @@ def test_every_signature_and_warm_up_request_is_answered_as_by_the_keras_model(n
             return np.sum(one * other, axis=1)
         return np.hstack([vectors, extra]) if signature.endswith("_with_prior") else vectors
 
-    signatures = signatures_of(exported)
-    calls = [(one, dict.fromkeys(signatures[one].inputs, TEXTS)) for one in sorted(signatures)]
-    warm_up = exported / "assets.extra" / "tf_serving_warmup_requests"
-    for raw in tf.data.TFRecordDataset(str(warm_up)):
-        request = PredictionLog.FromString(raw.numpy()).predict_log.request
-        inputs = {key: list(tf.make_ndarray(one)) for key, one in request.inputs.items()}
-        calls.append((request.model_spec.signature_name, inputs))
     # Two vectors of length 1, each off by the tolerance, and a sum of the prior.
     prior = WEIGHT * np.abs(ranker.prior(["", "Red Fox"])).max()
     allowed = 2 * tolerance(ranker) + 4 * EPSILON * float(prior)
-    found = answers(exported, calls)
-    assert len(found) == len(calls) == 3 * len(signatures)
-    for (signature, inputs), answer in zip(calls, found, strict=True):
-        assert answer == approx(wanted(signature, inputs), abs=allowed), signature
+    for (signature, inputs), answer in zip(calls, answers, strict=True):
+        (tensor,) = answer.values()
+        found = np.reshape(np.array(tensor["values"], np.float32), tensor["shape"])
+        assert found == approx(wanted(signature, inputs), abs=allowed), signature

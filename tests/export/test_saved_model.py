@@ -34,8 +34,6 @@ from dssm_tf.export.saved_model import (
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.vocabulary import TextLimits
-from dssm_tf.towers import TOWERS
-from tests.choices import changed
 from tests.clicks import Click, Data, write_data
 from tests.runs import finished_run
 
@@ -249,14 +247,6 @@ def test_a_long_title_has_the_prior_of_an_unseen_one(ranker, signatures):
     # Clicks as above: 9 and one more for each of 4 titles and for all unseen ones.
     wanted = cosines[0] + WEIGHT * np.log([1 / 14, 6 / 14])
     assert found == approx(wanted, abs=2 * tolerance(ranker))
-
-
-@pytest.mark.parametrize("name", TOWERS)
-def test_every_tower_exports_to_raw_strings(folder, data, name):
-    tower = {"name": name, **changed(TOWERS[name])}
-    run = finished_run(folder / f"{name}-changed", data, {"tower": tower}, WEIGHT)
-    signatures = tf.saved_model.load(str(export(run, folder / "models"))).signatures
-    agree(SemanticRanker.load(run), signatures, ADVERSARIAL)
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from dssm_tf.model import text_features
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.accents import folded
 from dssm_tf.text.character_rules import SPACE, character_map
+from dssm_tf.text.fields import SEPARATOR, unmarked
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.normalize import decode, normalize, words
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
@@ -40,10 +41,15 @@ LIMITS = {
     "one letter, one word": TextLimits(max_words=1, max_letters=1),
     "accents kept": TextLimits(hash_buckets=11, keep_accents=True),
     "tight, accents kept": TextLimits(max_words=2, max_letters=3, keep_accents=True),
+    "own fields": TextLimits(hash_buckets=11, own_fields=6),
+    "tight, own fields": TextLimits(max_words=3, max_letters=2, own_fields=2),
 }
+OF_FIELDS = [f"{field}{ngram}" for field in (1, 2, 5) for ngram in KNOWN]
 VOCABULARIES = {name: Vocabulary(KNOWN, limits) for name, limits in LIMITS.items()} | {
     "empty": Vocabulary([]),
     "only buckets": Vocabulary([], TextLimits(hash_buckets=3)),
+    "own fields": Vocabulary([*OF_FIELDS, *KNOWN], LIMITS["own fields"]),
+    "tight, own fields": Vocabulary([*KNOWN, *OF_FIELDS], LIMITS["tight, own fields"]),
 }
 # Traced once each, so that the graph is what is tested and examples run fast.
 FEATURES = {name: TextFeatures(vocabulary) for name, vocabulary in VOCABULARIES.items()}
@@ -60,6 +66,10 @@ NORMALIZE = {
     )
     for keep in (False, True)
 }
+
+fields = st.lists(texts | st.sampled_from(["the cat", "cat", "1939 b", ""]), max_size=8).map(
+    SEPARATOR.join
+)
 
 
 def encoded(some_texts) -> list[bytes]:
@@ -92,7 +102,8 @@ def assert_same(name: str, some_texts) -> None:
     distinct = {word for words_ in expected_words for word in words_}
     assert batch["word_ngrams"].shape[0] == 1 + len(distinct)
     assert not batch["word_ngrams"].numpy()[0].any()
-    assert batch["word_ngrams"].shape[1] == max(map(len, distinct), default=1)
+    letters = (unmarked(word)[1] for word in distinct)
+    assert batch["word_ngrams"].shape[1] == max(map(len, letters), default=1)
     assert batch["tokens"].shape == (len(some_texts), max(map(len, expected_words)) or 1)
 
 
@@ -116,13 +127,20 @@ def test_bytes_that_are_not_utf8_give_the_same_trigrams_in_both_worlds(some_byte
     assert_same(name, some_bytes)
 
 
-@given(st.lists(texts | raw_bytes, min_size=1, max_size=8), st.booleans())
+@given(st.lists(fields, min_size=1, max_size=5), st.sampled_from(list(VOCABULARIES)))
+def test_fields_give_the_same_trigrams_in_both_worlds(some_texts, name):
+    assert_same(name, some_texts)
+
+
+@given(st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), st.booleans())
 def test_normalised_texts_are_the_same_in_both_worlds(some_texts, keep):
     found = NORMALIZE[keep](tf.constant(encoded(some_texts), tf.string)).numpy().tolist()
     assert found == [normalize(decoded(text), keep).encode() for text in some_texts]
 
 
-@given(st.lists(texts | raw_bytes, min_size=1, max_size=8), st.integers(0, 12), st.booleans())
+@given(
+    st.lists(texts | raw_bytes | fields, min_size=1, max_size=8), st.integers(0, 12), st.booleans()
+)
 def test_a_normalised_text_may_be_cut_only_where_it_is_too_long(some_texts, longest, keep):
     whole = [normalize(decoded(text), keep).encode() for text in some_texts]
     raw = tf.constant(encoded(some_texts), tf.string)

@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -6,6 +8,7 @@ from pyarrow import parquet
 
 from dssm_tf.commands.index import index_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.export.compact import export_compact
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.title_index import TitleIndex
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
@@ -52,6 +55,26 @@ def test_a_pipeline_makes_the_models_vectors(model, corpus, tmp_path, flags):
     assert json.loads((tmp_path / "out" / "vectors.json").read_text()) == about
     rows = read(tmp_path / "out")
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
+    wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=True)
+    found = np.array([rows[one.doc_id][1] for one in CORPUS], np.float32)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_a_compact_model_makes_the_same_vectors_without_tensorflow(
+    model, corpus, tmp_path, checkout
+):
+    export_compact(model, tmp_path / "compact", "fox")
+    compact = tmp_path / "compact" / "fox"
+    code = f"""
+import sys
+from pipelines.embed import run
+code = run(["--model", {str(compact)!r}, "--input", *{corpus!r}, "--output", sys.argv[1]])
+heavy = {{"tensorflow", "keras"}} & set(sys.modules)
+sys.exit(f"{{code}} {{heavy}}" if code or heavy else 0)
+"""
+    out = tmp_path / "out"
+    subprocess.run([sys.executable, "-c", code, out], cwd=checkout, check=True)
+    rows = read(out)
     wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=True)
     found = np.array([rows[one.doc_id][1] for one in CORPUS], np.float32)
     np.testing.assert_allclose(found, wanted, atol=1e-6)

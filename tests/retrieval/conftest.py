@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 
 import keras
 import numpy as np
@@ -11,7 +12,7 @@ from rich.console import Console
 from dssm_tf.config import parse_config
 from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.model.run_files import CONFIG, HISTORY, QUERY_IDS, RANKING, WEIGHTS, mark_finished
-from dssm_tf.model.semantic_ranker import build_model
+from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -55,6 +56,20 @@ def run_directory(tmp_path_factory):
     np.save(run / QUERY_IDS, np.zeros(0, np.int64))
     mark_finished(run)
     return run
+
+
+@pytest.fixture(scope="session")
+def run_with_prior(run_directory, tmp_path_factory):
+    """The same weights; what is clicked often scores more. Not to be changed."""
+    run = shutil.copytree(run_directory, tmp_path_factory.mktemp("prior") / "run")
+    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02}))
+    mark_finished(run)
+    return run
+
+
+@pytest.fixture(scope="session")
+def ranker(run_with_prior):
+    return SemanticRanker.load(run_with_prior)
 
 
 @pytest.fixture

@@ -1,6 +1,4 @@
 import io
-import json
-import shutil
 import sys
 from pathlib import Path
 
@@ -12,7 +10,6 @@ from rich.console import Console
 from dssm_tf.commands import embed
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.model.run_files import RANKING, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.vectors import check_whole, open_writer
 from tests.retrieval.conftest import CORPUS, DIMENSION
@@ -38,14 +35,6 @@ def test_vectors_are_the_models_and_ids_stand_beside_them(
     assert sorted(path.name for path in out.parent.iterdir()) == [
         "corpus.ids.txt", "corpus.npy", "corpus.sha256"
     ]  # fmt: skip
-
-
-@pytest.fixture
-def run_with_prior(run_directory, tmp_path):
-    run = shutil.copytree(run_directory, tmp_path / "with prior")
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02}))
-    mark_finished(run)
-    return run
 
 
 def test_the_inner_product_of_embedded_texts_is_the_score(

@@ -10,8 +10,6 @@ import pytest
 
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.model.run_files import RANKING, mark_finished
-from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval import engines
 from dssm_tf.retrieval.engines import ENGINES, open_engine_writer
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
@@ -26,25 +24,14 @@ AWKWARD = [
 TITLES = [one.title for one in AWKWARD]
 
 
-@pytest.fixture(scope="module")
-def run(run_directory, tmp_path_factory):
-    run = shutil.copytree(run_directory, tmp_path_factory.mktemp("prior") / "run")
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02}))
-    mark_finished(run)
-    return run
-
-
-@pytest.fixture(scope="module")
-def ranker(run):
-    return SemanticRanker.load(run)
-
-
 @pytest.fixture
-def hand_over(run, tmp_path, console):
+def hand_over(run_with_prior, tmp_path, console):
     def make(format, **options):
         write_corpus(tmp_path / "c.tsv", AWKWARD)
         out = tmp_path / format
-        embed_command(run, tmp_path / "c.tsv", out, format=format, console=console, **options)
+        embed_command(
+            run_with_prior, tmp_path / "c.tsv", out, format=format, console=console, **options
+        )
         return out
 
     return make
@@ -168,7 +155,7 @@ def test_files_of_an_engine_are_replaced_whole_and_nothing_else_is(hand_over, tm
         hand_over(format)
 
 
-def test_what_no_engine_takes_is_refused(run, tmp_path, console, corpus_file):
+def test_what_no_engine_takes_is_refused(run_with_prior, tmp_path, console, corpus_file):
     (tmp_path / "t.txt").write_text("red\n")
     (tmp_path / "long.tsv").write_text(f"doc_id\ttitle\n{'x' * 513}\tred\n")
     out = tmp_path / "out"
@@ -179,7 +166,7 @@ def test_what_no_engine_takes_is_refused(run, tmp_path, console, corpus_file):
         (corpus_file, {"format": "npy"}, r"ends in \.npy"),
     ]:
         with pytest.raises(UserError, match=match):
-            embed_command(run, source, out, console=console, **options)
+            embed_command(run_with_prior, source, out, console=console, **options)
         assert not out.exists()
     with (
         pytest.raises(UserError, match="at most 2,000 dimensions"),

@@ -11,9 +11,8 @@ from rich.console import Console
 from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.index import change_index_command, index_command
 from dssm_tf.commands.search import search_command
-from dssm_tf.common.checksums import fingerprint, write_checksums
+from dssm_tf.common.checksums import CHECKSUMS, QUICK, check_files, fingerprint, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.model.run_files import RANKING, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval import recall as module
 from dssm_tf.retrieval.approximate import SETTINGS
@@ -43,19 +42,6 @@ HYBRID = {
     "depth": 50,
     "parameters": [{"k1": 2.0, "b": 0.5}, {}, {}],
 }
-
-
-@pytest.fixture(scope="module")
-def run_with_prior(run_directory, tmp_path_factory):
-    run = shutil.copytree(run_directory, tmp_path_factory.mktemp("prior") / "run")
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02}))
-    mark_finished(run)
-    return run
-
-
-@pytest.fixture(scope="module")
-def ranker(run_with_prior):
-    return SemanticRanker.load(run_with_prior)
 
 
 @pytest.fixture
@@ -247,6 +233,15 @@ def test_a_changed_byte_is_told(run_with_prior, made, name):
         TitleIndex.open(made)
 
 
+def test_an_index_without_quick_checksums_is_compared_by_the_others(made):
+    check_files(made, None, "")  # which `sha256sum -c` reads
+    (made / QUICK).unlink()
+    TitleIndex.open(made)
+    damage(made, "vectors.npy")
+    with pytest.raises(UserError, match=r"is damaged or was changed: .* SHA256SUMS"):
+        TitleIndex.open(made)
+
+
 def test_an_index_of_another_model_is_refused(run_directory, run_with_prior, made, console):
     with pytest.raises(UserError, match="was made with another model") as caught:
         search_command(run_directory, None, ["red"], index=made, console=console)
@@ -266,7 +261,9 @@ def test_a_model_without_a_fingerprint_is_known_by_its_vectors(run_directory, ra
 def test_a_newer_format_is_told(made):
     about = json.loads((made / "index.json").read_text())
     (made / "index.json").write_text(json.dumps(about | {"format": 2}))
-    write_checksums(made, [one.name for one in made.iterdir() if one.name != "SHA256SUMS"])
+    for manifest in (QUICK, CHECKSUMS):
+        names = [one.name for one in made.iterdir() if one.name not in (QUICK, CHECKSUMS)]
+        write_checksums(made, names, manifest)
     with pytest.raises(UserError, match="format is 2; this version reads 1"):
         TitleIndex.open(made)
 
@@ -430,6 +427,7 @@ def test_words_of_an_index_from_before_accents_were_folded_keep_them(ranker, tmp
     about = json.loads((tmp_path / "i" / "index.json").read_text())
     del about["settings"]["keep_accents"]
     (tmp_path / "i" / "index.json").write_text(json.dumps(about))
+    (tmp_path / "i" / QUICK).unlink()
     names = [one.name for one in (tmp_path / "i").iterdir() if one.name != "SHA256SUMS"]
     write_checksums(tmp_path / "i", names)
     older = TitleIndex.open(tmp_path / "i")

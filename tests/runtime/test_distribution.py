@@ -22,10 +22,12 @@ print(json.dumps(Ranker.load(sys.argv[3]).score("fox", ["red fox", "owl"]).tolis
 @pytest.mark.slow
 def test_the_runtime_installs_small_and_ranks(checkout, directory, ranker, tmp_path):
     source = tmp_path / "source"
-    for folder in ("dssm_tf", "runtime", "docs"):
+    for folder in ("dssm_tf", "serving", "docs"):
         shutil.copytree(checkout / folder, source / folder, ignore=shutil.ignore_patterns("build"))
     build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w"]
-    subprocess.run([*build, tmp_path, source / "runtime"], check=True, capture_output=True)
+    subprocess.run(
+        [*build, tmp_path, source / "serving" / "runtime"], check=True, capture_output=True
+    )
     (wheel,) = tmp_path.glob("dssm_runtime-*.whl")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
@@ -49,3 +51,9 @@ def test_the_runtime_installs_small_and_ranks(checkout, directory, ranker, tmp_p
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert np.allclose(json.loads(done.stdout), ranker.score("fox", ["red fox", "owl"]), atol=1e-6)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", ALONE.partition("from")[0] + "import dssm_tf; dssm_tf.load",
+         tmp_path / "installed", beside], capture_output=True, text=True,
+    )  # fmt: skip
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("ModuleNotFoundError: dssm_tf.load is not part of dssm-runtime")

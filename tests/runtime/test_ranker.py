@@ -77,6 +77,22 @@ def test_kept_accents_are_the_trained_models(tmp_path):
     np.testing.assert_allclose(found.score_matrix(asked, titles), expected, atol=1e-5)
 
 
+def test_fields_with_rows_of_their_own_are_the_trained_models(tmp_path):
+    limits = replace(LIMITS, own_fields=2)
+    log = [click._replace(title=f"{click.title}␟{click.query}") for click in LOG]
+    data = write_data(tmp_path / "data", log, validation=(), negatives=1, limits=limits)
+    assert any(len(ngram) == 4 for ngram in data.vocabulary.ngrams)
+    run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm"}}, 0.25)
+    trained = SemanticRanker.load(run)
+    found = Ranker.load(export_compact(run, tmp_path / "compact").directory)
+    titles = ["red␟fox", "red fox", "fox␟red", "Red ␟ FOX ␟", log[0].title, "␟", "a␟b␟c"]
+    agree(found, trained, titles)
+    for system in (trained, found):
+        scores = system.score_matrix(["fox"], titles)[0]
+        assert scores[0] == scores[3]
+        assert len({*scores[:3].tolist()}) == 3
+
+
 def test_texts_of_many_lengths_stand_in_the_order_they_came_in(ranker):
     """More than are encoded at once, of 0 to 6 words, the longest anywhere."""
     words = ["red", "green", "black", "fox", "owl", "bear"]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
 from dssm_tf.server.models import Model
 from dssm_tf.server.server import Server
@@ -30,13 +31,32 @@ def run(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def exports(run) -> Path:
-    """`pets/1` and `pets/2`, of other weights."""
-    out = run.parent / "export"
-    export(run, out, "pets")
+def second_run(run) -> Path:
+    """Other weights."""
     data = write_data(run.parent / "data2", LOG, validation=(), negatives=1)
-    export(finished_run(run.parent / "run2", data, CONFIG, seed=1), out, "pets")
+    return finished_run(run.parent / "run2", data, CONFIG, seed=1)
+
+
+@pytest.fixture(scope="session")
+def exports(run, second_run) -> Path:
+    """`pets/1` and `pets/2`, of the two runs."""
+    out = run.parent / "export"
+    for one in (run, second_run):
+        export(one, out, "pets")
     return out
+
+
+@pytest.fixture(scope="session")
+def compacts(run, second_run) -> list[Path]:
+    """The same two as compact models: the directories of the versions."""
+    return [export_compact(one, run.parent / "compact", "pets").directory
+            for one in (run, second_run)]  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def compact(compacts) -> Path:
+    """Version 1."""
+    return compacts[0]
 
 
 @pytest.fixture

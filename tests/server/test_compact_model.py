@@ -6,19 +6,11 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 
-from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import ADVERSARIAL, tolerance
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.server.sources import find_models, open_servable
 from tests.server.conftest import QUERIES, TITLES
-
-
-@pytest.fixture(scope="module")
-def compact(run):
-    target, *_ = export_compact(run, run.parent / "compact", "pets")
-    return target
 
 
 def encoded(texts) -> list[bytes]:

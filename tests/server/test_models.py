@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.saved_model import load_export
 from dssm_tf.server.models import Model, VersionState
 from dssm_tf.server.sources import Source, find_models, is_run, open_servable
 from serving.client import Client, RestClient
@@ -97,7 +96,9 @@ def test_removing_the_newest_version_goes_back_to_the_one_before(model, tmp_path
 
 
 @pytest.mark.serving
-def test_a_new_version_takes_over_without_a_failed_request(exports, base, server_of):
+def test_a_new_version_takes_over_without_a_failed_request(compacts, tmp_path, server_of):
+    base = tmp_path / "pets"
+    shutil.copytree(compacts[0], base / "1")
     with server_of(Model("pets", Source(base)), poll=0.05) as server:
         clients = [
             Client(server.grpc_address, "pets", timeout=60),
@@ -116,10 +117,10 @@ def test_a_new_version_takes_over_without_a_failed_request(exports, base, server
         threads = [threading.Thread(target=ask, args=(client,)) for client in clients]
         for thread in threads:
             thread.start()
-        shutil.copytree(exports / "pets" / "2", base / ".2")
+        shutil.copytree(compacts[1], base / ".2")
         (base / ".2").rename(base / "2")
-        broken = shutil.copytree(exports / "pets" / "2", base / ".3")
-        (broken / "saved_model.pb").write_bytes(b"no model")
+        broken = shutil.copytree(compacts[1], base / ".3")
+        (broken / "weights.npz").write_bytes(b"no model")
         broken.rename(base / "3")
         wait_for(lambda: {2: "AVAILABLE", 3: "END"}.items() <= states(clients[0]).items())
         before = len(answers)
@@ -132,11 +133,9 @@ def test_a_new_version_takes_over_without_a_failed_request(exports, base, server
         assert "damaged" in clients[1].status()[0].error
         for client in clients:
             client.close()
-    model = {n: load_export(exports / "pets" / n).signatures["score"] for n in ("1", "2")}
-    import tensorflow as tf
-
-    given = {"queries": tf.constant(QUERIES), "titles": tf.constant(TITLES)}
-    first, second = (model[n](**given)["scores"].numpy() for n in ("1", "2"))
+    given = {"queries": [one.encode() for one in QUERIES],
+             "titles": [one.encode() for one in TITLES]}  # fmt: skip
+    first, second = (open_servable(one).run("score", given)["scores"] for one in compacts)
     # Each answer is one version's, whole; the first came from 1 and the last from 2.
     assert not np.array_equal(first, second)
     assert all(np.array_equal(one, first) or np.array_equal(one, second) for one in answers)

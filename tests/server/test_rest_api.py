@@ -6,12 +6,12 @@ import base64
 import http.client
 import json
 import re
+import socket
+from time import perf_counter
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dssm_tf.export.saved_model import load_export
 from tests.server.conftest import QUERIES, TITLES
@@ -78,6 +78,21 @@ def test_rows_and_columns_are_answered_in_kind(ask, wanted, body, key, output):
         assert np.array_equal(np.array(told[key], np.float32), wanted[output])
 
 
+def test_a_kept_connection_is_answered_at_once(server):
+    connection = http.client.HTTPConnection(server.rest_address, timeout=60)
+    connection.connect()
+    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    seconds = []
+    for _ in range(30):
+        started = perf_counter()
+        connection.request("POST", PREDICT, json.dumps({"instances": ROWS}))
+        connection.getresponse().read()
+        seconds.append(perf_counter() - started)
+    connection.close()
+    # Where the server waits for the acknowledgement of a first packet, it is 40 ms each time.
+    assert min(seconds[5:]) < 0.035
+
+
 def test_no_text_is_no_vector(ask):
     body = {"signature_name": "encode_title", "inputs": {"titles": []}}
     assert ask(PREDICT, body) == (200, {"outputs": []})
@@ -140,7 +155,7 @@ def of(signature: str, **rest) -> dict:
         (PREDICT, {"instances": [*ROWS, {"queries": "a", "titles": 5}]}, 400,
          "instances[3]['titles'] is a number"),
         (PREDICT, {"inputs": TITLES}, 400, "expected an object with queries, titles"),
-        (PREDICT, {"inputs": {"queries": QUERIES}}, 400, "lacks titles"),
+        (PREDICT, {"inputs": {"queries": QUERIES}}, 400, "inputs is ['queries']"),
         (PREDICT, {"inputs": {"queries": QUERIES[:2], "titles": TITLES}}, 400,
          "2 queries and 3 titles"),
         (PREDICT, of("encode_title", inputs="a"), 400, "inputs is a text"),
@@ -170,34 +185,6 @@ def test_a_request_that_cannot_be_answered_names_the_field(ask, path, body, stat
 def test_other_methods_are_refused(ask):
     for method in ("DELETE", "PUT", "PATCH"):
         assert ask(PREDICT, {"instances": ROWS}, method)[0] == 400
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=9),
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["b64", "queries", "titles", "x"]), inner, max_size=3)
-    ),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=100)
-@given(
-    body=st.binary(max_size=80)
-    | st.fixed_dictionaries(
-        {},
-        optional={
-            "signature_name": st.sampled_from(["score", "encode_title", "", "x", 5]),
-            "instances": JSON,
-            "inputs": JSON,
-        },
-    )
-)
-def test_whatever_is_asked_is_answered_or_refused(ask, body):
-    status, told = ask(PREDICT, body)
-    assert status in (200, 400)
-    assert set(told) <= ({"predictions", "outputs"} if status == 200 else {"error"})
 
 
 def scraped(server) -> str:

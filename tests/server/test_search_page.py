@@ -46,7 +46,7 @@ def model(exports):
 @pytest.fixture(scope="module")
 def search(model):
     """The page of a query, read."""
-    page = SearchPage(model, CORPUS)
+    page = SearchPage([model], CORPUS)
     page.prepare()
 
     def search(query: str = "", status: int = 200, **more: str) -> Read:
@@ -169,7 +169,7 @@ def test_nothing_of_the_data_becomes_html(search, query):
             assert name != "style" or re.fullmatch(r"--share:\d+%", value)
         # Nothing leads elsewhere, and nothing is loaded.
         assert all(link.startswith(("/?", "#")) for link in page.links())
-    (value,) = [given["value"] for tag, given in page.tags if tag == "input"]
+    (value,) = [given["value"] for tag, given in page.tags if given.get("id") == "q"]
     assert value == query.replace("\udcff", "\N{REPLACEMENT CHARACTER}").strip()
 
 
@@ -199,11 +199,11 @@ def test_an_explanation_of_what_was_not_found_is_none(search):
 
 
 def test_another_path_is_no_page(model):
-    assert SearchPage(model, CORPUS)("/index.html", "") is None
+    assert SearchPage([model], CORPUS)("/index.html", "") is None
 
 
 def test_a_corpus_of_one_title_is_searched(model):
-    page = SearchPage(model, CORPUS[:1])
+    page = SearchPage([model], CORPUS[:1])
     page.prepare()
     read = Read(page("/", "q=red+fox").content.decode())
     assert [read.titles(system) for system in SYSTEMS] == [["t1"]] * 3
@@ -212,19 +212,49 @@ def test_a_corpus_of_one_title_is_searched(model):
 def test_the_page_follows_the_version_that_answers(exports, base):
     model = Model("pets", Source(base))
     model.look()
-    page = SearchPage(model, CORPUS)
+    page = SearchPage([model], CORPUS)
     page.prepare()
     shutil.copytree(exports / "pets" / "2", base / "2")
     model.look()
     for _ in range(2000):
         if b"model pets, version 2" in page("/", "q=fox").content:
             break
-        page._preparing.acquire()  # until it has been prepared
-        page._preparing.release()
+        with page.searched["pets"]._preparing:
+            """Until it has been prepared."""
     else:
         raise AssertionError("it stayed with version 1")
     wanted = ServedModel(model.current).encode_titles([one.title for one in CORPUS], prior=True)
-    assert np.array_equal(page._searcher.index.vectors, wanted)
+    assert np.array_equal(page.searched["pets"].searcher.index.vectors, wanted)
+
+
+def test_each_model_of_the_server_can_be_searched_by(exports, model):
+    other = Model("owls", Source(exports / "pets" / "2", 2))
+    other.look()
+    page = SearchPage([model, other], CORPUS)
+    page.prepare()
+
+    def read(asked: str, status: int = 200) -> Read:
+        answer = page("/", asked)
+        assert answer.status == status
+        return Read(answer.content.decode())
+
+    for name, one in (("", model), ("pets", model), ("owls", other)):
+        found = searcher_of(ServedModel(one.current)).search("fox")["semantic"].hits
+        shown = read(f"q=fox&model={name}")
+        assert [hit.doc_id for hit in found] == [
+            one.replace("%22", '"') for one in shown.titles("semantic")
+        ]
+        assert f"{found[0].score:.3f}" in shown.texts["semantic-1"]
+    # What was asked goes with the other model, and the model with what is asked next.
+    assert "/?q=fox&model=owls" in read("q=fox").links()
+    assert "/?q=fox" in read("q=fox&model=owls").links()
+    assert "/?q=red+foxes&model=owls" in read("q=red+foxe&model=owls").links()
+    hidden = [given["value"] for _, given in read("q=fox&model=owls").tags
+              if given.get("id") == "model"]  # fmt: skip
+    assert hidden == ["owls"]
+    assert "No model 'cats' is served. There is pets, owls." in " ".join(
+        read("q=fox&model=cats", status=404).texts["results"].split()
+    ).replace("served.There", "served. There")
 
 
 def test_an_index_is_searched_by_its_model_and_refused_with_another(
@@ -233,14 +263,14 @@ def test_an_index_is_searched_by_its_model_and_refused_with_another(
     ranker = SemanticRanker.load(run)
     TitleIndex.build(ranker, CORPUS).save(tmp_path / "index", fingerprint(run))
     index = TitleIndex.open(tmp_path / "index")
-    page = SearchPage(model, index)
+    page = SearchPage([model], index)
     page.prepare()
-    assert page._searcher.index is index
+    assert page.searched["pets"].searcher.index is index
     assert b"Red <mark>Fox</mark>" in page("/", "q=fox&why=t1&in=bm25").content
     other = Model("pets", Source(exports / "pets" / "2", 2))
     other.look()
     with pytest.raises(UserError, match="is not what this model makes of it"):
-        SearchPage(other, index).prepare()
+        SearchPage([other], index).prepare()
 
 
 def test_a_model_without_vectors_is_one_line(model):
@@ -278,7 +308,7 @@ def test_a_corpus_that_cannot_be_searched_is_one_line(exports, tmp_path, capsys,
 def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
     if find_chromium() is None:
         pytest.skip("Chromium is not installed")
-    page = SearchPage(model, CORPUS)
+    page = SearchPage([model], CORPUS)
     page.prepare()
     with server_of(model, page=page) as server, Browser() as browser:
         browser.open(f"http://{server.rest_address}/")
@@ -312,7 +342,7 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
 
 
 def test_the_page_comes_over_http(model, server_of):
-    page = SearchPage(model, CORPUS)
+    page = SearchPage([model], CORPUS)
     page.prepare()
     with server_of(model, page=page) as server:
         connection = http.client.HTTPConnection(server.rest_address, timeout=60)

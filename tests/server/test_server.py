@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import signal
@@ -154,13 +155,19 @@ def wait_until_listening(port: int, process: subprocess.Popen) -> None:
             return
 
 
+def free_ports() -> list[str]:
+    """Two numbers."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as one,
+        socket.create_server(("127.0.0.1", 0)) as other,
+    ):
+        return [str(free.getsockname()[1]) for free in (one, other)]
+
+
 @contextmanager
 def command(checkout, *arguments: str):
     """`dssm serve` at free ports, until the block ends; yields the process and its addresses."""
-    ports = []
-    for _ in range(2):
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            ports.append(str(free.getsockname()[1]))
+    ports = free_ports()
     process = subprocess.Popen(
         [sys.executable, "-m", "dssm_tf.cli", "serve", *arguments,
          "--port", ports[0], "--rest_api_port", ports[1]],
@@ -178,19 +185,71 @@ def command(checkout, *arguments: str):
 
 @pytest.mark.serving
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_the_command_serves_a_run_and_an_export_and_ends_when_told(checkout, run, exports, number):
-    with command(checkout, str(run), f"pets={exports / 'pets' / '1'}") as (process, grpc, rest):
-        with Client(grpc, "dssm", timeout=120) as client:
-            scores = client.score("secret query", ["red fox", "owl"])
+def test_the_command_ends_when_told(checkout, compact, number):
+    with command(checkout, str(compact)) as (process, _, rest):
         with RestClient(rest, "pets", timeout=120) as client:
             assert client.status() == [(1, "AVAILABLE", "")]
-            assert client.score("secret query", ["red fox", "owl"]).shape == scores.shape
         process.send_signal(number)
         said = "".join(process.communicate(timeout=60))
         assert process.returncode == 0
-    assert "secret" not in said
-    assert f"http://{rest}/v1/models/dssm" in said
     assert re.search(r"^\d\d:\d\d:\d\d pets version 1 answers: ", said, re.MULTILINE)
+
+
+@pytest.fixture
+def serve_here():
+    """Runs `dssm serve` in this process, which has TensorFlow already; ends it by a signal."""
+    before = {one: signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT)}
+
+    def serve(ask, *arguments: str) -> int:
+        grpc, rest = free_ports()
+        ended = threading.Event()
+
+        def work():
+            waiting = threading.Event()
+            while not ended.is_set():  # a signal earlier would end the tests
+                try:
+                    socket.create_connection(("127.0.0.1", int(rest)), timeout=60).close()
+                    break
+                except ConnectionRefusedError:
+                    waiting.wait(0.05)
+            try:
+                ask(f"127.0.0.1:{grpc}", f"127.0.0.1:{rest}")
+            finally:
+                os.kill(os.getpid(), signal.SIGTERM)
+
+        asking = threading.Thread(target=work)
+        asking.start()
+        try:
+            return main(["serve", *arguments, "--port", grpc, "--rest_api_port", rest])
+        finally:
+            ended.set()
+            asking.join(60)
+
+    yield serve
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    logging.getLogger("dssm_tf.server").setLevel(logging.NOTSET)
+
+
+def test_the_command_serves_a_run_and_an_export(run, exports, serve_here, capsys, caplog):
+    found = []
+
+    def ask(grpc, rest):
+        with Client(grpc, "dssm", timeout=120) as client:
+            found.append(client.score("secret query", ["red fox", "owl"]))
+        with RestClient(rest, "pets", timeout=120) as client:
+            found.append(client.score("secret query", ["red fox", "owl"]))
+            found.append(client.status())
+
+    with caplog.at_level(logging.INFO):
+        assert serve_here(ask, str(run), f"pets={exports / 'pets' / '1'}") == 0
+    # Both are of the same run.
+    assert found[0] == pytest.approx(found[1], abs=1e-5)
+    assert found[2] == [(1, "AVAILABLE", "")]
+    said = capsys.readouterr().err + caplog.text
+    assert "secret" not in said
+    assert "/v1/models/dssm" in said
+    assert "pets version 1 answers: " in said
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ def test_the_chosen_configuration_is_that_of_the_best_trial_with_the_users_refit
     # What training itself wrote down, trial by trial.
     found = {}
     for row in tuned.rows:
-        ranking = json.loads((row.run.directory / "ranking.json").read_text("utf-8"))
-        found[row.run.directory] = ranking["validation"]["ndcg@10"]
+        ranking = json.loads((row.runs[0].directory / "ranking.json").read_text("utf-8"))
+        found[row.runs[0].directory] = ranking["validation"]["ndcg@10"]
         assert ranking["refitted"] is False
     assert len(found) == 4
     best = max(found, key=found.__getitem__)
@@ -34,7 +34,7 @@ def test_the_chosen_configuration_says_how_it_was_chosen_and_how_to_train_it(tun
         if line.startswith("#")
     ]
     assert header[0] == "Chosen by validation ndcg@10 from 4 trials:"
-    settings = tuned.best.run.trial.settings
+    settings = tuned.best.trial.settings
     assert header[1] == (
         f"loss.gamma={settings['loss.gamma']:g} "
         f"optimizer.learning_rate={settings['optimizer.learning_rate']:g}"
@@ -46,17 +46,19 @@ def test_the_chosen_configuration_says_how_it_was_chosen_and_how_to_train_it(tun
     assert tuned_by.count("--grid") == 2
 
 
-def test_the_trials_are_listed_with_their_measures_and_runs(tuned):
+def test_the_trials_are_listed_with_their_measures_and_runs(tuned, folder):
     summary = json.loads((tuned.out / "trials.json").read_text("utf-8"))
     assert summary["metric"] == "ndcg@10"
     assert [trial["trial"] for trial in summary["trials"]] == [1, 2, 3, 4]
     assert [trial["settings"]["loss.gamma"] for trial in summary["trials"]] == [5, 5, 10, 10]
-    for trial in summary["trials"]:
-        assert trial["status"] == "finished"
-        history = json.loads((tuned.out / trial["run"] / "history.json").read_text("utf-8"))
-        assert trial["epochs"] == len(history) == EPOCHS
-        assert trial["validation"]["loss"] == history[trial["best_epoch"] - 1]["val_loss"]
-    values = [trial["validation"]["ndcg@10"] for trial in summary["trials"]]
+    (measured,) = zip(*(trial["runs"] for trial in summary["trials"]), strict=True)
+    for run in measured:
+        assert (run["status"], run["data"], run["seed"]) == ("finished", str(folder / "data"), 0)
+        history = json.loads((tuned.out / run["run"] / "history.json").read_text("utf-8"))
+        assert run["epochs"] == len(history) == EPOCHS
+        assert run["validation"]["loss"] == history[run["best_epoch"] - 1]["val_loss"]
+    values = [run["validation"]["ndcg@10"] for run in measured]
+    assert [trial["value"] for trial in summary["trials"]] == values
     assert values[summary["best"] - 1] == max(values)
     with (tuned.out / "trials.tsv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
@@ -67,8 +69,8 @@ def test_the_trials_are_listed_with_their_measures_and_runs(tuned):
 def test_by_loss_the_smallest_is_chosen_and_ties_go_to_the_first(tuned, folder):
     plan = make_plan(request(folder, *GRID, metric="loss"))
     rows = [
-        Row(row.run, replace(row.outcome, validation={"loss": loss}))
+        Row(row.trial, row.runs, [replace(row.outcome, validation={"loss": loss})])
         for row, loss in zip(tuned.rows, [3.0, 1.0, 1.0, 2.0], strict=True)
     ]
-    by_loss = Tuning(plan, tuned.data, tuned.out, tuned.fingerprint, rows)
+    by_loss = Tuning(plan, tuned.data, tuned.out, tuned.fingerprints, rows)
     assert [by_loss.number(row) for row in by_loss.ranked] == [2, 3, 4, 1]

@@ -37,7 +37,7 @@ def test_a_diverging_trial_is_reported_in_its_row_and_the_others_go_on(folder, m
     monkeypatch.undo()
     calls = Calls(monkeypatch)
     tune(plan, folder / "data", out, retry_failed=True)
-    assert calls.directories == [found.rows[0].run.directory]
+    assert calls.directories == [found.rows[0].runs[0].directory]
 
 
 def broken(*_) -> None:
@@ -67,9 +67,9 @@ def test_a_full_disk_is_nobodys_setting_and_stops_the_tuning(folder, monkeypatch
 
 def test_a_damaged_trial_says_what_to_remove(tuned, folder, tmp_path):
     out = Path(shutil.copytree(tuned.out, tmp_path / "out"))
-    ranking = out / "trials" / tuned.rows[0].run.identity / "ranking.json"
+    ranking = out / "trials" / tuned.rows[0].runs[0].identity / "ranking.json"
     ranking.write_text("{", "utf-8")
-    with pytest.raises(UserError, match=f"{tuned.rows[0].run.identity}.*damaged.*remove"):
+    with pytest.raises(UserError, match=f"{tuned.rows[0].runs[0].identity}.*damaged.*remove"):
         tune(make_plan(request(folder, *GRID)), folder / "data", out)
 
 

@@ -78,7 +78,7 @@ def test_a_trial_that_finished_just_before_the_kill_is_known_to_be_finished(
     tuned, folder, monkeypatch, tmp_path
 ):
     out = Path(shutil.copytree(tuned.out, tmp_path / "out"))
-    (out / tuned.rows[2].run.record.relative_to(tuned.out)).unlink()
+    (out / tuned.rows[2].runs[0].record.relative_to(tuned.out)).unlink()
     refuse_to_train(monkeypatch)
     again = tune(make_plan(request(folder, *GRID)), folder / "data", out)
     assert measures(again) == measures(tuned)
@@ -93,7 +93,7 @@ def test_another_grid_keeps_what_was_done_and_adds_what_is_new(
     calls = Calls(monkeypatch)
     plan = make_plan(request(folder, "loss.gamma=10,20", "optimizer.learning_rate=0.05"))
     wider = tune(plan, folder / "data", out)
-    assert [path.name for path in calls.directories] == [wider.rows[1].run.identity]
+    assert [path.name for path in calls.directories] == [wider.rows[1].runs[0].identity]
     assert measures(wider)[0] == measures(tuned)[3]
     assert before < {path.name for path in (out / "trials").iterdir()}
     assert [trial["settings"]["loss.gamma"] for trial in trials_of(out)] == [10, 20]
@@ -113,7 +113,7 @@ def test_a_setting_added_by_a_later_version_leaves_trials_known_and_a_changed_de
     out = Path(shutil.copytree(tuned.out, tmp_path / "out"))
     refuse_to_train(monkeypatch)
     plan = make_plan(request(folder, *GRID))
-    config = out / "trials" / tuned.rows[1].run.identity / "config.yaml"
+    config = out / "trials" / tuned.rows[1].runs[0].identity / "config.yaml"
     written = config.read_text("utf-8")
     # As a version wrote it that had no such setting yet.
     config.write_text(written.replace("  shuffle_buffer: 200000\n", ""), "utf-8")

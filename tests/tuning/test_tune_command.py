@@ -39,7 +39,7 @@ def test_the_command_prints_the_table_best_first_and_what_is_next(
     order = [tuned.number(row) for row in tuned.ranked]
     assert [int(row[0]) for row in rows] == order
     best = tuned.best.outcome
-    assert float(rows[0][1]) == tuned.best.run.trial.settings["loss.gamma"]
+    assert float(rows[0][1]) == tuned.best.trial.settings["loss.gamma"]
     assert float(rows[0][5]) == approx(best.validation["ndcg@10"], abs=5e-5)
     ends = lines[start + 1].split()  # below each row, of each mean
     values = best.validation

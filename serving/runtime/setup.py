@@ -1,6 +1,6 @@
 """`dssm-runtime`: of this package what a machine needs that only answers, with NumPy alone.
 
-    pip install ./runtime
+    pip install ./serving/runtime
 
 A distribution of its own, since `pip install dssm-tf` brings TensorFlow and Beam, and an extra can
 add requirements but not take them away. It holds the same files under the same names as `dssm-tf`,
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from setuptools import setup
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 VERSION = re.search(
     r'^__version__ = "([^"]+)"$', (ROOT / "dssm_tf" / "__init__.py").read_text("utf-8"), re.M
 ).group(1)
@@ -26,6 +26,6 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     packages=["dssm_tf", "dssm_tf.common", "dssm_tf.runtime", "dssm_tf.text"],
-    package_dir={"dssm_tf": "../dssm_tf"},
+    package_dir={"dssm_tf": "../../dssm_tf"},
     install_requires=["numpy>=1.26"],
 )

@@ -1,0 +1,177 @@
+"""What a configuration has to learn from besides clicks, read and divided by query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
+from dssm_tf.tables.graded_lists import GradedList, read_grades, read_scores
+from dssm_tf.tables.splits import is_held_out
+from dssm_tf.text.normalize import normalize
+
+SOURCES = ("clicks", "judgments", "teacher")
+"""Where labels come from, in the order of `BySource`'s losses; all but clicks are sections."""
+
+_HELD_OUT = "split 0"
+"""Whose shares are held out: preprocess', so that a log's validation queries and these are mostly
+the same."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file of lists, divided into those to train on and those held out for validation.
+
+    Args:
+        name: of `SOURCES`.
+        section: of the configuration.
+        training: lists to train on.
+        held_out: lists that validate; none of their queries is in `training`.
+        strangers: of the lists' pairs, those with a title that the data directory does not hold.
+        keep_accents: of the data directory's texts.
+    """
+
+    name: str
+    section: ListsConfig
+    training: Sequence[GradedList]
+    held_out: Sequence[GradedList]
+    strangers: Sequence[tuple[str, str]] = ()
+    keep_accents: bool = False
+
+    @property
+    def number(self) -> int:
+        """Its place in `SOURCES`."""
+        return SOURCES.index(self.name)
+
+    @property
+    def pairs(self) -> int:
+        """(query, title) pairs of both parts."""
+        return sum(len(one.titles) for part in (self.training, self.held_out) for one in part)
+
+    @property
+    def query_ids(self) -> NDArray[np.int64]:
+        """The `text_id` of each query of both parts."""
+        queries = [one.query for part in (self.training, self.held_out) for one in part]
+        return np.array([text_id(query, self.keep_accents) for query in queries], np.int64)
+
+    @property
+    def about(self) -> str:
+        """What it is, for a model card."""
+        what = "grades" if self.name == "judgments" else "scores"
+        arguments = ", ".join(
+            f"{key} {value}" for key, value in self.section.loss.arguments.items()
+        )
+        return (
+            f"{self.pairs:,} {what} of {len(self.training) + len(self.held_out):,} queries from "
+            f"{Path(self.section.file).name} (SHA-256 {self.section.sha256[:16]}), "
+            f"{len(self.held_out):,} of the queries held out; loss {self.section.loss.name}, "
+            f"{arguments}, weight {self.section.weight:g}"
+        )
+
+    def said(self) -> Iterator[str]:
+        """What a user should know before training: how much there is, and what is suspicious."""
+        yield (
+            f"{self.name}: {self.pairs:,} pairs of {len(self.training):,} queries to learn from "
+            f"and {len(self.held_out):,} held out, {self.section.file}"
+        )
+        if self.strangers:
+            query, title = self.strangers[0]
+            yield (
+                f"WARNING: {len(self.strangers):,} of {self.pairs:,} pairs of {self.name} have a "
+                f"title that the data directory does not hold, such as {title!r:.60} for "
+                f"{query!r:.40}; letter trigrams that only those titles have are not learned."
+            )
+
+
+def sections(config: Config) -> Iterator[tuple[str, ListsConfig]]:
+    """The sections that name a file of lists."""
+    for name in SOURCES[1:]:
+        if (section := getattr(config, name)) is not None:
+            yield name, section
+
+
+def pinned(config: Config) -> Config:
+    """The configuration with the SHA-256 of each file of lists, which a run is then tied to.
+
+    Raises:
+        UserError: a file cannot be read, or is not the one that the configuration asks for; or
+            nothing would be learned from.
+    """
+    found = {}
+    for name, section in sections(config):
+        sha256 = fingerprint(Path(section.file))
+        if section.sha256 not in ("", sha256):
+            raise UserError(
+                f"{name}.sha256: {section.file} has {sha256[:16]}..., the configuration asks for "
+                f"{section.sha256[:16]}...; give the file that it was written for, or take "
+                "sha256 out."
+            )
+        found[name] = section.model_copy(update={"sha256": sha256})
+    if not (found or config.training.clicks):
+        raise UserError(
+            "training.clicks: false leaves nothing to learn from; give --judgments or --teacher."
+        )
+    return config.model_copy(update=found)
+
+
+def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
+    """The files of lists, divided: a query of the log's validation part is always held out.
+
+    Raises:
+        UserError: a file is unusable, all of its titles are unknown, or no list is left to train
+            on.
+    """
+    named = list(sections(config))
+    if not named:
+        return ()
+    known = {normalize(title.text) for title in data.titles}
+    parts = ["validation"] if data.count("validation") else []
+    validation = {normalize(query) for query, _, _ in data.clicks(*parts)}
+    rule = data.spec.limits.keep_accents
+    fields = data.spec.title_fields
+    found = (_divided(name, section, known, validation, fields) for name, section in named)
+    return tuple(replace(source, keep_accents=rule) for source in found)
+
+
+def _divided(
+    name: str,
+    section: ListsConfig,
+    known: set[str],
+    validation: set[str],
+    title_fields: tuple[str, ...],
+) -> Source:
+    path = Path(section.file)
+    if isinstance(section, JudgmentsConfig):
+        lists = read_grades(path, section.max_grade, title_fields=title_fields)
+    else:
+        lists = read_scores(path)
+    training: list[GradedList] = []
+    held_out: list[GradedList] = []
+    for one in lists:
+        key = normalize(one.query)
+        held = key in validation or is_held_out(key, section.validation, _HELD_OUT)
+        (held_out if held else training).append(one)
+    strangers = [
+        (one.query, title) for one in lists for title in one.titles if normalize(title) not in known
+    ]
+    source = Source(name, section, training, held_out, strangers)
+    if len(strangers) == source.pairs:
+        raise UserError(
+            f"{path}: none of its {source.pairs:,} pairs has a title that the data directory "
+            f"holds, {strangers[0][1]!r:.60} for one; give the file that belongs to these data, or "
+            "run preprocess with its titles as --corpus."
+        )
+    if all(len(set(one.values)) < 2 for one in training):
+        raise UserError(
+            f"{path}: none of the {len(training):,} queries to learn from has two titles with "
+            "different numbers; titles are learned by comparing them with others of their query."
+        )
+    return source

@@ -1,0 +1,63 @@
+"""Several columns of a table as its one column `title`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dssm_tf.tables.cells import BadRow, identifier
+from dssm_tf.text.fields import SEPARATOR, join_fields
+
+TITLE = "title"
+
+
+def spread(columns: Sequence[str], fields: Sequence[str]) -> tuple[str, ...]:
+    """Columns with those that a title is made of in place of `title`.
+
+    >>> spread(("query", "title", "clicks"), ("name", "brand"))
+    ('query', 'name', 'brand', 'clicks')
+    """
+    return tuple(one for name in columns for one in (fields if name == TITLE else (name,)))
+
+
+def joining(
+    pick: Callable[[Any], Sequence[Any]], place: int, fields: Sequence[str]
+) -> Callable[[Any], Sequence[Any]]:
+    """A function from a row to its cells in which the fields of the title are one.
+
+    Args:
+        pick: gives the cells of the columns of `spread`.
+        place: of the title.
+        fields: names of its columns.
+
+    Returns:
+        It raises `BadRow` where a cell is neither text nor a whole number, or holds the separator.
+    """
+    end = place + len(fields)
+
+    def picked(row: Any) -> Sequence[Any]:
+        cells = pick(row)
+        texts = (_text(cell, name) for cell, name in zip(cells[place:end], fields, strict=True))
+        return (*cells[:place], join_fields(list(texts)), *cells[end:])
+
+    return picked
+
+
+def without_separator(text: str, name: str) -> str:
+    """A text as it is.
+
+    Raises:
+        BadRow: it holds what divides the fields of a title.
+    """
+    if SEPARATOR in text:
+        raise BadRow(
+            f"{SEPARATOR} in {name}",
+            f"the {name} {text!r:.40} holds {SEPARATOR} (U+241F), which divides the fields of a "
+            "title; take it out",
+        )
+    return text
+
+
+def _text(cell: object, name: str) -> str:
+    """A field without white space at its ends; an empty cell is an empty field."""
+    return "" if cell is None else without_separator(identifier(cell, name).strip(), name)

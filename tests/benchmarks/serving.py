@@ -1,0 +1,275 @@
+"""Speed of `dssm serve` under load: requests a second and latencies, over gRPC and REST.
+
+    dssm export --model RUN --out SAVED
+    dssm export --model RUN --out COMPACT --format compact
+    python -m tests.benchmarks.serving COMPACT/dssm COMPACT/lstm SAVED/dssm SAVED/lstm
+
+prints a table. A request encodes one query of WebQuestions; with `--titles N` it scores one query
+and N titles. `N clients` ask one after another, each over a connection of its own, as fast as they
+are answered. `200 a second` come at even distances, whether or not those before are answered, and
+a late start counts unless it was the client's own doing. Clients are threads of one process, the
+server is another; both are on this machine, over loopback.
+
+Of `--runs` runs the one with the lowest p99 counts: what else runs on the machine only adds. CPU is
+the server's own, in milliseconds of the processor a request, of all its threads.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import gc
+import http.client
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from time import perf_counter, sleep
+from typing import NamedTuple
+
+import numpy as np
+
+from serving import messages, predict_pb2
+from serving.client import Client, ServingError
+from tests.benchmarks.runtime import questions
+from tests.conftest import CHECKOUT
+
+Ask = Callable[[int], None]
+"""Asks one of the requests, by number, and waits for the answer."""
+
+
+class Served(NamedTuple):
+    """A `dssm serve` of this machine.
+
+    Args:
+        model: its name.
+        grpc: the address.
+        rest: likewise.
+        process: its number.
+    """
+
+    model: str
+    grpc: str
+    rest: str
+    process: int
+
+    def cpu(self) -> float:
+        """Seconds of the processor so far."""
+        fields = Path(f"/proc/{self.process}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def mebibytes(self) -> float:
+        """Memory it has now, as the system counts it (resident set)."""
+        pages = int(Path(f"/proc/{self.process}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+@contextlib.contextmanager
+def serving(directory: Path, *flags: str, log: str = os.devnull) -> Iterator[Served]:
+    """Serves what lies in a directory, by the command line, until the block ends.
+
+    Args:
+        directory: of a model.
+        flags: of `dssm serve`.
+        log: file that its standard error goes to.
+    """
+    ports = []
+    for _ in range(2):
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            ports.append(free.getsockname()[1])
+    command = [sys.executable, "-m", "dssm_tf.cli", "serve", directory]
+    command += ["--port", ports[0], "--rest_api_port", ports[1], *flags]
+    with open(log, "w") as file:
+        process = subprocess.Popen(
+            list(map(str, command)), cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=file
+        )
+    grpc, rest = (f"127.0.0.1:{port}" for port in ports)
+    try:
+        with Client(grpc, directory.name, timeout=2) as client:
+            for _ in range(600):
+                with contextlib.suppress(ServingError):
+                    client.status()
+                    break
+                if process.poll() is not None:
+                    raise SystemExit(f"dssm serve {directory} ended with {process.returncode}")
+                sleep(0.2)
+        yield Served(directory.name, grpc, rest, process.pid)
+    finally:
+        process.terminate()
+        if code := process.wait(60):
+            raise SystemExit(f"dssm serve {directory} ended with {code}")
+
+
+def requests_of(model: str, titles: int) -> tuple[list[bytes], list[bytes]]:
+    """The same requests for gRPC and REST, so that no client spends time on making them."""
+    queries = questions()[:1000]
+    asked = predict_pb2.PredictRequest()
+    asked.model_spec.name = model
+    asked.model_spec.signature_name = "score" if titles else "encode_query"
+    grpc, rest = [], []
+    for place, query in enumerate(queries):
+        inputs = {"queries": [query]}
+        if titles:
+            inputs["titles"] = [queries[(place + n) % len(queries)] for n in range(titles)]
+        for name, texts in inputs.items():
+            asked.inputs[name].CopyFrom(messages.encode_tensor(texts))
+        grpc.append(asked.SerializeToString())
+        body = {"signature_name": asked.model_spec.signature_name, "inputs": inputs}
+        rest.append(json.dumps(body).encode())
+    return grpc, rest
+
+
+@contextlib.contextmanager
+def grpc_client(served: Served, requests: Sequence[bytes]) -> Iterator[Ask]:
+    """A connection of its own."""
+    import grpc
+
+    with grpc.insecure_channel(served.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+        predict = channel.unary_unary(messages.PREDICT)
+        yield lambda number: predict(requests[number % len(requests)], timeout=60)
+
+
+@contextlib.contextmanager
+def rest_client(served: Served, requests: Sequence[bytes]) -> Iterator[Ask]:
+    """A connection of its own, kept open."""
+    path = f"/v1/models/{served.model}:predict"
+    with contextlib.closing(http.client.HTTPConnection(served.rest, timeout=60)) as connection:
+        connection.connect()
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+        def ask(number: int) -> None:
+            connection.request("POST", path, requests[number % len(requests)])
+            answer = connection.getresponse()
+            if b"outputs" not in answer.read() or answer.status != 200:
+                raise RuntimeError(f"HTTP {answer.status}")
+
+        yield ask
+
+
+CLIENTS = {"gRPC": grpc_client, "REST": rest_client}
+
+
+def load(
+    served: Served, protocol: str, requests: Sequence[bytes], clients: int, rate: float,
+    seconds: float,
+) -> tuple[float, list[float]]:  # fmt: skip
+    """Asks for some seconds.
+
+    Args:
+        served: whom.
+        protocol: by which, of `CLIENTS`.
+        requests: what, in turn.
+        clients: how many at once.
+        rate: requests a second of all clients; 0 for as many as are answered.
+        seconds: how long.
+
+    Returns:
+        Requests a second, and the latency of each in milliseconds.
+    """
+    latencies: list[float] = []
+    failed: list[Exception] = []
+    numbers = iter(range(1 << 62))
+    started = 0.0
+
+    def begin() -> None:
+        nonlocal started
+        started = perf_counter()
+
+    def work() -> None:
+        with CLIENTS[protocol](served, requests) as ask:
+            for number in range(20):  # of each connection the first ones warm up
+                ask(number)
+            ready.wait(60)
+            while True:
+                number = next(numbers)
+                due = started + number / rate if rate else perf_counter()
+                if due > started + seconds:
+                    return
+                if (early := due - perf_counter()) > 0:
+                    sleep(early)
+                    due = perf_counter()
+                try:
+                    ask(number)
+                except Exception as error:
+                    failed.append(error)
+                    return
+                latencies.append(1000 * (perf_counter() - due))
+
+    ready = threading.Barrier(clients, begin)  # once all have connected
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(clients)]
+    gc.collect()
+    gc.disable()
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    gc.enable()
+    if failed:
+        raise failed[0]
+    return len(latencies) / (perf_counter() - started), latencies
+
+
+def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
+    """The rows of one model."""
+    compact = not any(directory.rglob("saved_model.pb"))
+    name = f"{directory.name}, {'compact' if compact else 'SavedModel'}"
+    with serving(directory) as served:
+        for protocol, requests in zip(
+            CLIENTS, requests_of(served.model, arguments.titles), strict=True
+        ):
+            loads = [
+                (f"{count} client{'s'[: count - 1]}", count, 0.0) for count in arguments.clients
+            ]
+            if arguments.rate:
+                loads.append((f"{arguments.rate:g} a second", 16, arguments.rate))
+            for told, clients, rate in loads:
+                best: tuple[float, ...] | None = None
+                for _ in range(arguments.runs):
+                    before = served.cpu()
+                    reached, taken = load(
+                        served, protocol, requests, clients, rate, arguments.seconds
+                    )
+                    cpu = 1000 * (served.cpu() - before) / (len(taken) + 20 * clients)
+                    p99, p95, p50 = (float(np.percentile(taken, at)) for at in (99, 95, 50))
+                    found = (p99, p95, p50, reached, cpu)
+                    best = min(best or found, found)
+                p99, p95, p50, reached, cpu = best or (0.0,) * 5
+                yield (
+                    f"| {name} | {protocol} | {told} | {reached:,.0f} | {p50:.1f} | {p95:.1f} | "
+                    f"{p99:.1f} | {cpu:.2f} |"
+                )
+
+
+def load_average() -> str:
+    """How busy the machine is, of how many cores."""
+    return f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
+
+
+def main() -> None:
+    """Prints a table."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("models", nargs="+", type=Path, help="what `dssm export` wrote: OUT/NAME")
+    parser.add_argument("--clients", nargs="*", type=int, default=[1, 4, 16])
+    parser.add_argument("--rate", type=float, default=200, help="requests a second; 0 for none")
+    parser.add_argument("--titles", type=int, default=0, help="to score with each query")
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--runs", type=int, default=3)
+    arguments = parser.parse_args()
+    write = sys.stdout.write
+    write(
+        f"{load_average()}\n\n| model | by | load | requests/s | p50, ms | p95 | p99 | CPU, ms |\n"
+    )
+    write("|---|---|---|---|---|---|---|---|\n")
+    for directory in arguments.models:
+        for row in measure(directory.resolve(), arguments):
+            write(f"{row}\n")
+            sys.stdout.flush()
+    write(f"\n{load_average()}\n")
+
+
+if __name__ == "__main__":
+    main()

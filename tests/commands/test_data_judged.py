@@ -1,0 +1,51 @@
+"""`dssm data judged`: judgments alone as a log, a corpus, and judgments on both sides."""
+
+from __future__ import annotations
+
+import pytest
+
+from dssm_tf.cli import main
+from dssm_tf.tables.click_log import read_logs
+from dssm_tf.tables.graded_lists import read_grades
+from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.text.normalize import normalize
+
+
+@pytest.fixture
+def judged(tmp_path):
+    path = tmp_path / "j.tsv"
+    rows = [f"query {q}\ttitle {q} {t}\t{t}" for q in range(60) for t in range(5)]
+    path.write_text("\n".join(["query\ttitle\tgrade", *rows]) + "\n", "utf-8")
+    return path
+
+
+def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_path, capsys):
+    out = tmp_path / "out"
+    words = ["data", "judged", "--judgments", str(judged), "--out", str(out)]
+    assert main([*words, "--hold-out-queries", "0.25"]) == 0
+    learned = {normalize(one.query) for one in read_grades(out / "judgments.tsv", 4)}
+    measured = {normalize(one.query) for one in read_judgments(out / "held_out.tsv")}
+    assert len(learned) + len(measured) == 60
+    assert learned
+    assert 5 <= len(measured) <= 27  # 15, more than three standard deviations
+    rows, _ = read_logs([out / "clicks.tsv"])
+    assert {(row.query, row.title) for row in rows} == {
+        (query, f"title {query.split()[1]} {grade}") for query in learned for grade in (3, 4)
+    }
+    assert len(read_corpus(out / "corpus.tsv")) == 300
+    assert "dssm train --config dssm --data DATA --judgments" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (["--good-from", "5"], "--good-from 5: no pair to learn from has such a grade"),
+        (["--hold-out-queries", "1"], "--hold-out-queries 1: expected a share"),
+        (["--hold-out-queries", "0.00001"], "0 to measure with; choose another share"),
+    ],
+)
+def test_what_would_leave_a_part_empty_is_one_line(judged, tmp_path, capsys, flags, message):
+    out = tmp_path / "out"
+    assert main(["data", "judged", "--judgments", str(judged), "--out", str(out), *flags]) == 1
+    assert message in capsys.readouterr().err
+    assert not out.exists()

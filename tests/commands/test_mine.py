@@ -1,0 +1,44 @@
+"""`dssm mine` as it is typed: what it prints, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from dssm_tf.cli import main
+from tests.clicks import click_log, write_data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("mine") / "data", click_log()).path
+
+
+def test_it_counts_what_it_wrote_and_says_how_to_train_with_it(data, tmp_path, capsys):
+    out = tmp_path / "mined.tsv"
+    arguments = ["mine", "--data", str(data), "--bm25", "--ranks", "1", "3", "--out", str(out)]
+    assert main(arguments) == 0
+    rows = [line.split("\t") for line in out.read_text("utf-8").splitlines()[1:]]
+    queries, titles = ({row[column] for row in rows} for column in (0, 1))
+    said = capsys.readouterr().out
+    assert f"{len(rows):,} hard negatives of {len(queries):,} queries" in said
+    assert f"{len(titles):,} distinct titles" in said
+    assert f"--set negatives.mined_from={out}" in said
+    assert {row[3] for row in rows} == {"1", "2", "3"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        (["--bm25", "--ranks", "5", "2"], "ranks 5 2: expected the first rank"),
+        (["--bm25", "--margin", "-1"], "margin -1: expected a share"),
+        (["--model", "nowhere"], "nowhere holds no config.yaml"),
+        ([], "give a run, bm25, or both"),
+    ],
+)
+def test_what_cannot_be_mined_is_one_line_and_exit_1(data, tmp_path, capsys, flags, says):
+    out = tmp_path / "mined.tsv"
+    assert main(["mine", "--data", str(data), *flags, "--out", str(out)]) == 1
+    error = capsys.readouterr().err
+    assert says in error
+    assert len(error.strip().splitlines()) == 1
+    assert not out.exists()

@@ -1,0 +1,51 @@
+"""Titles of several columns, in what ranks and measures."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from dssm_tf.commands.evaluate import evaluate_command
+from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.common.errors import UserError
+from dssm_tf.data.schema import FeatureSpec
+from tests.clicks import click_log, write_data
+
+JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tsony\td2\tlamp\t1\nq2\tlamp\td1\tlamp\t1\n"
+CORPUS = "doc_id\ttitle\tbrand\nd1\tlamp\tapple\nd2\tlamp\tsony\nd3\tphone\tnokia\n"
+
+
+def test_bm25_reads_the_fields_of_the_corpus_and_judgments_have_its_titles(tmp_path):
+    (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
+    (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
+    found = evaluate_command(
+        [],
+        tmp_path / "judgments.tsv",
+        tmp_path / "corpus.tsv",
+        tmp_path / "out",
+        ["bm25"],
+        title_fields=("title", "brand"),
+        console=Console(file=StringIO()),
+    )
+    assert found.values["bm25"]["ndcg@1"][found.task.queries.index("sony")] == 1
+    assert "lamp␟sony" in found.task.titles
+
+
+def test_a_corpus_without_a_field_is_refused(tmp_path):
+    (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
+    paths = (tmp_path / "judgments.tsv", None, tmp_path / "out")
+    with pytest.raises(UserError, match="missing: brand"):
+        evaluate_command([], *paths, ["bm25"], title_fields=("title", "brand"))
+
+
+def test_other_fields_than_a_model_was_trained_on_are_said_aloud(tmp_path):
+    data = write_data(tmp_path / "data", click_log()).path
+    replace(FeatureSpec.load(data), title_fields=("title", "brand")).save(data)
+    said = Console(file=StringIO(), width=400)
+    for fields in (("title", "brand"), ("title",)):
+        warn_of_other_fields(data, fields, said)
+    assert said.file.getvalue().count("was trained on titles of title, brand") == 1
+    assert "--title-fields title,brand meant?" in said.file.getvalue()

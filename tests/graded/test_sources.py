@@ -1,0 +1,98 @@
+"""Files of lists: divided by query, tied to a run, strangers counted and named."""
+
+from __future__ import annotations
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import parse_config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.graded.sources import pinned, read_sources
+from dssm_tf.tables.graded_lists import GradedList, write_lists
+from dssm_tf.text.normalize import normalize
+from tests.clicks import click_log, write_data
+from tests.graded.files import lists, titles_of
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("graded") / "data", click_log())
+
+
+def config(path, section="judgments", **keys):
+    return parse_config({"tower": {"name": "dssm"}, section: {"file": str(path), **keys}})
+
+
+def sources(data, path, section="judgments", **keys):
+    return read_sources(config(path, section, **keys), Preprocessed(data.path))
+
+
+def keys(part) -> set[str]:
+    return {normalize(one.query) for one in part}
+
+
+def test_no_query_is_both_learned_from_and_held_out(data, tmp_path):
+    judged = lists(data, 200)
+    write_lists(tmp_path / "j.tsv", "grade", judged)
+    (source,) = sources(data, tmp_path / "j.tsv", validation=0.2)
+    assert keys(source.training) | keys(source.held_out) == keys(judged)
+    assert not keys(source.training) & keys(source.held_out)
+    assert 20 <= len(source.held_out) <= 60  # 40 of 200, five standard deviations
+    (again,) = sources(data, tmp_path / "j.tsv", validation=0.2)
+    assert again == source
+
+
+def test_queries_that_validate_the_log_are_held_out_of_the_lists_too(data, tmp_path):
+    validating = {normalize(one.query) for one in data.examples["validation"]}
+    every = sorted({one.query for part in data.examples.values() for one in part})
+    titles = tuple(titles_of(data)[:3])
+    write_lists(tmp_path / "s.tsv", "score", [GradedList(q, titles, (1, 2, 3)) for q in every])
+    (source,) = sources(data, tmp_path / "s.tsv", "teacher", validation=0.0)
+    assert keys(source.held_out) == validating
+    assert keys(source.training) == {normalize(query) for query in every} - validating
+
+
+def test_pairs_with_titles_that_the_data_lack_are_counted_and_named(data, tmp_path):
+    good = GradedList("fox", tuple(titles_of(data)[:2]), (1.0, 2.0))
+    odd = GradedList("zebra", ("a zebra", titles_of(data)[0], "zebra two"), (3.0, 0.0, 2.0))
+    write_lists(tmp_path / "s.tsv", "score", [good, odd])
+    (source,) = sources(data, tmp_path / "s.tsv", "teacher")
+    said = " ".join(source.said())
+    assert "2 of 5 pairs of teacher have a title that the data directory does not hold" in said
+    assert "'a zebra' for 'zebra'" in said
+
+
+def test_a_file_of_other_data_altogether_is_refused(data, tmp_path):
+    write_lists(tmp_path / "s.tsv", "score", [GradedList("zebra", ("a zebra", "b"), (1.0, 2.0))])
+    with pytest.raises(UserError, match="none of its 2 pairs has a title that the data directory"):
+        sources(data, tmp_path / "s.tsv", "teacher")
+
+
+def test_lists_whose_titles_all_have_one_grade_are_refused(data, tmp_path):
+    write_lists(
+        tmp_path / "j.tsv", "grade", [GradedList("fox", tuple(titles_of(data)[:2]), (1.0, 1.0))]
+    )
+    with pytest.raises(UserError, match="has two titles with different numbers"):
+        sources(data, tmp_path / "j.tsv")
+
+
+def test_a_configuration_is_tied_to_the_file_it_began_with(data, tmp_path):
+    path = tmp_path / "j.tsv"
+    write_lists(path, "grade", lists(data))
+    first = pinned(config(path))
+    assert len(first.judgments.sha256) == 64
+    assert pinned(first) == first
+    write_lists(path, "grade", lists(data, seed=1))
+    with pytest.raises(UserError, match=r"judgments.sha256: .*the configuration asks for"):
+        pinned(first)
+
+
+def test_a_file_that_is_not_there_is_one_clear_line(tmp_path):
+    with pytest.raises(UserError, match=r"nothing.tsv cannot be read: No such file"):
+        pinned(config(tmp_path / "nothing.tsv"))
+
+
+def test_without_clicks_and_lists_there_is_nothing_to_learn_from():
+    alone = parse_config({"tower": {"name": "dssm"}, "training": {"clicks": False}})
+    with pytest.raises(UserError, match="leaves nothing to learn from; give --judgments"):
+        pinned(alone)

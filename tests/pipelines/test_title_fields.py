@@ -1,0 +1,89 @@
+"""Titles of several columns, through preprocess."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
+from pipelines import preprocess
+
+LOG = (
+    "query\tbrand\ttitle\tcategory\n"
+    "halo\tMicrosoft\tHalo: Reach\tGames\n"
+    "xbox\tMicrosoft\tXbox\t\n"
+    "reach\tmicrosoft\tHALO reach\tgames\n"
+)
+CORPUS = "doc_id\tcategory\ttitle\tBrand\n1\tGames\tHalo 4\tMicrosoft\n"
+ALL = ("--validation-fraction", "0", "--title-fields", "title,brand,category")
+
+
+def failure(tmp_path, capsys, log, *flags, name="log.tsv"):
+    """The one line that preprocess ends with."""
+    (tmp_path / name).write_text(log, "utf-8")
+    out = tmp_path / "out"
+    assert preprocess.run(["--input", str(tmp_path / name), "--output", str(out), *flags]) == 1
+    assert not out.exists()
+    return capsys.readouterr().err
+
+
+def test_a_title_is_its_columns_in_the_order_they_were_named(run, tmp_path):
+    (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
+    data = run(LOG, *ALL, "--corpus", str(tmp_path / "corpus.tsv"))
+    titles = {title.text: title.clicks for title in load_titles(data.path)}
+    assert titles == {
+        "HALO reach␟microsoft␟games": 2,
+        "Xbox␟Microsoft": 1,
+        "Halo 4␟Microsoft␟Games": 0,
+    }
+    assert {record.titles[0] for record in data.records()} == {*titles} - {"Halo 4␟Microsoft␟Games"}
+    spec = FeatureSpec.load(data.path)
+    assert spec.title_fields == ("title", "brand", "category")
+    assert all(len(ngram) == 3 for ngram in load_vocabulary(data.path, spec).ngrams)
+
+
+def test_own_rows_tell_the_trigrams_of_a_brand_from_those_of_a_query(run):
+    data = run(LOG, *ALL, "--field-rows", "own")
+    vocabulary = load_vocabulary(data.path, FeatureSpec.load(data.path))
+    assert {"#xb", "1#mi", "2#ga"} <= {*vocabulary.ngrams}
+    assert not {"#mi", "1#xb", "#ga"} & {*vocabulary.ngrams}
+
+
+def test_without_the_flag_nothing_changes(run):
+    plain = "query\ttitle\nhalo\tHalo: Reach\n"
+    flags = ("--validation-fraction", "0")
+    found, named = (run(plain, *flags, *more).bytes() for more in ((), ("--title-fields", "title")))
+    assert found == named
+
+
+def test_a_column_that_is_missing_is_named(tmp_path, capsys):
+    (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\tbrand\n1\tHalo\tX\n", "utf-8")
+    corpus = ("--corpus", str(tmp_path / "corpus.tsv"))
+    assert "missing: category" in failure(tmp_path, capsys, LOG, *ALL, *corpus)
+    assert "missing: brand, category" in failure(tmp_path, capsys, "query\ttitle\na\tb\n", *ALL)
+
+
+@pytest.mark.parametrize("name", ["log.tsv", "log.jsonl"])
+def test_a_field_that_no_row_has_is_named(tmp_path, capsys, name):
+    rows = [{"query": "a", "title": "b", "brand": "c", "category": ""}]
+    log = "query\ttitle\tbrand\tcategory\na\tb\tc\t \n"
+    if name == "log.jsonl":
+        log = "\n".join(json.dumps(row) for row in rows)
+    error = failure(tmp_path, capsys, log, *ALL, name=name)
+    assert "has a 'category'; leave that name out" in error
+
+
+def test_the_separator_inside_a_text_is_a_bad_row(tmp_path, capsys):
+    log = "query\ttitle\tbrand\tcategory\na\tb\tc␟d\te\nf␟g\th\ti\tj\n"
+    error = failure(tmp_path, capsys, log, *ALL)
+    assert "␟ in brand" in error
+    assert "␟ in query" in error
+
+
+def test_own_rows_of_one_field_are_refused(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        preprocess.run(["--input", "x", "--output", "y", "--field-rows", "own"])
+    assert (
+        "--field-rows own is for 2 to 6 fields; --title-fields names 1" in capsys.readouterr().err
+    )

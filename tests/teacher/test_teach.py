@@ -1,0 +1,93 @@
+"""`dssm teach`: what to embed, and a teacher's cosines of clicked, best and drawn titles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from dssm_tf.commands.teach import teach_command
+from dssm_tf.common.errors import UserError
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.tables.graded_lists import read_scores
+from dssm_tf.teacher.scores import Lesson, teach
+from dssm_tf.text.normalize import normalize
+from tests.clicks import click_log, write_data
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("teacher") / "data", click_log())
+
+
+@pytest.fixture(scope="module")
+def lesson(data):
+    return Lesson.of(Preprocessed(data.path))
+
+
+def vectors(folder, lesson, seed=0):
+    """Random vectors of queries and titles, their files, and their cosines."""
+    rng = np.random.default_rng(seed)
+    made = [rng.normal(size=(len(texts), 5)) for texts in lesson[:2]]
+    paths = tuple(folder / f"{name}.npy" for name in ("q", "t"))
+    for path, one in zip(paths, made, strict=True):
+        np.save(path, one.astype(np.float32))
+    unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in made]
+    return paths, unit[0] @ unit[1].T
+
+
+def test_every_query_of_the_log_is_asked_about_with_its_clicked_and_the_teacher_s_best_titles(
+    lesson, tmp_path
+):
+    paths, cosines = vectors(tmp_path, lesson)
+    clicked = {}
+    for click in click_log():
+        clicked.setdefault(normalize(click.query), set()).add(click.title)
+    found = list(teach(lesson, paths, best=3, random=2))
+    assert [normalize(one.query) for one in found] == sorted(clicked)
+    for row, one in zip(cosines, found, strict=True):
+        best = {lesson.titles[place] for place in np.argsort(-row)[:3]}
+        assert clicked[normalize(one.query)] | best <= set(one.titles)
+        assert len(one.titles) == len(set(one.titles)) <= len(clicked[normalize(one.query)]) + 5
+        expected = [row[lesson.titles.index(title)] for title in one.titles]
+        np.testing.assert_allclose(one.values, expected, atol=1e-6)
+
+
+def test_drawn_titles_are_others_for_every_query_and_the_same_for_a_seed(lesson, tmp_path):
+    paths, _ = vectors(tmp_path, lesson)
+    first, again, other = (list(teach(lesson, paths, 0, 4, seed)) for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_titles_are_queries_too_where_asked_for(data, lesson):
+    more = Lesson.of(Preprocessed(data.path), title_queries=True)
+    assert set(more.queries) > set(lesson.queries)
+    assert {normalize(title) for title in lesson.titles} <= {normalize(q) for q in more.queries}
+
+
+def test_the_command_writes_what_to_embed_and_then_scores_that_train_reads(data, tmp_path):
+    out, console = tmp_path / "out", Console(quiet=True)
+    teach_command(data.path, out, console=console)
+    rows = (out / "queries.tsv").read_text("utf-8").splitlines()
+    lesson = Lesson.of(Preprocessed(data.path))
+    assert [row.split("\t")[1] for row in rows[1:]] == list(lesson.queries)
+    paths, cosines = vectors(tmp_path, lesson)
+    teach_command(data.path, out, [str(path) for path in paths], 2, 1, console=console)
+    (first, *_), everything = read_scores(out / "scores.tsv"), read_scores(out / "scores.tsv")
+    assert len(everything) == len(lesson.queries)
+    assert first.values[0] == pytest.approx(
+        cosines[0, lesson.titles.index(first.titles[0])], abs=1e-6
+    )
+
+
+def test_vectors_of_other_texts_are_refused_and_nothing_is_written(data, lesson, tmp_path):
+    console = Console(quiet=True)
+    paths, _ = vectors(tmp_path, lesson)
+    np.save(paths[0], np.zeros((3, 5), np.float32))
+    with pytest.raises(UserError, match=r"q.npy has 3 rows; expected"):
+        teach_command(data.path, tmp_path / "out", [str(p) for p in paths], console=console)
+    assert not (tmp_path / "out" / "scores.tsv").exists()
+    with pytest.raises(UserError, match=r"queries.tsv is of other data, or of another"):
+        teach_command(data.path, tmp_path / "out", title_queries=True, console=console)
+    with pytest.raises(UserError, match="expected at least one title"):
+        teach_command(data.path, tmp_path / "out", [str(p) for p in paths], 0, 0, console=console)

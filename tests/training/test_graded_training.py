@@ -1,0 +1,129 @@
+"""A training from judgments and a teacher: it learns, goes on, is tied to its files, says so."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import parse_config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
+from dssm_tf.graded.sources import pinned, read_sources
+from dssm_tf.model.run_files import known_queries
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.tables.graded_lists import GradedList, write_lists
+from dssm_tf.training.graded_validation import GradedValidationTask
+from dssm_tf.training.train import train
+from tests.graded.files import lists
+from tests.reference.ranking_metrics import ndcg
+from tests.training.configuration import config, equal
+
+
+@pytest.fixture(scope="module")
+def judged(data, tmp_path_factory):
+    path = tmp_path_factory.mktemp("judged") / "j.tsv"
+    write_lists(path, "grade", lists(data, 60))
+    return path
+
+
+def alone(path, **changes):
+    settings = {
+        "judgments__file": str(path),
+        "judgments__batch_size": 8,
+        "training__clicks": False,
+        "training__monitor": "ndcg@1",
+        "optimizer__learning_rate": 0.05,
+        "tower__dropout": 0.0,
+    }
+    return parse_config(config(**settings | changes))
+
+
+@pytest.fixture(scope="module")
+def run(data, judged, tmp_path_factory):
+    out = tmp_path_factory.mktemp("graded") / "run"
+    result = train(alone(judged, training__epochs=6), data.path, out, quiet=True)
+    return out, result
+
+
+def test_judgments_alone_teach_a_model_that_ranks_queries_it_never_saw(data, run):
+    out, result = run
+    assert result.ndcg["cosine ndcg@1"] > result.untrained["ndcg@1"] + 0.1
+    new = [one for one in lists(data, 60, seed=9) if len(set(one.values)) > 1]
+    ranker = SemanticRanker.load(out)
+    right = [
+        one.values[int(np.argmax(ranker.score(one.query, one.titles)))] == max(one.values)
+        for one in new
+    ]
+    assert np.mean(right) > 0.6  # one of five by chance
+
+
+def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
+    made = alone(judged)
+    (source,) = read_sources(pinned(made), Preprocessed(data.path))
+    task = GradedValidationTask.of_lists(source.held_out, 1000)
+    assert set(task.queries) <= {one.query for one in source.held_out}
+    scores = np.random.default_rng(0).normal(size=task.grades.shape).astype(np.float32)
+    expected = []
+    for row, query in enumerate(task.queries):
+        columns = np.flatnonzero(task.judged[row])
+        order = columns[np.argsort(-scores[row, columns])]
+        expected.append(ndcg(task.grades[row, order], 3))
+        (own,) = (one for one in source.held_out if one.query == query)
+        assert len(columns) == len(own.titles)
+    assert task.ndcg(scores)["ndcg@3"] == pytest.approx(np.mean(expected), abs=1e-6)
+
+
+def test_the_card_and_the_run_s_files_say_what_was_learned_from(data, run):
+    out, _ = run
+    card = (out / "MODEL_CARD.md").read_text("utf-8")
+    assert "| judgments | 300 grades of 60 queries from j.tsv (SHA-256 " in card
+    assert "`training.clicks: false`" in card
+    assert "Judged queries held out of training" in card
+    assert "sha256: " in (out / "config.yaml").read_text("utf-8")
+    learned = {text_id(one.query) for one in lists(data, 60)}
+    assert learned <= set(known_queries(out).tolist())
+
+
+def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):
+    out, _ = run
+    other = tmp_path / "j.tsv"
+    write_lists(other, "grade", lists(data, 60, seed=5))
+    with pytest.raises(UserError, match=r"finished run of another configuration \(judgments"):
+        train(alone(other, training__epochs=6), data.path, out, quiet=True)
+    again = train(alone(judged, training__epochs=6), data.path, out, quiet=True)
+    assert again.seconds == 0
+
+
+@pytest.mark.slow
+def test_a_killed_run_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_weights(
+    data, judged, tmp_path
+):
+    scores = tmp_path / "scores.tsv"
+    write_lists(scores, "score", lists(data, 30, seed=3))
+    made = parse_config(
+        config(
+            judgments__file=str(judged),
+            judgments__weight=0.5,
+            teacher__file=str(scores),
+            teacher__loss={"name": "margin_mse"},
+            training__refit=True,
+        )
+    )
+    whole = train(made, data.path, tmp_path / "whole", quiet=True)
+
+    def kill(phase, epoch, epochs):
+        if (phase, epoch) == ("fit", 1):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(made, data.path, tmp_path / "killed", quiet=True, told=kill)
+    resumed = train(made, data.path, tmp_path / "killed", quiet=True)
+    assert equal(tmp_path / "whole", tmp_path / "killed")
+    assert json.dumps(resumed.history) == json.dumps(whole.history)
+
+
+def test_lists_without_a_good_title_validate_nothing():
+    assert GradedValidationTask.of_lists([GradedList("q", ("a", "b"), (0.0, 0.0))], 10) is None

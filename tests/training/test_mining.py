@@ -1,0 +1,129 @@
+"""Hard negatives: which titles they are, by a plain sort; what a table of them must hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dssm_tf
+from dssm_tf.common.errors import UserError
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import text_id
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.tables.hard_negatives import COLUMNS
+from dssm_tf.training.mining import hard_columns
+from tests.runs import finished_run
+from tests.training.configuration import CONFIG
+
+
+def by_sorting(scores, clicked, first, last, margin) -> list[int]:
+    """Moreira et al. 2024, TopK-PercPos: a negative scores at most 1 - margin of the positive."""
+    left = [column for column in range(len(scores)) if column not in clicked]
+    if clicked:
+        best = max(scores[column] for column in clicked)
+        left = [column for column in left if scores[column] <= best - margin * abs(best)]
+    left.sort(key=lambda column: (-scores[column], column))
+    return left[first - 1 : last]
+
+
+def test_clicked_titles_and_those_within_the_margin_are_left_out_by_hand():
+    scores = np.array([0.9, 0.8, 0.77, 0.5, 0.7, 0.6])
+    # Clicked .8 and .5; a margin of .05 lets what scores at most .76 be a negative.
+    assert hard_columns(scores, [1, 3], (1, 2), 0.05).tolist() == [4, 5]
+    assert hard_columns(scores, [1, 3], (2, 9), 0.05).tolist() == [5]
+    assert hard_columns(scores, [1, 3], (1, 9), 0.0).tolist() == [2, 4, 5]
+    assert hard_columns(scores, [1, 3], (4, 9), 0.05).tolist() == []
+
+
+@settings(max_examples=60)
+@given(
+    scores=st.lists(st.integers(-8, 8), min_size=1, max_size=12),
+    clicked=st.sets(st.integers(0, 11), max_size=4),
+    first=st.integers(1, 5),
+    more=st.integers(0, 6),
+    margin=st.sampled_from([0.0, 0.25, 0.75]),
+)
+def test_they_are_those_of_a_plain_sort(scores, clicked, first, more, margin):
+    clicked = sorted(column for column in clicked if column < len(scores))
+    found = hard_columns(np.array(scores, float), clicked, (first, first + more), margin)
+    assert found.tolist() == by_sorting(scores, clicked, first, first + more, margin)
+
+
+def test_what_is_no_answer_is_no_negative_and_takes_no_rank():
+    scores = np.array([-np.inf, 0.5, -np.inf, 0.4])
+    assert hard_columns(scores, [2], (1, 4), 0.05).tolist() == [1, 3]
+
+
+@pytest.fixture(scope="module")
+def random_run(folder, data):
+    return finished_run(folder / "random", data, CONFIG)
+
+
+@pytest.fixture(scope="module")
+def mined(folder, data, random_run):
+    """The table of a model with random weights and of BM25."""
+    out = folder / "mined.tsv"
+    rows = dssm_tf.mine(data.path, out, {"mine": random_run}, bm25=True, ranks=(2, 6))
+    return out, rows
+
+
+@pytest.mark.numeric
+def test_every_query_s_titles_are_those_its_cosines_say(mined, data, random_run):
+    ranker, known = SemanticRanker.load(random_run), Preprocessed(data.path)
+    titles = [title.text for title in known.titles]
+    rows = [row for row in mined[1] if row.system == "mine"]
+    for query in {query for query, _, _ in known.clicks("train", "validation")}:
+        clicked = known.clicked_titles.of(text_id(query))
+        scores = (ranker.encode_queries([query]) @ ranker.encode_titles(titles).T)[0]
+        columns = [place for place, title in enumerate(titles) if text_id(title) in clicked]
+        expected = by_sorting(scores, columns, 2, 6, 0.05)
+        found = [row for row in rows if row.query == query]
+        assert [row.rank for row in found] == list(range(2, 2 + len(expected)))
+        # Two cosines that are equal but for their rounding may have changed places.
+        by_title = dict(zip(titles, scores.tolist(), strict=True))
+        assert [by_title[row.title] for row in found] == pytest.approx(scores[expected], abs=1e-5)
+        assert not {text_id(row.title) for row in found} & set(clicked)
+
+
+def test_bm25_mines_titles_with_a_word_of_the_query_alone(mined):
+    rows = [row for row in mined[1] if row.system == "bm25"]
+    assert rows
+    assert all(set(row.query.split()) & set(row.title.split()) for row in rows)
+    assert all(row.score > 0 for row in rows)
+
+
+def test_the_table_holds_what_is_returned(mined):
+    out, rows = mined
+    head, *lines = out.read_text("utf-8").splitlines()
+    assert head.split("\t") == list(COLUMNS)
+    assert [line.split("\t")[:4] for line in lines] == [
+        [row.query, row.title, row.system, str(row.rank)] for row in rows
+    ]
+    assert float(lines[0].split("\t")[4]) == pytest.approx(rows[0].score, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"bm25": True, "ranks": (9, 3)}, "ranks 9 3: expected the first rank, at least 1, and"),
+        ({"bm25": True, "ranks": (0, 3)}, "ranks 0 3: expected the first rank, at least 1"),
+        ({"bm25": True, "margin": 1.0}, "margin 1: expected a share .* below 1"),
+        ({"bm25": True, "ranks": (900, 999)}, "no title of .* is at ranks 900 to 999"),
+        ({}, "give a run, bm25, or both"),
+        ({"models": ["a/run", "b/run"]}, "two systems have one name"),
+        ({"models": ["nowhere"]}, "nowhere holds no config.yaml"),
+    ],
+)
+def test_what_cannot_be_mined_is_one_line_and_no_table(data, tmp_path, options, says):
+    with pytest.raises(UserError, match=says):
+        dssm_tf.mine(data.path, tmp_path / "mined.tsv", **options)
+    assert not (tmp_path / "mined.tsv").exists()
+
+
+def test_a_table_that_is_there_is_not_replaced(data, tmp_path):
+    (tmp_path / "mined.tsv").write_text("precious")
+    with pytest.raises(UserError, match="exists already"):
+        dssm_tf.mine(data.path, tmp_path / "mined.tsv", bm25=True)
+    assert (tmp_path / "mined.tsv").read_text() == "precious"

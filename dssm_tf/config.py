@@ -117,7 +117,8 @@ class ListsConfig(Section):
 
     `file` is the table and `sha256` what it must be, put there when training begins; `weight` is
     that of a step on it beside one on clicks; `batch_size` queries are a step, of longer lists than
-    `titles` several are made; `validation` is the share of the queries held out.
+    `titles` several are made; `validation` is the share of the queries held out that the
+    log does not have; of those it has, the ones of its validation part are.
     """
 
     file: Annotated[str, Field(min_length=1)]

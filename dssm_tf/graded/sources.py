@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,7 @@ from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
+from dssm_tf.data.schema import FeatureSpec, text_id
 from dssm_tf.tables.graded_lists import GradedList, read_grades, read_scores
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.normalize import normalize
@@ -21,9 +21,7 @@ from dssm_tf.text.normalize import normalize
 SOURCES = ("clicks", "judgments", "teacher")
 """Where labels come from, in the order of `BySource`'s losses; all but clicks are sections."""
 
-_HELD_OUT = "split 0"
-"""Whose shares are held out: preprocess', so that a log's validation queries and these are mostly
-the same."""
+_HELD_OUT = "graded validation"
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def pinned(config: Config) -> Config:
 
 
 def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
-    """The files of lists, divided: a query of the log's validation part is always held out.
+    """The files of lists, divided by query into what trains and what validates.
 
     Raises:
         UserError: a file is unusable, all of its titles are unknown, or no list is left to train
@@ -133,36 +131,62 @@ def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
     if not named:
         return ()
     known = {normalize(title.text) for title in data.titles}
-    parts = ["validation"] if data.count("validation") else []
-    validation = {normalize(query) for query, _, _ in data.clicks(*parts)}
-    rule = data.spec.limits.keep_accents
-    fields = data.spec.title_fields
-    found = (_divided(name, section, known, validation, fields) for name, section in named)
-    return tuple(replace(source, keep_accents=rule) for source in found)
+    divide = _Division.of(data)
+    return tuple(_divided(name, section, known, divide, data.spec) for name, section in named)
+
+
+class _Division:
+    """Says which queries are held out.
+
+    Where the log has a validation part, that is its queries, and a share of those that the log
+    does not have: one whose clicks are trained on would validate better than a new one.
+
+    Args:
+        validation: normalised queries of the log's validation part.
+        log: `text_id` of each query of the log, in either part.
+        keep_accents: of the log's texts.
+    """
+
+    def __init__(self, validation: set[str], log: set[int], keep_accents: bool) -> None:
+        self._validation = validation
+        self._log = log
+        self._keep_accents = keep_accents
+
+    @classmethod
+    def of(cls, data: Preprocessed) -> _Division:
+        """That of a data directory."""
+        if not data.count("validation"):
+            return cls(set(), set(), False)
+        validation = {normalize(query) for query, _, _ in data.clicks("validation")}
+        log = set(data.clicked_titles.queries.tolist())
+        return cls(validation, log, data.spec.limits.keep_accents)
+
+    def holds_out(self, query: str, share: float) -> bool:
+        """Whether a query validates."""
+        if normalize(query) in self._validation:
+            return True
+        new = text_id(query, self._keep_accents) not in self._log
+        return new and is_held_out(query, share, _HELD_OUT)
 
 
 def _divided(
-    name: str,
-    section: ListsConfig,
-    known: set[str],
-    validation: set[str],
-    title_fields: tuple[str, ...],
+    name: str, section: ListsConfig, known: set[str], divide: _Division, spec: FeatureSpec
 ) -> Source:
     path = Path(section.file)
     if isinstance(section, JudgmentsConfig):
-        lists = read_grades(path, section.max_grade, title_fields=title_fields)
+        lists = read_grades(path, section.max_grade, title_fields=spec.title_fields)
     else:
         lists = read_scores(path)
     training: list[GradedList] = []
     held_out: list[GradedList] = []
     for one in lists:
-        key = normalize(one.query)
-        held = key in validation or is_held_out(key, section.validation, _HELD_OUT)
+        held = divide.holds_out(one.query, section.validation)
         (held_out if held else training).append(one)
     strangers = [
         (one.query, title) for one in lists for title in one.titles if normalize(title) not in known
     ]
-    source = Source(name, section, training, held_out, strangers)
+    rule = spec.limits.keep_accents
+    source = Source(name, section, training, held_out, strangers, rule)
     if len(strangers) == source.pairs:
         raise UserError(
             f"{path}: none of its {source.pairs:,} pairs has a title that the data directory "

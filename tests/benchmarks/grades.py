@@ -8,7 +8,7 @@ The first trains on the judgments of four fifths of the queries and ranks the ju
 others. The second trains on the earlier four fifths of a log by time and ranks the corpus for the
 later part, whose clicks are grades (`judgments_from_clicks`); the teacher is WordLlama (`pip
 install --target FOLDER wordllama`). Each prints a Markdown table: the mean over seeds, and half of
-their range.
+their range. With `--folder` data and runs are kept, and the same command goes on where it was.
 """
 
 from __future__ import annotations
@@ -68,20 +68,21 @@ def main(argv: Sequence[str] | None = None) -> None:
         one.add_argument(
             "--variants", help=f"some of {'; '.join(variants)}", default="; ".join(variants)
         )
+        one.add_argument("--folder", type=Path, help="keeps data and runs")
         one.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     options = parser.parse_args(argv)
     load_tensorflow()
-    with TemporaryDirectory() as folder:
-        run = _judgments if options.task == "judgments" else _teacher
-        sys.stdout.write("\n".join(run(options, Path(folder))) + "\n")
+    run = _judgments if options.task == "judgments" else _teacher
+    with TemporaryDirectory() as passing:
+        lines = run(options, options.folder or Path(passing))
+        sys.stdout.write("\n".join(lines) + "\n")
 
 
 def _judgments(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     parts, data = folder / "parts", folder / "data"
     _dssm("data", "judged", "--judgments", options.judgments, "--hold-out-queries", "0.2",
           "--out", parts)  # fmt: skip
-    _dssm("preprocess", "--input", parts / "clicks.tsv", "--corpus", parts / "corpus.tsv",
-          "--output", data)  # fmt: skip
+    _preprocess(parts, data)
     judgments = read_judgments(parts / "held_out.tsv")
     titles = [one.title for one in read_corpus(parts / "corpus.tsv")]
     files = {"{judgments}": f"judgments.file={parts / 'judgments.tsv'}"}
@@ -93,8 +94,7 @@ def _teacher(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     parts, data, out = folder / "parts", folder / "data", folder / "teacher"
     _dssm("data", "split", "--clicks", options.clicks, "--corpus", options.corpus,
           "--judge-later", "0.2", "--out", parts)  # fmt: skip
-    _dssm("preprocess", "--input", parts / "clicks.tsv", "--corpus", parts / "corpus.tsv",
-          "--output", data)  # fmt: skip
+    _preprocess(parts, data)
     _dssm("teach", "--data", data, "--out", out)
     embed = _wordllama(options.wordllama)
     vectors = []
@@ -153,7 +153,14 @@ def _wordllama(folder: Path) -> Any:
     return WordLlama.load(disable_download=True).embed
 
 
+def _preprocess(parts: Path, data: Path) -> None:
+    if not data.exists():
+        _dssm("preprocess", "--input", parts / "clicks.tsv", "--corpus", parts / "corpus.tsv",
+              "--output", data)  # fmt: skip
+
+
 def _dssm(*words: Any) -> None:
+    """Runs a command; `dssm data` says by itself that it has run before."""
     if dssm([str(word) for word in words]):
         sys.exit(1)
 
@@ -176,22 +183,23 @@ def _table(
     sizes: dict[str, int] = {}
     fresh = np.ones(0, bool)
     for seed in range(options.seeds):
-        systems = dict(others) if not seed else {}
-        for name in chosen:
-            settings = [files.get(one, one) for one in variants[name]]
-            settings += [*options.set, f"training.seed={seed}"]
-            config = load_config(find_config(options.config), settings)
-            out = data.parent / f"run-{chosen.index(name)}-{seed}"
-            seconds = train(config, data, out, quiet=True).seconds
-            systems[name] = SemanticRanker.load(out, name)
-            sizes[name] = (out / "model.weights.h5").stat().st_size
-            sys.stderr.write(f"{name}, seed {seed}: {seconds:.0f} s\n")
-        evaluation = evaluate(systems, judgments, corpus, metrics=CUTOFFS)
-        fresh = np.array([normalize(query) not in seen for query in evaluation.task.queries])
-        for name in systems:
+        for name in [*(others if not seed else ()), *chosen]:
+            system = others.get(name)
+            if system is None:
+                settings = [files.get(one, one) for one in variants[name]]
+                settings += [*options.set, f"training.seed={seed}"]
+                config = load_config(find_config(options.config), settings)
+                out = data.parent / f"run-{list(variants).index(name)}-{seed}"
+                train(config, data, out, quiet=True)
+                system = SemanticRanker.load(out, name)
+                sizes[name] = (out / "model.weights.h5").stat().st_size
+            evaluation = evaluate({name: system}, judgments, corpus, metrics=CUTOFFS)
+            fresh = np.array([normalize(query) not in seen for query in evaluation.task.queries])
             values = [evaluation.values[name][metric] for metric in CUTOFFS]
             parts = [values] + ([[one[fresh] for one in values]] if seen else [])
             rows.setdefault(name, []).append([float(np.nanmean(v)) for p in parts for v in p])
+            shown = " ".join(f"{value:.4f}" for value in rows[name][-1])
+            sys.stderr.write(f"{name}, seed {seed}: {shown}\n")
     yield f"{len(fresh):,} queries, {int(fresh.sum()):,} of them new; {options.seeds} seeds"
     yield ""
     extra = " new: @1 | @3 | @10 |" if seen else ""

@@ -52,6 +52,15 @@ def test_queries_that_validate_the_log_are_held_out_of_the_lists_too(data, tmp_p
     assert keys(source.training) == {normalize(query) for query in every} - validating
 
 
+def test_queries_whose_clicks_are_trained_on_never_validate(data, tmp_path):
+    learned = {normalize(one.query) for one in data.examples["train"]}
+    titles = tuple(titles_of(data)[:3])
+    write_lists(tmp_path / "j.tsv", "grade", [GradedList(q, titles, (1, 2, 3)) for q in learned])
+    (source,) = sources(data, tmp_path / "j.tsv", validation=0.9)
+    assert not keys(source.held_out) & learned
+    assert keys(source.training) == learned - keys(source.held_out)
+
+
 def test_pairs_with_titles_that_the_data_lack_are_counted_and_named(data, tmp_path):
     good = GradedList("fox", tuple(titles_of(data)[:2]), (1.0, 2.0))
     odd = GradedList("zebra", ("a zebra", titles_of(data)[0], "zebra two"), (3.0, 0.0, 2.0))

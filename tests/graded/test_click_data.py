@@ -1,0 +1,28 @@
+"""Keras's `fit` on judgments: `ClickData` with a section of them, saved as a run that says so."""
+
+from __future__ import annotations
+
+import pytest
+
+import dssm_tf
+from dssm_tf.tables.graded_lists import write_lists
+from tests.clicks import click_log, write_data
+from tests.graded.files import lists
+from tests.training.configuration import config
+
+
+@pytest.mark.slow
+def test_keras_s_fit_learns_from_clicks_and_judgments_and_saves_what_it_learned_from(tmp_path):
+    data = write_data(tmp_path / "data", click_log())
+    judged = lists(data, 40)
+    write_lists(tmp_path / "j.tsv", "grade", judged)
+    clicks = dssm_tf.ClickData(data.path, config(judgments__file=str(tmp_path / "j.tsv")))
+    alone = dssm_tf.ClickData(data.path, config())
+    assert clicks.steps > alone.steps
+    model = clicks.build_model()
+    model.compile(clicks.optimizer(1), clicks.loss())
+    model.fit(clicks.training(1), epochs=1, steps_per_epoch=clicks.steps, shuffle=False, verbose=0)
+    clicks.save(model, tmp_path / "run")
+    assert "200 grades of 40 queries from j.tsv" in (tmp_path / "run/MODEL_CARD.md").read_text()
+    query, titles = judged[0].query, judged[0].titles
+    assert len(dssm_tf.load(tmp_path / "run").rank(query, titles)) == len(titles)

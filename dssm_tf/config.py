@@ -83,10 +83,11 @@ class TrainingConfig(Section):
 
     `averaging` is the momentum of a moving average of the weights, which is then what is
     validated and kept; `clicks: false` leaves the log's clicks out, for what is learned from
-    judgments or a teacher alone; `title_queries` adds each title as a query for itself; `refit`
-    trains on training and validation part together in the end: `continue` goes on from the best
-    epoch's weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts
-    again and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
+    judgments or a teacher alone; `title_queries` adds each title as a query for itself; `idf_start`
+    begins with a first matrix whose rows are longer the rarer their trigram is; `refit` trains on
+    training and validation part together in the end: `continue` goes on from the best epoch's
+    weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
+    and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
     float32. With `nested_lengths` vectors rank cut to each of these lengths, too (Matryoshka).
     """
 
@@ -97,6 +98,7 @@ class TrainingConfig(Section):
     averaging: Share = 0.0
     clicks: bool = True
     title_queries: bool = False
+    idf_start: bool = False
     refit: Refit = False
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()

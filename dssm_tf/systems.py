@@ -14,6 +14,7 @@ from dssm_tf.baselines.plsa import PLSA
 from dssm_tf.baselines.ptm import PTM
 from dssm_tf.baselines.skip_thought import SkipThought
 from dssm_tf.baselines.tfidf import TfIdf
+from dssm_tf.baselines.trigram_tfidf import TrigramTfIdf
 from dssm_tf.baselines.ulm import ULM
 from dssm_tf.baselines.wtm import WTM
 from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
@@ -23,6 +24,7 @@ BASELINES: dict[str, type[Baseline]] = {
     "bm25": BM25,
     "ulm": ULM,
     "tfidf": TfIdf,
+    "trigram_tfidf": TrigramTfIdf,
     "plsa": PLSA,
     "lda": LDA,
     "bltm": BLTM,

@@ -46,7 +46,7 @@ class Terms:
     @classmethod
     def of(cls, texts: Iterable[str], min_count: int = 1, keep_accents: bool = False) -> Self:
         """The words that the texts hold at least `min_count` times in all."""
-        counts = Counter(chain.from_iterable(words(text, keep_accents) for text in texts))
+        counts = Counter(chain.from_iterable(map(cls((), keep_accents).split, texts)))
         return cls((word for word, count in counts.items() if count >= min_count), keep_accents)
 
     @classmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,20 +35,38 @@ class Weighting:
         self.rarity = rarity
 
     @classmethod
-    def of(cls, titles: Sequence[str], name: str) -> Weighting:
+    def of(
+        cls,
+        titles: Sequence[str],
+        name: str,
+        kind: type[Terms] = Terms,
+        keep_accents: bool = False,
+    ) -> Weighting:
         """Counts in how many titles each word stands.
+
+        Args:
+            titles: of the corpus.
+            name: of the model.
+            kind: what stands for words.
+            keep_accents: whether words keep theirs.
 
         Raises:
             UserError: there is no word in the titles.
         """
-        terms = Terms.of_corpus(titles, name)
+        terms = kind.of_corpus(titles, name, keep_accents)
         holders = np.bincount(terms.count(titles).indices, minlength=len(terms))
         return cls(terms, 1 + np.log((1 + len(titles)) / (1 + holders)))
 
     @classmethod
-    def restored(cls, settings: Settings, arrays: Arrays, keep_accents: bool) -> Weighting:
-        """Of `words` and `rarity` as they were saved."""
-        terms = Terms.from_json(settings["words"], keep_accents)
+    def restored(
+        cls,
+        settings: Settings,
+        arrays: Arrays,
+        keep_accents: bool,
+        kind: type[Terms] = Terms,
+    ) -> Weighting:
+        """Of `words` and `rarity` as they were saved; see `of`."""
+        terms = kind.from_json(settings["words"], keep_accents)
         return cls(terms, numbers(arrays, "rarity", len(terms)))
 
     def vectors(self, texts: Sequence[str]) -> sparse.csr_matrix:
@@ -68,10 +86,12 @@ class TfIdf(Baseline):
     """
 
     name = "tfidf"
+    terms: ClassVar[type[Terms]] = Terms
+    """What is counted: words."""
 
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Counts the words of the titles. Clicks are not used; equal titles count once each."""
-        return self._set(Weighting.of(list(titles), "TF-IDF"))
+        return self._set(Weighting.of(list(titles), "TF-IDF", self.terms))
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
         """Scores every title for every query by one sparse product."""
@@ -83,7 +103,7 @@ class TfIdf(Baseline):
         return {"words": self._weighting.terms.to_json()}, {"rarity": self._weighting.rarity}
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self._set(Weighting.restored(settings, arrays, self.keep_accents))
+        self._set(Weighting.restored(settings, arrays, self.keep_accents, self.terms))
 
     def _set(self, weighting: Weighting) -> Self:
         self._weighting = weighting

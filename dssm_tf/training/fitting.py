@@ -22,6 +22,7 @@ from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.checkpoint import Checkpoint, put, state
 from dssm_tf.training.devices import Devices, Epochs, all_reduce_sum, fit, use_xla
+from dssm_tf.training.idf_start import idf_start
 from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.keras_internals import build_nothing_more
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
@@ -79,6 +80,8 @@ class Fitting:
         )
         with devices.scope():
             self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
+            if first is None and config.training.idf_start:
+                first = idf_start(self.model, data.titles, data.vocabulary)
             if first is not None:
                 put(self.model.weights, first)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]

@@ -138,6 +138,33 @@ def make(folder: Path, model: str, titles: int, kind: str) -> dict[str, object]:
             "mib": size, "kind": index.measured.kind}  # fmt: skip
 
 
+def make_random(folder: Path, titles: int) -> dict[str, object]:
+    """An index of vectors drawn at random, for what does not depend on what they say."""
+    from dssm_tf.retrieval.title_index import Settings, TitleIndex
+    from dssm_tf.tables.judgments import CorpusTitle
+
+    write_corpus(folder / "corpus.tsv", titles)
+    lines = (folder / "corpus.tsv").read_text("utf-8").splitlines()[1:]
+    corpus = [CorpusTitle(*line.split("\t")) for line in lines]
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((titles, 301), dtype=np.float32)
+    started = time.process_time()
+    index = TitleIndex.build(None, corpus, Settings(kind="exact"), vectors=vectors)
+    index.save(folder / "index", "0" * 64)
+    seconds, peak = time.process_time() - started, peak_mib()
+    del index, vectors
+    opened = []
+    for _ in range(6):
+        started = time.process_time()
+        TitleIndex.open(folder / "index")
+        opened.append(time.process_time() - started)
+    (folder / "vectors.npy").symlink_to(folder / "index" / "vectors.npy")
+    np.save(folder / "queries.npy", rng.standard_normal((ASKED, 301), dtype=np.float32))
+    size = sum(one.stat().st_size for one in (folder / "index").iterdir()) / 2**20
+    return {"seconds": seconds, "peak_mib": peak, "opened": min(opened), "mib": size,
+            "kind": "exact, vectors at random"}  # fmt: skip
+
+
 def main() -> None:
     """Measures and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -145,12 +172,14 @@ def main() -> None:
     parser.add_argument("--titles", type=int, nargs="+", default=[10_000, 100_000, 1_000_000])
     parser.add_argument("--kinds", nargs="+", default=["exact", "flat", "int8", "ivf", "hnsw"])
     parser.add_argument("--kind", default="auto", help="that `dssm index` itself builds")
+    parser.add_argument("--random", action="store_true", help="vectors at random, not a model's")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--step", nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.step:
         name, folder, *rest = arguments.step
-        step = {"build": build, "search": search, "make": make}[name]
+        steps = {"build": build, "search": search, "make": make, "make_random": make_random}
+        step = steps[name]
         given = [int(one) if one.isdecimal() else one for one in rest]
         sys.stdout.write(json.dumps(step(Path(folder), *given)) + "\n")
         return
@@ -158,10 +187,10 @@ def main() -> None:
     for titles in arguments.titles:
         with tempfile.TemporaryDirectory() as scratch:
             folder = Path(scratch)
-            whole = child(
-                "--step", "make", folder, Path(arguments.model).resolve(), titles, arguments.kind,
-                threads=os.cpu_count() or 1,
-            )  # fmt: skip
+            words = ["make", folder, Path(arguments.model).resolve(), titles, arguments.kind]
+            if arguments.random:
+                words = ["make_random", folder, titles]
+            whole = child("--step", *words, threads=os.cpu_count() or 1)
             write(
                 f"\n{titles:,} titles: dssm index {whole['seconds']:.1f} s, peak "
                 f"{whole['peak_mib']:,.0f} MiB, {whole['mib']:,.0f} MiB on disk, kind "

@@ -47,12 +47,12 @@ def test_the_runtime_installs_small_and_ranks(checkout, directory, ranker, tmp_p
     for one in ("numpy", "numpy.libs"):
         (beside / one).symlink_to(f"{packages}/{one}")
     done = subprocess.run(
-        [sys.executable, "-I", "-c", ALONE, tmp_path / "installed", beside, directory],
+        [sys.executable, "-IS", "-c", ALONE, tmp_path / "installed", beside, directory],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert np.allclose(json.loads(done.stdout), ranker.score("fox", ["red fox", "owl"]), atol=1e-6)
     done = subprocess.run(
-        [sys.executable, "-I", "-c", ALONE.partition("from")[0] + "import dssm_tf; dssm_tf.load",
+        [sys.executable, "-IS", "-c", ALONE.partition("from")[0] + "import dssm_tf; dssm_tf.load",
          tmp_path / "installed", beside], capture_output=True, text=True,
     )  # fmt: skip
     last = done.stderr.splitlines()[-1]

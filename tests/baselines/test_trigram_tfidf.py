@@ -1,0 +1,41 @@
+"""Trigram TF-IDF: scikit-learn's numbers, one by hand, and a word misspelt."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+from pytest import approx
+
+from dssm_tf.baselines.trigram_tfidf import TrigramTfIdf
+from tests.reference.trigram_tfidf import cosines
+
+TITLES = ["cat", "cat cart", "dogs", "Héctor's cats", "a dog"]
+
+
+def test_a_score_by_hand():
+    # Trigrams of "cat": #ca cat at#; of "cart": #ca car art rt#. Of two titles that hold them,
+    # "cat" and "cart", #ca stands in both, the others in one:
+    both, one = 1 + math.log(3 / 3), 1 + math.log(3 / 2)
+    expected = both**2 / (math.sqrt(both**2 + 2 * one**2) * math.sqrt(both**2 + 3 * one**2))
+    found = TrigramTfIdf().fit([], ["cat", "cart"]).score("cat", ["cat", "cart"])
+    assert found == approx([1.0, expected])
+
+
+def test_scores_equal_the_reference():
+    queries = ["cta", "cats and dogs", "hector", "HÉCTOR dog dog", "xyz", ""]
+    others = [*TITLES, "cat's cradle", "", "zzz"]
+    found = TrigramTfIdf().fit([], TITLES).score_matrix(queries, others)
+    assert found == approx(cosines(queries, others, TITLES), abs=1e-12)
+
+
+def test_a_misspelt_word_finds_what_was_meant_where_tfidf_of_words_finds_nothing():
+    scores = TrigramTfIdf().fit([], TITLES).score("hektor", TITLES)
+    assert int(np.argmax(scores)) == 3
+
+
+def test_the_order_of_words_and_the_number_of_copies_do_not_matter():
+    model = TrigramTfIdf().fit([], TITLES)
+    assert Counter(model.score("dog a cat", TITLES)) == Counter(model.score("cat a dog", TITLES))
+    assert model.score("dog", TITLES) == approx(model.score("dog dog", TITLES))

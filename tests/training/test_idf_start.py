@@ -1,0 +1,45 @@
+"""A first matrix weighed by rarity: whose cosines it begins with, and what it leaves alone."""
+
+from __future__ import annotations
+
+import numpy as np
+from pytest import approx
+
+from dssm_tf.config import parse_config
+from dssm_tf.data.schema import Title
+from dssm_tf.model.semantic_ranker import Encoder, build_model
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.training.checkpoint import put
+from dssm_tf.training.idf_start import idf_start, rarity
+from tests.reference.trigram_tfidf import cosines
+
+TEXTS = ["the red fox", "the green owl", "the black bear", "the old fox and the owl", "a theme"]
+TITLES = [Title(text) for text in TEXTS]
+NGRAMS = dict.fromkeys(n for text in TEXTS for word in text.split() for n in letter_ngrams(word))
+WIDTH = 20_000
+
+
+def test_rarity_by_hand():
+    # Two titles: "cat" stands in both, "#ca" in both, "at#" in one, twice.
+    vocabulary = Vocabulary(["#ca", "at#"])
+    found = rarity([Title("cat at"), Title("cart")], vocabulary)
+    assert found[1:] == approx([1 + np.log(3 / 3), 1 + np.log(3 / 2)])
+
+
+def test_the_untrained_model_has_the_cosines_of_tfidf_as_far_as_random_rows_tell():
+    vocabulary = Vocabulary(NGRAMS)
+    tower = {"name": "dssm", "widths": [WIDTH]}
+    model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
+    plain = [weight.numpy().copy() for weight in model.weights]
+    weights = idf_start(model, TITLES, vocabulary)
+    put(model.weights, weights)
+    vectors = Encoder(model, vocabulary)("query", TEXTS)
+    # A cosine of sums of `WIDTH` random rows strays by about 1 / sqrt(WIDTH); tanh bends little.
+    expected = cosines(TEXTS, TEXTS, TEXTS)
+    assert vectors @ vectors.T == approx(expected, abs=6 / np.sqrt(WIDTH))
+    for before, after in zip(plain, weights, strict=True):
+        if before.ndim == 1:
+            assert (before == after).all()
+        else:
+            assert np.linalg.norm(after[1:]) == approx(np.linalg.norm(before[1:]), rel=0.02)

@@ -34,7 +34,8 @@ include_patterns = [
 
 NAVIGATION = {
     "Use": [
-        "docs/data", "docs/preprocess", "docs/training", "docs/grades", "docs/warm_start",
+        "docs/data", "docs/preprocess", "docs/training", "docs/grades", "docs/position_bias",
+        "docs/warm_start",
         "docs/tuning",
         "docs/benchmark", "docs/analysis", "docs/retrieval",
         "docs/serving", "serving/README", "docs/runtime", "docs/api",

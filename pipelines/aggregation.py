@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from zlib import crc32
 
+from dssm_tf.positions.curve import UNIT
 from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import TextLimits
@@ -33,7 +34,7 @@ class QueryClicks(NamedTuple):
     Args:
         text: as logged.
         split: the part it belongs to.
-        clicks: clicks of each pair to learn from, by normalised title.
+        clicks: clicks of each pair to learn from, weighted, by normalised title.
         clicked: normalised titles clicked too seldom to learn from, or by machines only, and no
             negatives either.
         shown: normalised titles shown and never clicked for the query.
@@ -41,7 +42,7 @@ class QueryClicks(NamedTuple):
 
     text: str
     split: str
-    clicks: dict[str, int]
+    clicks: dict[str, float]
     clicked: list[str]
     shown: list[str]
 
@@ -56,8 +57,8 @@ class TitleCounts:
 
     Args:
         texts: clicks by title as logged.
-        clicks, queries: of the training part.
-        all_clicks: of all parts.
+        clicks, queries: of the training part, the former weighted, in thousandths.
+        all_clicks: of all parts, likewise.
     """
 
     texts: dict[str, int] = field(default_factory=dict)
@@ -102,7 +103,7 @@ class _Sums:
 
     def __init__(self) -> None:
         self.texts: dict[str, int] = {}
-        self.titles: dict[str, list[int]] = {}  # title -> [clicks, rows]
+        self.titles: dict[str, list[int]] = {}  # title -> [clicks, rows, weighted]
         self.of_machines: set[str] = set()  # titles that dropped sessions clicked
 
 
@@ -117,7 +118,7 @@ def sum_queries(blocks: Iterable[Iterable[PairCount]], options: PreprocessOption
     sums: dict[str, _Sums] = {}
     title_texts: dict[str, dict[str, int]] = {}
     for block in blocks:
-        for query, title, query_text, title_text, clicks, rows in block:
+        for query, title, query_text, title_text, clicks, rows, weighted in block:
             one = sums.get(query)
             if one is None:
                 one = sums[query] = _Sums()
@@ -127,10 +128,11 @@ def sum_queries(blocks: Iterable[Iterable[PairCount]], options: PreprocessOption
             one.texts[query_text] = one.texts.get(query_text, 0) + clicks
             total = one.titles.get(title)
             if total is None:
-                one.titles[title] = [clicks, rows]
+                one.titles[title] = [clicks, rows, weighted]
             else:
                 total[0] += clicks
                 total[1] += rows
+                total[2] += weighted
             texts = title_texts.get(title)
             if texts is None:
                 title_texts[title] = {title_text: clicks}
@@ -151,7 +153,7 @@ def _add_query(
 ) -> None:
     kept: dict[str, int] = {}
     clicked, shown = [], []
-    for title, (clicks, rows) in sums.titles.items():
+    for title, (clicks, rows, _) in sums.titles.items():
         if clicks >= options.min_clicks:
             kept[title] = clicks
         elif clicks:
@@ -176,15 +178,17 @@ def _add_query(
     counts[f"clicks {split}"] += query_clicks
     counts[f"query words {len(words)}"] += 1
     counts[f"clicks a query {_power_of_two(query_clicks)}"] += 1
-    for title, clicks in kept.items():
+    weighted = {title: sums.titles[title][2] for title in kept}
+    clicks_of = {title: _in_clicks(weighted[title]) for title in kept}
+    for title in kept:
         title_words = limits.split_normal(title)[: limits.max_words]
         counts["rows used"] += sums.titles[title][1]
-        counts[f"pair clicks {split} {clicks}"] += 1
+        counts[f"pair clicks {split} {clicks_of[title]}"] += 1
         counts[f"clicked words {split} {len(title_words)}"] += 1
         totals = _title(found, title, title_texts)
-        totals.all_clicks += clicks
+        totals.all_clicks += weighted[title]
         if split == TRAIN:
-            totals.clicks += clicks
+            totals.clicks += weighted[title]
             totals.queries += 1
             found.words.update(title_words)
     for title in shown:
@@ -196,7 +200,7 @@ def _add_query(
     found.queries[query] = QueryClicks(
         _representative(sums.texts),
         split,
-        dict(sorted(kept.items())),
+        dict(sorted(clicks_of.items())),
         sorted({*clicked, *sums.of_machines} - kept.keys()),
         sorted(shown),
     )
@@ -261,7 +265,10 @@ def sum_titles(blocks: Iterable[tuple[int, Mapping[str, Any]]]) -> TitleSums:
             else:
                 known.add(counts)
     totals = {
-        title: ((_representative(one.texts), one.clicks, one.queries), one.all_clicks)
+        title: (
+            (_representative(one.texts), round(one.clicks / UNIT), one.queries),
+            round(one.all_clicks / UNIT),
+        )
         for title, one in sums.items()
     }
     for title, text in corpus.items():
@@ -280,6 +287,18 @@ def add_counts(total: dict[str, int], other: Mapping[str, int]) -> None:
     """Adds counts key by key."""
     for key, count in other.items():
         total[key] = total.get(key, 0) + count
+
+
+def _in_clicks(thousandths: int) -> float:
+    """Weighted clicks as a record has them: of three digits, so that few numbers are distinct.
+
+    >>> _in_clicks(3000), _in_clicks(12345), _in_clicks(1234567), _in_clicks(1234567000)
+    (3, 12.3, 1230, 1234567)
+    """
+    if not thousandths % UNIT:
+        return thousandths // UNIT
+    found = float(f"{thousandths / UNIT:.3g}")
+    return int(found) if found.is_integer() else found
 
 
 def _power_of_two(number: int) -> int:

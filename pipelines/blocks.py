@@ -115,5 +115,5 @@ def sum_counts(many: Iterable[Counts]) -> Counts:
 
 
 def fill_pool(blocks: Iterable[bytes], size: int) -> bytes:
-    """A block with the pool's titles, and one more, of blocks of PoolEntry."""
+    """A block with the smallest entries, and one more, of blocks of PoolEntry, or of tuples."""
     return pack(smallest((entry for block in unpack_all(blocks) for entry in block), size))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from dssm_tf.positions.curve import UNIT
 from dssm_tf.tables.click_log import LogRow
 from dssm_tf.text.normalize import normalize, words
 
@@ -18,11 +19,12 @@ MANY_CLICKS = "session with many clicks"
 REPEATED = "repeated in session"
 FEW_CLICKS = "few clicks"
 
-_normal_form = lru_cache(maxsize=1 << 17)(normalize)
+normal_form = lru_cache(maxsize=1 << 17)(normalize)
 
 
-PairCount = tuple[str, str, str, str, int, int]
-"""What some rows say of one (query, title): both normalised, both as logged, clicks, rows.
+PairCount = tuple[str, str, str, str, int, int, int]
+"""What some rows say of one (query, title): both normalised, both as logged, clicks, rows, and
+weighted clicks in thousandths.
 
 No rows at all means that only dropped sessions clicked the title: it is no evidence, but it must
 not become a negative either.
@@ -67,40 +69,50 @@ class BlockList:
 class RowCounter:
     """Sums rows by their texts as logged: what a worker holds of a piece, in bounded size.
 
-    `pairs` holds `[clicks, rows]` by (query, title), of rows without a session; `sessions` holds
-    `[clicks of the row with most, rows, clicks, clicked rows]` by session and (query, title),
-    since a click repeated in a session is to count once.
+    `pairs` holds `[clicks, rows, weighted]` by (query, title), of rows without a session;
+    `sessions` holds `[clicks of the row with most, rows, its weighted clicks, clicks, clicked
+    rows]` by session and (query, title), since a click repeated in a session is to count once.
+
+    Args:
+        weights: what a click at positions 1, 2, ... counts, in thousandths; those behind have the
+            last one, and a click whose position is unknown, or all if none are given, counts once.
     """
 
+    weights: Sequence[int] = ()
     pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)
     sessions: dict[str, dict[tuple[str, str], list[int]]] = field(default_factory=dict)
     size: int = 0
 
     def add(self, row: LogRow) -> None:
         """Counts one row."""
-        query, title, clicks, _, session, _ = row
+        query, title, clicks, _, session, _, position = row
+        weight = UNIT
+        if position and self.weights:
+            weight = self.weights[min(position, len(self.weights)) - 1]
+        weighted = clicks * weight
         if session:
-            self._add_to_session(query, title, clicks, session)
+            self._add_to_session(query, title, clicks, weighted, session)
             return
         count = self.pairs.get((query, title))
         if count is None:
-            self.pairs[query, title] = [clicks, 1]
+            self.pairs[query, title] = [clicks, 1, weighted]
             self.size += 1
         else:
             count[0] += clicks
             count[1] += 1
+            count[2] += weighted
 
-    def _add_to_session(self, query: str, title: str, clicks: int, session: str) -> None:
+    def _add_to_session(
+        self, query: str, title: str, clicks: int, weighted: int, session: str
+    ) -> None:
         pairs = self.sessions.setdefault(session, {})
         count = pairs.get((query, title))
+        new = [clicks, 1, weighted, clicks, 1 if clicks else 0]
         if count is None:
-            pairs[query, title] = [clicks, 1, clicks, 1 if clicks else 0]
+            pairs[query, title] = new
             self.size += 1
-            return
-        count[0] = max(count[0], clicks)
-        count[1] += 1
-        count[2] += clicks
-        count[3] += 1 if clicks else 0
+        else:
+            count[:] = _joined(count, new)
 
 
 def clean_pairs(
@@ -111,19 +123,19 @@ def clean_pairs(
     """Normalises counted texts and drops what has no words or is blocked.
 
     Args:
-        pairs: ((query, title), [clicks, rows]) with the texts as logged.
+        pairs: ((query, title), [clicks, rows, weighted]) with the texts as logged.
         block_list: what to drop; and whether accents are kept.
         dropped: rows dropped, by reason; added to.
     """
     keep = block_list.keep_accents
-    for (query_text, title_text), (clicks, rows) in pairs:
-        query, title = _normal_form(query_text, keep), _normal_form(title_text, keep)
+    for (query_text, title_text), (clicks, rows, weighted) in pairs:
+        query, title = normal_form(query_text, keep), normal_form(title_text, keep)
         if not query or not title:
             dropped[NO_WORDS] += rows
         elif block_list.blocks(query):
             dropped[BLOCKED] += rows
         else:
-            yield query, title, query_text, title_text, clicks, rows
+            yield query, title, query_text, title_text, clicks, rows, weighted
 
 
 def clean_session(
@@ -147,7 +159,7 @@ def clean_session(
     best: dict[tuple[str, str], tuple[tuple[str, str], list[int]]] = {}
     for block in blocks:
         for texts, count in block.items():
-            key = _normal_form(texts[0], keep_accents), _normal_form(texts[1], keep_accents)
+            key = normal_form(texts[0], keep_accents), normal_form(texts[1], keep_accents)
             known = best.get(key)
             if known is None:
                 best[key] = texts, list(count)
@@ -155,21 +167,27 @@ def clean_session(
             kept, total = known
             if (-count[0], texts) < (-total[0], kept):
                 kept = texts
-            sums = [a + b for a, b in zip(total, count, strict=True)]
-            best[key] = kept, [max(total[0], count[0]), *sums[1:]]
+            best[key] = kept, _joined(total, count)
     counts = [count for _, count in best.values()]
     reason = None
     if max_queries and len({query for query, _ in best}) > max_queries:
         reason = MANY_QUERIES
-    elif max_clicks and sum(count[2] for count in counts) > max_clicks:
+    elif max_clicks and sum(count[3] for count in counts) > max_clicks:
         reason = MANY_CLICKS
     if reason:
         dropped[reason] += sum(count[1] for count in counts)
-        return [(texts, [count[0], 0]) for texts, count in best.values() if count[0]]
+        return [(texts, [count[0], 0, count[2]]) for texts, count in best.values() if count[0]]
     pairs = []
-    for texts, (clicks, rows, _, clicked_rows) in best.values():
+    for texts, (clicks, rows, weighted, _, clicked_rows) in best.values():
         repeats = max(clicked_rows - 1, 0)
         if repeats:
             dropped[REPEATED] += repeats
-        pairs.append((texts, [clicks, rows - repeats]))
+        pairs.append((texts, [clicks, rows - repeats, weighted]))
     return pairs
+
+
+def _joined(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """Two counts of a session's pair, see `RowCounter`, as one."""
+    clicks, weighted = max((one[0], one[2]), (other[0], other[2]))
+    rows, all_clicks, clicked_rows = (one[at] + other[at] for at in (1, 3, 4))
+    return [clicks, rows, weighted, all_clicks, clicked_rows]

@@ -85,6 +85,7 @@ def build(
     corpus: Sequence[FileMetadata] = (),
     store: str | None = None,
     known: Vocabulary | None = None,
+    weights: Sequence[int] = (),
 ) -> None:
     """Adds every step to a pipeline.
 
@@ -99,6 +100,7 @@ def build(
         corpus: files of titles that may be ranked.
         store: see `blocks.keep`.
         known: an earlier vocabulary, whose trigrams keep their ids.
+        weights: of clicks by position, see `RowCounter`.
     """
     buckets = bucket_count(input_bytes + sum(file.size_in_bytes for file in corpus), options)
     shards = shards_of(input_bytes, options)
@@ -106,7 +108,8 @@ def build(
         pipeline
         | "Pieces" >> beam.Create(list(pieces))
         | "Spread pieces" >> beam.Reshuffle()
-        | "Read clicks" >> transforms.ReadClicks(options, block_list, buckets, progress, store)
+        | "Read clicks"
+        >> transforms.ReadClicks(options, block_list, buckets, progress, store, weights)
     )
     sessions = read.sessions | "Clean by session" >> transforms.CleanSessions(
         options, block_list, buckets, store

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import accumulate
 from operator import itemgetter
+from typing import Any, TypeVar
 
 from dssm_tf.text.fingerprint import unit_interval
 from pipelines.aggregation import TitleTotal
@@ -19,6 +20,8 @@ training part, clicks of all parts. A plain tuple, since Beam encodes those best
 
 The rank is exponential: a random number that is small for much-clicked titles.
 """
+
+_Entry = TypeVar("_Entry", bound=tuple[Any, ...])
 
 
 def pool_entries(
@@ -32,7 +35,7 @@ def pool_entries(
             yield rank, key, text, clicks, queries, all_clicks
 
 
-def smallest(entries: Iterable[PoolEntry], size: int) -> list[PoolEntry]:
+def smallest(entries: Iterable[_Entry], size: int) -> list[_Entry]:
     """The `size + 1` entries of smallest rank, in any order: the pool and what bounds it."""
     held = list(entries)
     return held if len(held) <= size + 1 else heapq.nsmallest(size + 1, held)

@@ -11,6 +11,7 @@ from typing import Any
 
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
+from dssm_tf.positions.estimation import NONE
 from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
@@ -66,7 +67,8 @@ class PreprocessOptions:
         FILES,
         None,
         "click logs: .tsv .csv .jsonl (also .gz) or .parquet files, globs or directories; columns "
-        "query, title and optionally clicks, impressions, session_id, doc_id, timestamp, position",
+        "query, title and optionally clicks, impressions, session_id, doc_id, timestamp, and "
+        "position, which --position-weights reads",
         nargs="+",
         required=True,
     )
@@ -182,6 +184,18 @@ class PreprocessOptions:
     )
     negative_pool: int = _flag(
         TRAINING, 200_000, "titles a worker draws from; a larger log is sampled by clicks", least=1
+    )
+    position_weights: str = _flag(
+        TRAINING,
+        NONE,
+        "weigh a click by how seldom its position is looked at, from the columns position and "
+        "impressions: none; harvesting: by titles that stood at several positions for a query; em: "
+        "by a position-based model; auto: the first where it can, else the second; or a file with "
+        "position and propensity. Give training.click_weight=linear to train with such weights",
+        metavar="none|auto|harvesting|em|FILE",
+    )
+    max_position_weight: float = _flag(
+        TRAINING, 10.0, "clip the weights of --position-weights", least=1, most=1000
     )
     seed: int = _flag(TRAINING, 0, "same input and seed: same output", least=-inf)
 

@@ -8,7 +8,7 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
 from itertools import chain
@@ -23,10 +23,13 @@ from apache_beam.runners.runner import PipelineState
 from dssm_tf.common.again import REQUEST, done_before, remember, request
 from dssm_tf.common.boundary import run_command
 from dssm_tf.common.checksums import write_checksums
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.data import clicked_titles
 from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, save_record_counts
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, load_vocabulary
+from dssm_tf.positions.curve import ExaminationCurve, write_curve
+from dssm_tf.positions.estimation import NONE, OPTION
+from dssm_tf.tables.click_log import POSITION, REQUIRED
 from dssm_tf.tables.table import Reject
 from dssm_tf.tables.tally import Placed, Tally
 from dssm_tf.text.growth import check_rules
@@ -34,13 +37,15 @@ from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
-from pipelines.graph import Manifest, build, shards_of
+from pipelines.graph import Manifest, bucket_count, build, shards_of
 from pipelines.local_worker import COLLECT_RARELY
 from pipelines.options import SPLITS, TRAIN, Job, PreprocessOptions, flag, parse, parser
+from pipelines.positions import curve_of
 from pipelines.progress import Progress, quiet_console, showing
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, find_files, plan
 from pipelines.writing import (
+    CURVE,
     REJECTS,
     Output,
     create,
@@ -121,13 +126,14 @@ def preprocess(job: Job) -> dict[str, Any]:
         inputs.append(str(Path(options.vocabulary_from) / VOCABULARY))
     refuse(options.output, inputs, overwrite=options.overwrite)
     _refuse_rejects_of_others(_rejects_aside(options.output))
-    pieces = plan(files, options.layout)
+    columns = REQUIRED if options.position_weights == NONE else (*REQUIRED, POSITION)
+    pieces = plan(files, options.layout, columns)
     input_bytes = sum(metadata.size_in_bytes for metadata in files)
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        _run_pipeline(job, runner, pieces, corpus, input_bytes, block_list, known, output)
+        curve = _run_pipelines(job, runner, pieces, corpus, input_bytes, block_list, known, output)
         manifest = Manifest.load(output.workers)
         tally = _check(manifest, pieces, options)
-        result = _finish(manifest, pieces, input_bytes, options, output, tally, known)
+        result = _finish(manifest, pieces, input_bytes, options, output, tally, known, curve)
     if is_local(aside := _rejects_aside(options.output)):
         Path(aside).unlink(missing_ok=True)
     return result | {"seconds": time.monotonic() - started}
@@ -159,7 +165,7 @@ def _known_vocabulary(options: PreprocessOptions) -> Vocabulary | None:
     return known
 
 
-def _run_pipeline(
+def _run_pipelines(
     job: Job,
     runner: tuple[Any, PipelineOptions],
     pieces: Sequence[Piece],
@@ -168,7 +174,23 @@ def _run_pipeline(
     block_list: BlockList,
     known: Vocabulary | None,
     output: Output,
-) -> None:
+) -> ExaminationCurve | None:
+    """Runs the pipeline, and before it that of the examination curve, if one is asked for."""
+    options = job.options
+
+    def run(add_steps: Callable[[beam.Pipeline], None]) -> None:
+        pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
+        add_steps(pipeline)
+        try:
+            state = pipeline.run().wait_until_finish()
+        except RuntimeError as error:  # Beam's word for whatever a worker raised
+            if found := _FROM_WORKER.search(str(error)):
+                raise UserError(f"{found[1]}; nothing was written.") from error
+            raise
+        # A local run is over when it returns.
+        if state not in (PipelineState.DONE, None):
+            raise UserError(f"The pipeline ended as {state}; see the runner's log.")
+
     with ExitStack() as stack:
         progress, store = Progress(), None
         if job.runner in LOCAL_RUNNERS:
@@ -185,20 +207,18 @@ def _run_pipeline(
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
-        pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
-        build(
-            pipeline, pieces, input_bytes, job.options, block_list, output.workers, progress,
-            corpus, store, known,
-        )  # fmt: skip
-        try:
-            state = pipeline.run().wait_until_finish()
-        except RuntimeError as error:  # Beam's word for whatever a worker raised
-            if found := _FROM_WORKER.search(str(error)):
-                raise UserError(f"{found[1]}; nothing was written.") from error
-            raise
-    # A local run is over when it returns.
-    if state not in (PipelineState.DONE, None):
-        raise UserError(f"The pipeline ended as {state}; see the runner's log.")
+        buckets = bucket_count(input_bytes, options)
+        curve = curve_of(pieces, options, buckets, output.workers, store, run)
+        weights = () if curve is None else curve.weights(options.max_position_weight)
+
+        def whole(pipeline: beam.Pipeline) -> None:
+            build(
+                pipeline, pieces, input_bytes, options, block_list, output.workers, progress,
+                corpus, store, known, weights,
+            )  # fmt: skip
+
+        run(whole)
+    return curve
 
 
 def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptions) -> Tally:
@@ -220,6 +240,8 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
         with Path(aside).open("wb") if is_local(aside) else create(aside) as file:
             _write_rejects(manifest, pieces, file)
         tally.refuse(options.max_reject_fraction, flag("max_reject_fraction"), aside)
+    if options.position_weights != NONE and not counts.get("clicks placed"):
+        raise OptionError(OPTION, f"needs positions, and no clicked row of {where} has one.")
     if options.corpus and not counts.get("titles corpus"):
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
     if absent := [
@@ -266,6 +288,7 @@ def _finish(
     output: Output,
     tally: Tally,
     known: Vocabulary | None,
+    curve: ExaminationCurve | None,
 ) -> dict[str, Any]:
     """Names the workers' files, joins their tables, and writes what describes them."""
     counts = manifest.counts
@@ -284,7 +307,9 @@ def _finish(
     records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
     records.setdefault("validation", 0)
     before = 0 if known is None else len(known.ngrams)
-    result = report.make(manifest, options, vocabulary.fingerprint, tally, before)
+    result = report.make(manifest, options, vocabulary.fingerprint, tally, before, curve)
+    if curve is not None:
+        write_curve(output.local / CURVE, curve)
     report.write(result, output.local)
     FeatureSpec(
         negatives=options.negatives,
@@ -312,7 +337,7 @@ def _record_counts(
     return {
         split: RecordCounts(
             {name: size for name, size in sizes.items() if name.startswith(f"{split}-")},
-            report.histogram(manifest.counts, f"pair clicks {split} "),
+            report.sizes(manifest.counts, f"pair clicks {split} "),
             report.histogram(manifest.counts, f"clicked words {split} "),
             report.histogram(manifest.counts, f"negatives {split} "),
         )

@@ -23,7 +23,7 @@ _MAX_COVERED_WORDS = 100_000
 TitleRow = tuple[str, int, int]
 """A title as logged, its clicks and its pairs in the training part."""
 
-PairRecord = tuple[int, str, int, tuple[TitleRow, ...]]
+PairRecord = tuple[int, str, float, tuple[TitleRow, ...]]
 """A pair with its negatives, before hashing: key, query as logged, clicks of the pair, the clicked
 title and the negatives.
 

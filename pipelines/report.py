@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.common.files import atomic_write
+from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.tables.tally import Placed, Tally, largest
 from pipelines.graph import Manifest
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions
@@ -23,6 +24,7 @@ def make(
     vocabulary_fingerprint: str,
     read: Tally,
     known: int = 0,
+    curve: ExaminationCurve | None = None,
 ) -> dict[str, Any]:
     """The report as plain data.
 
@@ -32,6 +34,7 @@ def make(
         vocabulary_fingerprint: of the trigrams.
         read: how much of the log was malformed.
         known: trigrams of the vocabulary that this one goes on from.
+        curve: that clicks are weighted by.
     """
     counts = manifest.counts
     settings = asdict(options)
@@ -73,7 +76,20 @@ def make(
             "validation_words": words,
             "validation_words_known": covered / words if words else None,
         },
+        "positions": _positions(curve, counts, options) if curve else None,
         "samples": manifest.samples,
+    }
+
+
+def _positions(
+    curve: ExaminationCurve, counts: Mapping[str, int], options: PreprocessOptions
+) -> dict[str, Any]:
+    """The curve and the clicks that it weighs."""
+    placed = counts.get("clicks placed", 0)
+    read = counts.get("clicks read", 0) - counts.get("clicks rejected", 0)
+    return curve.described(options.max_position_weight) | {
+        "clicks": placed,
+        "unplaced": read - placed,
     }
 
 
@@ -120,6 +136,10 @@ def summary(report: Mapping[str, Any], output: str) -> str:
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams{new}"
     )
+    if positions := report["positions"]:
+        weights = ", ".join(f"{one:.2f}" for one in positions["weights"][:10])
+        more = ", ..." if len(positions["weights"]) > 10 else ""
+        lines.append(f"clicks at positions 1, 2, ... weigh {weights}{more} ({positions['method']})")
     lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)
 
@@ -135,4 +155,13 @@ def named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
 
 def histogram(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
     """The counts whose names are the prefix and a number, in the order of the numbers."""
-    return dict(sorted((int(key), number) for key, number in named(counts, prefix).items()))
+    return {int(size): number for size, number in sizes(counts, prefix).items()}
+
+
+def sizes(counts: Mapping[str, int], prefix: str) -> dict[float, int]:
+    """The same, where some of the numbers are no whole ones."""
+    found = {
+        float(key) if "." in key else int(key): number
+        for key, number in named(counts, prefix).items()
+    }
+    return dict(sorted(found.items()))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
+from dssm_tf.common.charts import interval_chart
 from dssm_tf.common.page import page, table
 from dssm_tf.tables.tally import Tally
 
@@ -26,6 +27,7 @@ def report_page(report: Mapping[str, Any]) -> str:
         _chart("Clicks on a query", "distinct queries by clicks", _clicks(report)),
         f"<div>{_vocabulary(report)}</div>",
         "</div>",
+        _positions(report["positions"]),
         _samples(report["samples"], report["settings"]["negatives"]),
         _settings(report["settings"]),
     ]
@@ -111,6 +113,42 @@ def _vocabulary(report: Mapping[str, Any]) -> str:
     return (
         f"<h2>Vocabulary</h2><p>{one['trigrams']:,} letter trigrams, fingerprint "
         f"{escape(one['fingerprint'])}. {text}</p>{shown}"
+    )
+
+
+def _positions(curve: Mapping[str, Any] | None) -> str:
+    """The examination curve, where clicks are weighted by one."""
+    if curve is None:
+        return ""
+    intervals = curve["intervals"] or [()] * len(curve["propensities"])
+    rows = [
+        (
+            str(position),
+            f"{propensity:.3f}",
+            f"{interval[0]:.3f} to {interval[1]:.3f}" if interval else "",
+            f"{weight:.2f}",
+        )
+        for position, (propensity, interval, weight) in enumerate(
+            zip(curve["propensities"], intervals, curve["weights"], strict=True), start=1
+        )
+    ]
+    basis = ", ".join(f"{number:,} {name}" for name, number in curve["basis"].items())
+    rests = (
+        f"estimated by {curve['method']} on {basis}" if basis else f"read from {curve['method']}"
+    )
+    unplaced = f" {curve['unplaced']:,} have no position and weigh 1." if curve["unplaced"] else ""
+    chart = interval_chart(
+        "How often a position is looked at, relative to the first"
+        + (", with 95 % intervals" if curve["intervals"] else ""),
+        curve["propensities"],
+        curve["intervals"],
+    )
+    shown = table(("position", "propensity", "95 %", "weight of a click"), rows)
+    return (
+        f"<h2>Positions</h2><p>The examination curve is {escape(rests)}. It weighs "
+        f"{curve['clicks']:,} clicks by the clipped inverse propensity of their position."
+        f"{unplaced}</p>"
+        f'<div class="two">{chart}<div>{shown}</div></div>'
     )
 
 
@@ -206,5 +244,5 @@ def _percent(share: float) -> str:
     return "&gt;99.9%" if 0.999 < share < 1 else f"{share:.1%}"
 
 
-def _clicks_of(number: int) -> str:
+def _clicks_of(number: float) -> str:
     return f"{number:,} click{'' if number == 1 else 's'}"

@@ -103,17 +103,17 @@ def plan(
 class PieceReader:
     """Iterates over the numbered rows and rejects of a piece; `lines` counts its lines when done.
 
-    Numbers are those of lines within the piece, from 1.
+    Numbers are those of lines within the piece, from 1. Positions are read if asked for.
     """
 
-    def __init__(self, piece: Piece, layout: Layout = _PLAIN) -> None:
+    def __init__(self, piece: Piece, layout: Layout = _PLAIN, *, positions: bool = False) -> None:
         self.piece = piece
         self.lines = 0
-        self._layout = layout
+        self._layout, self._positions = layout, positions
 
     def __iter__(self) -> Iterator[tuple[int, LogRow | Reject]]:
         with _open(self.piece.path, self._layout, self.piece) as table:
-            yield from log_rows(table)
+            yield from log_rows(table, self._positions)
             self.lines = table.lines
 
 

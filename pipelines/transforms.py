@@ -10,7 +10,7 @@ query. No result depends on bundles, workers or the number of buckets.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -65,6 +65,7 @@ def ReadClicks(
     buckets: int,
     progress: Progress,
     store: str | None = None,
+    weights: Sequence[int] = (),
 ) -> Any:
     """Reads pieces of logs, checks each row and sums the good ones.
 
@@ -75,15 +76,14 @@ def ReadClicks(
         rejects  (piece number, block of Reject), line numbers counted within the piece;
         counts   dict[str, int].
     """
-    use_impressions = options.negatives_from != "log"
     return pieces | "Read and sum rows" >> step(
         _read_piece,
-        use_impressions,
-        options.layout,
+        options,
         block_list,
         buckets,
         progress,
         store,
+        weights,
         sessions=Block,
         rejects=Block,
         counts=Counts,
@@ -92,20 +92,21 @@ def ReadClicks(
 
 def _read_piece(
     piece: Piece,
-    use_impressions: bool,
-    layout: Layout,
+    options: PreprocessOptions,
     block_list: BlockList,
     buckets: int,
     progress: Progress,
     store: str | None,
+    weights: Sequence[int],
 ) -> Iterator[Any]:
-    reader = PieceReader(piece, layout)
+    reader = PieceReader(piece, options.layout, positions=bool(weights))
+    use_impressions = options.negatives_from != "log"
     counts: Counts = {}
-    counter = RowCounter()
+    counter = RowCounter(weights)
     rejects: list[Reject] = []
     reasons: Counter[str] = Counter()
     dropped: Counter[str] = Counter()
-    rows = clicks = clicks_rejected = 0
+    rows = clicks = placed = clicks_rejected = 0
     for _, row in until_error(reader, counts):
         rows += 1
         if isinstance(row, Reject):
@@ -117,10 +118,11 @@ def _read_piece(
                 rejects = []
         elif row[2] or (use_impressions and row[3]):
             clicks += row[2]
+            placed += row[2] if row[6] else 0
             counter.add(row)
             if counter.size == MAX_PAIRS_HELD:
                 yield from _blocks_of_rows(counter, block_list, buckets, dropped, store)
-                counter = RowCounter()
+                counter = RowCounter(weights)
         else:
             dropped[NO_CLICK] += 1
         if not rows % 4096:
@@ -133,6 +135,7 @@ def _read_piece(
         "rows": rows,
         "clicks read": clicks + clicks_rejected,
         "clicks rejected": clicks_rejected,
+        "clicks placed": placed,
         f"lines {piece.number}": reader.lines,
     }
     Metrics.counter(NAMESPACE, "rows").inc(rows)
@@ -207,7 +210,7 @@ def _clean_bucket(
     for blocks in sessions.values():
         for texts, count in clean_session(blocks, *limits, dropped, options.keep_accents):
             sums = kept if count[1] else of_machines
-            known = sums.get(texts, [0, 0])
+            known = sums.get(texts, [0, 0, 0])
             sums[texts] = [a + b for a, b in zip(known, count, strict=True)]
     pairs = [
         *clean_pairs(kept.items(), block_list, dropped),

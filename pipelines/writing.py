@@ -28,11 +28,12 @@ from dssm_tf.data.clicked_titles import CLICKED_TITLES
 from dssm_tf.data.counts import RECORD_COUNTS
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 
+CURVE = "examination_curve.tsv"
 REJECTS = "rejects.tsv"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
 OWN = (
-    FEATURE_SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", CHECKSUMS, CLICKED_TITLES, RECORD_COUNTS,
+    FEATURE_SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", CHECKSUMS, CLICKED_TITLES, CURVE, RECORD_COUNTS,
     REJECTS, REPORT_HTML, REPORT_JSON, REQUEST, TITLES, VOCABULARY,
 )  # fmt: skip
 """Names of all files of an output, as patterns: a directory of others is never replaced."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands import data_judged
+from dssm_tf.commands import data_judged, data_simulate
 from dssm_tf.commands.parser import Commands, add_encoding, add_log_flags, command
 from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.text.fields import parse_fields
@@ -76,6 +76,7 @@ def add(commands: Commands) -> None:
     add_encoding(convert)
     _add_split(tasks)
     data_judged.add(tasks)
+    data_simulate.add(tasks)
 
 
 def _add_split(tasks: Commands) -> None:
@@ -149,7 +150,7 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
     layout = Layout(encoding, thousands=arguments.thousands, title_fields=fields)
     corpus = read_corpus(arguments.corpus, encoding, fields) if arguments.corpus else None
     files = [Path(one.path) for one in find_files(arguments.clicks, "--clicks")]
-    rows, tally = read_logs(files, layout, arguments.max_reject_fraction)
+    rows, tally = read_logs(files, layout, arguments.max_reject_fraction, positions=True)
     split = divide(sorted(rows))  # no figure depends on the order of a log
     judgments, titles = judged_by_clicks(split, corpus)
     words = [

@@ -23,13 +23,13 @@ class RecordCounts:
 
     Args:
         file_bytes: size of each shard, by file name.
-        clicks: records by the clicks of their pair.
+        clicks: records by the clicks of their pair, weighted ones if preprocess was told to.
         title_words: records by the words of their clicked title, of which `max_words` are read.
         negatives: records by how many they hold.
     """
 
     file_bytes: Mapping[str, int]
-    clicks: Mapping[int, int]
+    clicks: Mapping[float, int]
     title_words: Mapping[int, int]
     negatives: Mapping[int, int]
 
@@ -59,15 +59,22 @@ def load_record_counts(directory: Path) -> dict[str, RecordCounts]:
         return {
             split: RecordCounts(
                 {name: _whole(size) for name, size in one["file_bytes"].items()},
+                {_clicks(value): _whole(n) for value, n in one["clicks"].items()},
                 *(
                     {_whole(int(value)): _whole(n) for value, n in one[name].items()}
-                    for name in ("clicks", "title_words", "negatives")
+                    for name in ("title_words", "negatives")
                 ),
             )
             for split, one in read_json(path, "Run preprocess again.").items()
         }
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
+
+
+def _clicks(text: str) -> float:
+    if not 0 < (number := float(text)) < 1 << 53:
+        raise ValueError(f"{text!r:.60} is no number of clicks")
+    return number
 
 
 def _whole(number: object) -> int:

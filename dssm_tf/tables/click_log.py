@@ -1,6 +1,6 @@
 """Click logs: `query` and `title`, and perhaps `clicks`, `impressions`, `session_id`, `timestamp`.
 
-Other columns, such as `doc_id` and `position`, are ignored.
+`position` is read where it is asked for. Other columns, such as `doc_id`, are ignored.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from dssm_tf.text.normalize import normalize
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
+POSITION = "position"
 
 
 class LogRow(NamedTuple):
@@ -33,6 +34,7 @@ class LogRow(NamedTuple):
         impressions: how often the title was shown.
         session: the session's name, empty where the log has none.
         timestamp: as logged, empty where the log has none.
+        position: of the title in the list, from 1; 0 where it is unknown or not asked for.
     """
 
     query: str
@@ -41,14 +43,20 @@ class LogRow(NamedTuple):
     impressions: int = 0
     session: str = ""
     timestamp: str = ""
+    position: int = 0
 
 
-def log_rows(table: Table) -> Iterator[tuple[int, Any]]:
-    """Numbered rows of an open log: a `LogRow`, or a `Reject` if it is malformed."""
+def log_rows(table: Table, positions: bool = False) -> Iterator[tuple[int, Any]]:
+    """Numbered rows of an open log: a `LogRow`, or a `Reject` if it is malformed.
+
+    Args:
+        table: the log.
+        positions: whether to read them; else what stands there is of no concern.
+    """
     thousands = table.layout.thousands
 
     def make(cells: Cells) -> LogRow:
-        query, title, clicks, impressions, session, timestamp = cells
+        query, title, clicks, impressions, session, timestamp, *more = cells
         try:
             return LogRow(
                 without_separator(clean_text(query, "query"), "query"),
@@ -57,12 +65,14 @@ def log_rows(table: Table) -> Iterator[tuple[int, Any]]:
                 count(impressions, "impressions", 0, thousands),
                 "" if session is None else str(session).strip(),
                 "" if timestamp is None else str(timestamp).strip(),
+                position(more[0]) if more else 0,
             )
         except BadRow as bad:
             bad.clicks = _likely_clicks(clicks)
             raise
 
-    return table.rows(REQUIRED, OPTIONAL, make, strict=False)
+    optional = (*OPTIONAL, POSITION) if positions else OPTIONAL
+    return table.rows(REQUIRED, optional, make, strict=False)
 
 
 def read_logs(
@@ -70,6 +80,8 @@ def read_logs(
     layout: Layout | None = None,
     max_rejected: float = MAX_REJECTED,
     flag: str = "--max-reject-fraction",
+    *,
+    positions: bool = False,
 ) -> tuple[list[LogRow], Tally]:
     """The good rows of log files, and what else there was.
 
@@ -78,6 +90,7 @@ def read_logs(
         layout: what their names do not say.
         max_rejected: the share of rows, and of clicks, that may be malformed.
         flag: what raises it, if anything does.
+        positions: whether to read them.
 
     Raises:
         UserError: a file cannot be read or is no log, too much is malformed, or there is no good
@@ -87,7 +100,7 @@ def read_logs(
     tally = Tally()
     for path in paths:
         with open_table(path, layout=layout) as table:
-            for _, row in log_rows(table):
+            for _, row in log_rows(table, positions):
                 if isinstance(row, Reject):
                     tally.reject(str(path), row)
                 else:
@@ -112,8 +125,26 @@ def traffic(rows: Iterable[LogRow]) -> Counter[str]:
 
 
 def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:
-    """Writes a TSV log that `read_logs` reads back."""
-    write_table(path, (*REQUIRED, *OPTIONAL), (map(str, row) for row in rows))
+    """Writes a TSV log that `read_logs` reads back; with positions where a row has one."""
+    rows = list(rows)
+    columns = (*REQUIRED, *OPTIONAL)
+    if any(row.position for row in rows):
+        cells = ((*map(str, row[:-1]), str(row.position or "")) for row in rows)
+        write_table(path, (*columns, POSITION), cells)
+    else:
+        write_table(path, columns, (map(str, row[:-1]) for row in rows))
+
+
+def position(cell: object) -> int:
+    """A place in a list, from 1; 0 where the cell is empty.
+
+    Raises:
+        BadRow: anything else.
+    """
+    found = count(cell, POSITION, 0)
+    if not found and cell is not None and str(cell).strip():
+        raise BadRow("position below 1")
+    return found
 
 
 def _likely_clicks(cell: object) -> int:

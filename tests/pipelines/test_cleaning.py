@@ -37,7 +37,7 @@ def test_rows_without_a_word_and_blocked_rows_are_counted_apart():
     )  # fmt: skip
     dropped: Counter[str] = Counter()
     kept = list(clean_pairs(counter.pairs.items(), BlockList.parse("bad"), dropped))
-    assert kept == [("good", "title", "Good", "Title", 3, 1)]
+    assert kept == [("good", "title", "Good", "Title", 3, 1, 3000)]
     assert dropped == {cleaning.NO_WORDS: 2, cleaning.BLOCKED: 2}
 
 
@@ -51,13 +51,13 @@ def session(*rows: tuple[str, str, int], queries: int = 0, clicks: int = 0):
 def test_a_click_repeated_in_a_session_counts_once():
     pairs, dropped = session(("halo", "Reach", 1), ("halo", "Reach", 1), ("Halo!", "reach", 1))
     # Three rows, one click; the text as logged is the smallest of equals.
-    assert pairs == {("Halo!", "reach"): (1, 1)}
+    assert pairs == {("Halo!", "reach"): (1, 1, 1000)}
     assert dropped == {cleaning.REPEATED: 2}
 
 
 def test_of_repeated_rows_the_one_with_most_clicks_counts():
     pairs, dropped = session(("halo", "Reach", 1), ("halo", "Reach", 4), ("halo", "Wars", 1))
-    assert pairs == {("halo", "Reach"): (4, 1), ("halo", "Wars"): (1, 1)}
+    assert pairs == {("halo", "Reach"): (4, 1, 4000), ("halo", "Wars"): (1, 1, 1000)}
     assert dropped == {cleaning.REPEATED: 1}
 
 
@@ -66,14 +66,14 @@ def test_a_session_with_more_queries_than_a_person_types_is_dropped_whole():
     assert session(*rows, queries=5)[1] == {}
     pairs, dropped = session(*rows, queries=4)
     assert dropped == {cleaning.MANY_QUERIES: 5}
-    assert pairs == {(f"q{n}", "t"): (1, 0) for n in range(5)}  # clicked, but no row counts
+    assert pairs == {(f"q{n}", "t"): (1, 0, 1000) for n in range(5)}  # clicked, but no row counts
 
 
 def test_a_session_that_clicks_too_often_is_dropped_whole_repeats_included():
     rows = [("q", "t", 1)] * 5
     assert session(*rows, clicks=5)[1] == {cleaning.REPEATED: 4}
     pairs, dropped = session(*rows, clicks=4)
-    assert (pairs, dropped) == ({("q", "t"): (1, 0)}, {cleaning.MANY_CLICKS: 5})
+    assert (pairs, dropped) == ({("q", "t"): (1, 0, 1000)}, {cleaning.MANY_CLICKS: 5})
 
 
 ROWS = st.lists(

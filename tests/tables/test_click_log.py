@@ -121,3 +121,26 @@ def test_a_log_that_cannot_be_used_is_refused(write, name, text, message):
 def test_a_bad_cell_of_a_csv_log_is_a_reject_and_not_the_end(write):
     path = write("log.csv", "query,title,clicks\nhat,Red Hat,1\ntie,Tie,many\n")
     assert read(path)[1] == Reject(3, "clicks is not a number", "tie,Tie,many")
+
+
+def test_positions_are_read_where_they_are_asked_for(write):
+    text = "query\ttitle\tposition\n" + "".join(
+        f"a\tb\t{cell}\n" for cell in ("3", "", "2.0", "0", "-1", "x")
+    )
+    path = write("log.tsv", text)
+    rows, tally = read_logs([path], max_rejected=0.6, positions=True)
+    assert [row.position for row in rows] == [3, 0, 2]
+    assert set(tally.reasons) == {
+        "position below 1", "position is negative", "position is not a number"
+    }  # fmt: skip
+    rows, tally = read_logs([path])
+    assert [row.position for row in rows] == [0] * 6
+    assert not tally.rejected
+
+
+def test_positions_survive_writing_and_logs_without_have_no_column(tmp_path):
+    rows = [LogRow("a", "b", position=2), LogRow("c", "d")]
+    write_log(tmp_path / "log.tsv", rows)
+    assert read_logs([tmp_path / "log.tsv"], positions=True)[0] == rows
+    write_log(tmp_path / "log.tsv", rows[1:])
+    assert "position" not in (tmp_path / "log.tsv").read_text("utf-8")

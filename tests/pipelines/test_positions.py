@@ -1,0 +1,156 @@
+"""`--position-weights`: clicks weighed by how seldom their position is looked at."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from pytest import approx
+
+from dssm_tf.data.counts import load_record_counts
+from dssm_tf.positions.curve import read_curve
+from dssm_tf.positions.simulation import COLUMNS, Users, simulate
+from dssm_tf.tables.click_log import LogRow
+from pipelines.aggregation import sum_queries
+from pipelines.cleaning import BlockList, RowCounter, clean_pairs, clean_session
+from pipelines.options import PreprocessOptions
+from tests.positions.judged import lists
+
+ALL = ("--validation_fraction", "0")
+HEAD = "query\ttitle\tclicks\timpressions\tposition\n"
+
+
+@pytest.fixture
+def curve(tmp_path):
+    def write(*propensities):
+        path = tmp_path / f"curve{len(propensities)}.tsv"
+        rows = "".join(f"{at}\t{one}\n" for at, one in enumerate(propensities, start=1))
+        path.write_text(f"position\tpropensity\n{rows}", "utf-8")
+        return str(path)
+
+    return write
+
+
+@pytest.fixture(scope="module")
+def simulated():
+    """A log of simulated users, with eta 1."""
+    rows = simulate(lists(100), Users(eta=1), 30_000)
+    lines = ["\t".join(COLUMNS), *("\t".join(map(str, row)) for row in rows)]
+    return "\n".join(lines) + "\n"
+
+
+def clicks(data):
+    return {record.pair: record.clicks for record in data.records()}
+
+
+def test_a_click_counts_the_inverse_propensity_of_its_position(run, curve):
+    log = HEAD + "a\tx\t3\t\t1\na\ty\t2\t\t2\nb\tx\t1\t\t3\nb\ty\t1\t\t9\nb\tz\t5\t\t\n"
+    flags = ("--position-weights", curve(1, 0.5, 0.2), "--max-position-weight", "4")
+    data = run(log, *flags, *ALL)
+    # 1 / 0.2 = 5 is clipped to 4. Behind the curve its last weight counts, without a position 1.
+    pairs = {("a", "x"): 3, ("a", "y"): 4, ("b", "x"): 4, ("b", "y"): 4, ("b", "z"): 5}
+    assert clicks(data) == pairs
+    assert {row[0]: row[1] for row in data.rows("titles.tsv")} == {"x": "7", "y": "8", "z": "5"}
+
+
+def summed(weights, *rows, **settings):
+    """Clicks of the pairs of a query, before negatives and hashing."""
+    counter = RowCounter(weights)
+    for row in rows:
+        counter.add(row)
+    pairs = clean_pairs(counter.pairs.items(), BlockList(), Counter())
+    options = PreprocessOptions(("log.tsv",), "data", **settings)
+    return sum_queries([pairs], options).queries["a"].clicks
+
+
+def test_rows_of_a_pair_add_up_to_three_digits():
+    rows = LogRow("a", "x", 1, position=1), LogRow("A", "x!", 2, position=2)
+    # 1 + 2 / 0.3 = 7.667
+    assert summed((1000, 3333), *rows) == {"x": 7.67}
+
+
+def test_what_is_too_seldom_clicked_stays_so_whatever_it_weighs():
+    rows = LogRow("a", "x", 1, position=2), LogRow("a", "y", 2, position=1)
+    assert summed((1000, 9000), *rows, min_clicks=2) == {"y": 2}
+
+
+def test_of_a_session_the_click_that_counts_keeps_its_weight():
+    rows = [LogRow("q", "t", 1, session="s", position=at) for at in (3, 1, 2)]
+    for order in (rows, rows[::-1]):
+        counter = RowCounter((1000, 2000, 5000))
+        for row in order:
+            counter.add(row)
+        assert clean_session(counter.sessions.values(), 0, 0, {"repeated in session": 0}) == [
+            (("q", "t"), [1, 1, 5000])
+        ]
+
+
+def records(data):
+    """The files that a training reads."""
+    return {name: held for name, held in data.bytes().items() if "report" not in name}
+
+
+def test_positions_change_nothing_unless_they_are_asked_for_or_all_alike(run, topics, curve):
+    rows = topics.splitlines()
+    head = rows[0] + "\tposition"
+    odd = "\n".join([head, *(f"{row}\t{n - 3}x" for n, row in enumerate(rows[1:]))]) + "\n"
+    placed = "\n".join([head, *(f"{row}\t{1 + n % 3}" for n, row in enumerate(rows[1:]))]) + "\n"
+    plain = records(run(topics))
+    assert records(run(odd)) == plain
+    alike = records(run(placed, "--position-weights", curve(1, 1)))
+    assert alike.pop("examination_curve.tsv").splitlines()[1:] == [b"1\t1", b"2\t1"]
+    assert alike == plain
+
+
+def test_the_curve_is_estimated_shown_written_and_can_be_given(run, simulated):
+    data = run(simulated, "--position-weights", "auto")
+    truth = [1 / at for at in range(1, 7)]
+    written = data.path / "examination_curve.tsv"
+    assert read_curve(written).propensities == approx(truth, abs=0.1)
+    report = json.loads((data.path / "report.json").read_text("utf-8"))["positions"]
+    assert report["method"] == "harvesting"
+    assert report["basis"]["queries"] == 100
+    assert report["clicks"] == sum(int(row.split("\t")[5]) for row in simulated.splitlines()[1:])
+    assert report["weights"][1] == approx(2, abs=0.4)
+    page = (data.path / "report.html").read_text("utf-8")
+    assert "<h2>Positions</h2>" in page
+    assert page.count("<circle") == 6
+    counts = load_record_counts(data.path)["train"]
+    assert sum(counts.clicks.values()) == len(data.records())
+    assert sorted(counts.clicks) == approx(sorted({one.clicks for one in data.records()}))
+
+    head, *rows = simulated.splitlines()
+    turned = run("\n".join([head, *rows[::-1]]) + "\n", "--position-weights", "auto", "--buckets=3")
+    assert records(turned) == records(data)
+
+    given = run(simulated, "--position-weights", str(written))
+    assert clicks(given) == approx(clicks(data), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("log", "asked", "said"),
+    [
+        ("query\ttitle\na\tb\n", "auto", "missing: position"),
+        (HEAD + "a\tb\t1\t\t1\n", "auto", "no row has both"),
+        (HEAD + "a\tb\t1\t5\t1\n", "harvestin", "no such file; expected none, auto, harvesting"),
+        (HEAD + "a\tb\t1\t5\t1\n", "harvestin", "Did you mean 'harvesting'?"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(run, capsys, log, asked, said):
+    run(log, "--position-weights", asked, code=1)
+    error = capsys.readouterr().err.strip()
+    assert said in error
+    assert "\n" not in error
+
+
+def test_a_curve_needs_positions_in_a_log_that_has_no_header(run, capsys, curve):
+    log = '{"query": "a", "title": "b"}\n'
+    run(log, "--position-weights", curve(1, 0.5), code=1, name="log.jsonl")
+    assert "needs positions, and no clicked row" in capsys.readouterr().err
+
+
+def test_from_python():
+    options = PreprocessOptions(("log.tsv",), "data", position_weights="em", max_position_weight=5)
+    assert (options.position_weights, options.max_position_weight) == ("em", 5)
+    assert PreprocessOptions(("log.tsv",), "data").position_weights == "none"

@@ -1,0 +1,99 @@
+"""AllPairs on interventions."""
+
+from __future__ import annotations
+
+import numpy as np
+from pytest import approx
+
+from dssm_tf.positions.harvesting import all_pairs, connected, interventions
+from dssm_tf.positions.shown import Shown
+
+
+def log_likelihood(examination, relevance, weight, clicks):
+    """Agarwal et al. 2019, AllPairs, in float64."""
+    total = 0.0
+    for one, other in zip(*np.nonzero(weight), strict=True):
+        rate = examination[one] * relevance[one, other]
+        total += clicks[one, other] * np.log(rate)
+        total += (weight[one, other] - clicks[one, other]) * np.log(1 - rate)
+    return total
+
+
+def sums(shown, positions):
+    found = interventions(shown, positions)
+    return found.sums(np.ones(shown.query.max() + 1))
+
+
+def test_one_title_at_two_positions_gives_the_ratio_of_its_click_rates():
+    shown = Shown.of([(0, 0, 0, 1, 100, 50), (0, 0, 0, 2, 300, 60), (0, 1, 0, 2, 900, 1)])
+    # 60 / 300 over 50 / 100; the title that never moved says nothing.
+    assert all_pairs(*sums(shown, 2)) == approx([1, 0.4], abs=1e-4)
+
+
+def test_a_pair_weighs_by_its_impressions_and_the_same_at_both_positions():
+    weight, clicks = sums(Shown.of([(0, 0, 0, 1, 100, 50), (0, 0, 0, 2, 300, 60)]), 2)
+    # 100 * 300 / 400 = 75, of which 0.5 and 0.2.
+    assert weight == approx(np.array([[0, 75], [75, 0]]))
+    assert clicks == approx(np.array([[0, 37.5], [15, 0]]))
+
+
+def test_clicks_that_follow_a_curve_give_it_back_over_other_positions_too():
+    truth = np.array([1, 0.6, 0.45, 0.3])
+    relevance = np.array([0.8, 0.5, 0.3])  # of titles at positions 1 and 2, 2 and 3, 3 and 4
+    weight = np.zeros((4, 4))
+    for at in range(3):
+        weight[at, at + 1] = weight[at + 1, at] = 10.0 * (at + 1)
+    tied = np.zeros((4, 4))
+    for at, one in enumerate(relevance):
+        tied[at, at + 1] = tied[at + 1, at] = one
+    clicks = weight * tied * truth[:, None]
+    assert connected(clicks)
+    assert all_pairs(weight, clicks) == approx(truth, abs=1e-3)
+
+
+def test_no_curve_near_by_is_likelier():
+    random = np.random.default_rng(3)
+    weight = random.integers(50, 200, (4, 4)).astype(float)
+    weight = np.triu(weight, 1) + np.triu(weight, 1).T
+    clicks = weight * random.uniform(0.1, 0.4, (4, 4))
+    found = all_pairs(weight, clicks)
+
+    def best(examination):
+        """The likelihood under the best relevance of a fine grid, pair by pair."""
+        total = 0.0
+        for one in range(4):
+            for other in range(one):
+                pair = np.zeros((4, 4))
+                pair[one, other] = pair[other, one] = 1
+                rates = np.linspace(0.001, 0.999, 999) / examination[[one, other]].max()
+                total += max(
+                    log_likelihood(examination, pair * rate, weight * pair, clicks)
+                    for rate in rates
+                )
+        return total
+
+    reached = best(found)
+    for at in range(1, 4):
+        for factor in (0.9, 1.1):
+            other = found.copy()
+            other[at] *= factor
+            assert best(other) < reached
+
+
+def test_bootstraps_are_estimated_as_if_each_were_alone():
+    random = np.random.default_rng(3)
+    weight = np.full((5, 3, 3), 40.0) * (1 - np.eye(3))
+    clicks = weight * random.uniform(0.1, 0.5, (5, 3, 3))
+    together = all_pairs(weight, clicks)
+    alone = [all_pairs(one, two) for one, two in zip(weight, clicks, strict=True)]
+    assert together == approx(np.stack(alone), abs=1e-3)
+
+
+def test_positions_that_no_clicked_title_ties_to_the_first_are_not_connected():
+    clicks = np.zeros((4, 4))
+    clicks[0, 1] = clicks[1, 0] = clicks[2, 3] = clicks[3, 2] = 5
+    assert not connected(clicks)
+    clicks[1, 2] = 5
+    assert not connected(clicks)  # clicked at one of the two alone
+    clicks[2, 1] = 5
+    assert connected(clicks)

@@ -1,0 +1,102 @@
+"""Simulated users click as their models say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.positions.simulation import JudgedList, Users, simulate
+from tests.positions.judged import lists
+
+TITLES = ["a", "b", "c"]
+LIST = JudgedList(
+    "q", ["1", "2", "3"], TITLES, np.array([1.0, 2.0, 0.0]), np.array([3.0, 2.0, 1.0])
+)
+# noise + (1 - noise) (2^grade - 1) / 3 with noise 0.1
+RELEVANCE = np.array([0.4, 1.0, 0.1])
+
+
+def rates(users):
+    """Click rates of the list a, b, c, each title at a position of its own."""
+    rows = list(simulate([LIST], users, 200_000, rankers=1, ranker_noise=0, seed=3))
+    assert [(row.title, row.position, row.impressions) for row in rows] == [
+        ("a", 1, 200_000), ("b", 2, 200_000), ("c", 3, 200_000)
+    ]  # fmt: skip
+    return np.array([row.clicks / row.impressions for row in rows])
+
+
+@pytest.mark.parametrize(
+    ("users", "expected"),
+    [
+        (Users("position", 0), RELEVANCE),
+        (Users("position", 2), RELEVANCE / [1, 4, 9]),
+        # To the first click: b is seen by the 60 % who did not click a, and takes all of them.
+        (Users("cascade", 0), [0.4, 0.6 * 1.0, 0]),
+        (Users("cascade", 1), [0.4, 0.5 * 0.6 * 1.0, 0]),
+        # And a share 0.3 / k of those who would not have clicked.
+        (Users("trust", 1), [0.4 + 0.6 * 0.3, 1 / 2, (0.1 + 0.9 * 0.1) / 3]),
+    ],
+)
+def test_click_rates_are_those_of_the_model(users, expected):
+    assert rates(users) == approx(np.array(expected), abs=0.006)  # five standard deviations
+
+
+def test_every_session_shows_a_list_once():
+    rows = list(simulate(lists(20), Users(), 5000, length=4))
+    for position in range(1, 5):
+        assert sum(row.impressions for row in rows if row.position == position) == 5000
+    assert max(row.position for row in rows) == 4
+
+
+def test_titles_move_between_rankers_alone():
+    def moved(**options):
+        places = {}
+        for row in simulate(lists(20), Users(), 5000, **options):
+            places.setdefault((row.query, row.title), set()).add(row.position)
+        return sum(len(one) > 1 for one in places.values())
+
+    assert moved(rankers=1) == moved(rankers=3, ranker_noise=0) == 0
+    assert moved(rankers=3) > 50
+
+
+def test_what_is_shown_depends_neither_on_grades_nor_on_users():
+    blind = [one._replace(grades=one.grades[::-1].copy()) for one in lists(20)]
+    shows = [
+        [row[:-1] for row in simulate(given, users, 5000)]
+        for given, users in ((lists(20), Users()), (blind, Users()), (blind, Users("trust", 2)))
+    ]
+    assert shows[0] == shows[1] == shows[2]
+
+
+def test_the_seed_decides():
+    one, same, other = (list(simulate(lists(9), Users(), 500, seed=n)) for n in (1, 1, 2))
+    assert one == same != other
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"eta": 2.1}, "eta is 2.1; expected a number from 0 to 2"),
+        ({"eta": -0.1}, "eta is -0.1"),
+        ({"eta": float("nan")}, "eta is nan"),
+        ({"noise": 1.5}, "noise is 1.5; expected a number from 0 to 1"),
+        ({"trust": -1}, "trust is -1"),
+        ({"model": "cascad"}, "model is 'cascad'; expected one of position, cascade, trust"),
+    ],
+)
+def test_users_that_cannot_be_are_refused(change, said):
+    with pytest.raises(UserError, match=said):
+        Users(**change)
+
+
+@pytest.mark.parametrize("change", [{"sessions": 0}, {"rankers": 0}, {"length": 0}])
+def test_numbers_below_one_are_refused(change):
+    with pytest.raises(UserError, match="expected 1 or more"):
+        list(simulate([LIST], Users(), **{"sessions": 10} | change))
+
+
+def test_lists_without_a_good_title_are_refused():
+    with pytest.raises(UserError, match="no grade is above 0"):
+        list(simulate([LIST._replace(grades=np.zeros(3))], Users(), 10))

@@ -152,5 +152,5 @@ def test_it_is_refused_beside_judgments_and_an_earlier_run(data, folder, run, tm
 
 @pytest.mark.parametrize("folds", [0, 1, "many"])
 def test_fewer_than_two_folds_are_refused(folds):
-    with pytest.raises(UserError, match="training.folds"):
+    with pytest.raises(UserError, match=r"training\.folds"):
         parse_config(config(training__folds=folds))

@@ -82,7 +82,9 @@ class TrainingConfig(Section):
     """How long, how large, and when to stop.
 
     `averaging` is the momentum of a moving average of the weights, which is then what is
-    validated and kept; `clicks: false` leaves the log's clicks out, for what is learned from
+    validated and kept; `folds`, at least 2, are trainings before the one that counts: each holds
+    other queries out, and the best epoch by the mean over all queries is for how long that one
+    trains, on all records; `clicks: false` leaves the log's clicks out, for what is learned from
     judgments or a teacher alone; `title_queries` adds each title as a query for itself; `idf_start`
     begins with a first matrix whose rows are longer the rarer their trigram is; `refit` trains on
     training and validation part together in the end: `continue` goes on from the best epoch's
@@ -95,6 +97,7 @@ class TrainingConfig(Section):
     batch_size: Positive = 256
     patience: Positive = 5
     monitor: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] = "ndcg@10"
+    folds: Annotated[Whole, Field(ge=2)] | None = None
     averaging: Share = 0.0
     clicks: bool = True
     title_queries: bool = False

@@ -12,7 +12,7 @@ from dssm_tf.baselines.lsa import LSA
 from dssm_tf.baselines.mrf import MRF
 from dssm_tf.baselines.plsa import PLSA
 from dssm_tf.baselines.ptm import PTM
-from dssm_tf.baselines.skip_thought import SkipThought
+from dssm_tf.baselines.skip_thought.baseline import SkipThought
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.baselines.trigram_tfidf import TrigramTfIdf
 from dssm_tf.baselines.ulm import ULM

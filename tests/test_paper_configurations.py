@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import pytest
 
-from dssm_tf.baselines.skip_thought import SkipThought
+from dssm_tf.baselines.skip_thought.baseline import SkipThought
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer

@@ -22,7 +22,7 @@ from dssm_tf.analysis.neurons import Link, links, winners
 from dssm_tf.common.errors import UserError
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.model.text_features import TextBatch, TextFeatures
+from dssm_tf.model.text_features import TextBatch
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
@@ -239,7 +239,7 @@ def explain(ranker: SemanticRanker, query: str, title: str, *, letters: bool = T
                 (_known(word, ranker.vocabulary) for word in found), path.trigrams, strict=True
             )
         ]  # fmt: skip
-        batch = TextFeatures(ranker.vocabulary)(tf.constant([" ".join(found).encode()]))
+        batch = ranker.features(tf.constant([" ".join(found).encode()]))
         sides.append(
             Side(
                 side, found, vector, contributions, SHAPLEY if few else GRADIENTS,

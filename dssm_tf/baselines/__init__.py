@@ -1,5 +1,5 @@
 """The systems the papers compare with, one model a file, behind one interface.
 
-May import text, tables of clicks, evaluation's numbers and skip-thought encoders; `dssm_tf.systems`
+May import text, tables of clicks and evaluation's numbers; `dssm_tf.systems`
 holds their table.
 """

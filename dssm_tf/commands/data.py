@@ -15,8 +15,8 @@ from dssm_tf.text.fields import parse_fields
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dssm_tf.adapters import Adapter
-    from dssm_tf.adapters.output import Output
+    from dssm_tf.datasets import Adapter
+    from dssm_tf.datasets.output import Output
     from dssm_tf.tables.click_log import LogRow
     from dssm_tf.tables.splits import Split
 
@@ -114,7 +114,7 @@ def list_command(name: str | None = None, console: Console | None = None) -> Non
     """
     from rich.console import Console
 
-    from dssm_tf.adapters import ADAPTERS
+    from dssm_tf.datasets import ADAPTERS
 
     console = console or Console()
     for each in ADAPTERS if name is None else [_known(name)]:
@@ -134,8 +134,8 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
     """
     from rich.console import Console
 
-    from dssm_tf.adapters.output import CLICKS, CORPUS, JUDGMENTS
     from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
     from dssm_tf.tables.click_log import read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
     from dssm_tf.tables.splits import in_words, judged_by_clicks
@@ -222,10 +222,10 @@ def convert_command(
     """
     from rich.console import Console
 
-    from dssm_tf.adapters import ADAPTERS
-    from dssm_tf.adapters.output import CLICKS, CORPUS, JUDGMENTS, Output
-    from dssm_tf.adapters.source import Source
     from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.datasets import ADAPTERS
+    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, Output
+    from dssm_tf.datasets.source import Source
 
     console = console or Console()
     adapter = ADAPTERS[_known(name)]
@@ -261,7 +261,7 @@ def convert_command(
 
 
 def _known(name: str) -> str:
-    from dssm_tf.adapters import ADAPTERS
+    from dssm_tf.datasets import ADAPTERS
 
     if name not in ADAPTERS:
         raise UserError(

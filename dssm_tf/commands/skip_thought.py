@@ -13,7 +13,7 @@ from dssm_tf.common.quiet import load_tensorflow
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dssm_tf.skip_thought.training import Epoch
+    from dssm_tf.baselines.skip_thought.training import Epoch
 
 _DETAILS = """Skip-thought vectors (Kiros et al. 2015): a GRU encodes a sentence so that two
 decoders can tell the sentences around it. `train` learns from contiguous text; `encode` writes
@@ -159,10 +159,10 @@ def train_command(
     from rich.console import Console
 
     load_tensorflow()
+    from dssm_tf.baselines.skip_thought.passages import passages_of_cells, passages_of_lines
+    from dssm_tf.baselines.skip_thought.published_weights import write_vectors
+    from dssm_tf.baselines.skip_thought.training import TrainingOptions, train
     from dssm_tf.common.files import atomic_directory, refuse_existing
-    from dssm_tf.skip_thought.passages import passages_of_cells, passages_of_lines
-    from dssm_tf.skip_thought.published_weights import write_vectors
-    from dssm_tf.skip_thought.training import TrainingOptions, train
     from dssm_tf.tables.texts import open_texts
 
     console = console or Console()
@@ -219,9 +219,9 @@ def encode_command(
     from rich.console import Console
 
     load_tensorflow()
+    from dssm_tf.baselines.skip_thought.published_weights import load_vectors
     from dssm_tf.common.files import atomic_write
     from dssm_tf.common.progress import progress_of
-    from dssm_tf.skip_thought.published_weights import load_vectors
     from dssm_tf.tables.texts import open_texts
 
     console = console or Console()

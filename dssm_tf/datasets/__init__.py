@@ -1,4 +1,6 @@
-r"""Data that ships with the package; each folder holds its own ATTRIBUTION.md.
+r"""Published data sets as clicks, corpus and judgments, one source a file; and bundled data.
+
+Each bundled folder holds its own ATTRIBUTION.md. May import tables, text and common.
 
 Example:
     >>> from importlib.resources import files
@@ -6,3 +8,21 @@ Example:
     >>> table.read_text(encoding="utf-8").splitlines()[1].split("\t")[3]
     'natalie portman'
 """
+
+from __future__ import annotations
+
+from dssm_tf.datasets import best_buy, esci, home_depot, msmarco, trec, ubi, wands
+from dssm_tf.datasets.adapter import Adapter
+
+ADAPTERS: dict[str, Adapter] = {
+    "esci": esci.ADAPTER,
+    "wands": wands.ADAPTER,
+    "msmarco": msmarco.MSMARCO,
+    "orcas": msmarco.ORCAS,
+    "ubi": ubi.ADAPTER,
+    "homedepot": home_depot.ADAPTER,
+    "bestbuy": best_buy.ADAPTER,
+    "trec": trec.ADAPTER,
+}
+
+__all__ = ["ADAPTERS", "Adapter"]

@@ -71,7 +71,7 @@ class Encoder:
 
     def __init__(self, model: Siamese, vocabulary: Vocabulary, batch_size: int = 1024) -> None:
         self.batch_size = batch_size
-        features = TextFeatures(vocabulary)
+        features = self.features = TextFeatures(vocabulary)
 
         def compiled(encode: Callable[[dict[str, Any]], Any]) -> Any:
             return tf.function(
@@ -188,6 +188,11 @@ class SemanticRanker:
         weight = _prior_weight(run / RANKING)
         prior = TitlePrior(load_titles(run), vocabulary.limits.keep_accents)
         return cls(name or config.tower.name, config, model, vocabulary, prior, weight)
+
+    @property
+    def features(self) -> TextFeatures:
+        """What turns raw texts into text batches of this model."""
+        return self._encode.features
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors of queries, float32.

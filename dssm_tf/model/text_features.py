@@ -73,6 +73,7 @@ class TextFeatures:
         # The sentinel keeps the tables non-empty; no trigram has it as a key.
         self._keys = np.append(keys[order], np.iinfo(np.int64).max)
         self._ids = np.append(order + 1, 0).astype(np.int32)
+        _letters(self.limits.keep_accents)  # made here, not with the first text
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
         """The text batch of string `(texts,)`."""
@@ -245,8 +246,8 @@ def _letters(keep_accents: bool) -> tuple[np.ndarray, np.ndarray]:
     """What each code point becomes, if it is neither deleted nor separates.
 
     Returns:
-        The page of each block of 256 code points; and of all pages' code points how far they
-        move, and the second letter of those that become two, `(2, pages * 256)`.
+        The page of each block of 256 code points, 0 if none moves; and of all pages' code points
+        how far they move, and the second letter of those that become two, `(2, pages * 256)`.
     """
     found = np.zeros((CODE_POINTS, 2), np.int32)
     for code, target in character_map(keep_accents).items():
@@ -254,8 +255,11 @@ def _letters(keep_accents: bool) -> tuple[np.ndarray, np.ndarray]:
             letters = [target] if isinstance(target, int) else list(map(ord, target))
             found[code, : len(letters)] = letters
             found[code, 0] -= code
-    pages, blocks = np.unique(found.reshape(-1, 2 * _PAGE), axis=0, return_inverse=True)
-    return blocks.reshape(-1).astype(np.int32), pages.reshape(-1, 2).T.copy()
+    rows = found.reshape(-1, 2 * _PAGE)
+    changed = rows.any(axis=1)
+    pages = np.concatenate([np.zeros_like(rows[:1]), rows[changed]])
+    blocks = np.where(changed, np.cumsum(changed), 0).astype(np.int32)
+    return blocks, pages.reshape(-1, 2).T.copy()
 
 
 def _matrix(places: tf.Tensor, values: tf.Tensor, rows: tf.Tensor) -> tf.Tensor:

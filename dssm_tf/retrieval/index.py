@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -93,7 +94,7 @@ class ExactIndex:
                     )
 
 
-class RescoringIndex:
+class RescoringIndex(ABC):
     """Lets faiss choose candidates and scores these as `ExactIndex` does.
 
     Args:
@@ -117,9 +118,9 @@ class RescoringIndex:
             return self._titles.nothing(asked, k)
         return self._titles.rescore(asked, self._candidates(asked, k), k)
 
+    @abstractmethod
     def _candidates(self, queries: Vectors, k: int) -> Rows:
         """Rows among which the best `k` titles of each query may be, -1 where there are fewer."""
-        raise NotImplementedError
 
 
 class FlatIndex(RescoringIndex):

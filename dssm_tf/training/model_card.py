@@ -57,7 +57,9 @@ def write_model_card(
         kinds.append(f"{negatives.mined} a query of those mined for it{found}")
     ranked = metrics or "| no validation part | | | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
-    if result.refitted:
+    if config.training.folds:
+        kept = f"{result.best_epoch}, the best of {result.epochs} by folds; on all records"
+    elif result.refitted:
         kept += (
             "; then trained on, on training and validation part, for two thirds as many"
             if config.training.refit == "continue"
@@ -120,7 +122,7 @@ The exact settings are in `config.yaml`, the curves in `history.json` and `logs/
 ## Validation
 
 {fill(f"{result.validated or 'No query was held out.'} Gain `2^grade - 1`.", 100)}
-Measured before any training on the validation part.
+{"" if config.training.folds else "Measured before any training on the validation part."}
 
 | metric | value | 95 % interval over queries | by the cosine alone, without the prior |
 |---|---|---|---|

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dssm_tf.graded.sources import Source
 
 
 @dataclass
 class Result:
     """What a training run ended with.
+
+    A run given again when it is finished has an equal one, read back from its files; `learned`,
+    `query_ids` and `validated`, which the model card tells and no file repeats, do not count.
 
     Args:
         epochs: epochs trained.
@@ -28,7 +28,7 @@ class Result:
             before.
         untrained: validation NDCG before the first step, without a prior.
         learned: what it learned from besides clicks, by source, in words.
-        query_ids: the `text_id` of each query of those.
+        query_ids: the `text_id` of each query of those, increasing.
         validated: what the validation queries rank, in words.
         start: the earlier run that it went on from; None for one that began anew.
         by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
@@ -43,17 +43,17 @@ class Result:
     refitted: bool = False
     seconds: float = 0.0
     untrained: dict[str, float] = field(default_factory=dict)
-    learned: dict[str, str] = field(default_factory=dict)
-    query_ids: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, np.int64))
-    validated: str = ""
+    learned: dict[str, str] = field(default_factory=dict, compare=False)
+    query_ids: list[int] = field(default_factory=list, compare=False)
+    validated: str = field(default="", compare=False)
     start: str | None = None
     by_length: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def learned_from(self, sources: Sequence[Source]) -> None:
         """Notes what it learned from besides clicks."""
         self.learned = {source.name: source.about for source in sources}
-        ids = [self.query_ids, *(source.query_ids for source in sources)]
-        self.query_ids = np.unique(np.concatenate(ids))
+        ids = set(self.query_ids).union(*(source.query_ids.tolist() for source in sources))
+        self.query_ids = sorted(ids)
 
     @property
     def doubt(self) -> str:

@@ -145,7 +145,7 @@ def finish_run(
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
     with atomic_write(out / QUERY_IDS, "wb") as file:
-        known = [data.query_ids(), result.query_ids]
+        known = [data.query_ids(), np.array(result.query_ids, np.int64)]
         known += [] if start is None else [start.query_ids]
         np.save(file, np.unique(np.concatenate(known)))
     _write_json(out / HISTORY, result.history)

@@ -18,6 +18,11 @@ def check_settings(config: Config, data: Preprocessed) -> None:
         data: what preprocess wrote.
     """
     check_records(config, data)
+    if config.training.folds and any(sections(config)):
+        raise UserError(
+            "training.folds holds the log's queries out in turn; leave it out where judgments or "
+            "a teacher are learned from."
+        )
     chosen = config.optimizer
     check_optimizer(chosen.name, chosen.learning_rate, chosen.clip_norm, chosen.options)
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
 
 from rich.console import Console
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import caution
-from dssm_tf.graded.sources import SOURCES, Source, pinned
+from dssm_tf.graded.sources import SOURCES, Source, pinned, sections
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
+from dssm_tf.training.folds import choose_by_folds
 from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
@@ -26,6 +28,7 @@ from dssm_tf.training.validation import ValidationTask, cosines, ndcg_by_length
 from dssm_tf.training.warm_start import WarmStart
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
+_MORE = "To choose on every query of the log, each held out once: --set training.folds=5"
 
 
 def train(
@@ -63,51 +66,107 @@ def train(
     check_settings(config, data)
     check_devices(config, devices)
     begun = None if start is None else WarmStart.load(start, config, data)
+    if begun is not None and config.training.folds:
+        raise UserError(
+            "training.folds is for a log learned from scratch; leave it out with --from."
+        )
     if (earlier := finished_before(config, data, out, begun)) is not None:
         return earlier
     data.verify()
     with data.explained():
         first = None if begun is None else begun.weights
-        fitting = Fitting(config, data, out, devices, quiet, told, first)
+
+        def fitted_to(config: Config, data: Preprocessed, out: Path) -> Fitting:
+            return Fitting(config, data, out, devices, quiet, told, first)
+
+        fitting = fitted_to(config, data, out)
         if devices.chief:
             start_run(config, data, out, begun)  # not before the model could be made
-        task = held_out(config, data, begun, fitting.sources)
+        task = None
+        if not config.training.folds:
+            task = held_out(config, data, begun, fitting.sources)
         told_first = [line for source in fitting.sources for line in source.said()]
-        told_first += [] if task is None else caution(_RESTS, len(task.queries))
+        few = [] if task is None else caution(_RESTS, len(task.queries))
+        told_first += few + [_MORE for _ in few if begun is None and not any(sections(config))]
         for line in told_first if devices.chief and not quiet else ():
             style = "" if line.startswith(SOURCES) else "yellow"
             Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
-        untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
-        kept = fitting.fit("fit", ["train"], config.training.epochs, task)
-        titles = data.titles if begun is None else begun.titles
-        prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
-        weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
-        result = Result(
-            len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained,
-            start=None if start is None else str(start),
-        )  # fmt: skip
+        silent = quiet or not devices.chief
+        if config.training.folds:
+            result = _by_folds(config, data, fitting, fitted_to, silent)
+        else:
+            result = _by_validation(config, data, begun, fitting, task, silent)
+        result.start = None if start is None else str(start)
         result.learned_from(fitting.sources)
-        result.validated = "" if task is None else task.about
-        if (nested := config.training.nested_lengths) and task is not None:
-            result.by_length = ndcg_by_length(fitting.encode, task, nested)
-        if config.training.refit and task is not None:
-            go_on = config.training.refit == "continue"
-            if devices.chief and not quiet:
-                how = f"on from epoch {kept.best_epoch} with" if go_on else "again on"
-                everything = f"{how} all {data.count(*data.splits):,} records"
-                everything += "".join(
-                    f" and {one.pairs:,} of {one.name}" for one in fitting.sources
-                )
-                Console().print(everything, highlight=False)
-            # Going on takes two thirds as many epochs, a share chosen in docs/results.md.
-            epochs = math.ceil(kept.best_epoch * 2 / 3) if go_on else kept.best_epoch
-            weights = kept.best if go_on else None
-            fitting.fit("refit", ("train", "validation"), epochs, weights=weights, keep_last=True)
-            result.refitted = True
     result.seconds = monotonic() - started
     if devices.chief:
         finish_run(fitting.ranked, config, result, data, out, begun)
     return result
+
+
+def _by_validation(
+    config: Config,
+    data: Preprocessed,
+    begun: WarmStart | None,
+    fitting: Fitting,
+    task: ValidationTask | None,
+    silent: bool,
+) -> Result:
+    """Fits until the validation queries are ranked no better, then perhaps again on all records."""
+    untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
+    kept = fitting.fit("fit", ["train"], config.training.epochs, task)
+    titles = data.titles if begun is None else begun.titles
+    prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+    weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
+    result = Result(
+        len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
+    )
+    if task is None:
+        return result
+    result.validated = task.about
+    if nested := config.training.nested_lengths:
+        result.by_length = ndcg_by_length(fitting.encode, task, nested)
+    if config.training.refit:
+        go_on = config.training.refit == "continue"
+        how = f"on from epoch {kept.best_epoch} with" if go_on else "again on"
+        _say_all(how, data, fitting, silent)
+        # Going on takes two thirds as many epochs, a share chosen in docs/results.md.
+        epochs = math.ceil(kept.best_epoch * 2 / 3) if go_on else kept.best_epoch
+        weights = kept.best if go_on else None
+        fitting.fit("refit", ("train", "validation"), epochs, weights=weights, keep_last=True)
+        result.refitted = True
+    return result
+
+
+def _by_folds(
+    config: Config,
+    data: Preprocessed,
+    fitting: Fitting,
+    fitted_to: Callable[[Config, Preprocessed, Path], Fitting],
+    silent: bool,
+) -> Result:
+    """Fits to all records for as many epochs as the folds choose."""
+    choice = choose_by_folds(config, data, fitted_to, silent)
+    best = f"best after {choice.epochs} of {len(choice.history)} epochs; now as many on"
+    _say_all(best, data, fitting, silent)
+    fitting.fit("fit", data.splits, choice.epochs, keep_last=True)
+    result = Result(
+        len(choice.history), choice.epochs, choice.history, choice.prior_weight, choice.ndcg
+    )
+    result.validated = (
+        f"Each query of the log was held out once, in {config.training.folds} trainings, whose "
+        "best epoch by the mean over all queries is the number of epochs here. "
+        + ValidationTask.about
+    )
+    result.refitted = True
+    return result
+
+
+def _say_all(how: str, data: Preprocessed, fitting: Fitting, silent: bool) -> None:
+    if not silent:
+        everything = f"{how} all {data.count(*data.splits):,} records"
+        everything += "".join(f" and {one.pairs:,} of {one.name}" for one in fitting.sources)
+        Console().print(everything, highlight=False)
 
 
 def held_out(

@@ -80,18 +80,18 @@ class ValidationTask:
 
     def ndcg(self, scores: NDArray[np.float32]) -> dict[str, float]:
         """Mean NDCG at each cut-off of scores `(queries, titles)`."""
-        return {name: float(row.mean()) for name, row in self._values(scores).items()}
+        return {name: float(row.mean()) for name, row in self.per_query(scores).items()}
 
     def measured(self, scores: NDArray[np.float32]) -> dict[str, float]:
         """The same, and the ends of each mean's 95 % interval, `low ndcg@1` and `high ndcg@1`."""
-        values = self._values(scores)
+        values = self.per_query(scores)
         found = {name: float(row.mean()) for name, row in values.items()}
         ends = mean_intervals(np.stack([*values.values()], axis=1))
         for name, (low, high) in zip(values, ends.tolist(), strict=True):
             found |= {f"low {name}": low, f"high {name}": high}
         return found
 
-    def _values(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
+    def per_query(self, scores: NDArray[np.float32]) -> dict[str, NDArray[np.float64]]:
         """NDCG of each query; every one has a clicked title."""
         names = [f"ndcg@{k}" for k in CUTOFFS]
         return per_query(relevant_ranks(self.ranked(scores), self.grades), names)

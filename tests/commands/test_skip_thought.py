@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from dssm_tf.baselines.skip_thought.published_weights import load_vectors
+from dssm_tf.baselines.skip_thought.training import TrainingOptions
 from dssm_tf.cli import main
 from dssm_tf.commands import skip_thought as skip_thought_command
 from dssm_tf.commands.evaluate import evaluate_command
 from dssm_tf.commands.skip_thought import encode_command, train_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.skip_thought.published_weights import load_vectors
-from dssm_tf.skip_thought.training import TrainingOptions
 from dssm_tf.tables.judgments import Judgment, write_judgments
 
 TEXT = "The red kettle boils. A blue rug lies there.\nOak tables are heavy. Red rugs fade.\n"

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dssm_tf.baselines.skip_thought.option_pickle import MAX_BYTES, read_options
 from dssm_tf.common.errors import UserError
-from dssm_tf.skip_thought.option_pickle import MAX_BYTES, read_options
 
 # What Python 2 wrote: {'dim': 3, 'dim_word': 2L, 'encoder': 'gru', 'decay_c': 0.0,
 # 'reload_': False, 'seen': [1, None], 'twice': <the same list>}

@@ -21,14 +21,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.baselines.skip_thought import RESETS
+from dssm_tf.baselines.skip_thought.option_pickle import read_options
+from dssm_tf.baselines.skip_thought.vectors import Encoder, ThoughtVectors
 from dssm_tf.common.arrays import map_array, read_arrays
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
-from dssm_tf.skip_thought import RESETS
-from dssm_tf.skip_thought.option_pickle import read_options
-from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
 
 KINDS = ("uni", "bi", "combine")
 _DICTIONARY = "dictionary.txt"
@@ -138,7 +138,7 @@ def _encoder(directory: Path, name: str, last_row: int) -> Encoder:
         raise UserError(f"{where}: the encoder is {options['encoder']!r:.60}; expected 'gru'.")
     table = _table(_table_path(directory, name), dim, last_row)
     # Only now: Keras takes seconds to import, and the files are found good before.
-    from dssm_tf.skip_thought.model import ThoughtEncoder
+    from dssm_tf.baselines.skip_thought.model import ThoughtEncoder
 
     reset = options.get("reset", "after")
     if reset not in RESETS:

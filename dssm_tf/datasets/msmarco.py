@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from dssm_tf.adapters.adapter import Adapter
-from dssm_tf.adapters.output import ClickEvent, Output
-from dssm_tf.adapters.source import Source
+from dssm_tf.datasets.adapter import Adapter
+from dssm_tf.datasets.output import ClickEvent, Output
+from dssm_tf.datasets.source import Source
 from dssm_tf.tables.trec import qrels_line
 
 _LICENCE = "research use only, by Microsoft's terms for MS MARCO; no commercial use"

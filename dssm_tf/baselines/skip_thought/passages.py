@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.baselines.skip_thought.vectors import END, UNKNOWN
 from dssm_tf.common.errors import UserError
-from dssm_tf.skip_thought.vectors import END, UNKNOWN
 from dssm_tf.text.normalize import words
 
 _END_ID = 1

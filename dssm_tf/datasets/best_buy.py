@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from xml.etree import ElementTree
 
-from dssm_tf.adapters.adapter import SPLIT_BY_TIME, Adapter
-from dssm_tf.adapters.output import ClickEvent, Output
-from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.datasets.adapter import SPLIT_BY_TIME, Adapter
+from dssm_tf.datasets.output import ClickEvent, Output
+from dssm_tf.datasets.source import Source
 
 _LOG = ("sku", "query", "click_time")
 

@@ -8,13 +8,13 @@ import io
 import pytest
 from rich.console import Console
 
-from dssm_tf.adapters import ADAPTERS
-from dssm_tf.adapters.output import HELD_OUT as PURPOSE
-from dssm_tf.adapters.source import Source
 from dssm_tf.commands.data import convert_command, list_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.datasets import ADAPTERS
+from dssm_tf.datasets.output import HELD_OUT as PURPOSE
+from dssm_tf.datasets.source import Source
 from dssm_tf.tables.splits import is_held_out
-from tests.adapters.tables import HELD_OUT, NOT_HELD_OUT, write_table, write_wands
+from tests.datasets.tables import HELD_OUT, NOT_HELD_OUT, write_table, write_wands
 
 
 def test_a_query_is_held_out_or_not_however_it_is_written():

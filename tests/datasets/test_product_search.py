@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 
 from dssm_tf.common.errors import UserError
-from tests.adapters.tables import pairs, write_table, write_wands
+from tests.datasets.tables import pairs, write_table, write_wands
 
 
 def write_esci(source):

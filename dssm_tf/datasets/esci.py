@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dssm_tf.adapters.adapter import Adapter
-from dssm_tf.adapters.output import ClickEvent, Output
-from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.datasets.adapter import Adapter
+from dssm_tf.datasets.output import ClickEvent, Output
+from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow, identifier, text
 
 GRADES = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dssm_tf.adapters.output import Output
-from dssm_tf.adapters.source import Source
+from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.source import Source
 
 Convert = Callable[[Source, Output, Mapping[str, str], float], None]
 """Reads the source, writes the output; given are the options and the held-out share."""

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from dssm_tf.baselines.skip_thought.published_weights import load_vectors, write_vectors
 from dssm_tf.common.errors import UserError
-from dssm_tf.skip_thought.published_weights import load_vectors, write_vectors
 from tests.reference import gru as oracle
 
 WORDS = ["<eos>", "UNK", "red", "kettle", "blue", "rug"]

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from dssm_tf.skip_thought.model import GRU, GRUCell, SkipThought, ThoughtEncoder
+from dssm_tf.baselines.skip_thought.model import GRU, GRUCell, SkipThought, ThoughtEncoder
 from tests.reference import gru as oracle
 
 DIM, UNITS = 3, 4
@@ -160,7 +160,7 @@ def test_layers_are_rebuilt_from_their_configuration():
     cell = GRUCell(5, "after", seed=3)
     again = GRUCell.from_config(cell.get_config())
     assert (again.units, again.reset, again.seed) == (5, "after", 3)
-    assert keras.saving.get_registered_object("dssm_tf.skip_thought>GRUCell") is GRUCell
+    assert keras.saving.get_registered_object("dssm_tf.baselines.skip_thought>GRUCell") is GRUCell
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from dssm_tf.commands.data import convert_command
 from dssm_tf.common.errors import UserError
-from tests.adapters.tables import write_objects
+from tests.datasets.tables import write_objects
 
 
 def event(action, query_id, object_id, time):

@@ -7,10 +7,10 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.adapters.adapter import SPLIT_BY_TIME, Adapter
-from dssm_tf.adapters.output import ClickEvent, Output, clean
-from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.datasets.adapter import SPLIT_BY_TIME, Adapter
+from dssm_tf.datasets.output import ClickEvent, Output, clean
+from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 
 

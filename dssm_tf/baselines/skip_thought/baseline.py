@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.skip_thought.published_weights import load_vectors, write_vectors
+from dssm_tf.baselines.skip_thought.training import TrainingOptions, train
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
-from dssm_tf.skip_thought.published_weights import load_vectors, write_vectors
-from dssm_tf.skip_thought.training import TrainingOptions, train
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from dssm_tf.skip_thought.vectors import ThoughtVectors, Vectors
+    from dssm_tf.baselines.skip_thought.vectors import ThoughtVectors, Vectors
 
 
 class SkipThought(Baseline):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from dssm_tf.common.errors import UserError
-from dssm_tf.skip_thought.passages import (
+from dssm_tf.baselines.skip_thought.passages import (
     Passages,
     passages_of_cells,
     passages_of_lines,
     sentences,
 )
+from dssm_tf.common.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -8,11 +8,11 @@ from __future__ import annotations
 import keras
 from keras import ops
 
-from dssm_tf.skip_thought import RESETS
-from dssm_tf.skip_thought.passages import UNKNOWN_ID
+from dssm_tf.baselines.skip_thought import RESETS
+from dssm_tf.baselines.skip_thought.passages import UNKNOWN_ID
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf.skip_thought")
+@keras.saving.register_keras_serializable(package="dssm_tf.baselines.skip_thought")
 class GRUCell(keras.layers.Layer):
     """One step of a GRU whose input is already multiplied by its matrices.
 
@@ -95,7 +95,7 @@ class GRUCell(keras.layers.Layer):
         return super().get_config() | {"units": self.units, "reset": self.reset, "seed": self.seed}
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf.skip_thought")
+@keras.saving.register_keras_serializable(package="dssm_tf.baselines.skip_thought")
 class GRU(keras.layers.Layer):
     """Runs a `GRUCell` over texts; padding words leave the state as it is.
 
@@ -171,7 +171,7 @@ class GRU(keras.layers.Layer):
         return self.recurrence(projected, mask=present)
 
 
-@keras.saving.register_keras_serializable(package="dssm_tf.skip_thought")
+@keras.saving.register_keras_serializable(package="dssm_tf.baselines.skip_thought")
 class ThoughtEncoder(keras.layers.Layer):
     """Word vectors of a sentence to its thought vector: the last state of one GRU or of two.
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from dssm_tf.adapters.adapter import SPLIT_BY_QUERY, Adapter
-from dssm_tf.adapters.output import Output, split_by_query
-from dssm_tf.adapters.source import Source
+from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
+from dssm_tf.datasets.output import Output, split_by_query
+from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.table import Layout
 

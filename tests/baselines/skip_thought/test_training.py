@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dssm_tf.baselines.skip_thought import training
+from dssm_tf.baselines.skip_thought.passages import Passages
+from dssm_tf.baselines.skip_thought.training import TrainingOptions, train
 from dssm_tf.common.errors import UserError
-from dssm_tf.skip_thought import training
-from dssm_tf.skip_thought.passages import Passages
-from dssm_tf.skip_thought.training import TrainingOptions, train
 
 # Each sentence decides the next, so an encoder helps to tell it.
 CYCLE = ["red kettle", "blue rug", "oak table", "tall lamp"]

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from xml.sax.saxutils import unescape
 
-from dssm_tf.adapters.adapter import SPLIT_BY_QUERY, Adapter
-from dssm_tf.adapters.output import Output, split_by_query
-from dssm_tf.adapters.source import Source
 from dssm_tf.common.errors import UserError
+from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
+from dssm_tf.datasets.output import Output, split_by_query
+from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.trec import Run, qrels_line, run_line
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from pytest import approx
 
-from dssm_tf.baselines import skip_thought
-from dssm_tf.baselines.skip_thought import SkipThought
-from dssm_tf.skip_thought.published_weights import load_vectors, write_vectors
+from dssm_tf.baselines.skip_thought import baseline
+from dssm_tf.baselines.skip_thought.baseline import SkipThought
+from dssm_tf.baselines.skip_thought.published_weights import load_vectors, write_vectors
 
 CLICKS = [("kettle", "Red Kettle", 3.0), ("rug", "Blue Rug", 1.0), ("pot", "Red Kettle", 1.0)]
 CLICKS += [("kettle", "Red Kettle", 1.0)]
@@ -15,14 +15,14 @@ SIZES = {"units": 8, "word_units": 6, "max_steps": 1}
 
 def test_each_text_of_the_log_stands_beside_itself_and_beside_what_it_was_clicked_with():
     kettle, rug = (["Red Kettle"] * 2, ["Blue Rug"] * 2)
-    assert skip_thought._passages(CLICKS, ["Oak Table"]) == [
+    assert baseline._passages(CLICKS, ["Oak Table"]) == [
         [*kettle, "kettle", "kettle", *kettle, "pot", "pot", *kettle],
         [*rug, "rug", "rug", *rug],
     ]
 
 
 def test_without_clicks_the_corpus_is_one_passage():
-    assert skip_thought._passages([], ["Red Kettle", "Blue Rug"]) == [["Red Kettle", "Blue Rug"]]
+    assert baseline._passages([], ["Red Kettle", "Blue Rug"]) == [["Red Kettle", "Blue Rug"]]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import gzip
 import pytest
 
 from dssm_tf.common.errors import UserError
-from tests.adapters.tables import pairs, write_lines, write_objects
+from tests.datasets.tables import pairs, write_lines, write_objects
 
 
 def write_msmarco(source):

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.baselines.skip_thought import RESETS
+from dssm_tf.baselines.skip_thought.passages import UNKNOWN_ID, Passages
+from dssm_tf.baselines.skip_thought.published_weights import KINDS
+from dssm_tf.baselines.skip_thought.vectors import Encoder, ThoughtVectors
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task, Told, progress_of
-from dssm_tf.skip_thought import RESETS
-from dssm_tf.skip_thought.passages import UNKNOWN_ID, Passages
-from dssm_tf.skip_thought.published_weights import KINDS
-from dssm_tf.skip_thought.vectors import Encoder, ThoughtVectors
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dssm_tf.skip_thought.model import SkipThought
+    from dssm_tf.baselines.skip_thought.model import SkipThought
 
 _LIKE_LENGTHS = 50  # batches whose sentences are sorted by length together
 _COMPILED_STEPS = 12  # from here on, compiling the step takes less time than it saves
@@ -155,7 +155,7 @@ def _train_one(
     # Only now: Keras takes seconds to import, and the text is found good before.
     import keras
 
-    from dssm_tf.skip_thought.model import SkipThought
+    from dssm_tf.baselines.skip_thought.model import SkipThought
 
     bidirectional = name == "bi"
     model = SkipThought(

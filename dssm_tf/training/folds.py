@@ -1,0 +1,142 @@
+"""The number of epochs of a small log: by holding every query out once, in several trainings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.console import Console
+
+from dssm_tf.config import Config
+from dssm_tf.data.folds import Fold
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.intervals import mean_intervals
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.training.fitting import Fitting
+from dssm_tf.training.validation import CUTOFFS, PRIOR_WEIGHTS, ValidationTask
+
+_NAMES = [f"ndcg@{cutoff}" for cutoff in CUTOFFS]
+
+
+class Choice(NamedTuple):
+    """What the folds chose.
+
+    Args:
+        epochs: with the best mean over all queries.
+        prior_weight: of the titles' log-prior, then.
+        ndcg: of all queries, each while it was held out, as `Result` has it.
+        history: of each epoch the mean over queries of NDCG, and over folds of the losses.
+    """
+
+    epochs: int
+    prior_weight: float
+    ndcg: dict[str, float]
+    history: list[dict[str, float]]
+
+
+@dataclass(frozen=True)
+class _FoldTask(ValidationTask):
+    """The held-out queries of a fold, which also remembers each query's NDCG.
+
+    Args:
+        weighted: log-priors of the titles, `(weights of the prior, titles)`.
+        values: of each epoch, `(weights of the prior, queries, cutoffs)`.
+    """
+
+    weighted: NDArray[np.float32]
+    values: list[NDArray[np.float64]] = field(default_factory=list)
+
+    def measured(self, scores: NDArray[np.float32]) -> dict[str, float]:
+        """As ever; notes NDCG with each weight of the prior."""
+        each = [self.per_query(scores + prior) for prior in self.weighted]
+        self.values.append(np.stack([np.stack([*one.values()], axis=1) for one in each]))
+        return super().measured(scores)
+
+
+def choose_by_folds(
+    config: Config,
+    data: Preprocessed,
+    fitting: Callable[[Config, Preprocessed, Path], Fitting],
+    quiet: bool,
+) -> Choice:
+    """Trains once a fold, for all epochs, and picks the epoch whose mean over all queries is best.
+
+    Each fold holds other queries out, and no query is held out twice. Interrupted, it begins again.
+
+    Args:
+        config: with `training.folds`.
+        data: what preprocess wrote; queries of its validation part are treated as all others.
+        fitting: makes a training of a configuration, data and a directory for its state.
+        quiet: no word about which fold it is.
+
+    Raises:
+        UserError: there are fewer queries than folds, or a fold learns nothing, see `Keeper`.
+    """
+    training, limits = config.training, config.validation
+    folds = Fold.all_of(data, training.folds or 1)
+    patient = {"training": training.model_copy(update={"patience": training.epochs})}
+    fixed = config.ranking.prior
+    weights = np.array(PRIOR_WEIGHTS if fixed == "auto" else [0.0, fixed], np.float32)
+    tasks: list[_FoldTask] = []
+    histories = []
+    for fold in folds:
+        task = ValidationTask.of(fold, limits.queries, limits.titles)
+        if not quiet:
+            Console().print(
+                f"fold {fold.number + 1}/{len(folds)}: {fold.count('train'):,} pairs, "
+                f"{len(task.queries):,} queries held out",
+                highlight=False,
+            )
+        prior = TitlePrior(fold.titles, fold.spec.limits.keep_accents)(task.titles)
+        tasks.append(_FoldTask(task.queries, task.titles, task.grades, np.outer(weights, prior)))
+        with TemporaryDirectory(prefix="dssm-fold-") as state:
+            trained = fitting(config.model_copy(update=patient), fold, Path(state))
+            histories.append(trained.fit("fit", ["train"], training.epochs, tasks[-1]).history)
+    # (epochs, weights of the prior, queries of all folds, cutoffs)
+    epochs = zip(*(task.values for task in tasks), strict=True)
+    values = np.stack([np.concatenate(one, axis=1) for one in epochs])
+    return _choice(values, histories, training.monitor, weights.tolist())
+
+
+def _choice(
+    values: NDArray[np.float64],
+    histories: Sequence[Sequence[Mapping[str, float]]],
+    monitor: str,
+    weights: Sequence[float],
+) -> Choice:
+    """Picks epoch and weight.
+
+    Args:
+        values: NDCG `(epochs, weights of the prior, queries, cutoffs)`; the first weight is 0.
+        histories: of each fold.
+        monitor: of `TrainingConfig`.
+        weights: of the prior; a single one beside 0 is not chosen but given.
+    """
+    history = [
+        {name: fmean(one[name] for one in of) for name in ("loss", "val_loss")}
+        | _measured(values[epoch, 0])
+        for epoch, of in enumerate(zip(*histories, strict=True))
+    ]
+    name, sign = ("val_loss", -1) if monitor == "loss" else (monitor, 1)
+    best = int(np.argmax([sign * one[name] for one in history]))
+    for number, one in enumerate(history):
+        one["best"] = float(number == best)
+    means = values[best].mean(axis=(1, 2))
+    place = 1 if len(weights) == 2 else int(means.argmax())  # the smaller of equals
+    by_cosine = {f"cosine {name}": history[best][name] for name in _NAMES}
+    ndcg = _measured(values[best, place]) | by_cosine | {"queries": float(values.shape[2])}
+    return Choice(best + 1, weights[place], ndcg, history)
+
+
+def _measured(values: NDArray[np.float64]) -> dict[str, float]:
+    """Means over queries and the ends of their intervals, as `ValidationTask.measured` has them."""
+    found = dict(zip(_NAMES, values.mean(axis=0).tolist(), strict=True))
+    for name, (low, high) in zip(_NAMES, mean_intervals(values).tolist(), strict=True):
+        found |= {f"low {name}": low, f"high {name}": high}
+    return found

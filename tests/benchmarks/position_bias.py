@@ -3,8 +3,8 @@
     python -m tests.benchmarks.position_bias --judgments judgments.tsv --figure FIGURE.png
 
 Simulates clicks on judged lists with eta 0 and 1, preprocesses each log as it is and weighted,
-trains a DSSM on each and ranks the judged titles of the queries that were logged. Prints a Markdown
-table of NDCG: the mean over seeds, each with lists, clicks and trainings of its own, and of the loss
+trains a DSSM on each and ranks the judged titles of the queries that were logged. Prints a table of
+NDCG: the mean over seeds, each with lists, clicks and trainings of its own, and of the loss
 (unbiased minus naive) the share that weighted training brings back; below it, the estimated curves.
 Without `--judgments` it takes `homedepot/judgments.tsv` of `DSSM_DATA` or of `../shared/data`.
 """

@@ -31,22 +31,26 @@ from dssm_tf.tables.reader import read_rows
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
 ETAS = (0, 1)
 NAIVE, WEIGHTED = "naive", "weighted"
+GAMMA = 10.0
 SETTINGS = (
     "training.click_weight=linear",
     "training.title_queries=false",
     "training.refit=false",
-    "ranking.prior=0",
+    f"loss.gamma={GAMMA}",
+    f"ranking.prior={1 / GAMMA}",
 )
-"""Epochs are fixed and no title is likelier than another: what differs is the clicks."""
+"""Epochs are fixed. Sampled negatives make gamma times the cosine log P(title | query) / P(title),
+so 1 / gamma is the weight of the log-prior with which it ranks by P(title | query) again."""
 
 Values = dict[tuple[int, str], list[float]]
 """NDCG by eta and training; that on unbiased clicks is the naive one of eta 0."""
+PRIOR, COSINE = "cosine and prior", "cosine alone"
 
 
 def measured(
     judgments: Sequence[Judgment], folder: Path, options: argparse.Namespace, seed: int
-) -> tuple[Values, dict[int, Path]]:
-    """NDCG of a seed's trainings, and the estimated curves, by eta."""
+) -> tuple[dict[str, Values], dict[int, Path]]:
+    """NDCG of a seed's trainings by what ranks, and the estimated curves by eta."""
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.training.train import train
 
@@ -56,7 +60,8 @@ def measured(
     for eta in ETAS:
         log = folder / f"log{eta}.tsv"
         _dssm("data", "simulate", "--judgments", options.judgments, "--eta", eta, "--seed", seed,
-              "--lists", options.lists, "--sessions", options.sessions, "--out", log)  # fmt: skip
+              "--lists", options.lists, "--sessions", options.sessions,
+              "--ranker-noise", options.ranker_noise, "--out", log)  # fmt: skip
         logged |= {row[0] for _, row in read_rows(log, ("query",))}
         for name, method in ((NAIVE, "none"), (WEIGHTED, "auto")):
             run = folder / f"{name}{eta}"
@@ -66,15 +71,23 @@ def measured(
             changes = [*SETTINGS, f"training.epochs={options.epochs}", f"training.seed={seed}"]
             config = load_config(find_config("dssm"), [*changes, *options.set])
             train(config, data, run, quiet=True)
-            systems[f"{name}{eta}"] = SemanticRanker.load(run, run.name)
+            for ranking in (PRIOR, COSINE):
+                ranker = systems[f"{name}{eta} {ranking}"] = SemanticRanker.load(run, run.name)
+                ranker.prior_weight *= ranking == PRIOR
         curves[eta] = data / "examination_curve.tsv"
     asked = [one for one in judgments if one.query in logged]
     found = evaluate(systems, asked, metrics=METRICS, samples=100)
-    return {
-        (eta, name): [float(np.nanmean(found.values[f"{name}{eta}"][one])) for one in METRICS]
-        for eta in ETAS
-        for name in (NAIVE, WEIGHTED)
-    }, curves
+    means = {
+        ranking: {
+            (eta, name): [
+                float(np.nanmean(found.values[f"{name}{eta} {ranking}"][one])) for one in METRICS
+            ]
+            for eta in ETAS
+            for name in (NAIVE, WEIGHTED)
+        }
+        for ranking in (PRIOR, COSINE)
+    }
+    return means, curves
 
 
 def _dssm(*words: object) -> None:
@@ -114,9 +127,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--judgments", type=Path, default=home / "homedepot" / "judgments.tsv", metavar="FILE"
     )
-    parser.add_argument("--lists", type=int, default=1000)
+    parser.add_argument("--lists", type=int, default=500)
     parser.add_argument("--sessions", type=int, default=100_000)
-    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--ranker-noise", type=float, default=1.0)
+    parser.add_argument("--epochs", type=int, default=20)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--first-seed", type=int, default=0, help="others, to choose settings on")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
@@ -126,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.exit(f"{options.judgments} is not there; name a table with --judgments.")
     load_tensorflow()
     judgments = read_judgments(options.judgments, repeats="mean")
-    found: list[Values] = []
+    found: dict[str, list[Values]] = {PRIOR: [], COSINE: []}
     lines: list[str] = []
     panels: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}
     for seed in range(options.first_seed, options.first_seed + options.seeds):
@@ -138,9 +152,12 @@ def main(argv: Sequence[str] | None = None) -> None:
                 lines.append(f"seed {seed}, eta {eta}: {shown}")
                 if seed == options.first_seed:
                     panels[f"eta {eta}"] = _panel(path, eta)
-        found.append(values)
+        for ranking, one in values.items():
+            found[ranking].append(one)
         sys.stderr.write(f"{seed}: {values}\n")
-    sys.stdout.write("\n".join([*table(found, options.first_seed), "", *lines]) + "\n")
+    for ranking, seeds in found.items():
+        sys.stdout.write("\n".join([ranking, "", *table(seeds, options.first_seed), "", ""]))
+    sys.stdout.write("\n".join(lines) + "\n")
     if options.figure:
         from dssm_tf.common.figures import with_intervals
 

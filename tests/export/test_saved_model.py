@@ -251,7 +251,11 @@ def test_a_long_title_has_the_prior_of_an_unseen_one(ranker, signatures):
 
 @pytest.mark.parametrize(
     "config",
-    [LSTM, pytest.param(DSSM, marks=pytest.mark.numeric), CLSM],
+    [
+        LSTM,
+        pytest.param(DSSM, marks=pytest.mark.numeric),
+        pytest.param(CLSM, marks=pytest.mark.slow),
+    ],
     ids=["lstm", "dssm", "clsm"],
 )
 def test_a_model_trained_in_bfloat16_ranks_and_is_exported_in_float32(folder, data, config):

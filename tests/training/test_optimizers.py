@@ -246,7 +246,14 @@ def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
         np.testing.assert_array_equal(first.numpy(), second.numpy())
 
 
-@pytest.mark.parametrize("refit", [False, True, "continue"])
+@pytest.mark.parametrize(
+    "refit",
+    [
+        pytest.param(False, marks=pytest.mark.slow),
+        pytest.param(True, marks=pytest.mark.slow),
+        "continue",
+    ],
+)
 def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, monkeypatch, refit):
     """The momentum changes 2 % after the start and 2 % before the end of all epochs."""
     ended, end = [], ScheduledNesterov.finalize_variable_values

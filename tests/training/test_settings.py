@@ -56,7 +56,12 @@ def test_data_without_a_validation_part_keeps_the_epoch_of_the_lowest_loss(tmp_p
 @pytest.mark.parametrize(
     ("refit", "share", "says"),
     [
-        (True, 1, "trained anew on training and validation part for as many"),
+        pytest.param(
+            True,
+            1,
+            "trained anew on training and validation part for as many",
+            marks=pytest.mark.slow,
+        ),
         ("continue", 2 / 3, "trained on, on training and validation part, for two thirds as many"),
     ],
 )
@@ -78,7 +83,7 @@ def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, say
     assert f"; then {says}" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "nesterov"])
+@pytest.mark.parametrize("optimizer", ["adam", pytest.param("nesterov", marks=pytest.mark.slow)])
 def test_going_on_starts_from_the_best_epoch_s_weights(data, tmp_path, monkeypatch, optimizer):
     raw = config(training__epochs=3, training__refit="continue", training__monitor="ndcg@1")
     raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}

@@ -152,7 +152,7 @@ def test_without_validation_a_loss_that_never_falls_is_in_doubt():
     assert not result(2.0).doubt  # one epoch tells nothing
 
 
-@pytest.mark.parametrize("optimizer", ["adam", "nesterov"])
+@pytest.mark.parametrize("optimizer", [pytest.param("adam", marks=pytest.mark.slow), "nesterov"])
 def test_the_second_training_starts_where_a_new_model_would(data, tmp_path, monkeypatch, optimizer):
     raw = config(training__refit=True, training__averaging=0.9, optimizer__options={})
     raw["optimizer"] = {"learning_rate": 0.02, "name": optimizer}

@@ -103,7 +103,7 @@ def test_positions_change_nothing_unless_they_are_asked_for_or_all_alike(run, to
     assert alike == plain
 
 
-def test_the_curve_is_estimated_shown_written_and_can_be_given(run, simulated):
+def test_the_curve_is_estimated_shown_and_written_in_any_order_of_rows(run, simulated):
     data = run(simulated, "--position-weights", "auto")
     truth = [1 / at for at in range(1, 7)]
     written = data.path / "examination_curve.tsv"
@@ -123,9 +123,6 @@ def test_the_curve_is_estimated_shown_written_and_can_be_given(run, simulated):
     head, *rows = simulated.splitlines()
     turned = run("\n".join([head, *rows[::-1]]) + "\n", "--position-weights", "auto", "--buckets=3")
     assert records(turned) == records(data)
-
-    given = run(simulated, "--position-weights", str(written))
-    assert clicks(given) == approx(clicks(data), rel=0.01)
 
 
 @pytest.mark.parametrize(

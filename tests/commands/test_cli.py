@@ -80,7 +80,8 @@ def test_training_prints_its_epochs_the_result_and_what_is_next(trained, folder)
     assert trained.returncode == 0
     lines = trained.stdout.splitlines()
     assert "are chosen on 4 queries, fewer than 200" in lines[0]
-    assert [line.split(" · ")[0] for line in lines[1:3]] == ["epoch   1/2", "epoch   2/2"]
+    assert lines[1].endswith("each held out once: --set training.folds=5")
+    assert [line.split(" · ")[0] for line in lines[2:4]] == ["epoch   1/2", "epoch   2/2"]
     ends = r"\((\d?\.\d+-\d?\.\d+/?){3}\)"
     assert re.search(rf"NDCG@1/3/10 \d\.\d+/\d\.\d+/\d\.\d+ {ends}", lines[1])
     assert re.fullmatch(r"run: 2 epochs in \d+ s, best [12]", lines[3])

@@ -1,6 +1,7 @@
 """`dssm benchmark`: many systems, one log, one set of judgments, one table.
 
-May import every room but commands, demo and tuning.
+`teacher` writes another model's scores for a small one to learn from. May import every room but
+commands and tuning.
 
 Each system and seed is fitted and measured in a process of its own (`worker`),
 as many at a time as memory allows (`scheduler`), and its result is kept, so

@@ -17,7 +17,7 @@ from dssm_tf.common.quiet import load_tensorflow
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from dssm_tf.teacher.scores import Lesson
+    from dssm_tf.benchmark.teacher import Lesson
 
 QUERIES, TITLES, SCORES = "queries.tsv", "titles.tsv", "scores.tsv"
 
@@ -88,7 +88,7 @@ def teach_command(
         console: where to print.
 
     Raises:
-        UserError: see `dssm_tf.teacher.scores`; or `out` has the queries and titles of other data.
+        UserError: see `dssm_tf.benchmark.teacher`; or `out` has other data's queries and titles.
     """
     from rich.console import Console
 
@@ -97,9 +97,9 @@ def teach_command(
     if embeddings is not None:
         (paths,) = named_vectors([embeddings], "--embeddings").values()
     load_tensorflow()
+    from dssm_tf.benchmark.teacher import Lesson, teach
     from dssm_tf.data.preprocessed import Preprocessed
     from dssm_tf.tables.graded_lists import write_lists
-    from dssm_tf.teacher.scores import Lesson, teach
 
     lesson = Lesson.of(Preprocessed(data), title_queries)
     _write_once(lesson, out)

@@ -288,7 +288,7 @@ def test_an_interrupted_command_ends_with_1_and_one_line(monkeypatch, capsys):
     def interrupt(arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dssm_tf.demo.demo.demo", interrupt)
+    monkeypatch.setattr("dssm_tf.commands.demo.demo.demo", interrupt)
     assert main(["demo"]) == 1
     assert capsys.readouterr().err == "dssm demo: interrupted; the same command starts again\n"
 
@@ -319,7 +319,7 @@ def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
     def mistake(arguments):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("dssm_tf.demo.demo.demo", mistake)
+    monkeypatch.setattr("dssm_tf.commands.demo.demo.demo", mistake)
     with pytest.raises(ZeroDivisionError):
         main(["demo"])
 
@@ -363,7 +363,7 @@ def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):
     def refuse(*_):
         raise UserError("no.")
 
-    monkeypatch.setattr("dssm_tf.demo.demo.demo", refuse)
+    monkeypatch.setattr("dssm_tf.commands.demo.demo.demo", refuse)
     assert main(["demo", "--out", "x"]) == 1
     assert capsys.readouterr().err == "dssm demo: no.\n"
     assert cli.__doc__

@@ -10,9 +10,9 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
+from dssm_tf.commands.demo import demo as demonstration
 from dssm_tf.common.charts import line_chart
 from dssm_tf.common.errors import UserError
-from dssm_tf.demo import demo as demonstration
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from dssm_tf.benchmark.teacher import Lesson, teach
 from dssm_tf.commands.teach import teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import read_scores
-from dssm_tf.teacher.scores import Lesson, teach
 from dssm_tf.text.normalize import normalize
 from tests.clicks import click_log, write_data
 

@@ -14,7 +14,7 @@ def add(commands: Commands) -> None:
 
     def run(arguments: argparse.Namespace) -> None:
         load_tensorflow()
-        from dssm_tf.demo.demo import demo
+        from dssm_tf.commands.demo.demo import demo
 
         demo(arguments.out)
 

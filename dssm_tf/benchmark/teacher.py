@@ -1,4 +1,4 @@
-"""Chooses titles for each query of a log and gives them a teacher's scores."""
+"""Another model's vectors as scores that a small model learns from."""
 
 from __future__ import annotations
 

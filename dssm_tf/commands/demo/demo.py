@@ -13,10 +13,10 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
+from dssm_tf.commands.demo.page import demo_page
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write, refuse_others
 from dssm_tf.config import find_config, load_config
-from dssm_tf.demo.page import demo_page
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.ranker import Ranker

@@ -1,4 +1,0 @@
-"""Another model's vectors as scores that a small model learns from.
-
-May import benchmark, which reads vectors, data and what they may.
-"""

@@ -9,6 +9,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
@@ -138,6 +139,8 @@ def embed_command(
     with open_texts(input, side, column, id_column, encoding, title_fields) as texts:
         if engine and not texts.has_ids:
             raise UserError(f"{input} has no ids, which --format {format} needs; see --id-column.")
+        if side == "title":
+            warn_of_other_fields(model, title_fields, console)
         # After the header is checked: loading a model takes seconds.
         load_tensorflow()
         from dssm_tf.model.prior import with_column

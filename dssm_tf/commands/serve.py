@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.named import only_names, split_name
 from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError, install
@@ -114,6 +115,8 @@ def _run(arguments: argparse.Namespace) -> None:
             page=page,
         )
         for name, run in runs.items():
+            if arguments.corpus:
+                warn_of_other_fields(run, parse_fields(arguments.title_fields), console)
             _export(run, Path(scratch), name, console)
         stopped = _on_signal(server)
         server.load()

@@ -8,6 +8,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.evaluate import evaluate_command
 from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.common.errors import UserError
@@ -39,6 +40,17 @@ def test_a_corpus_without_a_field_is_refused(tmp_path):
     paths = (tmp_path / "judgments.tsv", None, tmp_path / "out")
     with pytest.raises(UserError, match="missing: brand"):
         evaluate_command([], *paths, ["bm25"], title_fields=("title", "brand"))
+
+
+def test_embedding_says_so_before_the_model_is_loaded(tmp_path):
+    data = write_data(tmp_path / "data", click_log()).path
+    replace(FeatureSpec.load(data), title_fields=("title", "brand")).save(data)
+    texts = tmp_path / "titles.tsv"
+    texts.write_text("doc_id\ttitle\nd1\tred fox\n")
+    said = Console(file=StringIO(), width=400)
+    with pytest.raises(UserError, match="holds no config"):  # it is no run
+        embed_command(data, texts, tmp_path / "vectors.npy", console=said)
+    assert "was trained on titles of title, brand; here they are of title" in said.file.getvalue()
 
 
 def test_other_fields_than_a_model_was_trained_on_are_said_aloud(tmp_path):

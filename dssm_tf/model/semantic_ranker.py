@@ -165,7 +165,7 @@ class SemanticRanker:
 
     @classmethod
     def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
-        """Loads what `dssm train` wrote.
+        """Loads what `dssm train` wrote, ready to answer: TensorFlow traces the towers here.
 
         Raises:
             UserError: the directory is missing, unfinished or damaged.
@@ -187,7 +187,10 @@ class SemanticRanker:
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
         weight = _prior_weight(run / RANKING)
         prior = TitlePrior(load_titles(run), vocabulary.limits.keep_accents)
-        return cls(name or config.tower.name, config, model, vocabulary, prior, weight)
+        ranker = cls(name or config.tower.name, config, model, vocabulary, prior, weight)
+        for encode in (ranker.encode_queries, ranker.encode_titles):
+            encode(["a"])  # else the first text of all would take a second longer
+        return ranker
 
     @property
     def features(self) -> TextFeatures:

@@ -78,7 +78,7 @@ def test_fewer_queries_than_folds_are_refused(data):
 
 
 def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
-    """Two folds, of one and three queries: a mean of the folds' means would choose epoch 1."""
+    """Four queries, one of which would choose epoch 1; the three others 2."""
     by_cosine = np.array([[1.0, 0.1, 0.1, 0.1], [0.5, 0.5, 0.5, 0.5]])
     with_prior = np.array([[0.0, 1.0, 1.0, 1.0], [0.6, 0.5, 0.5, 0.7]])
     values = np.stack([by_cosine, with_prior], axis=1)[..., None].repeat(3, axis=3)

@@ -46,7 +46,7 @@ def add(commands: Commands) -> None:
         "order",
         _run_order,
         "dssm, clsm, rnn and lstm on logs made so that order, a negation or a topic decides",
-        "Writes order.png, .svg, .html and .tsv, tables.md, results.json and the logs, in some "
+        "Writes order.png, .svg, .html and .tsv, tables.md, results.json and the logs, in five "
         "minutes on two cores. What a flag does not say is as in docs/analysis.md.",
         "two distances, one seed, few epochs, to see that it works, not how well",
     )
@@ -60,7 +60,9 @@ def add(commands: Commands) -> None:
     order.add_argument(
         "--shares", nargs="*", type=float, metavar="SHARE", help="further ones, to be compared"
     )
-    order.add_argument("--seeds", type=int, help="logs of each share, and trainings of each model")
+    order.add_argument(
+        "--seeds", type=int, help="logs of each share, and trainings of each model (default: 1)"
+    )
     order.add_argument("--queries", type=int, help="of a log")
     order.add_argument("--epochs", type=int, help="of a training")
     order.add_argument("--jobs", type=int, help="trainings at a time (default: one a core)")

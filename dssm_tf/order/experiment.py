@@ -45,7 +45,7 @@ class Dials(NamedTuple):
     distances: tuple[int, ...] = (1, 2, 4, 8)
     share: float = 0.6
     shares: tuple[float, ...] = (0.2, 1.0)
-    seeds: int = 3
+    seeds: int = 1
     queries: int = 2000
     judged: int = 100
     epochs: int = 12
@@ -72,7 +72,7 @@ class Dials(NamedTuple):
                 raise UserError(f"--{name} is {getattr(self, name)}; expected at least 1.")
 
 
-QUICK = Dials(distances=(1, 8), shares=(), seeds=1, queries=1000, epochs=4)
+QUICK = Dials(distances=(1, 8), shares=(), queries=1000, epochs=4)
 """To see that it works, not how well."""
 
 
@@ -117,8 +117,8 @@ def order(
         for left in [*work.glob("*/data"), *(work / log.name / m for log in logs for m in MODELS)]:
             shutil.rmtree(left)
         _write_rows(fitted, run.directory / ROWS)
-        curves = by_distance(fitted, dials.share)
-        mixed = by_share(fitted) if len(shares) > 1 else {}
+        curves = by_distance(fitted, dials.share, dials.judged)
+        mixed = by_share(fitted, dials.judged) if len(shares) > 1 else {}
         _draw(curves, mixed, dials, run.directory)
         results = {
             **dials._asdict(),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import sqrt
+from math import fsum, sqrt
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -18,6 +18,10 @@ from dssm_tf.order.trial import MODELS, Found
 _TAIL = 0.025  # on either side of a 95 % interval
 
 
+Share = tuple[float, float]
+"""What counts with a weight, of all that count together, and from 0 to 1 how much of it is right."""
+
+
 class Fitted(NamedTuple):
     """What one training gave."""
 
@@ -28,19 +32,31 @@ class Fitted(NamedTuple):
 
 
 class Point(NamedTuple):
-    """A mean over seeds and its 95 % interval, by Student's t; the mean alone of one seed."""
+    """A mean and its 95 % interval."""
 
     mean: float
     low: float
     high: float
 
     @classmethod
-    def of(cls, values: Sequence[float]) -> Point:
-        """From the values of each seed, from 0 to 1."""
-        mean, seeds = fmean(values), len(values)
-        if seeds < 2:
-            return cls(mean, mean, mean)
-        half = float(stats.t.ppf(1 - _TAIL, seeds - 1)) * stdev(values) / sqrt(seeds)
+    def of(cls, seeds: Sequence[Sequence[Share]], judged: int) -> Point:
+        """Over seeds by Student's t; of one seed, over its judged queries.
+
+        Args:
+            seeds: for each seed the shares of queries that are right, with their weights.
+            judged: queries behind each share. Two of them are added on either side for the width
+                (Agresti and Coull 1998): 100 right of 100 are not right without a doubt.
+        """
+        means = [fsum(weight * right for weight, right in shares) for shares in seeds]
+        mean = round(fmean(means), 12)
+        if len(seeds) > 1:
+            error = stdev(means) / sqrt(len(means))
+            half = float(stats.t.ppf(1 - _TAIL, len(means) - 1)) * error
+        else:
+            drawn = judged + 4
+            counted = [(weight, (right * judged + 2) / drawn) for weight, right in seeds[0]]
+            variance = fsum(weight**2 * p * (1 - p) / drawn for weight, p in counted)
+            half = float(stats.norm.ppf(1 - _TAIL)) * sqrt(variance)
         return cls(mean, max(mean - half, 0.0), min(mean + half, 1.0))
 
 
@@ -48,12 +64,13 @@ Curves = dict[str, dict[float, Point]]
 """A point for each place on the axis, by model."""
 
 
-def by_distance(fitted: Iterable[Fitted], share: float) -> dict[str, Curves]:
-    """The curves of each kind, on the logs of a share."""
+def by_distance(fitted: Iterable[Fitted], share: float, judged: int) -> dict[str, Curves]:
+    """The curves of each kind, on the logs of a share; for `judged` see `Point.of`."""
     rows = [one for one in fitted if one.share == share]
 
     def point(kind: str, distance: int, model: str) -> Point:
-        return Point.of([one.found[kind][distance] for one in rows if one.model == model])
+        found = [one.found[kind][distance] for one in rows if one.model == model]
+        return Point.of([[(1.0, right)] for right in found], judged)
 
     return {
         kind: {
@@ -64,13 +81,13 @@ def by_distance(fitted: Iterable[Fitted], share: float) -> dict[str, Curves]:
     }
 
 
-def by_share(fitted: Sequence[Fitted]) -> Curves:
+def by_share(fitted: Sequence[Fitted], judged: int) -> Curves:
     """NDCG of a log's queries, all kinds as often as in the log, all distances alike."""
     shares = sorted({one.share for one in fitted})
     return {
         model: {
             share: Point.of(
-                [_mixed(one) for one in fitted if (one.model, one.share) == (model, share)]
+                [_mixed(one) for one in fitted if (one.model, one.share) == (model, share)], judged
             )
             for share in shares
         }
@@ -78,16 +95,17 @@ def by_share(fitted: Sequence[Fitted]) -> Curves:
     }
 
 
-def _mixed(one: Fitted) -> float:
-    """The mean over the queries of a log.
+def _mixed(one: Fitted) -> list[Share]:
+    """The kinds and distances as often as they are in the log.
 
     >>> found = {"order": {1: 1.0}, "negation": {1: 0.5}, "topic": {1: 0.0}}
-    >>> _mixed(Fitted("lstm", 0, 0.4, found))  # .2 + .2 / 2
-    0.3
+    >>> _mixed(Fitted("lstm", 0, 0.4, found))
+    [(0.2, 1.0), (0.2, 0.5), (0.6, 0.0)]
     """
-    of = {kind: fmean(row.values()) for kind, row in one.found.items()}
-    order = one.share / 2 * (of["order"] + of["negation"])
-    return round(order + (1 - one.share) * of["topic"], 12)
+    of = {"order": one.share / 2, "negation": one.share / 2, "topic": 1 - one.share}
+    return [
+        (of[kind] / len(row), right) for kind, row in one.found.items() for right in row.values()
+    ]
 
 
 def _shown(point: Point) -> str:
@@ -138,11 +156,11 @@ def order_page(
     drawn = svg.read_text("utf-8")
     drawn = drawn[drawn.index("<svg") :]
     seeds = results["seeds"]
-    spread = f"with 95 % intervals over {seeds} seeds (Student's t)" if seeds > 1 else "of one seed"
+    over = f"{seeds} seeds (Student's t)" if seeds > 1 else "the judged queries of one seed"
     parts = [
         "<h1>Who reads order, and how far</h1>",
         '<p class="lead">A log made so that the words alone do not tell which title is right: '
-        f"NDCG@1 of two titles, {spread}. Chance is .5.</p>",
+        f"NDCG@1 of two titles, with 95 % intervals over {over}. Chance is .5.</p>",
         f"<figure>{drawn}<figcaption>What ignores order is at chance on <em>order</em> and "
         "<em>negation</em>; a window of <em>w</em> words holds two words up to <em>w</em> - 1 "
         "apart.</figcaption></figure>",

@@ -116,8 +116,24 @@ def test_the_figure_draws_each_model_and_the_level_of_chance():
     figures.plt.close(figure)
 
 
-def test_one_seed_has_no_interval():
-    assert Point.of([0.7]) == (0.7, 0.7, 0.7)
+def test_one_seed_has_the_interval_of_its_judged_queries():
+    # 72 of 104 are right after two were added on either side.
+    half = 1.959964 * np.sqrt(72 / 104 * 32 / 104 / 104)
+    assert Point.of([[(1.0, 0.7)]], 100) == pytest.approx((0.7, 0.7 - half, 0.7 + half))
+    all_right = Point.of([[(1.0, 1.0)]], 100)
+    assert (all_right.mean, all_right.high) == (1.0, 1.0)
+    assert 0.96 < all_right.low < 0.98
+    # Two halves of twice as many queries are as sure as one whole of them.
+    halves = Point.of([[(0.5, 0.7), (0.5, 0.7)]], 100)
+    assert halves.high - halves.mean == pytest.approx(half / np.sqrt(2))
+
+
+def test_intervals_of_one_seed_hold_the_truth_nineteen_times_in_twenty():
+    rng = np.random.default_rng(1)
+    found = rng.binomial(100, [0.9, 0.5], (4000, 2)) / 100
+    points = [Point.of([[(0.3, one), (0.7, other)]], 100) for one, other in found]
+    held = np.mean([low <= 0.3 * 0.9 + 0.7 * 0.5 <= high for _, low, high in points])
+    assert 0.94 < held < 0.97
 
 
 def test_every_model_is_a_shipped_configuration():

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dssm_tf.commands import data_judged, data_simulate
-from dssm_tf.commands.parser import Commands, add_encoding, add_log_flags, command
+from dssm_tf.commands.parser import Commands, add_encoding, add_log_flags, command, fields_flag
 from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.text.fields import parse_fields
 
@@ -160,16 +160,17 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
         f"{len(titles):,} titles",
     ]
     with atomic_directory(out) as aside:
-        write_log(aside / CLICKS, split.learned)
-        write_judgments(aside / JUDGMENTS, judgments)
-        write_corpus(aside / CORPUS, titles)
+        write_log(aside / CLICKS, split.learned, fields)
+        write_judgments(aside / JUDGMENTS, judgments, fields)
+        write_corpus(aside / CORPUS, titles, fields)
         notes = ["# A click log, divided by `dssm data split`", "", *(f"- {one}." for one in words)]
         (aside / NOTES).write_text("\n".join(notes) + "\n", "utf-8")
+    same = fields_flag(fields)
     words += [
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
-        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS} --output DATA",
+        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS}{same} --output DATA",
         f"      and, with what is trained on it, dssm evaluate --model RUN --judgments "
-        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS} --out EVALUATION",
+        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS}{same} --out EVALUATION",
     ]
     console.print("\n".join(words), highlight=False, markup=False, soft_wrap=True)
 

@@ -6,8 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import Commands, add_encoding, command
+from dssm_tf.commands.parser import (
+    Commands,
+    add_encoding,
+    add_title_fields,
+    command,
+    fields_flag,
+)
 from dssm_tf.common.errors import UserError
+from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,6 +49,7 @@ def add(tasks: Commands) -> None:
         help="least grade of the pairs in clicks.tsv; three quarters of the best one by default",
     )
     add_encoding(parser)
+    add_title_fields(parser)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
 
 
@@ -66,10 +74,11 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
 
     console = console or Console()
     out, share = arguments.out, arguments.hold_out_queries
+    fields = parse_fields(arguments.title_fields)
     if not 0 <= share < 1:
         raise UserError(f"--hold-out-queries {share:g}: expected a share from 0 to below 1.")
     refuse_existing(out)
-    lists = read_grades(arguments.judgments, LARGEST_GRADE, arguments.encoding)
+    lists = read_grades(arguments.judgments, LARGEST_GRADE, arguments.encoding, fields)
     best = max(max(one.values) for one in lists)
     good = _GOOD * best if arguments.good_from is None else arguments.good_from
     held_out = [one for one in lists if is_held_out(one.query, share, HELD_OUT)]
@@ -93,9 +102,9 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
     ids = {title: f"t{number:06d}" for number, title in enumerate(texts, start=1)}
     names = ["clicks.tsv", "corpus.tsv", "judgments.tsv"]
     with atomic_directory(out) as aside:
-        write_log(aside / names[0], clicks)
-        write_corpus(aside / names[1], [CorpusTitle(ids[title], title) for title in texts])
-        write_lists(aside / names[2], "grade", learned)
+        write_log(aside / names[0], clicks, fields)
+        write_corpus(aside / names[1], [CorpusTitle(ids[title], title) for title in texts], fields)
+        write_lists(aside / names[2], "grade", learned, fields)
         if held_out:
             names.append("held_out.tsv")
             write_judgments(
@@ -105,16 +114,19 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
                     for number, one in enumerate(held_out, start=1)
                     for title, grade in zip(one.titles, one.values, strict=True)
                 ],
+                fields,
             )
+    same = fields_flag(fields)
     lines = [
         f"{out}: {len(learned):,} queries to learn from, {len(held_out):,} to measure with, "
         f"{len(texts):,} titles; {len(clicks):,} pairs with a grade of at least {good:g} as clicks",
         f"written: {', '.join(names)}",
-        f"next: dssm preprocess --input {out}/clicks.tsv --corpus {out}/corpus.tsv --output DATA",
+        f"next: dssm preprocess --input {out}/clicks.tsv --corpus {out}/corpus.tsv{same} "
+        "--output DATA",
         f"      dssm train --config dssm --data DATA --judgments {out}/judgments.tsv --out RUN",
     ]
     if held_out:
         lines.append(
-            f"      dssm evaluate --model RUN --judgments {out}/held_out.tsv --out EVALUATION"
+            f"      dssm evaluate --model RUN --judgments {out}/held_out.tsv{same} --out EVALUATION"
         )
     console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dssm_tf.common.command_line import Parser
 
@@ -57,6 +57,15 @@ def add_title_fields(parser: argparse._ActionsContainer) -> None:
         metavar="COLUMNS",
         help="columns that a title is made of, with commas between, as preprocess had them",
     )
+
+
+def fields_flag(fields: Sequence[str]) -> str:
+    """The flag of `add_title_fields` for a command that is to be typed next; `""` by default.
+
+    >>> fields_flag(("name", "brand")), fields_flag(("title",))
+    (' --title-fields name,brand', '')
+    """
+    return "" if tuple(fields) == ("title",) else f" --title-fields {','.join(fields)}"
 
 
 def add_thousands(parser: argparse._ActionsContainer) -> None:

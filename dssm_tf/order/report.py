@@ -19,7 +19,7 @@ _TAIL = 0.025  # on either side of a 95 % interval
 
 
 Share = tuple[float, float]
-"""What counts with a weight, of all that count together, and from 0 to 1 how much of it is right."""
+"""A weight, of all that add up to 1, and how much of what has it is right, from 0 to 1."""
 
 
 class Fitted(NamedTuple):

@@ -15,7 +15,7 @@ from dssm_tf.tables.cells import BadRow, clean_text, count, grouped
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.table import Cells, Layout, Reject, Table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
-from dssm_tf.tables.title_fields import without_separator
+from dssm_tf.tables.title_fields import TITLE, without_separator
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.normalize import normalize
 
@@ -124,15 +124,17 @@ def traffic(rows: Iterable[LogRow]) -> Counter[str]:
     return clicks
 
 
-def write_log(path: Path | str, rows: Iterable[LogRow]) -> None:
+def write_log(
+    path: Path | str, rows: Iterable[LogRow], title_fields: Sequence[str] = (TITLE,)
+) -> None:
     """Writes a TSV log that `read_logs` reads back; with positions where a row has one."""
     rows = list(rows)
-    columns = (*REQUIRED, *OPTIONAL)
+    columns: tuple[str, ...] = (*REQUIRED, *OPTIONAL)
+    cells: Iterable[Iterable[str]] = (map(str, row[:-1]) for row in rows)
     if any(row.position for row in rows):
+        columns = (*columns, POSITION)
         cells = ((*map(str, row[:-1]), str(row.position or "")) for row in rows)
-        write_table(path, (*columns, POSITION), cells)
-    else:
-        write_table(path, columns, (map(str, row[:-1]) for row in rows))
+    write_table(path, columns, cells, title_fields)
 
 
 def position(cell: object) -> int:

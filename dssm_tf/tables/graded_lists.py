@@ -88,20 +88,26 @@ def read_scores(path: Path | str, encoding: str = "utf-8") -> list[GradedList]:
     return _read(path, "score", parse, encoding, (TITLE,))
 
 
-def write_lists(path: Path | str, column: str, lists: Iterable[GradedList]) -> None:
+def write_lists(
+    path: Path | str,
+    column: str,
+    lists: Iterable[GradedList],
+    title_fields: Sequence[str] = (TITLE,),
+) -> None:
     """Writes a table that `read_grades` or `read_scores` reads back.
 
     Args:
         path: the table.
         column: `grade` or `score`.
         lists: one a query.
+        title_fields: columns that a title is made of.
     """
     rows = (
         (one.query, title, f"{value:.7g}")
         for one in lists
         for title, value in zip(one.titles, one.values, strict=True)
     )
-    write_table(path, ("query", "title", column), rows)
+    write_table(path, ("query", TITLE, column), rows, title_fields)
 
 
 def _read(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -154,15 +154,19 @@ def read_categories(
     return found
 
 
-def write_judgments(path: Path | str, judgments: Iterable[Judgment]) -> None:
+def write_judgments(
+    path: Path | str, judgments: Iterable[Judgment], title_fields: Sequence[str] = (TITLE,)
+) -> None:
     """Writes a judgments table that `read_judgments` reads back."""
     rows = ((*judgment[:4], format_grade(judgment.grade)) for judgment in judgments)
-    write_table(path, JUDGMENT_COLUMNS, rows)
+    write_table(path, JUDGMENT_COLUMNS, rows, title_fields)
 
 
-def write_corpus(path: Path | str, corpus: Iterable[CorpusTitle]) -> None:
+def write_corpus(
+    path: Path | str, corpus: Iterable[CorpusTitle], title_fields: Sequence[str] = (TITLE,)
+) -> None:
     """Writes a corpus table that `read_corpus` reads back."""
-    write_table(path, CORPUS_COLUMNS, corpus)
+    write_table(path, CORPUS_COLUMNS, corpus, title_fields)
 
 
 def judgments_from_clicks(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from dssm_tf.tables.cells import BadRow, identifier
-from dssm_tf.text.fields import SEPARATOR, join_fields
+from dssm_tf.text.fields import SEPARATOR, join_fields, split_fields
 
 TITLE = "title"
 
@@ -41,6 +41,24 @@ def joining(
         return (*cells[:place], join_fields(list(texts)), *cells[end:])
 
     return picked
+
+
+def apart(rows: Iterable[Iterable[str]], place: int, fields: int) -> Iterator[list[str]]:
+    """Rows whose title is a cell a field again.
+
+    Args:
+        rows: in which it is one cell.
+        place: of the title.
+        fields: that it has; cells of those that it lacks are empty.
+
+    >>> list(apart([("fox", "Halo␟Sony", "2"), ("fox", "Halo", "1")], 1, 2))
+    [['fox', 'Halo', 'Sony', '2'], ['fox', 'Halo', '', '1']]
+    """
+    for row in rows:
+        cells = list(row)
+        found = split_fields(cells[place], fields)
+        cells[place : place + 1] = found + [""] * (fields - len(found))
+        yield cells
 
 
 def without_separator(text: str, name: str) -> str:

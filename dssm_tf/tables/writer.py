@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.tables.cells import one_line
+from dssm_tf.tables.title_fields import TITLE, apart, spread
 
 
-def write_table(path: Path | str, columns: Iterable[str], rows: Iterable[Iterable[str]]) -> None:
-    """Writes TSV; tabs and line ends within a cell become spaces."""
+def write_table(
+    path: Path | str,
+    columns: Sequence[str],
+    rows: Iterable[Iterable[str]],
+    title_fields: Sequence[str] = (TITLE,),
+) -> None:
+    """Writes TSV; tabs and line ends within a cell become spaces.
+
+    Args:
+        path: of the table.
+        columns: of the rows.
+        rows: cells, a title of several fields as one.
+        title_fields: columns that stand for the column `title`, as they did when it was read.
+    """
+    if len(title_fields) > 1:
+        rows = apart(rows, columns.index(TITLE), len(title_fields))
+    columns = spread(columns, title_fields)
     write_lines(path, ("\t".join(map(one_line, row)) for row in chain([columns], rows)))
 
 

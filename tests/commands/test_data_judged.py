@@ -8,6 +8,7 @@ from dssm_tf.cli import main
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import read_grades
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.table import Layout
 from dssm_tf.text.normalize import normalize
 
 
@@ -34,6 +35,27 @@ def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_
     }
     assert len(read_corpus(out / "corpus.tsv")) == 300
     assert "dssm train --config dssm --data DATA --judgments" in capsys.readouterr().out
+
+
+def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
+    path = tmp_path / "j.tsv"
+    rows = [f"query {q}\tlamp {q} {t}\tacme\t{t}" for q in range(60) for t in range(4)]
+    rows.append("query 0\tlamp without a brand\t\t3")
+    path.write_text("\n".join(["query\tname\tbrand\tgrade", *rows]) + "\n", "utf-8")
+    out = tmp_path / "out"
+    flags = ["--judgments", str(path), "--title-fields", "name,brand", "--hold-out-queries", "0.3"]
+    assert main(["data", "judged", *flags, "--out", str(out)]) == 0
+    fields = ("name", "brand")
+    learned = read_grades(out / "judgments.tsv", 4, title_fields=fields)
+    measured = read_judgments(out / "held_out.tsv", title_fields=fields)
+    titles = {title for one in learned for title in one.titles} | {one.title for one in measured}
+    expected = {f"lamp {q} {t}␟acme" for q in range(60) for t in range(4)}
+    assert titles == expected | {"lamp without a brand"}
+    assert titles == {one.title for one in read_corpus(out / "corpus.tsv", title_fields=fields)}
+    rows, _ = read_logs([out / "clicks.tsv"], Layout(title_fields=fields))
+    assert {row.title for row in rows} <= titles
+    said = capsys.readouterr().out
+    assert said.count("--title-fields name,brand") == 2
 
 
 @pytest.mark.parametrize(

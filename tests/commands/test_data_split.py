@@ -8,6 +8,7 @@ from dssm_tf.cli import main
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
+from dssm_tf.tables.table import Layout
 
 LOG = "query,title,clicks,timestamp\n" + "".join(
     f'query {n},"Title {n % 7}","{n + 1},000",{1 + n % 28:02}/{1 + n // 28:02}/2024\n'
@@ -57,6 +58,20 @@ def test_held_out_queries_judge_as_in_the_benchmark(split):
     assert learned | judged == {f"query {n}" for n in range(40)}
     assert all(is_held_out(query, 0.3, HELD_OUT) for query in judged)
     assert not any(is_held_out(query, 0.3, HELD_OUT) for query in learned)
+
+
+def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
+    path, out, fields = tmp_path / "log.tsv", tmp_path / "out", ("name", "brand")
+    rows = [f"query {n}\tLamp {n % 7}\tAcme" for n in range(40)]
+    path.write_text("\n".join(["query\tname\tbrand", *rows]) + "\n", "utf-8")
+    flags = ["--title-fields", "name,brand", "--hold-out-queries", "0.3", "--out", str(out)]
+    assert main(["data", "split", "--clicks", str(path), *flags]) == 0
+    rows, _ = read_logs([out / "clicks.tsv"], Layout(title_fields=fields))
+    judged = read_judgments(out / "judgments.tsv", title_fields=fields)
+    corpus = read_corpus(out / "corpus.tsv", title_fields=fields)
+    every = {one.title for part in (rows, judged, corpus) for one in part}
+    assert every == {f"Lamp {n}␟Acme" for n in range(7)}
+    assert capsys.readouterr().out.count("--title-fields name,brand") == 2
 
 
 def test_rows_at_random_judge_and_another_seed_takes_others(split, tmp_path):

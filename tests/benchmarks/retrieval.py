@@ -8,7 +8,7 @@ run that knows these words, such as `build/demo/runs/dssm` after `make demo`.
 
 Each index is built in one process and searched in another, a query at a time, by `--threads`
 threads; its peak memory includes the vectors that it has looked at, which are mapped. Recall
-is measured on queries that had no part in the choice of the setting. Seconds are those of the
+is measured on queries that only confirm the choice of the setting. Seconds are those of the
 processor, of all threads together, since other work on the machine does not count in them.
 """
 

@@ -72,6 +72,12 @@ def ranker(run_with_prior):
     return SemanticRanker.load(run_with_prior)
 
 
+def unit(rows, columns, seed):
+    """Vectors of length one, drawn at random."""
+    vectors = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
 @pytest.fixture
 def corpus_file(tmp_path):
     path = tmp_path / "corpus.tsv"

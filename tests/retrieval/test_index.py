@@ -9,6 +9,7 @@ from dssm_tf.model.prior import with_column
 from dssm_tf.retrieval import index as module
 from dssm_tf.retrieval.approximate import SETTINGS, ApproximateIndex
 from dssm_tf.retrieval.index import ExactIndex, FlatIndex
+from tests.retrieval.conftest import unit
 
 pytestmark = pytest.mark.numeric
 
@@ -32,11 +33,6 @@ def approximate(kind):
 
 
 EVERY = [ExactIndex, flat, *map(approximate, SETTINGS)]
-
-
-def unit(rows, columns, seed):
-    vectors = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def by_hand(vectors, queries, k):

@@ -14,10 +14,7 @@ from dssm_tf.commands.search import search_command
 from dssm_tf.common.checksums import CHECKSUMS, QUICK, check_files, fingerprint, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval import recall as module
 from dssm_tf.retrieval.approximate import SETTINGS
-from dssm_tf.retrieval.index import ExactIndex
-from dssm_tf.retrieval.recall import Measured, choose_index, probe_queries, recall
 from dssm_tf.retrieval.searcher import Searcher
 from dssm_tf.retrieval.title_index import Settings, TitleIndex
 from dssm_tf.tables.judgments import CorpusTitle, read_corpus, write_corpus
@@ -48,11 +45,6 @@ HYBRID = {
 def made(run_with_prior, corpus_file, tmp_path, console):
     index_command(run_with_prior, corpus_file, tmp_path / "index", console=console)
     return tmp_path / "index"
-
-
-def unit(rows, columns, seed):
-    vectors = np.random.default_rng(seed).standard_normal((rows, columns)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def hits(model, index, query="red hat"):
@@ -340,72 +332,6 @@ def test_a_directory_that_is_no_index_is_told(run_with_prior, corpus_file, tmp_p
     (tmp_path / "i" / "mine.txt").write_text("")
     with pytest.raises(UserError, match="exists already"):
         index_command(run_with_prior, corpus_file, tmp_path / "i", console=console)
-
-
-def test_recall_counts_titles_as_good_as_the_last_exact_one():
-    exact = np.array([[0.9, 0.8, 0.5], [0.7, 0.7, 0.7]])
-    # Of the first query .9 and the tie at .5 count, .4 does not; of the second all but the gap.
-    found = np.array([[0.9, 0.5, 0.4], [0.7, 0.7, -np.inf]])
-    assert recall(found, exact).tolist() == pytest.approx([2 / 3, 2 / 3])
-
-
-def test_an_index_is_set_to_reach_the_target_on_queries_that_did_not_choose_it(monkeypatch):
-    pytest.importorskip("faiss")
-    vectors, queries = unit(4000, 16, seed=1), unit(200, 16, seed=2)
-    reached = {}
-    for target in (0.5, 0.98):
-        index, measured = choose_index(vectors, lambda: queries, "ivf", target)
-        exact = ExactIndex(vectors).search(queries[1::2], 10)[0]
-        ours = recall(index.search(queries[1::2], 10)[0], exact).mean()
-        assert measured.queries == 100
-        assert measured.recall[0] == pytest.approx(ours)
-        assert ours >= target
-        reached[target] = measured.setting[1]
-    # Half of the answer is found in fewer cells.
-    assert reached[0.5] < reached[0.98]
-
-
-def test_where_titles_are_nearly_equal_a_graph_gives_way_and_says_so():
-    """Four heaps of twins: links lead to twins of one heap, and few of them out of it."""
-    pytest.importorskip("faiss")
-    twins = np.repeat(unit(4, 16, seed=3), 2000, axis=0)
-    vectors = twins + np.float32(1e-5) * unit(8000, 16, seed=4)
-    queries = twins[::100] + np.float32(0.01) * unit(80, 16, seed=5)
-    index, measured = choose_index(vectors, lambda: queries, "hnsw")
-    assert isinstance(index, ExactIndex)
-    assert measured.kind == "exact"
-    assert "as happens where titles are nearly equal; exact: all titles" in measured.sentence()
-
-
-@pytest.mark.parametrize("kind", ["ivf", "hnsw"])
-def test_an_index_that_cannot_reach_the_target_gives_way(monkeypatch, kind):
-    pytest.importorskip("faiss")
-    monkeypatch.setitem(SETTINGS, kind, (SETTINGS[kind][0], (1,)))
-    vectors, queries = unit(4000, 64, seed=1), unit(80, 64, seed=2)
-    index, measured = choose_index(vectors, lambda: queries, kind)
-    assert isinstance(index, ExactIndex)
-    assert f"{kind} finds 0." in measured.sentence()
-
-
-def test_auto_compares_all_of_a_small_corpus_and_few_of_a_large_one(monkeypatch):
-    pytest.importorskip("faiss")
-    vectors, queries = unit(4000, 8, seed=1), unit(80, 8, seed=2)
-    assert choose_index(vectors, lambda: queries)[1] == Measured("exact")
-    monkeypatch.setattr(module, "EXACT_UP_TO", 3999)
-    assert choose_index(vectors, lambda: queries)[1].kind == "hnsw"
-    monkeypatch.setattr(module, "_has_faiss", lambda: False)
-    assert "faiss is not installed; exact" in choose_index(vectors, lambda: queries)[1].sentence()
-
-
-def test_probe_queries_are_some_words_of_titles():
-    titles = ["Red Hat", "?!", "one two three four five six"]
-    made = probe_queries(titles * 50, 60)
-    assert len(made) == 60
-    assert made == probe_queries(titles * 50, 60)
-    for query in made:
-        assert query
-        assert set(query.split()) <= {"red", "hat", "one", "two", "three", "four", "five", "six"}
-    assert any(len(query.split()) < 6 for query in made if "o" in query)
 
 
 def test_words_score_as_bm25_of_the_corpus_does(ranker, tmp_path):

@@ -13,9 +13,10 @@ from dssm_tf.retrieval.index import SPARE, RescoringIndex, Rows, Vectors, load_f
 SETTINGS = {
     "int8": ("rescored", (64, 128, 256, 512, 1024)),
     "ivf": ("nprobe", (4, 8, 16, 32, 64, 128, 256)),
-    "hnsw": ("efSearch", (32, 64, 128, 256, 512, 1024)),
+    "hnsw": ("efSearch", (64, 128, 256, 512, 1024)),
 }
-"""Of each kind, what it is set by and the values that are tried, fastest first."""
+"""Of each kind, what it is set by and the values that are tried, fastest first. A search for many
+titles takes more than the value where it needs more candidates."""
 
 _WIDTH = 16  # dimensions that faiss compares at once; others than its multiples it does one by one
 _ADDED = 1 << 16  # titles added at once

@@ -34,8 +34,8 @@ class Measured:
     Attributes:
         kind: one of `KINDS` but `auto`.
         setting: name and value of an approximate index, such as `("nprobe", 16)`, or none.
-        recall: at 10 and 100 titles, means over the queries that only confirm the choice; 1 of an
-            exact index.
+        recall: at 10 and 100 titles, means over the half of the queries that confirm the choice;
+            as a setting with less is refused, a little bright at 10. 1 of an exact index.
         queries: how many these were.
         note: why it is another kind than the one asked for, or empty.
     """

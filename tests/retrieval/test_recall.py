@@ -55,10 +55,10 @@ class _Blind:
 @pytest.mark.parametrize(
     ("missed", "setting"),
     [
-        ({32: range(0, 20, 2)}, 64),  # of the half that chooses
-        ({32: range(1, 20, 2)}, 64),  # of the half that confirms
-        ({value: range(1, 6) for value in (32, 64)}, 128),
-        ({value: [1] for value in (32, 64)}, 32),  # .99 is enough
+        ({64: range(0, 20, 2)}, 128),  # of the half that chooses
+        ({64: range(1, 20, 2)}, 128),  # of the half that confirms
+        ({value: range(1, 6) for value in (64, 128)}, 256),
+        ({value: [1] for value in (64, 128)}, 64),  # .99 is enough
         ({value: [1, 3, 5] for value in SETTINGS["hnsw"][1]}, None),
     ],
 )

@@ -201,22 +201,28 @@ def _check_comparable(trials: Sequence[Trial], metric: str) -> None:
             "--grid validation: it says what the trials are compared on, so it cannot differ "
             "between them; set it for all with --set."
         )
+    if any(config.training.folds != configs[0].training.folds for config in configs):
+        raise UserError(
+            "--grid training.folds: it says what the trials are compared on, so it cannot differ "
+            "between them; set it for all with --set."
+        )
 
     def titles_of_loss(config: Config) -> tuple[Any, ...]:
         training, negatives = config.training, config.negatives
         # In the batch, its size and what is batched together decide who the rivals are.
         batch = (training.batch_size, training.length_buckets) if negatives.in_batch else ()
         lengths = training.nested_lengths
-        return config.loss.name, negatives, training.click_weight, lengths, batch
+        loss = config.loss.name, config.loss.arguments.get("margin")
+        return loss, negatives, training.click_weight, lengths, batch
 
     if metric == "loss" and any(
         titles_of_loss(config) != titles_of_loss(configs[0]) for config in configs
     ):
         raise UserError(
-            "--metric loss: the trials differ in loss.name, negatives, training.click_weight or "
-            "nested_lengths, or, with negatives in the batch, in training.batch_size or "
-            "length_buckets, so their losses cannot be compared; choose an NDCG, e.g. --metric "
-            "ndcg@10."
+            "--metric loss: the trials differ in loss.name or margin, negatives, "
+            "training.click_weight or nested_lengths, or, with negatives in the batch, in "
+            "training.batch_size or length_buckets, so their losses cannot be compared; choose an "
+            "NDCG, e.g. --metric ndcg@10."
         )
 
 

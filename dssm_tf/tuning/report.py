@@ -262,20 +262,22 @@ def write_best(tuning: Tuning) -> None:
 
 def _measured(tuning: Tuning, row: Row) -> list[str]:
     """What the head of the chosen configuration says of its validation."""
+    folds = row.trial.config.training.folds
+    how = f"over {folds} folds" if folds else "not refitted"
     if len(row.runs) == 1:
         outcome = row.outcome
         return [
             f"Validation: {with_intervals(outcome.validation)}, "
             f"loss {outcome.validation['loss']:.4f},",
             f"            with {outcome.prior_weight:g} x log-prior of titles, after "
-            f"{outcome.best_epoch} of {outcome.epochs} epochs, not refitted.",
+            f"{outcome.best_epoch} of {outcome.epochs} epochs, {how}.",
         ]
     lines = [
         f"  {name}: {tuning.plan.metric} {_spread(values)}"
         for name, values in zip(tuning.names, tuning.values(row), strict=True)
     ]
     seeds = tuning.plan.request.seeds
-    return [f"Validation, mean and deviation over {seeds} seeds, not refitted:", *lines]
+    return [f"Validation, mean and deviation over {seeds} seeds, {how}:", *lines]
 
 
 def _with_refit(config: Config, refit: Refit) -> Config:

@@ -23,6 +23,7 @@ import keras
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import load_config
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.records import record_files
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, is_finished
@@ -65,7 +66,7 @@ def data_fingerprint(data: Path) -> str:
     """
     digest = hashlib.sha256()
     names = [FEATURE_SPEC, VOCABULARY, TITLES]
-    for split in ("train", "validation"):
+    for split in Preprocessed(data).splits:
         names += [Path(file).name for file in record_files(data, split)]
     for name in names:
         digest.update(f"{name}\0{(data / name).stat().st_size}\0".encode())

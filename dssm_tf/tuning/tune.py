@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -10,6 +11,7 @@ from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.graded.sources import pinned
 from dssm_tf.training.devices import Workers
 from dssm_tf.training.settings import check_settings
 from dssm_tf.tuning.plan import Plan
@@ -59,13 +61,15 @@ def tune(
     if len(set(fingerprints)) < len(logs):
         raise UserError(f"--data {' '.join(map(str, logs))}: two of them hold the same records.")
     _start(out)
+    # What a run is tied to belongs to what is compared with the run.
+    trials = [replace(trial, config=pinned(trial.config)) for trial in plan.trials]
     tuning = Tuning(plan, logs, out, fingerprints, [
         Row(trial, [
             TrialRun(trial.seeded(seed), log, fingerprint, out / TRIALS)
             for log, fingerprint in zip(logs, fingerprints, strict=True)
             for seed in range(plan.request.seeds)
         ])
-        for trial in plan.trials
+        for trial in trials
     ])  # fmt: skip
     write_trials(tuning)
     wanted = ("waiting", "failed") if retry_failed else ("waiting",)
@@ -103,11 +107,12 @@ def tune(
 
 def _check(plan: Plan, data: Preprocessed) -> None:
     """Raises UserError on what training would refuse in each trial, or in one of them."""
-    for split in ("train", "validation"):
+    folds = plan.trials[0].config.training.folds  # the same in all
+    for split in ("train",) if folds else ("train", "validation"):
         if not data.count(split):
             raise UserError(
                 f"{data.directory} holds no {split} records, and tuning needs them; preprocess "
-                "a longer log, or with a larger share for validation."
+                "a longer log, or with a larger share for validation, or --set training.folds=5."
             )
     for trial in plan.trials:
         check_settings(trial.config, data)

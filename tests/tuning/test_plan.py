@@ -92,6 +92,18 @@ def test_different_losses_are_not_compared(folder, monkeypatch):
         make_plan(request(folder, "loss.name=click_softmax,other", metric="loss"))
 
 
+def test_losses_of_other_margins_are_not_compared(folder):
+    hinge = ["loss={name: hinge}"]
+    with pytest.raises(UserError, match=r"the trials differ in loss\.name or margin"):
+        make_plan(request(folder, "loss.margin=0.01,0.2", metric="loss", overrides=hinge))
+    assert len(make_plan(request(folder, "loss.margin=0.01,0.2", overrides=hinge)).trials) == 2
+
+
+def test_trials_with_and_without_folds_are_not_compared(folder):
+    with pytest.raises(UserError, match=r"--grid training\.folds: it says what the trials are"):
+        make_plan(request(folder, "training.folds=null,5"))
+
+
 def test_losses_over_the_same_titles_are_compared(folder):
     plan = make_plan(request(folder, "loss.gamma=5,10", metric="loss"))
     assert plan.metric == "loss"

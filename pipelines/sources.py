@@ -14,7 +14,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from dssm_tf.common.errors import OptionError
 from dssm_tf.tables.cells import clean_text, text
-from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows
+from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows, position
 from dssm_tf.tables.judgments import CORPUS_COLUMNS, corpus_title
 from dssm_tf.tables.reader import format_of, open_table
 from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
@@ -113,7 +113,7 @@ class PieceReader:
 
     def __iter__(self) -> Iterator[tuple[int, LogRow | Reject]]:
         with _open(self.piece.path, self._layout, self.piece) as table:
-            yield from log_rows(table, self._positions)
+            yield from log_rows(table, position if self._positions else None)
             self.lines = table.lines
 
 

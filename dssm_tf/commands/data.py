@@ -136,7 +136,8 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
 
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
-    from dssm_tf.tables.click_log import read_logs, write_log
+    from dssm_tf.tables.cells import BadRow
+    from dssm_tf.tables.click_log import position, read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
     from dssm_tf.tables.splits import in_words, judged_by_clicks
     from dssm_tf.tables.table import Layout
@@ -150,11 +151,22 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
     layout = Layout(encoding, thousands=arguments.thousands, title_fields=fields)
     corpus = read_corpus(arguments.corpus, encoding, fields) if arguments.corpus else None
     files = [Path(one.path) for one in find_files(arguments.clicks, "--clicks")]
-    rows, tally = read_logs(files, layout, arguments.max_reject_fraction, positions=True)
+    unread = 0
+
+    def place(cell: object) -> int:
+        nonlocal unread
+        try:
+            return position(cell)
+        except BadRow:
+            unread += 1
+            return 0
+
+    rows, tally = read_logs(files, layout, arguments.max_reject_fraction, place=place)
     split = divide(sorted(rows))  # no figure depends on the order of a log
     judgments, titles = judged_by_clicks(split, corpus)
     words = [
         *tally.lines(),
+        *([f"{unread:,} rows have a position that is none; written without it"] * bool(unread)),
         in_words(split.described()),
         f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
         f"{len(titles):,} titles",

@@ -127,6 +127,9 @@ def judged_lists(
 ) -> list[JudgedList]:
     """The judged titles of each query with their BM25 scores.
 
+    Equal titles of a query are one, with the best of their grades: a log of clicks cannot tell
+    them apart, and two of different grades would look like one that moves.
+
     Args:
         judgments: of all queries.
         corpus: titles that BM25 counts words in; the judged ones by default.
@@ -140,10 +143,16 @@ def judged_lists(
 
     from dssm_tf.baselines.bm25 import BM25
     from dssm_tf.positions.simulation import JudgedList
+    from dssm_tf.text.normalize import normalize
 
-    by_query: dict[str, list[Judgment]] = {}
+    best: dict[tuple[str, str], Judgment] = {}
     for one in judgments:
-        by_query.setdefault(one.query_id, []).append(one)
+        key = one.query_id, normalize(one.title)
+        if key not in best or one.grade > best[key].grade:
+            best[key] = one
+    by_query: dict[str, list[Judgment]] = {}
+    for (query, _), one in best.items():
+        by_query.setdefault(query, []).append(one)
     if not 0 <= number <= len(by_query):
         raise UserError(f"--lists {number}: expected 0 to {len(by_query):,}, the judged queries.")
     chosen = list(by_query.values())

@@ -41,9 +41,9 @@ class Fold(Preprocessed):
     folds: int
 
     @classmethod
-    def all_of(cls, whole: Preprocessed, folds: int) -> list[Fold]:
-        """Every fold of a directory: each query is held out in one of them."""
-        return [cls(whole.directory, whole, number, folds) for number in range(folds)]
+    def all_of(cls, whole: Preprocessed, folds: int) -> Iterator[Fold]:
+        """Every fold of a directory, one after the other: each query is held out in one of them."""
+        return (cls(whole.directory, whole, number, folds) for number in range(folds))
 
     def _read(self) -> Iterator[tuple[bytes, Mapping[str, Any]]]:
         """Each record, and what counts of it."""

@@ -117,8 +117,9 @@ def order(
         for left in [*work.glob("*/data"), *(work / log.name / m for log in logs for m in MODELS)]:
             shutil.rmtree(left)
         _write_rows(fitted, run.directory / ROWS)
-        curves = by_distance(fitted, dials.share, dials.judged)
-        mixed = by_share(fitted, dials.judged) if len(shares) > 1 else {}
+        groups = dials.judged // 2
+        curves = by_distance(fitted, dials.share, groups)
+        mixed = by_share(fitted, groups) if len(shares) > 1 else {}
         _draw(curves, mixed, dials, run.directory)
         results = {
             **dials._asdict(),

@@ -160,7 +160,7 @@ def write_log(
         judged: queries of each kind and distance, about.
     """
     each = queries / 2 / len(distances)
-    of_order = round(share * each / 2)
+    of_order = int(share * each / 2)
     numbers = {"order": of_order, "negation": of_order, "topic": round(each) - 2 * of_order}
     rows = (
         (query, title, str(int(right)), "1")

@@ -39,13 +39,14 @@ class Point(NamedTuple):
     high: float
 
     @classmethod
-    def of(cls, seeds: Sequence[Sequence[Share]], judged: int) -> Point:
+    def of(cls, seeds: Sequence[Sequence[Share]], groups: int) -> Point:
         """Over seeds by Student's t; of one seed, over its judged queries.
 
         Args:
             seeds: for each seed the shares of queries that are right, with their weights.
-            judged: queries behind each share. Two of them are added on either side for the width
-                (Agresti and Coull 1998): 100 right of 100 are not right without a doubt.
+            groups: of two queries, behind each share. What is right for one of the two mostly is
+                for the other, so groups are what is counted. Two are added on either side for
+                the width (Agresti and Coull 1998): 50 right of 50 are not right without a doubt.
         """
         means = [fsum(weight * right for weight, right in shares) for shares in seeds]
         mean = round(fmean(means), 12)
@@ -53,8 +54,8 @@ class Point(NamedTuple):
             error = stdev(means) / sqrt(len(means))
             half = float(stats.t.ppf(1 - _TAIL, len(means) - 1)) * error
         else:
-            drawn = judged + 4
-            counted = [(weight, (right * judged + 2) / drawn) for weight, right in seeds[0]]
+            drawn = groups + 4
+            counted = [(weight, (right * groups + 2) / drawn) for weight, right in seeds[0]]
             variance = fsum(weight**2 * p * (1 - p) / drawn for weight, p in counted)
             half = float(stats.norm.ppf(1 - _TAIL)) * sqrt(variance)
         return cls(mean, max(mean - half, 0.0), min(mean + half, 1.0))
@@ -64,13 +65,13 @@ Curves = dict[str, dict[float, Point]]
 """A point for each place on the axis, by model."""
 
 
-def by_distance(fitted: Iterable[Fitted], share: float, judged: int) -> dict[str, Curves]:
-    """The curves of each kind, on the logs of a share; for `judged` see `Point.of`."""
+def by_distance(fitted: Iterable[Fitted], share: float, groups: int) -> dict[str, Curves]:
+    """The curves of each kind, on the logs of a share; for `groups` see `Point.of`."""
     rows = [one for one in fitted if one.share == share]
 
     def point(kind: str, distance: int, model: str) -> Point:
         found = [one.found[kind][distance] for one in rows if one.model == model]
-        return Point.of([[(1.0, right)] for right in found], judged)
+        return Point.of([[(1.0, right)] for right in found], groups)
 
     return {
         kind: {
@@ -81,13 +82,13 @@ def by_distance(fitted: Iterable[Fitted], share: float, judged: int) -> dict[str
     }
 
 
-def by_share(fitted: Sequence[Fitted], judged: int) -> Curves:
+def by_share(fitted: Sequence[Fitted], groups: int) -> Curves:
     """NDCG of a log's queries, all kinds as often as in the log, all distances alike."""
     shares = sorted({one.share for one in fitted})
     return {
         model: {
             share: Point.of(
-                [_mixed(one) for one in fitted if (one.model, one.share) == (model, share)], judged
+                [_mixed(one) for one in fitted if (one.model, one.share) == (model, share)], groups
             )
             for share in shares
         }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +20,7 @@ LEAST_CLICKS = 20
 """Clicks that a position needs; the curve ends before the first one with fewer."""
 _MOST_POSITIONS = 50
 _DRAWS = {HARVESTING: 200, EM: 30}
+_LEAST_TIED = 0.95  # of the draws of a bootstrap, for intervals to mean what they say
 _SMALLEST = 1e-3
 _SURE = 1.96
 
@@ -41,23 +44,13 @@ def estimate(shown: Shown, method: str = AUTO, seed: int = 0) -> ExaminationCurv
     """
     positions = _positions(shown)
     shown = shown.first(positions)
-    moves = interventions(shown, positions)
-    draws = np.random.default_rng(seed).multinomial(
-        queries := int(shown.query.max()) + 1,
-        np.full(queries, 1 / queries),
-        size=_DRAWS[HARVESTING],
-    )
-    times = np.concatenate([np.ones((1, queries)), draws])
-    problem = _short_of_interventions(shown, moves.sums(times[0])[1], positions)
-    if method == AUTO:
+    if method != EM:
+        found, problem = _by_harvesting(shown, positions, seed)
+        if method == HARVESTING and problem:
+            raise OptionError(OPTION, f"harvesting: {problem}; give em, or auto.")
         method = EM if problem else HARVESTING
-    if method == HARVESTING and problem:
-        raise OptionError(OPTION, f"harvesting: {problem}; give em, or auto.")
-    if method == HARVESTING:
-        sums = [np.stack(one) for one in zip(*map(moves.sums, times), strict=True)]
-        found = all_pairs(sums[0], sums[1])
-    else:
-        found = _by_em(shown, positions, times[: 1 + _DRAWS[EM]])
+    if method == EM:
+        found = _by_em(shown, positions, seed)
     found = np.maximum(found, _SMALLEST)
     error = np.log(found[1:]).std(axis=0, ddof=1)
     best = np.minimum(found[0], 1)
@@ -67,7 +60,7 @@ def estimate(shown: Shown, method: str = AUTO, seed: int = 0) -> ExaminationCurv
         tuple(zip(map(float, low), map(float, high), strict=True)),
         method,
         {
-            "queries": queries,
+            "queries": int(shown.query.max()) + 1,
             "pairs": int(shown.pair.max()) + 1,
             "pairs at several positions": len(np.unique(shown.pair[shown.moved])),
             "impressions": int(shown.impressions.sum()),
@@ -97,23 +90,56 @@ def _positions(shown: Shown) -> int:
     return enough
 
 
-def _short_of_interventions(shown: Shown, clicks: NDArray[np.float64], positions: int) -> str:
-    """Why interventions do not say it all; empty if they do."""
+def _draws(shown: Shown, method: str, seed: int) -> Iterator[NDArray[np.float64]]:
+    """How often each query counts: once each, then as often as in a bootstrap draw."""
+    queries = int(shown.query.max()) + 1
+    rng = np.random.default_rng(seed)
+    yield np.ones(queries)
+    for _ in range(_DRAWS[method]):
+        yield rng.multinomial(queries, np.full(queries, 1 / queries)).astype(np.float64)
+
+
+def _by_harvesting(shown: Shown, positions: int, seed: int) -> tuple[NDArray[np.float64], str]:
+    """Curves of the log and its draws, `(1 + draws, positions)`, and why they do not say it all.
+
+    A draw in which nothing ties all positions to the first has no curve and is left out.
+    """
+    if problem := _short_of_interventions(shown, positions):
+        return np.empty((0, positions)), problem
+    moves = interventions(shown, positions)
+    whole, *drawn = map(moves.sums, _draws(shown, HARVESTING, seed))
+    tied = [sums for sums in drawn if connected(sums[1])]
+    if not connected(whole[1]):
+        return np.empty((0, positions)), "no clicked titles tie all positions to the first"
+    if len(tied) < _LEAST_TIED * len(drawn):
+        return np.empty((0, positions)), (
+            "too few queries have titles that stood at several positions: in "
+            f"{len(drawn) - len(tied)} of {len(drawn)} bootstrap draws nothing ties all positions "
+            "to the first"
+        )
+    weights, clicks = (np.stack(one) for one in zip(whole, *tied, strict=True))
+    return all_pairs(weights, clicks), ""
+
+
+def _short_of_interventions(shown: Shown, positions: int) -> str:
+    """Which position has too few clicks on titles that stood elsewhere, too; empty if none."""
     of_moved = shown.at(shown.clicks * shown.moved, positions)
     least = int(np.argmin(of_moved))
-    if of_moved[least] < LEAST_CLICKS:
-        return (
-            f"position {least + 1} has {of_moved[least]:,.0f} clicks on titles that stood at other "
-            f"positions too, for the same query; expected {LEAST_CLICKS}"
-        )
-    return "" if connected(clicks) else "no clicked titles tie all positions to the first"
+    if of_moved[least] >= LEAST_CLICKS:
+        return ""
+    return (
+        f"position {least + 1} has {of_moved[least]:,.0f} clicks on titles that stood at other "
+        f"positions too, for the same query; expected {LEAST_CLICKS}"
+    )
 
 
-def _by_em(shown: Shown, positions: int, times: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_em(shown: Shown, positions: int, seed: int) -> NDArray[np.float64]:
+    """Curves of the log and its draws, `(1 + draws, positions)`."""
     model = em.fit(shown, positions)
+    _, *draws = _draws(shown, EM, seed)
     fits = [
-        em.fit(shown, positions, one[shown.query], model, steps=200, tolerance=1e-4)
-        for one in times[1:]
+        em.fit(shown, positions, one[shown.query], model, steps=500, tolerance=1e-5)
+        for one in draws
     ]
     found = np.stack([one.examination for one in (model, *fits)])
     return found / found[:, :1]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,12 +46,14 @@ class LogRow(NamedTuple):
     position: int = 0
 
 
-def log_rows(table: Table, positions: bool = False) -> Iterator[tuple[int, Any]]:
+def log_rows(
+    table: Table, place: Callable[[object], int] | None = None
+) -> Iterator[tuple[int, Any]]:
     """Numbered rows of an open log: a `LogRow`, or a `Reject` if it is malformed.
 
     Args:
         table: the log.
-        positions: whether to read them; else what stands there is of no concern.
+        place: reads the cells of the column `position`, such as `position`; of no concern if None.
     """
     thousands = table.layout.thousands
 
@@ -65,13 +67,13 @@ def log_rows(table: Table, positions: bool = False) -> Iterator[tuple[int, Any]]
                 count(impressions, "impressions", 0, thousands),
                 "" if session is None else str(session).strip(),
                 "" if timestamp is None else str(timestamp).strip(),
-                position(more[0]) if more else 0,
+                place(more[0]) if place else 0,
             )
         except BadRow as bad:
             bad.clicks = _likely_clicks(clicks)
             raise
 
-    optional = (*OPTIONAL, POSITION) if positions else OPTIONAL
+    optional = (*OPTIONAL, POSITION) if place else OPTIONAL
     return table.rows(REQUIRED, optional, make, strict=False)
 
 
@@ -81,7 +83,7 @@ def read_logs(
     max_rejected: float = MAX_REJECTED,
     flag: str = "--max-reject-fraction",
     *,
-    positions: bool = False,
+    place: Callable[[object], int] | None = None,
 ) -> tuple[list[LogRow], Tally]:
     """The good rows of log files, and what else there was.
 
@@ -90,7 +92,7 @@ def read_logs(
         layout: what their names do not say.
         max_rejected: the share of rows, and of clicks, that may be malformed.
         flag: what raises it, if anything does.
-        positions: whether to read them.
+        place: see `log_rows`.
 
     Raises:
         UserError: a file cannot be read or is no log, too much is malformed, or there is no good
@@ -100,7 +102,7 @@ def read_logs(
     tally = Tally()
     for path in paths:
         with open_table(path, layout=layout) as table:
-            for _, row in log_rows(table, positions):
+            for _, row in log_rows(table, place):
                 if isinstance(row, Reject):
                     tally.reject(str(path), row)
                 else:

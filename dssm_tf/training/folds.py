@@ -79,17 +79,17 @@ def choose_by_folds(
         UserError: there are fewer queries than folds, or a fold learns nothing, see `Keeper`.
     """
     training, limits = config.training, config.validation
-    folds = Fold.all_of(data, training.folds or 1)
+    folds = training.folds or 1
     patient = {"training": training.model_copy(update={"patience": training.epochs})}
     fixed = config.ranking.prior
     weights = np.array(PRIOR_WEIGHTS if fixed == "auto" else [0.0, fixed], np.float32)
     tasks: list[_FoldTask] = []
     histories = []
-    for fold in folds:
-        task = ValidationTask.of(fold, limits.queries, limits.titles)
+    for fold in Fold.all_of(data, folds):
+        task = ValidationTask.of(fold, fold.count("validation"), limits.titles)
         if not quiet:
             Console().print(
-                f"fold {fold.number + 1}/{len(folds)}: {fold.count('train'):,} pairs, "
+                f"fold {fold.number + 1}/{folds}: {fold.count('train'):,} pairs, "
                 f"{len(task.queries):,} queries held out",
                 highlight=False,
             )

@@ -50,6 +50,18 @@ def test_flags_decide(tmp_path, judgments, model):
     assert len(set(written)) == 3
 
 
+def test_equal_titles_of_a_query_are_one_with_the_best_grade(tmp_path):
+    judgments, log = tmp_path / "judgments.tsv", tmp_path / "log.tsv"
+    rows = ["q\tfox\ta\tRed Fox\t0", "q\tfox\tb\tred  fox!\t2", "q\tfox\tc\tgrey fox\t0"]
+    head = "query_id\tquery\tdoc_id\ttitle\tgrade"
+    judgments.write_text("\n".join([head, *rows]) + "\n", "utf-8")
+    flags = ("--rankers", "1", "--sessions", "100", "--click-noise", "0", "--eta", "0")
+    assert simulate(judgments, log, *flags) == 0
+    # No title moves: each stands at one place, where the relevant one is always clicked.
+    found = {row[2]: row[4:] for _, row in read_rows(log, COLUMNS)}
+    assert found == {"b": ("100", "100"), "c": ("100", "0")}
+
+
 def test_some_of_the_queries(tmp_path, judgments):
     assert simulate(judgments, tmp_path / "log.tsv", "--lists", "3", "--sessions", "99") == 0
     assert len({row[0] for _, row in read_rows(tmp_path / "log.tsv", ("query",))}) == 3

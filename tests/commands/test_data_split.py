@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.cli import main
-from dssm_tf.tables.click_log import read_logs
+from dssm_tf.tables.click_log import position, read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
 from dssm_tf.tables.table import Layout
@@ -72,6 +72,18 @@ def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
     every = {one.title for part in (rows, judged, corpus) for one in part}
     assert every == {f"Lamp {n}␟Acme" for n in range(7)}
     assert capsys.readouterr().out.count("--title-fields name,brand") == 2
+
+
+def test_positions_are_kept_and_what_is_none_is_said_aloud(tmp_path, capsys):
+    path, out = tmp_path / "log.tsv", tmp_path / "out"
+    rows = [f"query {n}\tTitle {n % 7}\t{('3', 'top', '0', '')[n % 4]}" for n in range(40)]
+    path.write_text("\n".join(["query\ttitle\tposition", *rows]) + "\n", "utf-8")
+    flags = ["--clicks", str(path), "--hold-out-queries", "0.3", "--out", str(out)]
+    assert main(["data", "split", *flags]) == 0
+    assert "20 rows have a position that is none; written without it" in capsys.readouterr().out
+    kept, _ = read_logs([out / "clicks.tsv"], place=position)
+    assert {row.position for row in kept} == {0, 3}
+    assert all(row.position == 3 for row in kept if int(row.query.split()[1]) % 4 == 0)
 
 
 def test_rows_at_random_judge_and_another_seed_takes_others(split, tmp_path):

@@ -113,6 +113,15 @@ def test_who_reads_the_meaning_is_always_right(judgments):
     assert found == {kind: dict.fromkeys(DISTANCES, 1.0) for kind in KINDS}
 
 
+@pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
+@pytest.mark.parametrize("queries", [160, 1016, 1018, 1999])
+def test_a_log_has_about_as_many_queries_as_asked_for(tmp_path, queries, share):
+    write_log(OrderLog(), tmp_path, queries=queries, share=share, distances=DISTANCES, judged=4)
+    lines = (tmp_path / "clicks.tsv").read_text("utf-8").splitlines()[1:]
+    # Two rows a query: one for each title that was shown.
+    assert abs(len(lines) / 2 - queries) <= len(DISTANCES) * 2
+
+
 @pytest.mark.parametrize("kind", ["order", "negation"])
 @pytest.mark.parametrize("width", [1, 3, 5])
 def test_a_window_sees_order_up_to_one_word_less_than_its_width(kind, width):

@@ -51,6 +51,20 @@ def test_without_interventions_auto_fits_by_em_and_harvesting_is_refused():
         estimate(still, "harvesting")
 
 
+@pytest.mark.parametrize(("moved", "method"), [(1, "em"), (2, "em"), (30, "harvesting")])
+def test_interventions_of_few_queries_do_not_make_a_curve(moved, method):
+    """Enough clicks, but a bootstrap draw may leave all of these queries out."""
+    cells = [(q, 0, 0, at, 200, 90 // at) for q in range(moved) for at in (1, 2)]
+    cells += [(q, at, 0, at, 200, 90 // at) for q in range(30) for at in (1, 2)]
+    log = Shown.of(cells)
+    curve = estimate(log)
+    assert curve.method == method
+    assert np.isfinite(curve.intervals).all()
+    if method == "em":
+        with pytest.raises(UserError, match="harvesting: too few queries have titles that stood"):
+            estimate(log, "harvesting")
+
+
 def test_the_curve_ends_where_clicks_end():
     cells = [(q, t, 0, at, 40, 20 if at < 4 else 0)
              for q in range(9) for t in range(5) for at in range(1, 6)]  # fmt: skip

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.click_log import LogRow, log_rows, read_logs, write_log
+from dssm_tf.tables.click_log import LogRow, log_rows, position, read_logs, write_log
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.table import Reject
 
@@ -128,7 +128,7 @@ def test_positions_are_read_where_they_are_asked_for(write):
         f"a\tb\t{cell}\n" for cell in ("3", "", "2.0", "0", "-1", "x")
     )
     path = write("log.tsv", text)
-    rows, tally = read_logs([path], max_rejected=0.6, positions=True)
+    rows, tally = read_logs([path], max_rejected=0.6, place=position)
     assert [row.position for row in rows] == [3, 0, 2]
     assert set(tally.reasons) == {
         "position below 1", "position is negative", "position is not a number"
@@ -141,6 +141,6 @@ def test_positions_are_read_where_they_are_asked_for(write):
 def test_positions_survive_writing_and_logs_without_have_no_column(tmp_path):
     rows = [LogRow("a", "b", position=2), LogRow("c", "d")]
     write_log(tmp_path / "log.tsv", rows)
-    assert read_logs([tmp_path / "log.tsv"], positions=True)[0] == rows
+    assert read_logs([tmp_path / "log.tsv"], place=position)[0] == rows
     write_log(tmp_path / "log.tsv", rows[1:])
     assert "position" not in (tmp_path / "log.tsv").read_text("utf-8")

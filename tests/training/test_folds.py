@@ -29,7 +29,7 @@ FOLDS = 3
 
 @pytest.fixture(scope="module")
 def folds(data):
-    return Fold.all_of(Preprocessed(data.path), FOLDS)
+    return [*Fold.all_of(Preprocessed(data.path), FOLDS)]
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_a_fold_counts_as_preprocess_does(folds):
 
 
 def test_fewer_queries_than_folds_are_refused(data):
-    fold = Fold.all_of(Preprocessed(data.path), 1_000)[0]
+    fold = next(Fold.all_of(Preprocessed(data.path), 1_000))
     with pytest.raises(UserError, match=r"training.folds: 1000 folds of \d+ queries"):
         _ = fold.spec
 

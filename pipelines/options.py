@@ -217,6 +217,10 @@ class PreprocessOptions:
                 raise UserError(
                     f"{flag(one.name)} is {value!r}; expected one of {', '.join(choices)}."
                 )
+        if self.max_position_weight != 10 and self.position_weights == NONE:
+            raise UserError(
+                "--max-position-weight clips the weights of --position-weights, which is not given."
+            )
         if self.validation_fraction == 1:
             raise UserError("--validation-fraction is 1; less leaves something to train on.")
         _ = self.layout

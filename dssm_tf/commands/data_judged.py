@@ -66,6 +66,7 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
     from rich.console import Console
 
     from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.config import JudgmentsConfig
     from dssm_tf.tables.cells import LARGEST_GRADE
     from dssm_tf.tables.click_log import LogRow, write_log
     from dssm_tf.tables.graded_lists import read_grades, write_lists
@@ -117,13 +118,16 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
                 fields,
             )
     same = fields_flag(fields)
+    usual = JudgmentsConfig.model_fields["max_grade"].default
+    scale = f" --set judgments.max_grade={best:g}" if best > usual else ""
     lines = [
         f"{out}: {len(learned):,} queries to learn from, {len(held_out):,} to measure with, "
         f"{len(texts):,} titles; {len(clicks):,} pairs with a grade of at least {good:g} as clicks",
         f"written: {', '.join(names)}",
         f"next: dssm preprocess --input {out}/clicks.tsv --corpus {out}/corpus.tsv{same} "
         "--output DATA",
-        f"      dssm train --config dssm --data DATA --judgments {out}/judgments.tsv --out RUN",
+        f"      dssm train --config dssm --data DATA --judgments {out}/judgments.tsv{scale} "
+        "--out RUN",
     ]
     if held_out:
         lines.append(

@@ -96,10 +96,18 @@ def mine_command(
 
     named = named_paths(models, "--model")
     rows = mine(data, out, named, bm25=bm25, ranks=ranks, margin=margin, progress=True)
-    queries = len({row.query for row in rows})
+
+    from dssm_tf.data.preprocessed import Preprocessed  # TensorFlow is loaded by now
+
     titles = len({row.title for row in rows})
+    every = len(Preprocessed(data).query_ids())
+    lines = [f"{out}: {len(rows):,} hard negatives, {titles:,} distinct titles"]
+    for system in dict.fromkeys(row.system for row in rows):
+        queries = len({row.query for row in rows if row.system == system})
+        none = "" if queries == every else "; the others have no such title within the ranks"
+        lines.append(f"{system}: of {queries:,} of {every:,} queries{none}")
     for line in (
-        f"{out}: {len(rows):,} hard negatives of {queries:,} queries, {titles:,} distinct titles",
+        *lines,
         f"next: dssm train --config dssm --data {data} --set negatives.mined=4 "
         f"--set negatives.mined_from={out} --out RUN",
     ):

@@ -21,7 +21,12 @@ def add(commands: Commands) -> None:
 
     def run(arguments: argparse.Namespace) -> None:
         files = {name: getattr(arguments, name) for name in ("judgments", "teacher")}
-        given = [f"{name}.file={json.dumps(str(file))}" for name, file in files.items() if file]
+        given = [  # in place of that of the configuration, to which a run is tied
+            setting
+            for name, file in files.items()
+            if file
+            for setting in (f"{name}.file={json.dumps(str(file))}", f'{name}.sha256=""')
+        ]
         settings = [*given, *arguments.set]
         train_command(
             arguments.config, arguments.data, arguments.out, settings, start=arguments.start
@@ -104,6 +109,10 @@ def train_command(
 
     # Before TensorFlow's slow import.
     settings = load_config(_config_of(start) if config is None else find_config(config), overrides)
+    for name in ("judgments", "teacher"):
+        section = getattr(settings, name)
+        if section is not None and not Path(section.file).is_file():
+            raise UserError(f"{name}.file: there is no file {section.file}.")
     load_tensorflow()
 
     from dssm_tf.training.devices import Workers

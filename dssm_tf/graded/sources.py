@@ -109,8 +109,8 @@ def pinned(config: Config) -> Config:
         if section.sha256 not in ("", sha256):
             raise UserError(
                 f"{name}.sha256: {section.file} has {sha256[:16]}..., the configuration asks for "
-                f"{section.sha256[:16]}...; give the file that it was written for, or take "
-                "sha256 out."
+                f"{section.sha256[:16]}...; give the file that it was written for, or "
+                f"take this one by dssm train --{name} {section.file}."
             )
         found[name] = section.model_copy(update={"sha256": sha256})
     if not (found or config.training.clicks):

@@ -75,8 +75,8 @@ def _positions(shown: Shown) -> int:
     if not len(shown.pair):
         raise OptionError(
             OPTION,
-            "estimates from rows with position and impressions, and no row has both; give a file "
-            "with position and propensity.",
+            "estimates from rows with a position, from 1, and impressions, and no row has both; "
+            "give a file with position and propensity.",
         )
     clicks = shown.at(shown.clicks, _MOST_POSITIONS)
     enough = int(np.argmin(np.append(clicks >= LEAST_CLICKS, False)))

@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, clean_text, grade, number
+from dssm_tf.tables.cells import BadRow, clean_text, number
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.table import Cells
 from dssm_tf.tables.title_fields import TITLE
@@ -53,8 +53,8 @@ def read_grades(
     """
 
     def parse(cell: object) -> float:
-        found = grade(cell)
-        if found > max_grade:
+        found = number(cell, "grade")
+        if not 0 <= found <= max_grade:
             raise BadRow(
                 "grade off the scale",
                 f"grade {cell!r:.40}; expected 0 to {max_grade:g}, the scale of "

@@ -9,8 +9,6 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import bucket
 from dssm_tf.text.vocabulary import TextLimits, Vocabulary
 
-_FLAGS = {"own_fields": "--title-fields --field-rows"}
-
 
 def grow(
     known: Vocabulary, counts: Mapping[str, int], max_size: int, min_count: int = 1
@@ -43,12 +41,29 @@ def check_rules(before: TextLimits, now: TextLimits, source: str) -> None:
     """
     old, new = asdict(before), asdict(now)
     if changed := [name for name in old if old[name] != new[name]]:
-        rules = ", ".join(f"{name} {old[name]} (now {new[name]})" for name in changed)
-        flags = " ".join(_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in changed)
-        raise UserError(
-            f"{source} was made with {rules}: trigrams of other text rules are other trigrams. "
-            f"Run preprocess with the same {flags} as then."
+        then, today = (
+            ", ".join(_rule(name, rules[name]) for name in changed) for rules in (old, new)
         )
+        raise UserError(
+            f"{source} was made with {then}, and now it is {today}: trigrams of other text rules "
+            "are other trigrams. Run preprocess as then."
+        )
+
+
+def _rule(name: str, value: object) -> str:
+    """A text rule as the flags of preprocess have it.
+
+    >>> _rule("max_words", 9), _rule("keep_accents", False), _rule("own_fields", 3)
+    ('--max-words 9', 'no --keep-accents', '--field-rows own with 3 --title-fields')
+    """
+    if name == "own_fields":
+        return (
+            f"--field-rows own with {value} --title-fields" if value != 1 else "--field-rows shared"
+        )
+    flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return flag if value else f"no {flag}"
+    return f"{flag} {value}"
 
 
 def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:

@@ -54,7 +54,7 @@ def mine(
     if len(named) < len(models) or (bm25 and "bm25" in named):
         raise UserError(f"models {[*map(str, models)]}: two systems have one name; name them.")
     if not (named or bm25):
-        raise UserError("nothing to mine with: give a run, bm25, or both.")
+        raise UserError("nothing to mine with: give a run (--model RUN), --bm25, or both.")
     _check(ranks, margin)
     refuse_existing(out)
     load_tensorflow()

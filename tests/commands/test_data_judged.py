@@ -37,6 +37,13 @@ def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_
     assert "dssm train --config dssm --data DATA --judgments" in capsys.readouterr().out
 
 
+def test_a_scale_beyond_the_usual_one_is_part_of_the_next_command(tmp_path, capsys):
+    path = tmp_path / "j.tsv"
+    path.write_text("query\ttitle\tgrade\nred fox\ta fox\t7\nred fox\ta hen\t0\n", "utf-8")
+    assert main(["data", "judged", "--judgments", str(path), "--out", str(tmp_path / "out")]) == 0
+    assert "judgments.tsv --set judgments.max_grade=7 --out RUN" in capsys.readouterr().out
+
+
 def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
     path = tmp_path / "j.tsv"
     rows = [f"query {q}\tlamp {q} {t}\tacme\t{t}" for q in range(60) for t in range(4)]

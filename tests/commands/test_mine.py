@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.cli import main
+from dssm_tf.data.preprocessed import Preprocessed
 from tests.clicks import click_log, write_data
 
 
@@ -20,8 +21,8 @@ def test_it_counts_what_it_wrote_and_says_how_to_train_with_it(data, tmp_path, c
     rows = [line.split("\t") for line in out.read_text("utf-8").splitlines()[1:]]
     queries, titles = ({row[column] for row in rows} for column in (0, 1))
     said = capsys.readouterr().out
-    assert f"{len(rows):,} hard negatives of {len(queries):,} queries" in said
-    assert f"{len(titles):,} distinct titles" in said
+    assert f"{len(rows):,} hard negatives, {len(titles):,} distinct titles" in said
+    assert f"bm25: of {len(queries)} of {len(Preprocessed(data).query_ids())} queries" in said
     assert f"--set negatives.mined_from={out}" in said
     assert {row[3] for row in rows} == {"1", "2", "3"}
 
@@ -32,7 +33,7 @@ def test_it_counts_what_it_wrote_and_says_how_to_train_with_it(data, tmp_path, c
         (["--bm25", "--ranks", "5", "2"], "ranks 5 2: expected the first rank"),
         (["--bm25", "--margin", "-1"], "margin -1: expected a share"),
         (["--model", "nowhere"], "nowhere holds no config.yaml"),
-        ([], "give a run, bm25, or both"),
+        ([], "give a run (--model RUN), --bm25, or both"),
     ],
 )
 def test_what_cannot_be_mined_is_one_line_and_exit_1(data, tmp_path, capsys, flags, says):

@@ -8,6 +8,7 @@ from collections import Counter
 import pytest
 from pytest import approx
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.data.counts import load_record_counts
 from dssm_tf.positions.curve import read_curve
 from dssm_tf.positions.simulation import COLUMNS, Users, simulate
@@ -150,4 +151,6 @@ def test_a_curve_needs_positions_in_a_log_that_has_no_header(run, capsys, curve)
 def test_from_python():
     options = PreprocessOptions(("log.tsv",), "data", position_weights="em", max_position_weight=5)
     assert (options.position_weights, options.max_position_weight) == ("em", 5)
+    with pytest.raises(UserError, match="--max-position-weight clips the weights of"):
+        PreprocessOptions(("log.tsv",), "data", max_position_weight=5)
     assert PreprocessOptions(("log.tsv",), "data").position_weights == "none"

@@ -60,6 +60,6 @@ def test_other_text_rules_are_named():
     with pytest.raises(UserError) as caught:
         check_rules(TextLimits(max_words=9, hash_buckets=5), TextLimits(hash_buckets=5), "RUN")
     assert str(caught.value) == (
-        "RUN was made with max_words 9 (now 64): trigrams of other text rules are other trigrams. "
-        "Run preprocess with the same --max-words as then."
+        "RUN was made with --max-words 9, and now it is --max-words 64: trigrams of other text "
+        "rules are other trigrams. Run preprocess as then."
     )

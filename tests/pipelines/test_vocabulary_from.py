@@ -41,7 +41,7 @@ def test_other_text_rules_are_refused(run, tmp_path, capsys):
     words = ["--input", str(log), "--output", str(tmp_path / "out"), *ALL]
     words += ["--vocabulary-from", str(before.path)]
     assert preprocess.run([*words, "--max-words", "9"]) == 1
-    assert "max_words 64 (now 9)" in capsys.readouterr().err
+    assert "--max-words 64, and now it is --max-words 9" in capsys.readouterr().err
     assert preprocess.run([*words[:-1], str(tmp_path / "none")]) == 1
     assert "does not exist" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -111,7 +111,7 @@ def test_the_table_holds_what_is_returned(mined):
         ({"bm25": True, "ranks": (0, 3)}, "ranks 0 3: expected the first rank, at least 1"),
         ({"bm25": True, "margin": 1.0}, "margin 1: expected a share .* below 1"),
         ({"bm25": True, "ranks": (900, 999)}, "no title of .* is at ranks 900 to 999"),
-        ({}, "give a run, bm25, or both"),
+        ({}, r"give a run \(--model RUN\), --bm25, or both"),
         ({"models": ["a/run", "b/run"]}, "two systems have one name"),
         ({"models": ["nowhere"]}, "nowhere holds no config.yaml"),
     ],

@@ -183,6 +183,13 @@ class Config(Section):
         text: str = yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
         return text
 
+    def check_files(self) -> None:
+        """Raises UserError where a file to learn from is not there."""
+        for name in ("judgments", "teacher"):
+            section: ListsConfig | None = getattr(self, name)
+            if section is not None and not Path(section.file).is_file():
+                raise UserError(f"{name}.file: there is no file {section.file}.")
+
 
 def config_directories() -> tuple[Path, ...]:
     """Where shipped configurations lie: in an installation, and in a checkout."""

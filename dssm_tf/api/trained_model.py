@@ -182,5 +182,7 @@ def _texts(name: str, texts: Iterable[Any]) -> Sequence[str]:
     for place, text in enumerate(listed):
         if not isinstance(text, str):
             where = name if name in ("query", "title") else f"{name}[{place}]"
-            raise TypeError(f"{where} is {text!r:.60}, a {type(text).__name__}; expected str.")
+            fields = " (fields are joined by U+241F)" if isinstance(text, (list, tuple)) else ""
+            kind = type(text).__name__
+            raise TypeError(f"{where} is {text!r:.60}, a {kind}; expected str{fields}.")
     return listed

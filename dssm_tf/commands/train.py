@@ -109,10 +109,7 @@ def train_command(
 
     # Before TensorFlow's slow import.
     settings = load_config(_config_of(start) if config is None else find_config(config), overrides)
-    for name in ("judgments", "teacher"):
-        section = getattr(settings, name)
-        if section is not None and not Path(section.file).is_file():
-            raise UserError(f"{name}.file: there is no file {section.file}.")
+    settings.check_files()
     load_tensorflow()
 
     from dssm_tf.training.devices import Workers

@@ -121,7 +121,8 @@ def make_plan(request: Request) -> Plan:
     trial keeps is chosen by the same metric as the trial, unless `training.monitor` is set.
 
     Raises:
-        UserError: a key or a value is not allowed, or the trials could not be compared.
+        UserError: a key or a value is not allowed, a file to learn from is not there, or the
+            trials could not be compared.
     """
     space = parse_space(request.grid)
     path = find_config(request.config)
@@ -153,6 +154,8 @@ def make_plan(request: Request) -> Plan:
         draws = islice(random_settings(space, request.seed or 0), 20 * request.random + 100)
         trials = _distinct(map(trial, draws), request.random)
     _check_comparable(trials, metric)
+    for one in trials:
+        one.config.check_files()
     return Plan(request, metric, trials, base.training.refit)
 
 

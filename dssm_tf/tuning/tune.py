@@ -60,9 +60,9 @@ def tune(
     fingerprints = [data_fingerprint(log) for log in logs]
     if len(set(fingerprints)) < len(logs):
         raise UserError(f"--data {' '.join(map(str, logs))}: two of them hold the same records.")
-    _start(out)
     # What a run is tied to belongs to what is compared with the run.
     trials = [replace(trial, config=pinned(trial.config)) for trial in plan.trials]
+    _start(out)
     tuning = Tuning(plan, logs, out, fingerprints, [
         Row(trial, [
             TrialRun(trial.seeded(seed), log, fingerprint, out / TRIALS)

@@ -106,6 +106,8 @@ def test_what_is_no_list_of_strings_is_refused(models):
         model.rank("red fox", "green owl")
     with pytest.raises(TypeError, match=r"titles\[1\] is None, a NoneType; expected str"):
         model.score("red fox", ["owl", None])
+    with pytest.raises(TypeError, match=r"a list; expected str \(fields are joined by U\+241F\)"):
+        model.score("red fox", [["owl", "Owls Ltd"]])
     with pytest.raises(TypeError, match=r"query is b'fox', a bytes; expected str"):
         model.rank(b"fox", ["owl"])
     with pytest.raises(TypeError, match="queries is one str"):

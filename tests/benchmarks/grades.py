@@ -7,8 +7,10 @@
 The first trains on the judgments of four fifths of the queries and ranks the judged titles of the
 others. The second trains on the earlier four fifths of a log by time and ranks the corpus for the
 later part, whose clicks are grades (`judgments_from_clicks`); the teacher is WordLlama (`pip
-install --target FOLDER wordllama`). Each prints a Markdown table: the mean over seeds, and half of
-their range. With `--folder` data and runs are kept, and the same command goes on where it was.
+install --target FOLDER wordllama`), or with `--beside dssm bilstm` the mean of its cosine and of
+those of models that learn from the clicks first. Each prints a Markdown table: the mean over seeds,
+and half of their range. With `--folder` data and runs are kept, and the same command goes on where
+it was.
 """
 
 from __future__ import annotations
@@ -62,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     taught.add_argument("--clicks", type=Path, required=True, help="with a column timestamp")
     taught.add_argument("--corpus", type=Path, required=True)
     taught.add_argument("--wordllama", type=Path, required=True, help="where pip put it")
+    taught.add_argument("--beside", nargs="*", default=[], metavar="CONFIG", help="also teachers")
     for one, variants in ((judged, JUDGED), (taught, TAUGHT)):
         one.add_argument("--config", default="dssm")
         one.add_argument("--seeds", type=int, default=3)
@@ -97,10 +100,15 @@ def _teacher(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     _preprocess(parts, data)
     _dssm("teach", "--data", data, "--out", out)
     embed = _wordllama(options.wordllama)
+    runs = [_run(config, data, folder / f"beside-{config}") for config in options.beside]
+    teacher = _ByCosine(
+        _side_by_side([embed, *(run.encode_queries for run in runs)]),
+        _side_by_side([embed, *(run.encode_titles for run in runs)]),
+    )
     vectors = []
-    for name in ("queries", "titles"):
+    for name, of in (("queries", teacher.queries), ("titles", teacher.titles)):
         lines = (out / f"{name}.tsv").read_text("utf-8").splitlines()[1:]
-        np.save(folder / f"{name}.npy", embed([line.split("\t")[1] for line in lines]))
+        np.save(folder / f"{name}.npy", of([line.split("\t")[1] for line in lines]))
         vectors.append(folder / f"{name}.npy")
     _dssm("teach", "--data", data, "--out", out, "--embeddings", *vectors)
     judgments = read_judgments(parts / "judgments.tsv")
@@ -113,6 +121,8 @@ def _teacher(options: argparse.Namespace, folder: Path) -> Iterator[str]:
         "bm25": BASELINES["bm25"]().fit([], [one.title for one in corpus]),
         "WordLlama": _ByCosine(embed, embed),
     }
+    if runs:
+        others[" + ".join(["WordLlama", *options.beside])] = teacher
     files = {"{teacher}": f"teacher.file={out / 'scores.tsv'}"}
     yield from _table(options, TAUGHT, files, data, others, judgments, corpus, seen)
 
@@ -128,7 +138,7 @@ class _ByCosine:
     name = "by cosine"
 
     def __init__(self, queries: Any, titles: Any) -> None:
-        self._queries, self._titles = queries, titles
+        self.queries, self.titles = queries, titles
         self._known: dict[Sequence[str], Any] = {}
 
     def score(self, query: str, titles: Sequence[str]) -> Any:
@@ -139,13 +149,26 @@ class _ByCosine:
         """Cosines of queries with titles."""
         key = tuple(titles)
         if key not in self._known:
-            self._known = {key: _unit(self._titles(list(titles)))}
-        return _unit(self._queries(list(queries))) @ self._known[key].T
+            self._known = {key: _unit(self.titles(list(titles)))}
+        return _unit(self.queries(list(queries))) @ self._known[key].T
 
 
 def _unit(vectors: Any) -> Any:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return vectors / np.maximum(lengths, 1e-12)
+
+
+def _side_by_side(models: Sequence[Any]) -> Any:
+    """Vectors whose cosine is the mean of the models' cosines."""
+    return lambda texts: np.concatenate([_unit(model(texts)) for model in models], axis=1)
+
+
+def _run(config: str, data: Path, out: Path) -> Any:
+    from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.training.train import train
+
+    train(load_config(find_config(config)), data, out, quiet=True)
+    return SemanticRanker.load(out, config)
 
 
 def _wordllama(folder: Path) -> Any:

@@ -76,6 +76,11 @@ def test_random_trials_are_as_many_as_asked_for_or_all_there_are(folder):
         ),
         ([f"training.seed={','.join(map(str, range(1001)))}"], {}, "1,001 settings are more"),
         ([], {}, "nothing to tune"),
+        (
+            ["loss.gamma=5"],
+            {"overrides": ["judgments.file=nowhere.tsv"]},
+            "judgments.file: there is no file nowhere.tsv.",
+        ),
     ],
 )
 def test_what_cannot_be_tried_is_an_error_before_anything_is_trained(

@@ -49,6 +49,7 @@ JUDGED = {
 TAUGHT = {
     "clicks": [],
     "clicks + teacher": ["{teacher}"],
+    "clicks + teacher, margin_mse": ["{teacher}", "teacher.loss={name: margin_mse}"],
     "teacher, kl": ["{teacher}", *_PLAIN],
     "teacher, margin_mse": ["{teacher}", *_PLAIN, "teacher.loss={name: margin_mse}"],
 }

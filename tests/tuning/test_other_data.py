@@ -39,6 +39,14 @@ def test_trials_learn_from_judgments_and_are_tied_to_the_table(
     assert calls.directories != [row.runs[0].directory]
 
 
+def test_another_table_than_the_one_asked_for_leaves_nothing_behind(folder, tmp_path, judgments):
+    overrides = [f"judgments.file={judgments(seed=1)}", "judgments.sha256=0123456789abcdef"]
+    plan = make_plan(request(folder, "loss.gamma=5", overrides=overrides))
+    with pytest.raises(UserError, match=r"the configuration asks for 0123456789abcdef"):
+        tune(plan, folder / "data", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_folds_need_no_validation_part(folder, tmp_path, monkeypatch):
     data = write_data(tmp_path / "data", click_log(30), validation=0.0).path
     with pytest.raises(UserError, match=r"holds no validation records.*or --set training\.folds"):

@@ -34,6 +34,7 @@ from dssm_tf.common.again import done_before, remember, request
 from dssm_tf.common.boundary import run_command
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.quiet import quieten
 
 COMMANDS = (
     preprocess,
@@ -78,6 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0 done, 1 failed with a one-line reason on standard error, 2 wrong usage.
     """
+    quieten()
     words = sys.argv[1:] if argv is None else argv
     if words[:1] == [preprocess.NAME]:  # a flag that is unknown here is Beam's
         arguments = argparse.Namespace(

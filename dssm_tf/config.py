@@ -183,11 +183,16 @@ class Config(Section):
         text: str = yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False)
         return text
 
+    @property
+    def lists(self) -> dict[str, ListsConfig]:
+        """The sections that name a file of lists to learn from."""
+        named = {"judgments": self.judgments, "teacher": self.teacher}
+        return {name: section for name, section in named.items() if section is not None}
+
     def check_files(self) -> None:
         """Raises UserError where a file to learn from is not there."""
-        for name in ("judgments", "teacher"):
-            section: ListsConfig | None = getattr(self, name)
-            if section is not None and not Path(section.file).is_file():
+        for name, section in self.lists.items():
+            if not Path(section.file).is_file():
                 raise UserError(f"{name}.file: there is no file {section.file}.")
 
 

@@ -7,6 +7,15 @@ import os
 import sys
 
 
+def quieten() -> None:
+    """Has TensorFlow's C++ say nothing, unless the environment says otherwise.
+
+    A command begins with it: JAX, which bm25s imports where it is installed, sets a level, too.
+    """
+    if not os.environ.get("DSSM_DEBUG"):
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+
 def load_tensorflow() -> None:
     """Imports TensorFlow without the lines that its C++ writes to standard error meanwhile.
 
@@ -16,7 +25,7 @@ def load_tensorflow() -> None:
     """
     if "tensorflow" in sys.modules or os.environ.get("DSSM_DEBUG"):
         return
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    quieten()
     sys.stderr.flush()
     terminal, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 2)

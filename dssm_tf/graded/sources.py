@@ -89,13 +89,6 @@ class Source:
             )
 
 
-def sections(config: Config) -> Iterator[tuple[str, ListsConfig]]:
-    """The sections that name a file of lists."""
-    for name in SOURCES[1:]:
-        if (section := getattr(config, name)) is not None:
-            yield name, section
-
-
 def pinned(config: Config) -> Config:
     """The configuration with the SHA-256 of each file of lists, which a run is then tied to.
 
@@ -104,7 +97,7 @@ def pinned(config: Config) -> Config:
             nothing would be learned from.
     """
     found = {}
-    for name, section in sections(config):
+    for name, section in config.lists.items():
         sha256 = fingerprint(Path(section.file))
         if section.sha256 not in ("", sha256):
             raise UserError(
@@ -127,12 +120,13 @@ def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
         UserError: a file is unusable, all of its titles are unknown, or no list is left to train
             on.
     """
-    named = list(sections(config))
-    if not named:
+    if not config.lists:
         return ()
     known = {normalize(title.text) for title in data.titles}
     divide = _Division.of(data)
-    return tuple(_divided(name, section, known, divide, data.spec) for name, section in named)
+    return tuple(
+        _divided(name, section, known, divide, data.spec) for name, section in config.lists.items()
+    )
 
 
 class _Division:

@@ -13,7 +13,7 @@ from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.title_queries import choose_titles, title_query_records
 from dssm_tf.graded.batches import Batches, with_lists
-from dssm_tf.graded.sources import SOURCES, Source, read_sources, sections
+from dssm_tf.graded.sources import SOURCES, Source, read_sources
 from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.losses.by_source import BySource
 from dssm_tf.losses.ranking_loss import RankingLoss
@@ -261,14 +261,11 @@ def configured_optimizer(
 def configured_loss(config: Config) -> RankingLoss:
     """The loss of a configuration: of clicks, or of each source that it learns from."""
     loss: RankingLoss = LOSSES[config.loss.name](**config.loss.arguments)
-    others = dict(sections(config))
-    if not others:
+    if not config.lists:
         return loss
+    graded = {
+        name: GRADED_LOSSES[section.loss.name](**section.loss.arguments)
+        for name, section in config.lists.items()
+    }
     # A loss for every source, so that their numbers are the same in every run.
-    chosen = (others[name].loss if name in others else None for name in SOURCES[1:])
-    return BySource(
-        [
-            loss,
-            *(loss if one is None else GRADED_LOSSES[one.name](**one.arguments) for one in chosen),
-        ]
-    )
+    return BySource([graded.get(name, loss) for name in SOURCES])

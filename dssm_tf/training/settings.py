@@ -5,7 +5,6 @@ from __future__ import annotations
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.graded.sources import sections
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.optimizers import check_optimizer
 
@@ -18,7 +17,7 @@ def check_settings(config: Config, data: Preprocessed) -> None:
         data: what preprocess wrote.
     """
     check_records(config, data)
-    if config.training.folds and any(sections(config)):
+    if config.training.folds and config.lists:
         raise UserError(
             "training.folds holds the log's queries out in turn; leave it out where judgments or "
             "a teacher are learned from."
@@ -73,7 +72,7 @@ def check_devices(config: Config, devices: Devices) -> None:
             "gradients XLA does not compile; use auto or false."
         )
     sizes = {"training": config.training.batch_size}
-    sizes |= {name: section.batch_size for name, section in sections(config)}
+    sizes |= {name: section.batch_size for name, section in config.lists.items()}
     for name, size in sizes.items():
         if size % parts:
             raise UserError(

@@ -14,7 +14,7 @@ from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import caution
-from dssm_tf.graded.sources import SOURCES, Source, pinned, sections
+from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
@@ -87,7 +87,7 @@ def train(
             task = held_out(config, data, begun, fitting.sources)
         told_first = [line for source in fitting.sources for line in source.said()]
         few = [] if task is None else caution(_RESTS, len(task.queries))
-        told_first += few + [_MORE for _ in few if begun is None and not any(sections(config))]
+        told_first += few + [_MORE for _ in few if begun is None and not config.lists]
         for line in told_first if devices.chief and not quiet else ():
             style = "" if line.startswith(SOURCES) else "yellow"
             Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)

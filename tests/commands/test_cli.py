@@ -108,6 +108,18 @@ def test_nothing_but_our_own_words_reaches_the_terminal(trained, exported):
     assert not re.search(r"tensorflow/|\.cc:|Warning|oneDNN", trained.stdout + exported.stdout)
 
 
+def test_ranking_with_bm25_beside_says_nothing_else_either(trained, folder):
+    """It imports JAX where that is installed, which sets TensorFlow's log level."""
+    (folder / "judgments.tsv").write_text(
+        "query_id\tquery\tdoc_id\ttitle\tgrade\n1\tred fox\td\tred fox\t1\n", "utf-8"
+    )
+    evaluated = dssm(
+        "evaluate", "--model", "run", "--judgments", "judgments.tsv", "--out", "evaluation",
+        cwd=folder,
+    )  # fmt: skip
+    assert (evaluated.returncode, evaluated.stderr) == (0, "")
+
+
 def test_export_says_where_the_model_is_and_how_to_serve_it(exported, folder):
     assert exported.returncode == 0
     first, second = exported.stdout.splitlines()

@@ -52,7 +52,7 @@ class MRF(Baseline):
 
     Args:
         mu: words of the collection that a title is smoothed with, above 0.
-        weights: of words, ordered pairs and unordered pairs; at least 0.
+        weights: of words, ordered pairs and unordered pairs; from 0 to 1,000.
         window: words of an unordered window, at least 2.
 
     Reference: Metzler and Croft 2005, the sequential dependence variant.
@@ -84,9 +84,9 @@ class MRF(Baseline):
         self.weights = tuple(weights)
         self.window = window
         check_mu(mu)
-        if len(self.weights) != 3 or not all(weight >= 0 for weight in self.weights):
+        if len(self.weights) != 3 or not all(0 <= weight <= 1000 for weight in self.weights):
             raise ValueError(
-                f"weights is {self.weights}; expected three numbers of at least 0: "
+                f"weights is {self.weights}; expected three numbers from 0 to 1,000: "
                 "for words, ordered pairs and unordered pairs."
             )
         if window < 2:

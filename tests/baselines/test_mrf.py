@@ -87,7 +87,8 @@ def test_impossible_parameters_and_an_empty_corpus_are_refused():
     for values, message in (
         ({"mu": 0.0}, "mu is 0"),
         ({"weights": (1.0, 0.0)}, "three numbers"),
-        ({"weights": (1.0, -0.1, 0.1)}, "at least 0"),
+        ({"weights": (1.0, -0.1, 0.1)}, "from 0 to"),
+        ({"weights": (1e308, 0.1, 0.1)}, "from 0 to"),
         ({"window": 1}, "window is 1"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -87,7 +87,8 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
     if not learned or (share and not held_out):
         raise UserError(
             f"--hold-out-queries {share:g}: {len(learned):,} queries are left to learn from and "
-            f"{len(held_out):,} to measure with; choose another share."
+            f"{len(held_out):,} to measure with; choose another share, of a table that was "
+            "divided before a larger one (queries are chosen by their text)."
         )
     clicks = [
         LogRow(one.query, title)

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dssm_tf.positions.simulation import JudgedList
-    from dssm_tf.tables.judgments import Judgment
+    from dssm_tf.tables.graded_lists import GradedList
 
 _DETAILS = """To try what position bias does to a training, and whether `dssm preprocess
 --position-weights` finds it. Rankers order each query's judged titles by BM25, each with noise of
 its own; simulated users look at position k with probability k^-ETA and click what is relevant. The
-log has query, title, doc_id, position, impressions, clicks"""
+log has query, title, position, impressions, clicks"""
 _LISTS_AT_ONCE = 50  # scored in one matrix
 
 
@@ -30,7 +30,7 @@ def add(tasks: Commands) -> None:
     )
     parser.add_argument(
         "--judgments", required=True, type=Path, metavar="FILE",
-        help="table with query_id, query, doc_id, title, grade",
+        help="table with query, title, grade",
     )  # fmt: skip
     parser.add_argument(
         "--corpus", type=Path, metavar="FILE",
@@ -83,17 +83,19 @@ def simulate_command(arguments: argparse.Namespace, console: Console | None = No
 
     from dssm_tf.common.files import refuse_existing
     from dssm_tf.positions.simulation import COLUMNS, Users, simulate
-    from dssm_tf.tables.judgments import read_corpus, read_judgments
+    from dssm_tf.tables.cells import LARGEST_GRADE
+    from dssm_tf.tables.graded_lists import read_grades
+    from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.writer import write_table
 
     console = console or Console()
     out = arguments.out
     users = Users(arguments.model, arguments.eta, arguments.click_noise, arguments.trust)
     refuse_existing(out)
-    judgments = read_judgments(arguments.judgments, repeats="mean", encoding=arguments.encoding)
+    judged = read_grades(arguments.judgments, LARGEST_GRADE, arguments.encoding)
     corpus = read_corpus(arguments.corpus, arguments.encoding) if arguments.corpus else None
     lists = judged_lists(
-        judgments, None if corpus is None else [one.title for one in corpus],
+        judged, None if corpus is None else [one.title for one in corpus],
         arguments.lists, arguments.seed,
     )  # fmt: skip
     rows = list(
@@ -120,18 +122,15 @@ def simulate_command(arguments: argparse.Namespace, console: Console | None = No
 
 
 def judged_lists(
-    judgments: Sequence[Judgment],
+    judged: Sequence[GradedList],
     corpus: Sequence[str] | None = None,
     number: int = 0,
     seed: int = 0,
 ) -> list[JudgedList]:
     """The judged titles of each query with their BM25 scores.
 
-    Equal titles of a query are one, with the best of their grades: a log of clicks cannot tell
-    them apart, and two of different grades would look like one that moves.
-
     Args:
-        judgments: of all queries.
+        judged: of all queries.
         corpus: titles that BM25 counts words in; the judged ones by default.
         number: of queries, drawn; 0 for all.
         seed: of the draw.
@@ -143,37 +142,24 @@ def judged_lists(
 
     from dssm_tf.baselines.bm25 import BM25
     from dssm_tf.positions.simulation import JudgedList
-    from dssm_tf.text.normalize import normalize
 
-    best: dict[tuple[str, str], Judgment] = {}
-    for one in judgments:
-        key = one.query_id, normalize(one.title)
-        if key not in best or one.grade > best[key].grade:
-            best[key] = one
-    by_query: dict[str, list[Judgment]] = {}
-    for (query, _), one in best.items():
-        by_query.setdefault(query, []).append(one)
-    if not 0 <= number <= len(by_query):
-        raise UserError(f"--lists {number}: expected 0 to {len(by_query):,}, the judged queries.")
-    chosen = list(by_query.values())
-    if number:
-        places = np.random.default_rng(seed).permutation(len(chosen))[:number]
-        chosen = [chosen[place] for place in sorted(places)]
-    ranker = BM25().fit([], corpus or dict.fromkeys(one.title for one in judgments))
+    if not 0 <= number <= len(judged):
+        raise UserError(f"--lists {number}: expected 0 to {len(judged):,}, the judged queries.")
+    places = np.random.default_rng(seed).permutation(len(judged))[: number or None]
+    chosen = [judged[place] for place in sorted(places)]
+    ranker = BM25().fit(
+        [], corpus or dict.fromkeys(title for one in judged for title in one.titles)
+    )
     lists = []
     for start in range(0, len(chosen), _LISTS_AT_ONCE):
         some = chosen[start : start + _LISTS_AT_ONCE]
-        titles = list(dict.fromkeys(one.title for each in some for one in each))
+        titles = list(dict.fromkeys(title for one in some for title in one.titles))
         place = {title: at for at, title in enumerate(titles)}
-        scores = ranker.score_matrix([each[0].query for each in some], titles)
+        scores = ranker.score_matrix([one.query for one in some], titles)
         lists += [
             JudgedList(
-                each[0].query,
-                [one.doc_id for one in each],
-                [one.title for one in each],
-                np.array([one.grade for one in each]),
-                row[[place[one.title] for one in each]],
+                one.query, one.titles, np.array(one.values), row[[place[t] for t in one.titles]]
             )
-            for each, row in zip(some, scores, strict=True)
+            for one, row in zip(some, scores, strict=True)
         ]
     return lists

@@ -97,14 +97,12 @@ class JudgedList(NamedTuple):
 
     Args:
         query: as judged.
-        doc_ids: of the titles.
-        titles: as judged.
+        titles: as judged; a log cannot tell equal ones apart.
         grades: `(titles,)`.
         scores: `(titles,)`, of a system that knows no grade.
     """
 
     query: str
-    doc_ids: Sequence[str]
     titles: Sequence[str]
     grades: NDArray[np.float64]
     scores: NDArray[np.float64]
@@ -115,7 +113,6 @@ class ClickRow(NamedTuple):
 
     query: str
     title: str
-    doc_id: str
     position: int
     impressions: int
     clicks: int
@@ -181,9 +178,7 @@ def simulate(
                 row[1] += int(clicked)
         for (title, position), (impressions, clicked) in sorted(found.items()):
             if impressions:
-                yield ClickRow(
-                    one.query, one.titles[title], one.doc_ids[title], position, impressions, clicked
-                )
+                yield ClickRow(one.query, one.titles[title], position, impressions, clicked)
 
 
 def _clicks(

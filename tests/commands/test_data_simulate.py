@@ -7,18 +7,18 @@ import pytest
 from dssm_tf.cli import main
 from dssm_tf.tables.reader import read_rows
 
-COLUMNS = ("query", "title", "doc_id", "position", "impressions", "clicks")
+COLUMNS = ("query", "title", "position", "impressions", "clicks")
 
 
 @pytest.fixture
 def judgments(tmp_path):
     path = tmp_path / "judgments.tsv"
     rows = [
-        f"q{query}\tred fox {query}\td{title}\t{'red ' * (title % 2)}fox {title}\t{title % 3}"
+        f"red fox {query}\t{'red ' * (title % 2)}fox {title}\t{title % 3}"
         for query in range(8)
         for title in range(5)
     ]
-    head = "query_id\tquery\tdoc_id\ttitle\tgrade"
+    head = "query\ttitle\tgrade"
     path.write_text("\n".join([head, *rows]) + "\n", "utf-8")
     return path
 
@@ -35,9 +35,8 @@ def test_a_log_is_written_with_all_that_preprocess_asks_for(tmp_path, judgments,
     assert "probability 1, 0.5, 0.333, 0.25\n" in said
     rows = [row for _, row in read_rows(log, COLUMNS)]
     assert {row[0] for row in rows} == {f"red fox {n}" for n in range(8)}
-    assert all(row[2] == f"d{row[1][-1]}" for row in rows)
-    assert sum(int(row[4]) for row in rows if row[3] == "1") == 500
-    assert max(int(row[3]) for row in rows) == 4
+    assert sum(int(row[3]) for row in rows if row[2] == "1") == 500
+    assert max(int(row[2]) for row in rows) == 4
 
 
 @pytest.mark.parametrize("model", ["cascade", "trust"])
@@ -50,16 +49,16 @@ def test_flags_decide(tmp_path, judgments, model):
     assert len(set(written)) == 3
 
 
-def test_equal_titles_of_a_query_are_one_with_the_best_grade(tmp_path):
+def test_equal_titles_of_a_query_are_one_with_the_mean_grade(tmp_path):
     judgments, log = tmp_path / "judgments.tsv", tmp_path / "log.tsv"
-    rows = ["q\tfox\ta\tRed Fox\t0", "q\tfox\tb\tred  fox!\t2", "q\tfox\tc\tgrey fox\t0"]
-    head = "query_id\tquery\tdoc_id\ttitle\tgrade"
+    rows = ["fox\tRed Fox\t0", "Fox\tred  fox!\t2", "fox\tgrey fox\t0", "fox\tfox\t1"]
+    head = "query\ttitle\tgrade"
     judgments.write_text("\n".join([head, *rows]) + "\n", "utf-8")
     flags = ("--rankers", "1", "--sessions", "100", "--click-noise", "0", "--eta", "0")
     assert simulate(judgments, log, *flags) == 0
-    # No title moves: each stands at one place, where the relevant one is always clicked.
-    found = {row[2]: row[4:] for _, row in read_rows(log, COLUMNS)}
-    assert found == {"b": ("100", "100"), "c": ("100", "0")}
+    # No title moves: each stands at one place, where the two of the best grade are always clicked.
+    found = {row[1]: row[3:] for _, row in read_rows(log, COLUMNS)}
+    assert found == {"Red Fox": ("100", "100"), "grey fox": ("100", "0"), "fox": ("100", "100")}
 
 
 def test_some_of_the_queries(tmp_path, judgments):
@@ -72,7 +71,7 @@ def test_a_corpus_is_what_bm25_counts_words_in(tmp_path, judgments):
     corpus.write_text("doc_id\ttitle\n" + "".join(f"c{n}\tfox {n}\n" for n in range(50)), "utf-8")
     flags = ("--sessions", "200", "--rankers", "1", "--ranker-noise", "0")
     assert simulate(judgments, tmp_path / "log.tsv", "--corpus", str(corpus), *flags) == 0
-    first = [row for _, row in read_rows(tmp_path / "log.tsv", COLUMNS) if row[3] == "1"]
+    first = [row for _, row in read_rows(tmp_path / "log.tsv", COLUMNS) if row[2] == "1"]
     assert all(row[1].startswith("red ") for row in first)  # rare in the corpus
 
 

@@ -14,7 +14,7 @@ def lists(queries: int = 200, titles: int = 6) -> list[JudgedList]:
     names = [f"t{n}" for n in range(titles)]
     grades = random.integers(0, 4, (queries, titles)).astype(float)
     scores = random.standard_normal(grades.shape) + 0.3 * grades
-    return [JudgedList(f"q{n}", names, names, grades[n], scores[n]) for n in range(queries)]
+    return [JudgedList(f"q{n}", names, grades[n], scores[n]) for n in range(queries)]
 
 
 def shown(users: Users, sessions: int = 100_000, seed: int = 0, **options) -> Shown:

@@ -11,9 +11,7 @@ from dssm_tf.positions.simulation import JudgedList, Users, simulate
 from tests.positions.judged import lists
 
 TITLES = ["a", "b", "c"]
-LIST = JudgedList(
-    "q", ["1", "2", "3"], TITLES, np.array([1.0, 2.0, 0.0]), np.array([3.0, 2.0, 1.0])
-)
+LIST = JudgedList("q", TITLES, np.array([1.0, 2.0, 0.0]), np.array([3.0, 2.0, 1.0]))
 # noise + (1 - noise) (2^grade - 1) / 3 with noise 0.1
 RELEVANCE = np.array([0.4, 1.0, 0.1])
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 from io import StringIO
-from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -14,7 +12,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tuning.plan import make_plan
 from dssm_tf.tuning.tune import tune
 from tests.clicks import click_log, write_data
-from tests.tuning.requests import GRID, Calls, measures, refuse_to_train, request, trials_of
+from tests.tuning.requests import Calls, measures, refuse_to_train, request, trials_of
 
 
 def test_a_diverging_trial_is_reported_in_its_row_and_the_others_go_on(folder, monkeypatch):
@@ -63,14 +61,6 @@ def test_a_full_disk_is_nobodys_setting_and_stops_the_tuning(folder, monkeypatch
     with pytest.raises(OSError, match="No space left"):
         tune(make_plan(request(folder, "loss.gamma=5,10")), folder / "data", tmp_path / "out")
     assert [trial["status"] for trial in trials_of(tmp_path / "out")] == ["waiting", "waiting"]
-
-
-def test_a_damaged_trial_says_what_to_remove(tuned, folder, tmp_path):
-    out = Path(shutil.copytree(tuned.out, tmp_path / "out"))
-    ranking = out / "trials" / tuned.rows[0].runs[0].identity / "ranking.json"
-    ranking.write_text("{", "utf-8")
-    with pytest.raises(UserError, match=f"{tuned.rows[0].runs[0].identity}.*damaged.*remove"):
-        tune(make_plan(request(folder, *GRID)), folder / "data", out)
 
 
 def test_a_directory_of_something_else_is_left_alone(folder, tmp_path):

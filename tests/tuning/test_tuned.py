@@ -30,12 +30,6 @@ from tests.tuning.requests import (
 )
 
 
-@pytest.fixture(scope="module")
-def tuned(folder) -> Tuning:
-    """A grid of four settings, tuned without interruption."""
-    return tune(make_plan(request(folder, *GRID)), folder / "data", folder / "tuned")
-
-
 def test_the_chosen_configuration_is_that_of_the_best_trial_with_the_users_refit(tuned):
     # What training itself wrote down, trial by trial.
     found = {}

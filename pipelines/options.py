@@ -188,11 +188,11 @@ class PreprocessOptions:
     position_weights: str = _flag(
         TRAINING,
         NONE,
-        "weigh a click by how seldom its position is looked at, from the columns position and "
-        "impressions: none; harvesting: by titles that stood at several positions for a query; em: "
-        "by a position-based model; auto: the first where it can, else the second; or a file with "
-        "position and propensity. Give training.click_weight=linear to train with such weights",
-        metavar="none|auto|harvesting|em|FILE",
+        "weight a click by how seldom its position is looked at: none; harvesting: estimated from "
+        "titles shown at several positions for one query, with the columns position and "
+        "impressions; or a file with position and propensity. Give training.click_weight=linear to "
+        "train with such weights",
+        metavar="none|harvesting|FILE",
     )
     max_position_weight: float = _flag(
         TRAINING, 10.0, "clip the weights of --position-weights", least=1, most=1000

@@ -13,8 +13,8 @@ from apache_beam.pvalue import TaggedOutput
 
 from dssm_tf.common.errors import OptionError, UserError, did_you_mean
 from dssm_tf.positions.curve import ExaminationCurve, read_curve
-from dssm_tf.positions.estimation import METHODS, NONE, OPTION, estimate
-from dssm_tf.positions.shown import Cell, Shown, word_group
+from dssm_tf.positions.estimation import HARVESTING, NONE, OPTION, estimate
+from dssm_tf.positions.shown import Cell, Shown
 from dssm_tf.tables.table import Reject
 from dssm_tf.text.fingerprint import fingerprint64
 from pipelines.aggregation import bucket_of
@@ -64,17 +64,17 @@ def curve_of(
         run: makes a pipeline, gives it to a function that adds the steps, and runs it.
 
     Raises:
-        UserError: the file is none, the log has no positions, or it cannot answer.
+        UserError: the file does not exist or is not a curve, or the log has no positions.
     """
     asked = options.position_weights
     if asked == NONE:
         return None
-    if asked not in METHODS:
+    if asked != HARVESTING:
         if not Path(asked).is_file():
             raise OptionError(
                 OPTION,
-                f"is {asked!r}, and there is no such file; expected none, {', '.join(METHODS)} or "
-                f"a file with position and propensity.{did_you_mean(asked, (NONE, *METHODS))}",
+                f"is {asked!r}, and there is no such file; expected none, harvesting or a "
+                f"file with position and propensity.{did_you_mean(asked, (NONE, HARVESTING))}",
             )
         return read_curve(asked)
     run(lambda pipeline: _add_steps(pipeline, pieces, options, buckets, directory, store))
@@ -83,7 +83,7 @@ def curve_of(
     if failed := sorted(counts):
         raise UserError(failed[0].removeprefix(FAILED))
     (cells,) = unpack_all([block])
-    return estimate(Shown.of(sorted(cells)[:_MOST_CELLS]), asked, options.seed)
+    return estimate(Shown.of(sorted(cells)[:_MOST_CELLS]), options.seed)
 
 
 def _add_steps(
@@ -149,14 +149,7 @@ def _sum_bucket(element: tuple[int, Iterable[bytes]]) -> bytes:
             known = total.get(key, (0, 0))
             total[key] = known[0] + impressions, known[1] + clicks
     cells: Iterator[Cell] = (
-        (
-            fingerprint64(query),
-            fingerprint64(title),
-            word_group(query, title),
-            position,
-            impressions,
-            clicks,
-        )
+        (fingerprint64(query), fingerprint64(title), position, impressions, clicks)
         for (query, title, position), (impressions, clicks) in total.items()
         if impressions
     )

@@ -308,7 +308,7 @@ def _finish(
     records.setdefault("validation", 0)
     before = 0 if known is None else len(known.ngrams)
     result = report.make(manifest, options, vocabulary.fingerprint, tally, before, curve)
-    if curve is not None:
+    if curve is not None and not curve.problem:
         write_curve(output.local / CURVE, curve)
     report.write(result, output.local)
     FeatureSpec(

@@ -136,7 +136,9 @@ def summary(report: Mapping[str, Any], output: str) -> str:
         f"{report['titles']:,} titles, {report['titles_train']:,} of them clicked in the training "
         f"part; {words['trigrams']:,} letter trigrams{new}"
     )
-    if positions := report["positions"]:
+    if (positions := report["positions"]) and positions["problem"]:
+        lines.append(f"{positions['problem']}; every click counts once")
+    elif positions:
         weights = ", ".join(f"{one:.2f}" for one in positions["weights"][:10])
         more = ", ..." if len(positions["weights"]) > 10 else ""
         lines.append(

@@ -120,6 +120,8 @@ def _positions(curve: Mapping[str, Any] | None) -> str:
     """The examination curve, where clicks are weighted by one."""
     if curve is None:
         return ""
+    if curve["problem"]:
+        return f"<h2>Positions</h2><p>{escape(curve['problem'])}; every click counts once.</p>"
     intervals = curve["intervals"] or [()] * len(curve["propensities"])
     rows = [
         (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands import data_judged, data_simulate
+from dssm_tf.commands import data_judged
 from dssm_tf.commands.parser import Commands, add_encoding, add_log_flags, command, fields_flag
 from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.text.fields import parse_fields
@@ -76,7 +76,6 @@ def add(commands: Commands) -> None:
     add_encoding(convert)
     _add_split(tasks)
     data_judged.add(tasks)
-    data_simulate.add(tasks)
 
 
 def _add_split(tasks: Commands) -> None:

@@ -25,14 +25,16 @@ class ExaminationCurve:
     Args:
         propensities: of positions 1, 2, ..., each above 0 and at most 1.
         intervals: 95 % of each, `(low, high)`; empty where nothing was estimated.
-        method: `harvesting`, `em`, or the file that it was read from.
+        method: `harvesting`, or the file that it was read from.
         basis: what it rests on, in counts, by name.
+        problem: why the log cannot tell; the curve is then 1 everywhere.
     """
 
     propensities: tuple[float, ...]
     intervals: tuple[tuple[float, float], ...] = ()
     method: str = ""
     basis: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
 
     def weights(self, most: float) -> tuple[int, ...]:
         """What a click at each position counts, in thousandths: clipped inverse propensities.
@@ -54,6 +56,7 @@ class ExaminationCurve:
         return {
             "method": self.method,
             "basis": dict(self.basis),
+            "problem": self.problem,
             "propensities": list(self.propensities),
             "intervals": [list(one) for one in self.intervals],
             "weights": [one / UNIT for one in self.weights(most)],

@@ -87,7 +87,7 @@ def all_pairs(
         tolerance: of the logarithm of any examination in a step, where it ends.
 
     Returns:
-        `(..., positions)`; what no title ties to position 1 is meaningless, see `connected`.
+        `(..., positions)`; what no title ties to position 1 is meaningless, see `tied`.
 
     Reference: Agarwal et al. 2019, "Estimating Position Bias without Intrusive Interventions",
         section 4, AllPairs.
@@ -111,14 +111,14 @@ def all_pairs(
     return relative
 
 
-def connected(clicks: NDArray[np.float64]) -> bool:
-    """Whether titles with clicks tie every position to the first, over others if need be.
+def tied(clicks: NDArray[np.float64]) -> int:
+    """How many positions, from 1, titles with clicks tie to the first, over others if need be.
 
     Args:
         clicks: as of `all_pairs`, `(positions, positions)`.
     """
-    tied = (clicks > 0) & (clicks.T > 0)
-    reached = np.eye(len(clicks), dtype=bool)[0]
+    both = (clicks > 0) & (clicks.T > 0)
+    reached = np.arange(len(clicks)) == 0
     for _ in range(len(clicks)):
-        reached = reached | tied[reached].any(axis=0)
-    return bool(reached.all())
+        reached = reached | both[reached].any(axis=0)
+    return int(np.argmin(np.append(reached, False)))

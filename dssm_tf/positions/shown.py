@@ -8,11 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-GROUPS = 5
-"""Of pairs by the share of the query's words that the title has, see `word_group`."""
-
-Cell = tuple[int, int, int, int, int, int]
-"""Query and pair (hashes or numbers), the pair's group, position, impressions, clicks."""
+Cell = tuple[int, int, int, int, int]
+"""Query and title (hashes or numbers), position, impressions, clicks."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +19,6 @@ class Shown:
     Args:
         query: numbers from 0.
         pair: (query, title) pairs, numbers from 0, not decreasing.
-        group: of the pair, from 0; pairs of one group are alike as far as their texts say.
         position: from 1.
         impressions: above 0.
         clicks: at most as many as impressions.
@@ -30,7 +26,6 @@ class Shown:
 
     query: NDArray[np.int64]
     pair: NDArray[np.int64]
-    group: NDArray[np.int64]
     position: NDArray[np.int64]
     impressions: NDArray[np.float64]
     clicks: NDArray[np.float64]
@@ -42,15 +37,14 @@ class Shown:
         Args:
             cells: each (query, title, position) once.
         """
-        rows = np.array(cells, np.int64).reshape(-1, 6)
-        rows = rows[rows[:, 4] > 0]
-        rows = rows[np.lexsort(rows.T[[3, 1, 0]])]
+        rows = np.array(cells, np.int64).reshape(-1, 5)
+        rows = rows[rows[:, 3] > 0]
+        rows = rows[np.lexsort(rows.T[[2, 1, 0]])]
         query = np.unique(rows[:, 0], return_inverse=True)[1].ravel()
         pair = np.unique(rows[:, :2], axis=0, return_inverse=True)[1].ravel()
-        impressions = rows[:, 4].astype(np.float64)
+        impressions = rows[:, 3].astype(np.float64)
         # A title that is shown once and clicked twice was attractive once.
-        clicks = np.minimum(rows[:, 5], impressions)
-        return cls(query, pair, rows[:, 2], rows[:, 3], impressions, clicks)
+        return cls(query, pair, rows[:, 2], impressions, np.minimum(rows[:, 4], impressions))
 
     def first(self, positions: int) -> Shown:
         """The cells at the first positions."""
@@ -69,13 +63,3 @@ class Shown:
     def moved(self) -> NDArray[np.bool_]:
         """Whether each cell's pair stood at other positions too, `(cells,)`."""
         return np.bincount(self.pair)[self.pair] > 1
-
-
-def word_group(query: str, title: str) -> int:
-    """The group of a pair, both texts normalised: in fifths, the share of the words shared.
-
-    >>> word_group("red fox", "a fox"), word_group("red", "a fox"), word_group("fox", "a fox")
-    (2, 0, 4)
-    """
-    wanted, there = set(query.split()), set(title.split())
-    return (GROUPS - 1) * len(wanted & there) // len(wanted)

@@ -27,6 +27,7 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.positions.curve import read_curve
 from dssm_tf.tables.judgments import Judgment, read_judgments
 from dssm_tf.tables.reader import read_rows
+from examples.simulate_clicks import main as simulate_clicks
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10")
 ETAS = (0, 1)
@@ -59,11 +60,12 @@ def measured(
     logged: set[str] = set()
     for eta in ETAS:
         log = folder / f"log{eta}.tsv"
-        _dssm("data", "simulate", "--judgments", options.judgments, "--eta", eta, "--seed", seed,
-              "--lists", options.lists, "--sessions", options.sessions,
-              "--ranker-noise", options.ranker_noise, "--out", log)  # fmt: skip
+        asked = ["--judgments", options.judgments, "--eta", eta, "--seed", seed, "--out", log,
+                 "--lists", options.lists, "--sessions", options.sessions,
+                 "--ranker-noise", options.ranker_noise]  # fmt: skip
+        simulate_clicks([str(word) for word in asked])
         logged |= {row[0] for _, row in read_rows(log, ("query",))}
-        for name, method in ((NAIVE, "none"), (WEIGHTED, "auto")):
+        for name, method in ((NAIVE, "none"), (WEIGHTED, "harvesting")):
             run = folder / f"{name}{eta}"
             data = run.with_suffix(".data")
             _dssm("preprocess", "--input", log, "--position-weights", method,
@@ -75,8 +77,8 @@ def measured(
                 ranker = systems[f"{name}{eta} {ranking}"] = SemanticRanker.load(run, run.name)
                 ranker.prior_weight *= ranking == PRIOR
         curves[eta] = data / "examination_curve.tsv"
-    asked = [one for one in judgments if one.query in logged]
-    found = evaluate(systems, asked, metrics=METRICS, samples=100)
+    judged = [one for one in judgments if one.query in logged]
+    found = evaluate(systems, judged, metrics=METRICS, samples=100)
     means = {
         ranking: {
             (eta, name): [

@@ -11,8 +11,8 @@ from pytest import approx
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.counts import load_record_counts
 from dssm_tf.positions.curve import read_curve
-from dssm_tf.positions.simulation import COLUMNS, Users, simulate
 from dssm_tf.tables.click_log import LogRow
+from examples.simulate_clicks import COLUMNS, Users, simulate
 from pipelines.aggregation import sum_queries
 from pipelines.cleaning import BlockList, RowCounter, clean_pairs, clean_session
 from pipelines.options import PreprocessOptions
@@ -105,7 +105,7 @@ def test_positions_change_nothing_unless_they_are_asked_for_or_all_alike(run, to
 
 
 def test_the_curve_is_estimated_shown_and_written_in_any_order_of_rows(run, simulated):
-    data = run(simulated, "--position-weights", "auto")
+    data = run(simulated, "--position-weights", "harvesting")
     truth = [1 / at for at in range(1, 7)]
     written = data.path / "examination_curve.tsv"
     assert read_curve(written).propensities == approx(truth, abs=0.1)
@@ -122,16 +122,34 @@ def test_the_curve_is_estimated_shown_and_written_in_any_order_of_rows(run, simu
     assert sorted(counts.clicks) == approx(sorted({one.clicks for one in data.records()}))
 
     head, *rows = simulated.splitlines()
-    turned = run("\n".join([head, *rows[::-1]]) + "\n", "--position-weights", "auto", "--buckets=3")
+    turned = run(
+        "\n".join([head, *rows[::-1]]) + "\n", "--position-weights", "harvesting", "--buckets=3"
+    )
     assert records(turned) == records(data)
+
+
+def test_a_log_in_which_no_title_moved_is_left_as_it_is_and_that_is_said(run, capsys):
+    """Estimated from such a log a curve is too steep or too flat, and nothing shows which."""
+    rows = simulate(lists(60), Users(eta=1), 6000, rankers=1)
+    log = "".join("\t".join(map(str, row)) + "\n" for row in (COLUMNS, *rows))
+    data = run(log, "--position-weights", "harvesting")
+    said = "no title was shown at several positions for one query; the log cannot tell"
+    (line,) = [one for one in capsys.readouterr().err.splitlines() if said in one]
+    assert line.endswith("every click counts once")
+    assert said in (data.path / "report.html").read_text("utf-8")
+    assert records(data) == records(run(log))  # and no examination_curve.tsv
 
 
 @pytest.mark.parametrize(
     ("log", "asked", "said"),
     [
-        ("query\ttitle\na\tb\n", "auto", "missing: position"),
-        (HEAD + "a\tb\t1\t\t1\n", "auto", "no row has both"),
-        (HEAD + "a\tb\t1\t5\t1\n", "harvestin", "no such file; expected none, auto, harvesting"),
+        ("query\ttitle\na\tb\n", "harvesting", "missing: position"),
+        (HEAD + "a\tb\t1\t\t1\n", "harvesting", "no row has both"),
+        (
+            HEAD + "a\tb\t1\t5\t1\n",
+            "harvestin",
+            "no such file; expected none, harvesting or a file",
+        ),
         (HEAD + "a\tb\t1\t5\t1\n", "harvestin", "Did you mean 'harvesting'?"),
     ],
 )
@@ -149,8 +167,10 @@ def test_a_curve_needs_positions_in_a_log_that_has_no_header(run, capsys, curve)
 
 
 def test_from_python():
-    options = PreprocessOptions(("log.tsv",), "data", position_weights="em", max_position_weight=5)
-    assert (options.position_weights, options.max_position_weight) == ("em", 5)
+    options = PreprocessOptions(
+        ("log.tsv",), "data", position_weights="harvesting", max_position_weight=5
+    )
+    assert (options.position_weights, options.max_position_weight) == ("harvesting", 5)
     with pytest.raises(UserError, match="--max-position-weight clips the weights of"):
         PreprocessOptions(("log.tsv",), "data", max_position_weight=5)
     assert PreprocessOptions(("log.tsv",), "data").position_weights == "none"

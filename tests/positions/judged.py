@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dssm_tf.positions.shown import Shown
-from dssm_tf.positions.simulation import JudgedList, Users, simulate
+from examples.simulate_clicks import JudgedList, Users, simulate
 
 
 def lists(queries: int = 200, titles: int = 6) -> list[JudgedList]:
@@ -22,7 +22,7 @@ def shown(users: Users, sessions: int = 100_000, seed: int = 0, **options) -> Sh
     rows = simulate(lists(), users, sessions, seed=seed, **options)
     return Shown.of(
         [
-            (int(row.query[1:]), int(row.title[1:]), 0, row.position, row.impressions, row.clicks)
+            (int(row.query[1:]), int(row.title[1:]), row.position, row.impressions, row.clicks)
             for row in rows
         ]
     )

@@ -15,7 +15,7 @@ def table(tmp_path, *rows):
 
 
 def test_what_is_written_is_read(tmp_path):
-    curve = ExaminationCurve((1.0, 0.5, 0.25), ((1.0, 1.0), (0.4, 0.6), (0.2, 0.3)), "em")
+    curve = ExaminationCurve((1.0, 0.5, 0.25), ((1.0, 1.0), (0.4, 0.6), (0.2, 0.3)), "harvesting")
     write_curve(tmp_path / "curve.tsv", curve)
     assert (tmp_path / "curve.tsv").read_text("utf-8").splitlines()[2] == "2\t0.5\t0.4\t0.6"
     assert read_curve(tmp_path / "curve.tsv").propensities == curve.propensities

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from pytest import approx
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.positions.simulation import JudgedList, Users, simulate
+from dssm_tf.positions.curve import read_curve
+from dssm_tf.tables.reader import read_rows
+from examples.simulate_clicks import COLUMNS, JudgedList, Users, simulate
+from pipelines import preprocess
 from tests.positions.judged import lists
 
 TITLES = ["a", "b", "c"]
@@ -73,28 +79,31 @@ def test_the_seed_decides():
     assert one == same != other
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"eta": 2.1}, "eta is 2.1; expected a number from 0 to 2"),
-        ({"eta": -0.1}, "eta is -0.1"),
-        ({"eta": float("nan")}, "eta is nan"),
-        ({"noise": 1.5}, "noise is 1.5; expected a number from 0 to 1"),
-        ({"trust": -1}, "trust is -1"),
-        ({"model": "cascad"}, "model is 'cascad'; expected one of position, cascade, trust"),
-    ],
-)
-def test_users_that_cannot_be_are_refused(change, said):
-    with pytest.raises(UserError, match=said):
-        Users(**change)
-
-
-@pytest.mark.parametrize("change", [{"sessions": 0}, {"rankers": 0}, {"length": 0}])
-def test_numbers_below_one_are_refused(change):
-    with pytest.raises(UserError, match="expected 1 or more"):
-        list(simulate([LIST], Users(), **{"sessions": 10} | change))
-
-
 def test_lists_without_a_good_title_are_refused():
     with pytest.raises(UserError, match="no grade is above 0"):
         list(simulate([LIST._replace(grades=np.zeros(3))], Users(), 10))
+
+
+@pytest.mark.slow
+def test_preprocess_finds_the_curve_of_a_log_that_the_script_made(tmp_path):
+    """As a reader runs it, in a process of its own."""
+    judged = [
+        f"red fox {query}\t{'red ' * (title % 2)}fox {title}\t{title % 3}"
+        for query in range(60)
+        for title in range(5)
+    ]
+    judgments, log = tmp_path / "judgments.tsv", tmp_path / "log.tsv"
+    judgments.write_text("\n".join(["query\ttitle\tgrade", *judged]) + "\n", "utf-8")
+    command = [sys.executable, "examples/simulate_clicks.py", "--judgments", judgments]
+    command += ["--lists", "50", "--sessions", "30000", "--length", "4", "--out", log]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert "probability 1, 0.5, 0.333, 0.25\n" in done.stdout
+    rows = [row for _, row in read_rows(log, COLUMNS)]
+    assert len({row[0] for row in rows}) == 50
+    assert sum(int(row[3]) for row in rows if row[2] == "1") == 30_000
+
+    asked = ["--input", log, "--position-weights", "harvesting", "--output", tmp_path / "data"]
+    assert preprocess.run([str(one) for one in asked]) == 0
+    found = read_curve(tmp_path / "data" / "examination_curve.tsv").propensities
+    assert found == approx([1, 1 / 2, 1 / 3, 1 / 4], abs=0.05)
+    assert subprocess.run(command, check=False, capture_output=True).returncode == 1  # it exists

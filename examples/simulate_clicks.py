@@ -1,19 +1,31 @@
-"""Click logs with a known truth: simulated users over judged lists.
+"""Makes a click log with a known position bias from judged lists.
 
-A ranker orders a query's titles by words, with noise of its own; which ranker answers a session is
-drawn, so that a title stands at several positions. No ranker knows a grade.
+    python examples/simulate_clicks.py --judgments judgments.tsv --eta 1 --out LOG.tsv
+    dssm preprocess --input LOG.tsv --position-weights harvesting --output DATA
+
+Rankers order each query's titles by BM25 plus noise of their own and do not see the grades. One of
+them, drawn at random, answers each session, so titles are shown at several positions. Simulated
+users look at position k with probability `k ** -eta` and click according to the grade. The columns
+of the log are query, title, position, impressions and clicks.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError
+from dssm_tf import UserError
+from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.tables.cells import LARGEST_GRADE
+from dssm_tf.tables.graded_lists import GradedList, read_grades
+from dssm_tf.tables.writer import write_table
 
 Probabilities = NDArray[np.float64]
 
@@ -27,10 +39,7 @@ class Users:
         eta: position bias: position k is looked at with probability `k ** -eta`, from 0 to 2.
         noise: probability of a click on a title of grade 0 that is looked at.
         trust: of the model `trust`: the share of the titles not clicked for their relevance that
-            are clicked for standing at the top; divided by the position.
-
-    Raises:
-        UserError: a value is out of range.
+            are clicked for being at the top; divided by the position.
     """
 
     model: str = "position"
@@ -38,20 +47,13 @@ class Users:
     noise: float = 0.1
     trust: float = 0.3
 
-    def __post_init__(self) -> None:
-        if self.model not in MODELS:
-            raise UserError(f"model is {self.model!r}; expected one of {', '.join(MODELS)}.")
-        for name, most in (("eta", 2), ("noise", 1), ("trust", 1)):
-            if not 0 <= (value := getattr(self, name)) <= most:
-                raise UserError(f"{name} is {value:g}; expected a number from 0 to {most}.")
-
     def examination(self, positions: int) -> Probabilities:
         """The true propensities, `(positions,)`."""
         curve: Probabilities = np.arange(1.0, positions + 1) ** -self.eta
         return curve
 
     def relevance(self, grades: Probabilities, best: float) -> Probabilities:
-        """How likely a title is clicked that is looked at.
+        """The probability of a click on a title that is looked at.
 
             noise + (1 - noise) (2^grade - 1) / (2^best - 1)
 
@@ -71,14 +73,14 @@ def _cascade(users: Users, relevance: Probabilities) -> Probabilities:
     """From the top to the first click (Craswell et al. 2008).
 
     Before each further title `1 - (k / (k + 1)) ** eta` of the users leave, so that position k is
-    looked at with probability `k ** -eta` where nothing above is clicked.
+    looked at with probability `k ** -eta` if nothing above is clicked.
     """
     above = np.cumprod(np.append(1.0, 1 - relevance[:-1]))
     return users.examination(len(relevance)) * above * relevance
 
 
 def _trust(users: Users, relevance: Probabilities) -> Probabilities:
-    """What stands high is also clicked because it does (Agarwal et al. 2019, trust bias)."""
+    """High titles are also clicked because they are high (Agarwal et al. 2019, trust bias)."""
     trusted = users.trust / np.arange(1, len(relevance) + 1)
     return users.examination(len(relevance)) * (relevance + (1 - relevance) * trusted)
 
@@ -93,23 +95,23 @@ that of the cascade is of the first click, of which a session has one at most.""
 
 
 class JudgedList(NamedTuple):
-    """A query's titles with their grades, and what rankers go by.
+    """A query's titles with their grades, and the scores that rankers start from.
 
     Args:
         query: as judged.
         titles: as judged; a log cannot tell equal ones apart.
         grades: `(titles,)`.
-        scores: `(titles,)`, of a system that knows no grade.
+        scores: `(titles,)`, of a system that does not see the grades.
     """
 
     query: str
     titles: Sequence[str]
-    grades: NDArray[np.float64]
-    scores: NDArray[np.float64]
+    grades: Probabilities
+    scores: NDArray[np.floating]
 
 
 class ClickRow(NamedTuple):
-    """What a log says of a title at a position of a query's lists."""
+    """A title at a position of a query's lists."""
 
     query: str
     title: str
@@ -131,13 +133,13 @@ def simulate(
     length: int = 10,
     seed: int = 0,
 ) -> Iterator[ClickRow]:
-    """Draws sessions: a query and a ranker, all alike, and the clicks on its list.
+    """Draws sessions: a query and a ranker, all equally likely, and the clicks on its list.
 
     Args:
         lists: of judged titles.
         users: how they click.
         sessions: how many.
-        rankers: how many; each adds noise of its own, once and for all, to the scores.
+        rankers: how many; each adds fixed noise of its own to the scores.
         ranker_noise: its standard deviation, in those of a list's scores.
         length: titles that a list shows at most.
         seed: of everything.
@@ -146,16 +148,8 @@ def simulate(
         Rows with an impression at least, query by query.
 
     Raises:
-        UserError: a number is out of range.
+        UserError: no grade is above 0.
     """
-    for name, value in (("sessions", sessions), ("rankers", rankers), ("length", length)):
-        if value < 1:
-            raise UserError(f"{name} is {value}; expected 1 or more.")
-    if not (lists and 0 <= ranker_noise < np.inf):
-        raise UserError(
-            f"there are {len(lists)} lists and a ranker noise of {ranker_noise:g}; expected one "
-            "list at least and a number of 0 or more."
-        )
     best = max(float(one.grades.max()) for one in lists)
     if best <= 0:
         raise UserError("no grade is above 0; expected titles that somebody would click.")
@@ -191,3 +185,61 @@ def _clicks(
             :-1
         ]
     return random.binomial(times, probability)
+
+
+def judged_lists(judged: Sequence[GradedList], number: int = 0, seed: int = 0) -> list[JudgedList]:
+    """The judged titles of some queries with their BM25 scores; words are counted in all titles.
+
+    Args:
+        judged: of all queries.
+        number: of queries, drawn; 0 for all.
+        seed: of the draw.
+    """
+    places = np.random.default_rng(seed).permutation(len(judged))[: number or None]
+    ranker = BM25().fit([], dict.fromkeys(title for one in judged for title in one.titles))
+    return [
+        JudgedList(one.query, one.titles, np.array(one.values), ranker.score(one.query, one.titles))
+        for one in (judged[place] for place in sorted(places))
+    ]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Writes a simulated log."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--judgments", required=True, help="table with query, title, grade")
+    parser.add_argument("--model", default="position", choices=MODELS, help="how users click")
+    parser.add_argument("--eta", type=float, default=1.0, help="position bias, 0 (none) to 2")
+    parser.add_argument("--sessions", type=int, default=100_000, help="lists shown")
+    parser.add_argument("--lists", type=int, default=0, help="queries, drawn; 0: all")
+    parser.add_argument("--length", type=int, default=10, help="titles of a list at most")
+    parser.add_argument("--rankers", type=int, default=3, help="1: no title moves")
+    parser.add_argument("--ranker-noise", type=float, default=1.0, help="in BM25's spread")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", required=True, type=Path, metavar="LOG.tsv")
+    options = parser.parse_args(argv)
+    if options.out.exists():
+        sys.exit(f"{options.out} exists; name another file with --out.")
+    users = Users(options.model, options.eta)
+    try:
+        judged = read_grades(options.judgments, LARGEST_GRADE)
+        rows = list(
+            simulate(
+                judged_lists(judged, options.lists, options.seed),
+                users,
+                options.sessions,
+                rankers=options.rankers,
+                ranker_noise=options.ranker_noise,
+                length=options.length,
+                seed=options.seed,
+            )
+        )
+    except UserError as error:
+        sys.exit(str(error))
+    write_table(options.out, COLUMNS, (map(str, row) for row in rows))
+    truth = ", ".join(f"{one:.3g}" for one in users.examination(options.length))
+    print(f"{options.out}: {sum(row.clicks for row in rows):,} clicks")
+    print(f"positions 1, 2, ... are looked at with probability {truth}")
+
+
+if __name__ == "__main__":
+    main()

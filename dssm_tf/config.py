@@ -158,10 +158,13 @@ class RankingConfig(Section):
 
 
 class ValidationConfig(Section):
-    """How much of the validation part is ranked after each epoch."""
+    """How much of the validation part is ranked after each epoch.
+
+    At most so many `queries` rank all titles, or a random sample of so many `titles`.
+    """
 
     queries: Positive = 2_000
-    titles: Positive = 20_000
+    titles: Positive = 200_000
 
 
 class Config(Section):
@@ -235,8 +238,6 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
             f"{path} configures a baseline, which `dssm benchmark` fits beside others: "
             f"dssm benchmark --systems bm25 --configs mine={path} ..."
         )
-    if "gamma" in raw and "loss" not in raw:  # of a run before there was `loss`
-        raw["loss"] = {"gamma": raw.pop("gamma")}
     changed = deepcopy(raw)
     for override in overrides:
         _apply(changed, override)

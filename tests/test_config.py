@@ -307,12 +307,6 @@ def test_a_wrong_section_of_judgments_is_refused_by_its_key(section, message):
         parse_config({"tower": {"name": "dssm"}, "judgments": section})
 
 
-def test_a_file_of_before_there_was_a_loss_section_still_loads(tmp_path):
-    config = load_config(written(tmp_path, TOWER + "gamma: 7\n"))
-    assert (config.loss.name, config.loss.gamma) == ("click_softmax", 7)
-    assert config == load_config(written(tmp_path, TOWER + "loss: {gamma: 7}\n"))
-
-
 def test_a_configuration_is_checked_without_keras(checkout):
     code = """
 import sys

@@ -16,12 +16,16 @@ from rich.console import Console
 from dssm_tf.config import Config
 from dssm_tf.data.folds import Fold
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.training.fitting import Fitting
-from dssm_tf.training.validation import CUTOFFS, PRIOR_WEIGHTS, ValidationTask
-
-_NAMES = [f"ndcg@{cutoff}" for cutoff in CUTOFFS]
+from dssm_tf.training.validation import (
+    NDCG_NAMES,
+    PRIOR_WEIGHTS,
+    Matrix,
+    ValidationTask,
+    Vectors,
+    with_ends,
+)
 
 
 class Choice(NamedTuple):
@@ -52,11 +56,10 @@ class _FoldTask(ValidationTask):
     weighted: NDArray[np.float32]
     values: list[NDArray[np.float64]] = field(default_factory=list)
 
-    def measured(self, scores: NDArray[np.float32]) -> dict[str, float]:
-        """As ever; notes NDCG with each weight of the prior."""
-        each = [self.per_query(scores + prior) for prior in self.weighted]
-        self.values.append(np.stack([np.stack([*one.values()], axis=1) for one in each]))
-        return super().measured(scores)
+    def measured(self, vectors: Vectors, bonus: Matrix | float = 0.0) -> dict[str, float]:
+        """By the cosine alone; notes NDCG with each weight of the prior."""
+        self.values.append(self.per_query(vectors, [*self.weighted]))
+        return with_ends(self.values[-1][0])
 
 
 def choose_by_folds(
@@ -120,7 +123,7 @@ def _choice(
     """
     history = [
         {name: fmean(one[name] for one in of) for name in ("loss", "val_loss")}
-        | _measured(values[epoch, 0])
+        | with_ends(values[epoch, 0])
         for epoch, of in enumerate(zip(*histories, strict=True))
     ]
     name, sign = ("val_loss", -1) if monitor == "loss" else (monitor, 1)
@@ -129,14 +132,6 @@ def _choice(
         one["best"] = float(number == best)
     means = values[best].mean(axis=(1, 2))
     place = 1 if len(weights) == 2 else int(means.argmax())  # the smaller of equals
-    by_cosine = {f"cosine {name}": history[best][name] for name in _NAMES}
-    ndcg = _measured(values[best, place]) | by_cosine | {"queries": float(values.shape[2])}
+    by_cosine = {f"cosine {name}": history[best][name] for name in NDCG_NAMES}
+    ndcg = with_ends(values[best, place]) | by_cosine | {"queries": float(values.shape[2])}
     return Choice(best + 1, weights[place], ndcg, history)
-
-
-def _measured(values: NDArray[np.float64]) -> dict[str, float]:
-    """Means over queries and the ends of their intervals, as `ValidationTask.measured` has them."""
-    found = dict(zip(_NAMES, values.mean(axis=0).tolist(), strict=True))
-    for name, (low, high) in zip(_NAMES, mean_intervals(values).tolist(), strict=True):
-        found |= {f"low {name}": low, f"high {name}": high}
-    return found

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy import sparse
 
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.normalize import normalize
-from dssm_tf.training.validation import ValidationTask
+from dssm_tf.training.validation import Matrix, ValidationTask, of_cells
 
 
 @dataclass(frozen=True)
@@ -21,11 +21,11 @@ class GradedValidationTask(ValidationTask):
     Args:
         queries: those with a title above grade 0.
         titles: judged for any of them, in the order that ties go by.
-        grades: `(queries, titles)`, 0 where nobody judged.
-        judged: `(queries, titles)`, whether somebody did.
+        grades: sparse `(queries, titles)`, 0 where nobody judged.
+        judged: sparse `(queries, titles)`, 1 where somebody did.
     """
 
-    judged: NDArray[np.bool_]
+    judged: sparse.csr_array
 
     about = (
         "Judged queries held out of training rank the titles that were judged for them, by their "
@@ -41,16 +41,19 @@ class GradedValidationTask(ValidationTask):
         texts = {normalize(title): title for one in chosen for title in one.titles}
         keys = sorted(texts, key=tie_key)
         column = {key: number for number, key in enumerate(keys)}
-        grades = np.zeros((len(chosen), len(keys)), np.float32)
-        judged = np.zeros(grades.shape, bool)
-        for row, one in enumerate(chosen):
-            columns = [column[normalize(title)] for title in one.titles]
-            grades[row, columns] = one.values
-            judged[row, columns] = True
+        grades = {
+            (row, column[normalize(title)]): value
+            for row, one in enumerate(chosen)
+            for title, value in zip(one.titles, one.values, strict=True)
+        }
+        shape = len(chosen), len(keys)
         return cls(
-            tuple(one.query for one in chosen), tuple(texts[key] for key in keys), grades, judged
+            tuple(one.query for one in chosen),
+            tuple(texts[key] for key in keys),
+            of_cells(grades, shape),
+            of_cells(dict.fromkeys(grades, 1.0), shape),
         )
 
-    def ranked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    def ranked(self, scores: Matrix, block: slice) -> Matrix:
         """See `ValidationTask`."""
-        return np.where(self.judged, scores, np.float32(-np.inf))
+        return np.where(self.judged[block].toarray(), scores, np.float32(-np.inf))

@@ -14,7 +14,7 @@ from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.checkpoint import Checkpoint, put
 from dssm_tf.training.keras_internals import moving_averages
 from dssm_tf.training.optimizers import ScheduledNesterov
-from dssm_tf.training.validation import ValidationTask, cosines
+from dssm_tf.training.validation import ValidationTask, encoded
 
 _STILL = 3
 """Epochs in a row whose validation loss does not change by a digit: no step changes the model."""
@@ -125,7 +125,7 @@ class Keeper(keras.callbacks.Callback):
         weights = self.weights_of(self.model)
         put(self._ranked.weights, weights)
         if self._task is not None:
-            logs.update(self._task.measured(cosines(self._encode, self._task)))
+            logs.update(self._task.measured(encoded(self._encode, self._task)))
         self.history.append({name: float(value) for name, value in logs.items()})
         if self._is_best():
             self.best_epoch = len(self.history)

@@ -24,7 +24,7 @@ from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.settings import check_devices, check_settings
-from dssm_tf.training.validation import ValidationTask, cosines, ndcg_by_length
+from dssm_tf.training.validation import ValidationTask, encoded, ndcg_by_length
 from dssm_tf.training.warm_start import WarmStart
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
@@ -113,7 +113,7 @@ def _by_validation(
     silent: bool,
 ) -> Result:
     """Fits until the validation queries are ranked no better, then perhaps again on all records."""
-    untrained = {} if task is None else task.ndcg(cosines(fitting.encode, task))
+    untrained = {} if task is None else task.ndcg(encoded(fitting.encode, task))
     kept = fitting.fit("fit", ["train"], config.training.epochs, task)
     titles = data.titles if begun is None else begun.titles
     prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
@@ -204,10 +204,10 @@ def weigh_prior(
     chosen = config.ranking.prior
     if task is None:
         return (0.0 if chosen == "auto" else chosen), {}
-    matrix = cosines(encode, task)
+    vectors = encoded(encode, task)
     log_prior = prior(task.titles)
     if chosen == "auto":
-        chosen, _ = task.best_prior_weight(matrix, log_prior)
-    measured = task.measured(matrix + chosen * log_prior)
-    by_cosine = {f"cosine {name}": value for name, value in task.ndcg(matrix).items()}
+        chosen = task.best_prior_weight(vectors, log_prior)
+    measured = task.measured(vectors, chosen * log_prior)
+    by_cosine = {f"cosine {name}": value for name, value in task.ndcg(vectors).items()}
     return chosen, measured | by_cosine | {"queries": float(len(task.queries))}

@@ -21,7 +21,6 @@ from dssm_tf.commands.benchmark import add, benchmark_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import relevant_ranks
 from dssm_tf.evaluation.significance import holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.compact import export_compact
@@ -30,6 +29,7 @@ from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
 from tests.clicks import Click, write_data
+from tests.relevant_ranks import relevant_ranks
 from tests.runs import finished_run
 
 COLORS, THINGS = ("red", "green", "blue", "black", "white"), ("hat", "tie", "box", "shoe", "coat")

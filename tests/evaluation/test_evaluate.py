@@ -8,13 +8,14 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import relevant_ranks, tie_key
+from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import metrics_json
 from dssm_tf.reports.wording import protocol
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts
+from tests.relevant_ranks import relevant_ranks
 
 
 def systems():

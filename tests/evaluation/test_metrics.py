@@ -7,8 +7,9 @@ from ir_measures import AP, RR, P, R, nDCG
 
 from dssm_tf.evaluation import metrics, tf_ranking
 from dssm_tf.evaluation.metrics import parse_metric
-from dssm_tf.evaluation.ranking import RelevantRanks, relevant_ranks, top_columns
+from dssm_tf.evaluation.ranking import RelevantRanks, top_columns
 from tests.reference import ranking_metrics as reference
+from tests.relevant_ranks import relevant_ranks
 
 NAMES = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "mrr@2", "recall@10", "precision@3", "map")
 PROVIDERS = [metrics.per_query, tf_ranking.per_query]

@@ -13,7 +13,7 @@ import pytest
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import Ranking, relevant_ranks
+from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.significance import compare, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import page_data as carried
@@ -21,6 +21,7 @@ from dssm_tf.reports.files import results_json
 from dssm_tf.reports.page import render
 from dssm_tf.reports.page_data import all_tests, page_data, ranked_queries, shown_queries
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.relevant_ranks import relevant_ranks
 
 METRICS = ("ndcg@1", "ndcg@10")
 HOSTILE = "</script><!-- data --><img src=x onerror='alert(\"1\")'> & \u2028"

@@ -20,6 +20,7 @@ from dssm_tf.training.train import train
 from tests.graded.files import lists
 from tests.reference.ranking_metrics import ndcg
 from tests.training.configuration import config, equal
+from tests.training.scored import scored
 
 
 @pytest.fixture(scope="module")
@@ -67,14 +68,15 @@ def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
     task = GradedValidationTask.of_lists(source.held_out, 1000)
     assert set(task.queries) <= {one.query for one in source.held_out}
     scores = np.random.default_rng(0).normal(size=task.grades.shape).astype(np.float32)
+    grades, judged = task.grades.toarray(), task.judged.toarray()
     expected = []
     for row, query in enumerate(task.queries):
-        columns = np.flatnonzero(task.judged[row])
+        columns = np.flatnonzero(judged[row])
         order = columns[np.argsort(-scores[row, columns])]
-        expected.append(ndcg(task.grades[row, order], 3))
+        expected.append(ndcg(grades[row, order], 3))
         (own,) = (one for one in source.held_out if one.query == query)
         assert len(columns) == len(own.titles)
-    assert task.ndcg(scores)["ndcg@3"] == pytest.approx(np.mean(expected), abs=1e-6)
+    assert task.ndcg(scored(scores))["ndcg@3"] == pytest.approx(np.mean(expected), abs=1e-6)
 
 
 def test_the_card_and_the_run_s_files_say_what_was_learned_from(data, run):

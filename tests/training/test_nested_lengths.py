@@ -15,7 +15,7 @@ from dssm_tf.export.compact import export_compact
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime.ranker import Ranker
 from dssm_tf.training.train import train
-from dssm_tf.training.validation import ValidationTask, ndcg_by_length
+from dssm_tf.training.validation import ValidationTask, Vectors, ndcg_by_length, of_cells
 from tests.rounding import rounding
 from tests.training.configuration import config
 
@@ -28,7 +28,7 @@ def nested(data, folder):
 
 
 def test_ndcg_by_length_is_that_of_vectors_cut_and_brought_to_length_one():
-    task = ValidationTask(("q",), ("a", "b"), np.array([[3, 0]], np.float32))
+    task = ValidationTask(("q",), ("a", "b"), of_cells({(0, 0): 3}, (1, 2)))
     vectors = {"query": [[0.6, 0.8]], "title": [[0.6, 0.8], [0.8, 0.6]]}
     found = ndcg_by_length(lambda side, _: np.array(vectors[side], np.float32), task, [1])
     # By both numbers the clicked title is first; by the first alone all cosines are 1, a tie.
@@ -47,9 +47,9 @@ def test_the_card_and_the_result_say_how_each_length_ranks(nested, data):
     task = ValidationTask.of(Preprocessed(data.path), 2000, 20000)
     sides = [ranker.encode_queries(task.queries), ranker.encode_titles(task.titles)]
     cut = [side[:, :2].astype(float) for side in sides]
-    queries, titles = (side / np.linalg.norm(side, axis=1, keepdims=True) for side in cut)
+    unit = Vectors(*(side / np.linalg.norm(side, axis=1, keepdims=True) for side in cut))
     assert [*result.by_length] == ["2", "4", "6"]
-    assert result.by_length["2"] == approx(task.ndcg((queries @ titles.T).astype(np.float32)))
+    assert result.by_length["2"] == approx(task.ndcg(unit))
     assert result.by_length["6"]["ndcg@10"] == approx(result.ndcg["cosine ndcg@10"])
     card = (run / "MODEL_CARD.md").read_text("utf-8")
     values = " | ".join(f"{value:.4f}" for value in result.by_length["4"].values())

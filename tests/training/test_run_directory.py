@@ -15,8 +15,9 @@ from dssm_tf.data.schema import text_id
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.training.validation import ValidationTask
+from dssm_tf.training.validation import ValidationTask, encoded
 from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
+from tests.training.scored import scored
 
 
 def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
@@ -105,8 +106,8 @@ def test_the_ranking_written_down_is_the_one_the_loaded_model_gives(run, data):
     task = ValidationTask.of(Preprocessed(data.path), 100, 100)
     kept = json.loads((out / "ranking.json").read_text("utf-8"))
     assert kept["prior_weight"] == ranker.prior_weight == result.prior_weight
-    found = task.measured(ranker.score_matrix(task.queries, task.titles))
-    by_cosine = task.ndcg(ranker.encode_queries(task.queries) @ ranker.encode_titles(task.titles).T)
+    found = task.measured(scored(ranker.score_matrix(task.queries, task.titles)))
+    by_cosine = task.ndcg(encoded(ranker._encode, task))
     found |= {f"cosine {name}": value for name, value in by_cosine.items()}
     assert found | {"queries": len(task.queries)} == approx(kept["validation"])
     assert kept["validation"] == result.ndcg

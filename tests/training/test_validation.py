@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from pytest import approx
 
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.schema import Title
 from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.training.validation import PRIOR_WEIGHTS, ValidationTask, cosines, with_intervals
+from dssm_tf.training import validation
+from dssm_tf.training.validation import (
+    PRIOR_WEIGHTS,
+    ValidationTask,
+    Vectors,
+    encoded,
+    of_cells,
+    with_intervals,
+)
 from tests.clicks import Click, write_data
+from tests.training.scored import scored
 
 LOG = [
     Click("fox", "red fox", 8),
@@ -45,7 +57,7 @@ def test_the_grades_follow_the_clicks(task):
     assert grade(task, "fox", "black fox") == 1
     assert grade(task, "bear", "black bear") == 3
     assert grade(task, "bear", "red fox") == 0
-    assert np.count_nonzero(task.grades) == 4
+    assert task.grades.nnz == 4
 
 
 def test_every_title_of_the_log_is_ranked_once(task):
@@ -58,23 +70,57 @@ def test_titles_clicked_in_validation_do_not_win_ties(tmp_path):
     data = write_data(tmp_path / "data", log, validation={c.query for c in log[:25]}).path
     task = ValidationTask.of(Preprocessed(data), 100, 100)
     assert list(task.titles) == sorted(task.titles, key=tie_key)
-    assert task.ndcg(np.zeros(task.grades.shape, np.float32))["ndcg@1"] <= 1 / 25
+    assert task.ndcg(scored(np.zeros(task.grades.shape)))["ndcg@1"] <= 1 / 25
 
 
-def test_titles_beyond_the_limit_are_the_least_clicked_of_the_others(directory):
-    # The four clicked titles stay; green owl with 11 clicks is the next.
-    task = ValidationTask.of(Preprocessed(directory), 100, 5)
-    assert set(task.titles) == {"red fox", "blue fox", "black fox", "black bear", "green owl"}
-    assert set(ValidationTask.of(Preprocessed(directory), 100, 1).titles) == set(task.titles) - {
-        "green owl"
-    }
+def test_titles_beyond_the_limit_are_a_sample_that_clicks_have_no_part_in(tmp_path):
+    # The most clicked titles alone are far easier to tell apart than a whole catalogue, so that
+    # a training too flat for the catalogue seemed as good as any.
+    log = [Click(f"query {n}", f"clicked {n}", 9) for n in range(50)]
+    data = Preprocessed(write_data(tmp_path / "data", log, validation={"query 0", "query 1"}).path)
+    data.titles.extend(Title(f"unclicked {n}", 0, 0) for n in range(50))
+    task = ValidationTask.of(data, 100, 52)
+    assert {"clicked 0", "clicked 1"} <= set(task.titles)
+    assert len(task.titles) == 52
+    # 50 of 98 others, 50 of them unclicked: 25.5 expected, standard deviation 3.5.
+    assert 12 <= sum("unclicked" in title for title in task.titles) <= 39
+    assert ValidationTask.of(data, 100, 52).titles == task.titles
+    assert set(ValidationTask.of(data, 100, 1).titles) == {"clicked 0", "clicked 1"}
+
+
+def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
+    random = np.random.default_rng(0)
+    sides = Vectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
+    grades = of_cells({(row, row): 3.0 for row in range(7)} | {(6, 0): 1.0}, (7, 11))
+    task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
+    bonus = random.integers(0, 2, 11).astype(np.float32)
+    whole = task.measured(sides, bonus)
+    assert whole == task.measured(scored(sides.queries @ sides.titles.T + bonus))
+    for cells in (1, 25, 1000):  # one, two, all queries at once
+        monkeypatch.setattr(validation, "_CELLS", cells)
+        assert task.measured(sides, bonus) == whole
+
+
+def test_a_whole_catalogue_is_ranked_in_bounded_memory():
+    # 200 queries by 200,000 titles: the matrix would have 160 MB, and twice that with grades.
+    queries, titles = 200, 200_000
+    texts = tuple(map(str, range(titles)))
+    grades = of_cells({(row, row): 3.0 for row in range(queries)}, (queries, titles))
+    task = ValidationTask(texts[:queries], texts, grades)
+    random = np.random.default_rng(0)
+    sides = Vectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
+    tracemalloc.start()
+    task.ndcg(sides)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 120e6
 
 
 def test_queries_beyond_the_limit_are_left_out_with_their_clicks(directory):
     task = ValidationTask.of(Preprocessed(directory), 1, 100)
     assert task.queries == ("fox",)
     assert task.grades.shape == (1, 6)
-    assert np.count_nonzero(task.grades) == 3
+    assert task.grades.nnz == 3
 
 
 def test_titles_that_differ_only_in_case_are_one_title(tmp_path):
@@ -82,30 +128,31 @@ def test_titles_that_differ_only_in_case_are_one_title(tmp_path):
     directory = write_data(tmp_path / "data", log, validation={"fox", "foxes"}, negatives=1).path
     task = ValidationTask.of(Preprocessed(directory), 100, 100)
     assert len(task.titles) == 2
-    assert (task.grades == 3).sum(axis=1).tolist() == [1, 1]
+    assert (task.grades.toarray() == 3).sum(axis=1).tolist() == [1, 1]
 
 
 def test_a_perfect_ranking_has_ndcg_one_and_its_reverse_is_worse(task):
-    assert task.ndcg(task.grades) == {"ndcg@1": 1, "ndcg@3": 1, "ndcg@10": 1}
-    worst = task.ndcg(-task.grades)
+    assert task.ndcg(scored(task.grades)) == {"ndcg@1": 1, "ndcg@3": 1, "ndcg@10": 1}
+    worst = task.ndcg(scored(-task.grades))
     assert worst["ndcg@1"] == 0
     assert worst["ndcg@10"] < 1
 
 
 def test_ndcg_of_one_query_is_the_hand_computed_one():
-    task = ValidationTask(("q",), ("a", "b", "c"), np.array([[3, 0, 1]], np.float32))
+    task = ValidationTask(("q",), ("a", "b", "c"), of_cells({(0, 0): 3, (0, 2): 1}, (1, 3)))
     # Ranked b, a, c. Gain 2^grade - 1: 0, 7, 1; discount log2(rank + 1).
-    found = task.ndcg(np.array([[0.5, 0.9, 0.1]], np.float32))
+    found = task.ndcg(scored([[0.5, 0.9, 0.1]]))
     ideal = 7 / np.log2(2) + 1 / np.log2(3)
     assert found["ndcg@1"] == 0
     assert found["ndcg@3"] == approx((7 / np.log2(3) + 1 / np.log2(4)) / ideal)
 
 
 def test_means_come_with_their_intervals(task):
-    found = task.measured(-task.grades)
+    worst = scored(-task.grades)
+    found = task.measured(worst)
     values = [found["low ndcg@10"], found["ndcg@10"], found["high ndcg@10"]]
     assert 0 <= values[0] < values[1] < values[2] <= 1
-    assert {name: found[name] for name in task.ndcg(-task.grades)} == task.ndcg(-task.grades)
+    assert {name: found[name] for name in task.ndcg(worst)} == task.ndcg(worst)
     shown = f"({interval(found['low ndcg@1'], found['high ndcg@1'])}/"
     assert with_intervals(found).startswith(f"NDCG@1/3/10 {found['ndcg@1']:.3f}/")
     assert shown in with_intervals(found)
@@ -117,14 +164,11 @@ def test_the_prior_weight_is_the_best_tried_and_the_smaller_of_equals(task):
     wrong = np.zeros(task.grades.shape, np.float32)
     wrong[:, task.titles.index("white fish")] = 0.03
     popular = np.array([-5.0 if "fish" in title else 0.0 for title in task.titles], np.float32)
-    weight, tried = task.best_prior_weight(wrong, popular)
-    assert weight == PRIOR_WEIGHTS[1]
-    assert tried.keys() == set(PRIOR_WEIGHTS)
+    assert task.best_prior_weight(scored(wrong), popular) == PRIOR_WEIGHTS[1]
     # Perfect cosines: the prior can only harm.
-    assert task.best_prior_weight(task.grades, popular)[0] == 0.0
+    assert task.best_prior_weight(scored(task.grades), popular) == 0.0
 
 
-def test_cosines_are_those_of_every_query_with_every_title(task):
-    vectors = {"query": np.eye(2, 3), "title": np.arange(3.0 * len(task.titles)).reshape(-1, 3)}
-    found = cosines(lambda side, texts: vectors[side], task)
-    assert found.tolist() == [vectors["title"][:, 0].tolist(), vectors["title"][:, 1].tolist()]
+def test_vectors_are_those_of_the_task_s_own_texts(task):
+    found = encoded(lambda side, texts: (side, texts), task)
+    assert found == (("query", task.queries), ("title", task.titles))

@@ -104,13 +104,13 @@ def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_ga
 
 
 def test_what_is_measured_before_the_first_step_is_the_earlier_run(earlier, warm, today):
-    from dssm_tf.training.validation import ValidationTask, cosines
+    from dssm_tf.training.validation import ValidationTask, encoded
 
     known = known_queries(earlier)
     task = ValidationTask.of(Preprocessed(today.path), 99, 99, known=known.tolist())
     assert not {text_id(query) for query in task.queries} & {*known.tolist()}
     ranker = SemanticRanker.load(earlier)
-    assert warm[1].untrained == task.ndcg(cosines(ranker._encode, task))
+    assert warm[1].untrained == task.ndcg(encoded(ranker._encode, task))
 
 
 def test_a_new_trigram_is_learned_from_its_zero_row(warm, data):

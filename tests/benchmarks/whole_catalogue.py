@@ -1,0 +1,66 @@
+"""Splits Home Depot's judgments by query: a log to learn from, the whole catalogue, judgments.
+
+    python -m tests.benchmarks.whole_catalogue --data DATA --out OUT
+
+reads `clicks.tsv` and `judgments.tsv` of the folder DATA (not shipped) and writes three tables for
+`dssm benchmark`: `clicks.tsv` without the queries that are measured, `corpus.tsv` with every title,
+`judgments.tsv` of the queries whose CRC-32 is a multiple of five and that have a good title.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from zlib import crc32
+
+from dssm_tf.common.files import atomic_write
+
+JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
+
+
+def is_test(query: str) -> bool:
+    """Whether a query is measured and not learned from."""
+    return crc32(query.encode()) % 5 == 0
+
+
+def split(data: Path, out: Path) -> None:
+    """Writes the three tables."""
+    clicks, judgments = _rows(data / "clicks.tsv"), _rows(data / "judgments.tsv")
+    corpus = {row["doc_id"]: row["title"] for row in judgments}
+    good = {row["query"] for row in judgments if float(row["grade"]) > 0}
+    learned = ((row["query"], row["title"], row["clicks"]) for row in clicks)
+    _write(
+        out / "clicks.tsv",
+        ("query", "title", "clicks"),
+        (row for row in learned if not is_test(row[0])),
+    )
+    _write(out / "corpus.tsv", ("doc_id", "title"), sorted(corpus.items()))
+    tested = [row for row in judgments if is_test(row["query"]) and row["query"] in good]
+    rows = ([row[name] for name in JUDGMENT_COLUMNS] for row in tested)
+    _write(out / "judgments.tsv", JUDGMENT_COLUMNS, rows)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def _write(path: Path, header: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_write(path) as file:
+        file.writelines("\t".join(row) + "\n" for row in [header, *rows])
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Splits."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    options = parser.parse_args(argv)
+    split(options.data, options.out)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""Ranks of the relevant titles of a whole score matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dssm_tf.evaluation.ranking import RelevantRanks, Scores, ranks_of
+
+
+def relevant_ranks(scores: Scores, grades: ArrayLike) -> RelevantRanks:
+    """Ranks the relevant titles of every row of a score matrix.
+
+    A rank is one plus the number of titles that score higher, plus the equal
+    ones in earlier columns: put the columns in the order of `tie_key`. A score
+    of -inf means "not ranked".
+
+    Args:
+        scores: `(queries, titles)`.
+        grades: `(queries, titles)`, at least 0; above 0 is relevant.
+
+    Raises:
+        ValueError: the shapes differ, or a score is NaN, which has no rank.
+    """
+    scores = np.asarray(scores)
+    grades = np.asarray(grades, dtype=np.float64)
+    if scores.ndim != 2 or scores.shape != grades.shape:
+        raise ValueError(
+            f"scores have the shape {scores.shape} and grades {grades.shape}; "
+            "expected the same (queries, titles)."
+        )
+    query, column = np.nonzero(grades > 0)
+    return RelevantRanks(
+        queries=len(scores),
+        query=query,
+        rank=ranks_of(scores, query, column),
+        grade=grades[query, column],
+    )

@@ -136,7 +136,6 @@ def _parser() -> Parser:
         prog="dssm",
         description="From search click logs to a semantic ranker in production.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"dssm-tf {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)

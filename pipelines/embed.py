@@ -6,7 +6,6 @@ On any Beam runner what `dssm embed --out FILE.parquet` does on one machine: Par
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
 import re
@@ -190,7 +189,7 @@ def embed(
     if options.batch_size < 1:
         raise UserError(f"--batch-size {options.batch_size}: expected at least 1.")
     layout = Layout(options.encoding, title_fields=parse_fields(options.title_fields))
-    files = find_corpus(options.input, layout)
+    files = find_corpus(options.input, layout, "--input")
     pieces = plan(files, layout, CORPUS_COLUMNS, ())
     if is_local(options.output):
         refuse_existing(Path(options.output))
@@ -264,7 +263,6 @@ def _parser() -> Parser:
         prog="python -m pipelines.embed",
         description="Encodes a corpus of any size on any Beam runner, to Parquet files.",
         epilog="Flags that are not listed go to Beam.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         passes_on=True,
     )
     p.add_argument(

@@ -11,13 +11,14 @@ from typing import Any
 
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
-from dssm_tf.positions.estimation import NONE
 from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
 from dssm_tf.text.vocabulary import TextLimits
 
 TRAIN, VALIDATION = "train", "validation"
+NONE = "none"
+"""Of `--position-weights`; its other values are those of `dssm_tf.positions.estimation`."""
 SPLITS = (TRAIN, VALIDATION)
 _NEGATIVE_SOURCES = ("log", "impressions", "both")
 FILES, CLEANING, TEXT, TRAINING, RUNNING = (
@@ -296,7 +297,6 @@ def parser() -> Parser:
             "--region=... --temp_location=gs://... --setup_file=./setup.py. "
             "Exit codes: 0 done, 1 failed with a one-line reason, 2 wrong usage."
         ),
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         passes_on=True,
     )
     groups: dict[str, Any] = {}

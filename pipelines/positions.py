@@ -13,7 +13,7 @@ from apache_beam.pvalue import TaggedOutput
 
 from dssm_tf.common.errors import OptionError, UserError, did_you_mean
 from dssm_tf.positions.curve import ExaminationCurve, read_curve
-from dssm_tf.positions.estimation import HARVESTING, NONE, OPTION, estimate
+from dssm_tf.positions.estimation import HARVESTING, OPTION, estimate
 from dssm_tf.positions.shown import Cell, Shown
 from dssm_tf.tables.table import Reject
 from dssm_tf.text.fingerprint import fingerprint64
@@ -32,7 +32,7 @@ from pipelines.blocks import (
 )
 from pipelines.cleaning import normal_form
 from pipelines.negatives import smallest
-from pipelines.options import PreprocessOptions
+from pipelines.options import NONE, PreprocessOptions
 from pipelines.sources import Piece, PieceReader
 from pipelines.writing import PARTS, create, open_bytes
 

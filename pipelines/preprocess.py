@@ -28,7 +28,7 @@ from dssm_tf.data import clicked_titles
 from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, save_record_counts
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, load_vocabulary
 from dssm_tf.positions.curve import ExaminationCurve, write_curve
-from dssm_tf.positions.estimation import NONE, OPTION
+from dssm_tf.positions.estimation import OPTION
 from dssm_tf.tables.click_log import POSITION, REQUIRED
 from dssm_tf.tables.table import Reject
 from dssm_tf.tables.tally import Placed, Tally
@@ -39,7 +39,7 @@ from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
 from pipelines.graph import Manifest, bucket_count, build, shards_of
 from pipelines.local_worker import COLLECT_RARELY
-from pipelines.options import SPLITS, TRAIN, Job, PreprocessOptions, flag, parse, parser
+from pipelines.options import NONE, SPLITS, TRAIN, Job, PreprocessOptions, flag, parse, parser
 from pipelines.positions import curve_of
 from pipelines.progress import Progress, quiet_console, showing
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from glob import glob
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -18,6 +19,7 @@ from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows, posit
 from dssm_tf.tables.judgments import CORPUS_COLUMNS, corpus_title
 from dssm_tf.tables.reader import format_of, open_table
 from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
+from pipelines.writing import is_local
 
 MIN_PIECE_BYTES = 1 << 20
 _MAX_PIECE_BYTES = 32 << 20
@@ -117,13 +119,15 @@ class PieceReader:
             self.lines = table.lines
 
 
-def find_corpus(patterns: Sequence[str], layout: Layout = _PLAIN) -> list[FileMetadata]:
+def find_corpus(
+    patterns: Sequence[str], layout: Layout = _PLAIN, flag: str = "--corpus"
+) -> list[FileMetadata]:
     """The corpus files of paths, globs and directories, each once, in path order.
 
     Raises:
         UserError: a pattern matches nothing, a file is not a table or has no column `title`.
     """
-    files = find_files(patterns, "--corpus")
+    files = find_files(patterns, flag)
     for metadata in files:
         next(
             corpus_titles(metadata.path, layout), None
@@ -212,6 +216,8 @@ def _files(pattern: str) -> list[FileMetadata]:
     """What a pattern matches: a local file of this very name, whatever brackets are in it."""
     if Path(pattern).exists():
         return [_metadata(pattern)]
+    if is_local(pattern):  # Beam's own matches nothing in the current folder, and walks the rest
+        return [_metadata(one) for one in glob(pattern, recursive=True) if Path(one).is_file()]
     return list(FileSystems.match([pattern])[0].metadata_list)
 
 

@@ -175,7 +175,7 @@ def _target(host: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes `--titles-file` for `--titles-file`, and says what a typo may have meant."""
+    """Takes `--titles_file` for `--titles-file`, and says what a typo may have meant."""
 
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None

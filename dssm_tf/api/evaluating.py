@@ -32,7 +32,7 @@ def evaluate(
         corpus: a table with doc_id, title; or a list of `CorpusTitle`: each query then
             ranks all of it, and titles without a judgment have grade 0. None ranks each query's
             judged titles.
-        metrics: such as `ndcg@10`, `mrr`, `recall@100`.
+        metrics: such as `ndcg@10`, `mrr@10`, `map`; see `dssm_tf.evaluation.metrics`.
         title_fields: columns of the tables that a title is made of, see `--title-fields`.
 
     Returns:

@@ -56,7 +56,7 @@ class TrainedModel:
     @property
     def dimension(self) -> int:
         """Length of a semantic vector."""
-        return int(self.encode_queries([""]).shape[1])
+        return int(self.encode_queries([]).shape[1])
 
     def rank(self, query: str, titles: Iterable[str], top: int | None = None) -> list[RankedTitle]:
         """Titles from best to worst.

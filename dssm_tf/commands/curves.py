@@ -20,7 +20,7 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "runs", nargs="+", metavar="[NAME=]RUN", help="directories `dssm train` wrote"
     )
-    parser.add_argument("--metric", default="loss", help="e.g. val_loss or ndcg@10 (default loss)")
+    parser.add_argument("--metric", default="loss", help="e.g. val_loss or ndcg@10")
     parser.add_argument("--out", type=Path, required=True, help="PNG to write")
     parser.set_defaults(run=_run)
 

@@ -38,7 +38,6 @@ def add(commands: Commands) -> None:
         "data",
         help="make clicks, corpus and judgments of published data sets or of your own log",
         description=_DETAILS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
     listing = tasks.add_parser("list", help="the sources: files, licences, grades")

@@ -80,7 +80,6 @@ def _kind(
         name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. {details}",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.set_defaults(run=run, once=True)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")

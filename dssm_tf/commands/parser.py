@@ -36,7 +36,6 @@ def command(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ("" if not details else ". " + details),
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.set_defaults(run=run, interrupted=interrupted, once=once)
     return parser

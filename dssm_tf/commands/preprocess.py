@@ -16,6 +16,9 @@ def add(commands: Commands) -> None:
 
 def run(words: Sequence[str]) -> int:
     """Runs the pipeline with the words that follow the command's name; returns its exit status."""
+    from pipelines.options import parse
+
+    parse(words)  # before Beam takes a second to load: help and wrong usage end here
     from pipelines.preprocess import run
 
     return run(words)

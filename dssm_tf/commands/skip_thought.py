@@ -34,7 +34,6 @@ def add(commands: Commands) -> None:
         "skip-thought",
         help=summary,
         description=_DETAILS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
     _add_train(tasks)
@@ -51,7 +50,6 @@ def _add_train(tasks: Commands) -> None:
         "train",
         help="learn from contiguous text",
         description="Learns from contiguous text; writes the published layout, options as JSON.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.set_defaults(run=run, once=True)
     parser.add_argument(
@@ -112,7 +110,6 @@ def _add_encode(tasks: Commands) -> None:
         "encode",
         help="write the vectors of texts",
         description="Writes unit vectors, row i of text i, as a .npy matrix.",
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.set_defaults(run=run)
     parser.add_argument(

@@ -27,7 +27,6 @@ def add(commands: Commands) -> None:
         "tune",
         help="choose settings on the validation part: grid or random search",
         description=_DETAILS,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.set_defaults(
         run=_run, interrupted="the same command goes on, after the trial's last finished epoch"
@@ -64,7 +63,7 @@ def add(commands: Commands) -> None:
         default=1,
         metavar="N",
         help="trainings of each setting on each log; says which settings differ by no more than "
-        "seeds do (default: 1)",
+        "seeds do",
     )
     parser.add_argument(
         "--metric",

@@ -10,10 +10,27 @@ from typing import Any, NoReturn
 from dssm_tf.common.errors import did_you_mean
 
 
+class Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Help that says which flags are required, and the defaults of those that have one.
+
+    A text of several lines stays as it is.
+    """
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        return text if "\n" in text else super()._fill_text(text, width, indent)
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        if action.required and action.option_strings:
+            return f"{action.help} (required)"
+        if action.default in (None, (), [], "") or action.default is False:
+            return action.help
+        return super()._get_help_string(action)
+
+
 class Parser(argparse.ArgumentParser):
     """Flags that a person types.
 
-    `--min-clicks` is `--min-clicks`. A flag that is unknown, or cut short, is an error that says
+    `--min_clicks` is `--min-clicks`. A flag that is unknown, or cut short, is an error that says
     which one may have been meant, below the command's usage in one line.
 
     Args:
@@ -23,7 +40,7 @@ class Parser(argparse.ArgumentParser):
     """
 
     def __init__(self, *, passes_on: bool = False, **options: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **options})
+        super().__init__(**{"allow_abbrev": False, "formatter_class": Help, **options})
         self._passes_on = passes_on
 
     def parse_known_args(  # type: ignore[override]

@@ -6,20 +6,21 @@ from keras import ops
 
 
 def margin_rank(scores, counted):
-    """`max(0, 1 - s(q, d+) + s(q, d-))`, the mean over a query's irrelevant titles, then queries.
+    """`max(0, 1 - s(q, d+) + s(q, d-))`, the mean over all tuples of the batch.
 
-    The paper sums, which only rescales the learning rate. Its margin of 1 is no parameter: dot
-    products can grow, so another value only changes their scale.
+    The paper sums over the tuples; their mean weighs them alike, too, and does not grow with the
+    batch. The margin of 1 is no parameter: dot products can grow, so another value only changes
+    their scale.
 
     Args:
         scores: `(batch, batch)`, of every title for every query; title i is relevant to query i.
         counted: `(batch, batch)`, 1 where query i, its title i and title j make a tuple, else 0.
 
     Returns:
-        A scalar; a query without a counted title adds 0.
+        A scalar; 0 without a tuple.
 
     Reference: Wu et al. 2014, eq. 14.
     """
     counted = ops.cast(counted, scores.dtype)
     hinges = ops.relu(1 - ops.expand_dims(ops.diagonal(scores), -1) + scores)
-    return ops.mean(ops.sum(counted * hinges, axis=-1) / ops.maximum(ops.sum(counted, axis=-1), 1))
+    return ops.sum(counted * hinges) / ops.maximum(ops.sum(counted), 1)

@@ -19,8 +19,6 @@ METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
 
 Values = NDArray[np.float64]
 
-_WITH_CUTOFF = ("ndcg", "mrr", "recall", "precision")
-
 
 def metric_label(metric: str) -> str:
     """How tables head a metric's column: `ndcg@10` as `NDCG@10`.
@@ -62,16 +60,10 @@ def per_query(ranks: RelevantRanks, names: Sequence[str] = METRICS) -> dict[str,
     Returns:
         `(queries,)` float64 a metric, NaN for queries without a relevant title.
     """
-    functions = {
-        "ndcg": _ndcg,
-        "mrr": _reciprocal_rank,
-        "recall": _recall,
-        "precision": _precision,
-    }
     values = {}
     for name in names:
         kind, cutoff = parse_metric(name)
-        row = _average_precision(ranks) if cutoff is None else functions[kind](ranks, cutoff)
+        row = _average_precision(ranks) if cutoff is None else _WITH_CUTOFF[kind](ranks, cutoff)
         values[name] = np.where(ranks.judged, row, np.nan)
     return values
 
@@ -133,3 +125,11 @@ def _average_precision(ranks: RelevantRanks) -> Values:
     precision = np.zeros(len(by_rank))
     precision[by_rank] = _places(ranks, by_rank) / unranked_last[by_rank]
     return _sum(ranks, np.where(ranks.rank > 0, precision, 0)) / _relevant(ranks)
+
+
+_WITH_CUTOFF = {
+    "ndcg": _ndcg,
+    "mrr": _reciprocal_rank,
+    "recall": _recall,
+    "precision": _precision,
+}

@@ -9,7 +9,7 @@ from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.positions.harvesting import all_pairs, interventions, tied
 from dssm_tf.positions.shown import Shown
 
-NONE, HARVESTING = "none", "harvesting"
+HARVESTING = "harvesting"
 OPTION = "--position-weights"
 LEAST_CLICKS = 20
 """Clicks on titles that moved which a position needs; the curve ends before one with fewer."""

@@ -132,6 +132,11 @@ def test_fitted_twice_it_scores_the_same(name, fitted):
     assert (again.score_matrix(QUERIES, TITLES) == fitted.score_matrix(QUERIES, TITLES)).all()
 
 
+def test_its_parameters_are_the_constructors_arguments(name):
+    made = BASELINES[name]()
+    assert made._parameters() == made._defaults()
+
+
 def test_loading_from_an_empty_directory_says_so(name, tmp_path):
     with pytest.raises(UserError, match=str(tmp_path)):
         BASELINES[name].load(tmp_path)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,25 +16,23 @@ import yaml
 
 from dssm_tf import __version__, cli
 from dssm_tf.cli import main
+from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import find_config, load_config
+from pipelines import options
 from tests.clicks import click_log, write_data
 
-COMMANDS = (
-    "train",
-    "teach",
-    "tune",
-    "evaluate",
-    "benchmark",
-    "export",
-    "embed",
-    "search",
-    "demo",
-    "skip-thought",
-    "data",
-    "experiment",
-    "curves",
-)
+
+def leaves(parser: argparse.ArgumentParser, *words: str) -> Iterator[tuple[str, Parser]]:
+    """Every command that the parser knows, down to `data split`, with its own parser."""
+    tasks = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    for name, below in (pair for one in tasks for pair in one.choices.items()):
+        yield from leaves(below, *words, name)
+    if not tasks:
+        yield " ".join(words), options.parser() if words == ("preprocess",) else parser
+
+
+COMMANDS = dict(leaves(cli._parser()))
 CONFIG = {
     "tower": {"name": "dssm", "widths": [6]},
     "optimizer": {"learning_rate": 0.05},
@@ -133,7 +133,7 @@ def test_help_is_quick_because_nothing_heavy_is_imported():
     code = f"""
 import sys, json
 from dssm_tf.cli import main
-for command in [[], *[[name] for name in {COMMANDS!r}]]:
+for command in [[], *[name.split() for name in {[*COMMANDS]!r}]]:
     try:
         main([*command, "--help"])
     except SystemExit as stop:
@@ -153,18 +153,29 @@ sys.stdout.write("\\n" + json.dumps([name for name in heavy if name in sys.modul
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_explains_itself(command, capsys):
     with pytest.raises(SystemExit) as stop:
-        main([command, "--help"])
+        main([*command.split(), "--help"])
     assert stop.value.code == 0
     shown = capsys.readouterr()
     assert shown.out.startswith(f"usage: dssm {command}")
     assert shown.err == ""
+    assert not re.search(r"\(default:\s+(None|\[\]|False|)\)", shown.out)
+    assert not re.search(r"\(default[^)]*\)\s+\(default", shown.out)
+    required = [one for one in COMMANDS[command]._actions if one.required and one.option_strings]
+    assert shown.out.count("(required)") == len(required)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_flags_may_be_written_with_underscores(command):
+    parser = COMMANDS[command]
+    flags = [name for name in parser.flags() if name.startswith("--")]
+    assert parser._spelled([f"--{name[2:].replace('-', '_')}" for name in flags]) == flags
 
 
 def test_every_command_is_listed_with_its_purpose(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     out = capsys.readouterr().out
-    for command in COMMANDS:
+    for command in {name.split()[0] for name in COMMANDS}:
         assert re.search(rf"^    {command}\s+\w+ \w+", out, re.MULTILINE), command
 
 

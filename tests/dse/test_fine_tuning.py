@@ -42,17 +42,19 @@ def test_the_hinge_is_the_margin_minus_the_lead_of_the_relevant_title():
     scores = np.array([[2, 1.5, 3], [9, 0, 9], [0, 0, 4.0]])
     counted = np.array([[0, 1, 1], [0, 0, 0], [1, 0, 0]])
     # First query: max(0, 1 - 2 + 1.5) = 0.5 and max(0, 1 - 2 + 3) = 2; the second has no tuple;
-    # third: max(0, 1 - 4 + 0) = 0.
-    assert float(margin_rank(tf.constant(scores), counted)) == pytest.approx((2.5 / 2) / 3)
+    # third: max(0, 1 - 4 + 0) = 0. Three tuples.
+    assert float(margin_rank(tf.constant(scores), counted)) == pytest.approx(2.5 / 3)
 
 
-def test_a_violated_margin_pulls_at_both_titles_and_nothing_else_does():
-    scores = tf.constant([[2.0, 1.5], [9.0, 0.0]])
+def test_every_violated_tuple_pulls_alike_at_its_two_titles():
+    scores = tf.constant([[2.0, 1.5, 1.2], [9.0, 0.0, 3.0], [4.0, 9.0, 9.0]])
+    counted = np.array([[0, 1, 1], [0, 0, 1], [0, 0, 0]])  # two tuples, one, none
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        value = margin_rank(scores, np.array([[0.0, 1.0], [0.0, 0.0]]))
-    # W14 eq. 19, a mean over two queries: minus for the relevant title, plus for the irrelevant.
-    assert tape.gradient(value, scores).numpy().tolist() == [[-0.5, 0.5], [0, 0]]
+        value = margin_rank(scores, counted)
+    # W14 eq. 19, a mean over three tuples: minus for the relevant title, plus for the irrelevant.
+    expected = np.array([[-2, 1, 1], [0, -1, 1], [0, 0, 0]]) / 3
+    np.testing.assert_allclose(tape.gradient(value, scores).numpy(), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("longest", [None, 0.03])  # of gradients from 0.018 to 0.042 long

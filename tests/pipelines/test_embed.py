@@ -117,6 +117,7 @@ def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):
     told("holds no config.yaml", model=tmp_path)
     told("missing: doc_id", input=file("title\nred\n"))
     told(r"bad\.tsv:3: .*columns", input=file("doc_id\ttitle\na\tred\nb\n"))
+    told("^--input nothing: matches no file|^--input nothing matches", input=("nothing",))
     told("holds no title", input=file("doc_id\ttitle\n"))
     told("expected at least 1", batch_size=0)
     (tmp_path / "out").mkdir()

@@ -87,6 +87,15 @@ def test_globs_directories_and_compressed_files_are_read(tmp_path):
     assert len(read(tmp_path / "*.tsv*", tmp_path / "a.tsv")[1]) == 5
 
 
+def test_a_glob_in_the_current_folder_is_matched(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("clicks-1.tsv", "clicks-2.tsv", "other.tsv", "deep/clicks-3.tsv"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(tsv(2), "utf-8")
+    assert [one.path for one in find_files(["click*.tsv"])] == ["clicks-1.tsv", "clicks-2.tsv"]
+    assert [one.path for one in find_files(["d*/*.tsv"])] == ["deep/clicks-3.tsv"]
+
+
 def test_parquet_rows_are_read_by_row_group_with_their_numbers(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -49,12 +49,11 @@ def activities(kernels: Sequence[Array], biases: Sequence[Array], texts: Array) 
 
 
 def margin_loss(scores: Array, counted: Array) -> float:
-    """Eq. 14 tuple by tuple: the mean over a query's tuples, then over the queries."""
-    queries = []
-    for i, row in enumerate(scores):
-        tuples = [max(0.0, 1 - row[i] + row[j]) for j in range(len(row)) if counted[i, j]]
-        queries.append(np.mean(tuples) if tuples else 0.0)
-    return float(np.mean(queries))
+    """Eq. 14 tuple by tuple, over the number of tuples."""
+    tuples = [
+        max(0.0, 1 - scores[i, i] + scores[i, j]) for i, j in zip(*np.nonzero(counted), strict=True)
+    ]
+    return float(np.mean(tuples))
 
 
 def margin_gradients(
@@ -67,7 +66,7 @@ def margin_gradients(
     delta_q, delta_d = np.zeros_like(q), np.zeros_like(d)
     for i, j in zip(*np.nonzero(counted), strict=True):
         if 1 - scores[i, i] + scores[i, j] > 0:
-            share = 1 / (counted[i].sum() * len(q))
+            share = 1 / counted.sum()
             delta_q[i] += share * (d[j] - d[i])  # eq. 19
             delta_d[i] -= share * q[i]
             delta_d[j] += share * q[i]

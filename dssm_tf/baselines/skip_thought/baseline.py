@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,19 +67,17 @@ class SkipThought(Baseline):
         seed: int = 0,
         progress: bool = False,
     ) -> None:
-        self.options = replace(
-            TrainingOptions(kind=kind or "uni"),
-            units=units,
-            word_units=word_units,
-            vocabulary=vocabulary,
-            predicted=predicted,
-            epochs=epochs,
-            learning_rate=learning_rate,
-            max_steps=max_steps,
-            seed=seed,
-        )
         self.weights = None if weights is None else Path(weights)
         self.kind = kind
+        self.units = units
+        self.word_units = word_units
+        self.vocabulary = vocabulary
+        self.predicted = predicted
+        self.epochs = epochs
+        self.learning_rate = learning_rate
+        self.max_steps = max_steps
+        self.seed = seed
+        self._options()  # refuses what means nothing
         self.progress = progress
         self._titles: TitleCache[tuple[Vectors, NDArray[np.intp]]] = TitleCache()
         self._encode: ThoughtVectors | None = None
@@ -93,7 +91,7 @@ class SkipThought(Baseline):
         from rich.console import Console
 
         progress = Console(stderr=True) if self.progress is True else self.progress or None
-        self._encode, _ = train(_passages(clicks, titles), self.options, progress)
+        self._encode, _ = train(_passages(clicks, titles), self._options(), progress)
         return self
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float32]:
@@ -113,6 +111,11 @@ class SkipThought(Baseline):
     def load(cls, directory: Path | str) -> Self:
         """Reads what `save` or `dssm skip-thought train` wrote, or published weights."""
         return cls(weights=directory).fit([], [])
+
+    def _options(self) -> TrainingOptions:
+        own = {field.name for field in fields(TrainingOptions)} - {"kind"}
+        given = {name: value for name, value in self._parameters().items() if name in own}
+        return TrainingOptions(self.kind or "uni", **given)
 
     def _title_vectors(self, titles: Sequence[str]) -> tuple[Vectors, NDArray[np.intp]]:
         """Vectors of the distinct normal forms, and the place of each title's among them."""

@@ -20,7 +20,7 @@ class BySource(RankingLoss):
     Call arguments:
         y_true: what a `RankingLoss` takes, and `source`, int `(batch,)`: which of the losses a
             row has.
-        y_pred: scores `(batch, columns)`, such as cosines.
+        y_pred: what a `RankingLoss` takes.
     """
 
     def __init__(self, losses: Sequence[RankingLoss], name="by_source", **kwargs):
@@ -30,14 +30,13 @@ class BySource(RankingLoss):
 
     def call(self, y_true, y_pred):
         """Loss of each query `(batch,)`."""
-        mask = ops.cast(y_true["mask"], "bool")
         total = 0.0
         for number, loss in enumerate(self.losses):
             own = ops.equal(y_true["source"], number)
             # Another source's targets may be too large for this loss: what is no number times 0
             # would be none in the gradients.
             targets = ops.where(own[:, None], y_true["targets"], 0.0)
-            found = loss.per_query(y_pred, mask, y_true["correction"], targets)
+            found = loss.call({**y_true, "targets": targets}, y_pred)
             total = total + ops.where(own, found, 0.0)
         return total
 

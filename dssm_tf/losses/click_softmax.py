@@ -18,8 +18,8 @@ class ClickSoftmax(RankingLoss):
 
     Args:
         gamma: smoothing factor of the softmax, chosen on held-out data.
-        learn_gamma: whether gamma is where learning begins. The factor is then a weight of the
-            model (`Siamese`), which multiplies the scores by it.
+        learn_gamma: whether gamma is where learning begins: it is then multiplied by `scale`, a
+            weight of the model (`Siamese`).
 
     Reference: Palangi et al. 2016, eq. 4-5; Shen et al. 2014, eq. 5-6; without gamma
     Palangi et al. 2014, eq. 9.

@@ -30,8 +30,8 @@ class Siamese(keras.Model):
     Args:
         query_tower: encodes queries.
         title_tower: encodes titles; None shares the query tower. The papers keep two.
-        learn_gamma: whether there is a weight, 1 at first, by which the loss sees the cosines
-            multiplied. It learns as its logarithm, so that it stays above 0.
+        learn_gamma: whether there is a weight, 1 at first, by which a loss with `learn_gamma`
+            multiplies the cosines. It learns as its logarithm, so that it stays above 0.
         nested_lengths: lengths at which vectors may be cut and still rank, increasing and below
             the towers' dimension: the loss is the mean of that of each, and of the whole.
 
@@ -122,11 +122,8 @@ class Siamese(keras.Model):
                 f"learn_gamma={self.learn_gamma}; expected both alike: the weight is the model's."
             )
         if self.learn_gamma:
-            y_pred = ops.exp(self.log_factor) * y_pred
-        if not self.nested_lengths:
-            return self.loss(y, y_pred, sample_weight)
-        cosines = ops.unstack(y_pred, axis=-1)
-        return sum(self.loss(y, one, sample_weight) for one in cosines) / len(cosines)
+            y = {**y, "scale": ops.exp(self.log_factor)}
+        return self.loss(y, y_pred, sample_weight)
 
     def encode_query(self, texts):
         """Unit semantic vectors of a text batch of queries, float32 `(texts, dimension)`."""

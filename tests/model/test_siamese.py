@@ -253,6 +253,17 @@ def test_a_learned_gamma_takes_the_step_that_the_softmax_s_derivative_says():
     assert again.learn_gamma
 
 
+def test_a_learned_gamma_is_multiplied_by_the_weight_s_exponential():
+    model = Siamese(DSSM(len(KNOWN), (8, 5)), learn_gamma=True)
+    model.build()
+    model.log_factor.assign(np.log(3.0))
+    model.compile("sgd", ClickSoftmax(gamma=2.0, learn_gamma=True))
+    found = float(model.test_on_batch(INPUTS, all_count(CANDIDATES)))
+    logits = 2.0 * 3.0 * np.array(model(INPUTS), np.float64)
+    expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[:, 0])
+    assert found == pytest.approx(expected, rel=1e-5)
+
+
 def test_a_learned_gamma_needs_its_weight_in_the_model():
     model = siamese()
     model.compile("sgd", ClickSoftmax(learn_gamma=True))

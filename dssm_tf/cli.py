@@ -30,7 +30,6 @@ from dssm_tf.commands import (
     train,
     tune,
 )
-from dssm_tf.common.again import done_before, remember, request
 from dssm_tf.common.boundary import run_command
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
@@ -70,9 +69,6 @@ see it all at once on bundled data:  dssm demo --out demo
 """
 
 
-_OWN = ("run", "once", "interrupted", "out")  # no part of what a command is asked
-
-
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs one command.
 
@@ -90,9 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     def run() -> object:
         try:
-            return (
-                _once(arguments) if getattr(arguments, "once", False) else arguments.run(arguments)
-            )
+            return arguments.run(arguments)
         except ImportError as error:
             if not (reason := _hidden(error)):
                 raise
@@ -100,20 +94,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     left = getattr(arguments, "interrupted", "nothing was written")
     return run_command(f"dssm {arguments.command}", run, left)
-
-
-def _once(arguments: argparse.Namespace) -> object:
-    """Runs a command that writes a new directory, unless it stands there already."""
-    out = arguments.out
-    given = {name: value for name, value in vars(arguments).items() if name not in _OWN}
-    asked = request(arguments.command, given)
-    if out is not None and done_before(out, asked):
-        sys.stdout.write(f"{out}: written before by the same command, nothing left to do\n")
-        return 0
-    code = arguments.run(arguments)
-    if out is not None and out.is_dir() and not code:
-        remember(out, asked)
-    return code
 
 
 def _hidden(error: ImportError) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import logging
 import re
 import sys
@@ -20,7 +21,7 @@ from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
 
-from dssm_tf.common.again import REQUEST, done_before, remember, request
+from dssm_tf import __version__
 from dssm_tf.common.boundary import run_command
 from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import OptionError, UserError
@@ -47,6 +48,7 @@ from pipelines.sources import Piece, find_corpus, find_files, plan
 from pipelines.writing import (
     CURVE,
     REJECTS,
+    REQUEST,
     Output,
     create,
     gzipped,
@@ -89,20 +91,26 @@ def run(argv: Sequence[str] | None = None) -> int:
 
 
 def _once(job: Job) -> str:
-    """Runs a job, unless its output stands there already; returns what to say of it."""
-    options, out = job.options, Path(job.options.output)
+    """Runs a job, unless its output is there already; returns what to say of it."""
+    options = job.options
     if not is_local(options.output):
         return report.summary(preprocess(job), options.output)
-
-    def asked() -> dict[str, Any]:
-        given = {name: value for name, value in asdict(options).items() if name != "output"}
-        return request("preprocess", given | {"files": [i.path for i in find_files(options.input)]})
-
-    if not options.overwrite and (out / REQUEST).exists() and done_before(out, asked()):
-        return f"{out}: written before by the same command, nothing left to do"
+    path = Path(options.output) / REQUEST
+    if not options.overwrite and path.is_file() and path.read_bytes() == _request(options):
+        return f"{options.output}: written before by the same command, nothing left to do"
     text = report.summary(preprocess(job), options.output)
-    remember(out, asked())
+    path.write_bytes(_request(options))
     return text
+
+
+def _request(options: PreprocessOptions) -> bytes:
+    """All settings, and size and time of the files that they name, as JSON."""
+    tables = *find_files(options.input), *find_files(options.corpus, "--corpus")
+    others = options.block_list, options.position_weights, f"{options.vocabulary_from}/{VOCABULARY}"
+    paths = [path for path in map(Path, (*(one.path for one in tables), *others)) if path.is_file()]
+    files = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
+    given = asdict(options) | {"output": "", "overwrite": False}
+    return json.dumps({"version": __version__, **given, "files": files}, indent=2).encode()
 
 
 def preprocess(job: Job) -> dict[str, Any]:

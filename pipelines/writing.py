@@ -20,7 +20,6 @@ from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 from google_crc32c import value as crc32c
 
-from dssm_tf.common.again import REQUEST
 from dssm_tf.common.checksums import CHECKSUMS
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, refuse_others
@@ -32,6 +31,7 @@ CURVE = "examination_curve.tsv"
 REJECTS = "rejects.tsv"
 REPORT_JSON = "report.json"
 REPORT_HTML = "report.html"
+REQUEST = "command.json"
 OWN = (
     FEATURE_SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", CHECKSUMS, CLICKED_TITLES, CURVE, RECORD_COUNTS,
     REJECTS, REPORT_HTML, REPORT_JSON, REQUEST, TITLES, VOCABULARY,

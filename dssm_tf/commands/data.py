@@ -70,7 +70,6 @@ def add(commands: Commands) -> None:
             arguments.set,
             encoding=arguments.encoding,
         ),
-        once=True,
     )
     add_encoding(convert)
     _add_split(tasks)
@@ -80,7 +79,6 @@ def add(commands: Commands) -> None:
 def _add_split(tasks: Commands) -> None:
     split = command(
         tasks, "split", split_command, "divide your own log into clicks and judgments", _SPLIT,
-        once=True,
     )  # fmt: skip
     add_log_flags(split)
     split.add_argument(

@@ -30,7 +30,7 @@ def add(tasks: Commands) -> None:
     """Adds the task to `dssm data`."""
     parser = command(
         tasks, "judged", judged_command, "make a log, a corpus and judgments of judgments alone",
-        _DETAILS, once=True,
+        _DETAILS,
     )  # fmt: skip
     parser.add_argument(
         "--judgments",

@@ -58,7 +58,6 @@ def add(commands: Commands) -> None:
         "rank judged queries and measure NDCG, MRR, recall",
         "Writes tables, metrics.json, TREC run files, qrels and report.html. Without --corpus each "
         "query ranks its judged titles; with it, the whole corpus, unjudged titles having grade 0.",
-        once=True,
     )
     parser.add_argument(
         "--model",

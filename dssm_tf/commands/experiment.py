@@ -81,7 +81,7 @@ def _kind(
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}. {details}",
     )
-    parser.set_defaults(run=run, once=True)
+    parser.set_defaults(run=run)
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
     parser.add_argument("--quick", action="store_true", help=quick)
     parser.add_argument("--seed", type=int, default=0, help="of everything random")

@@ -17,8 +17,6 @@ def command(
     summary: str,
     details: str = "",
     interrupted: str = "nothing was written",
-    *,
-    once: bool = False,
 ) -> Parser:
     """Adds a command.
 
@@ -29,15 +27,13 @@ def command(
         summary: one line of help.
         details: more of it.
         interrupted: what is left after Ctrl-C.
-        once: whether it writes a new directory, `--out`; given again, it then says that this is
-            done, see `common.again`.
     """
     parser: Parser = commands.add_parser(
         name,
         help=summary,
         description=summary[0].upper() + summary[1:] + ("" if not details else ". " + details),
     )
-    parser.set_defaults(run=run, interrupted=interrupted, once=once)
+    parser.set_defaults(run=run, interrupted=interrupted)
     return parser
 
 

@@ -24,7 +24,6 @@ def add(commands: Commands) -> None:
         _run,
         "write a page about a run: curves, metrics, explained queries, what it learned",
         "With --judgments it is measured, and its best and worst queries are explained.",
-        once=True,
     )
     parser.add_argument("--model", required=True, type=Path, help="directory `dssm train` wrote")
     parser.add_argument("--judgments", type=Path, help="table, as for dssm evaluate")

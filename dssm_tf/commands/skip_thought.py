@@ -51,7 +51,7 @@ def _add_train(tasks: Commands) -> None:
         help="learn from contiguous text",
         description="Learns from contiguous text; writes the published layout, options as JSON.",
     )
-    parser.set_defaults(run=run, once=True)
+    parser.set_defaults(run=run)
     parser.add_argument(
         "--text",
         required=True,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.again import REQUEST
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, QUICK, check_files, write_checksums
 from dssm_tf.common.errors import UserError
@@ -35,7 +34,7 @@ ABOUT, TITLES, VECTORS = "index.json", "titles.arrow", "vectors.npy"
 NEAREST, HYBRID, PRIORS = "nearest.faiss", "hybrid.json", "priors.npy"
 
 _OWN = (
-    ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, QUICK, CHECKSUMS, REQUEST,
+    ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, QUICK, CHECKSUMS,
 )  # fmt: skip
 _SAVED = ("kind", "prior", "target", "queries", "keep_accents")  # of the settings
 _CHUNK = 1 << 14  # titles encoded between two reports

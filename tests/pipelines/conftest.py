@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from dssm_tf.common.again import REQUEST
 from dssm_tf.data.clicked_titles import load_clicked_titles
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.schema import text_id
 from dssm_tf.text.normalize import normalize
 from pipelines import preprocess
+from pipelines.writing import REQUEST
 
 
 @dataclass(frozen=True)

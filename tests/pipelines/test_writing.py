@@ -15,10 +15,10 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.common.again import REQUEST
 from dssm_tf.common.errors import UserError
 from pipelines import writing
 from pipelines.writing import (
+    REQUEST,
     Shards,
     gzipped,
     merged,

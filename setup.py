@@ -27,7 +27,6 @@ EXTRAS = {
     "docs": [
         f"{one}; python_version >= '3.11'" for one in ("furo", "myst-parser>=5", "sphinx>=8.2")
     ],
-    "maps": ["umap-learn>=0.5.7"],  # `dssm report --map umap`
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "dev": [

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ Array = NDArray[np.floating[Any]]
 ACTIVE = 10
 KEYWORD = 0.4
 LARGE_ENOUGH = 0.5
+TOPIC_CELLS = 5
+EXAMPLES = 2
 
 
 def most_active(vector: Array, number: int = ACTIVE) -> NDArray[np.intp]:
@@ -44,19 +47,28 @@ class Reading:
         """Outputs in the order in which the words were read, `(words, cells)`."""
         return self.activations["y"][::-1] if self.backwards else self.activations["y"]
 
-    def moved(self, number: int = ACTIVE, large_enough: float = LARGE_ENOUGH) -> list[int | None]:
-        """How many of the most active cells each word moves, in the order of the text.
+    def changes(self, cells: NDArray[np.intp], large_enough: float = LARGE_ENOUGH) -> Array:
+        """Which words change which cells enough, `(words, cells)`, in the order of the text.
 
         The paper wants "a large enough change" of a cell's y: here one of more than `large_enough`
-        times what y is in the end. None for the word read first: before it all cells are zero,
-        so that it moves all of them.
+        times what y is after the last word. The word read first changes none: before it all cells
+        are zero, so that it would move all of them.
+        """
+        y = self.y[:, cells]
+        found = np.zeros(y.shape, bool)
+        found[1:] = np.abs(np.diff(y, axis=0)) > large_enough * np.abs(y[-1])
+        return found[::-1] if self.backwards else found
+
+    def moved(self, number: int = ACTIVE) -> list[int | None]:
+        """How many of the most active cells each word moves, in the order of the text.
+
+        None for the word read first.
 
         Reference: Palangi et al. 2016, sec. V-A2 and footnote 3, tables I and II.
         """
-        y = self.y[:, most_active(self.y[-1], number)]
-        changes = np.abs(np.diff(y, axis=0)) > large_enough * np.abs(y[-1])
-        counts: list[int | None] = [None, *map(int, changes.sum(axis=1))]
-        return counts[::-1] if self.backwards else counts
+        counts: list[int | None] = self.changes(most_active(self.y[-1], number)).sum(1).tolist()
+        counts[-1 if self.backwards else 0] = None
+        return counts
 
 
 def keywords(readings: list[Reading], number: int = ACTIVE) -> list[bool]:
@@ -75,6 +87,64 @@ def keywords(readings: list[Reading], number: int = ACTIVE) -> list[bool]:
         single = len(readings[0].words) == 1
         found.append(single or (bool(known) and all(one > KEYWORD * active for one in known)))
     return found
+
+
+def cell_keywords(read: Sequence[Reading], number: int = TOPIC_CELLS) -> dict[int, list[str]]:
+    """The words that each of a text's most active cells picked up, by cell.
+
+    Args:
+        read: the text, as each direction read it; cells of the second count on from the first's.
+        number: of cells looked at in each direction.
+
+    Reference: Palangi et al. 2016, sec. V-A3 and table III.
+    """
+    found = {}
+    for direction, reading in enumerate(read):
+        cells = most_active(reading.y[-1], number)
+        for cell, picked in zip(cells.tolist(), reading.changes(cells).T, strict=True):
+            if picked.any():
+                words = dict.fromkeys(np.array(reading.words)[picked].tolist())
+                found[direction * reading.y.shape[1] + cell] = list(words)
+    return found
+
+
+class Topic(NamedTuple):
+    """A cell and its keywords over many texts.
+
+    Attributes:
+        cell: its number in the semantic vector.
+        texts: in how many texts it has a keyword.
+        words: its keywords and the number of texts of each, most frequent first.
+        examples: the texts in which it is strongest, each with its keywords there.
+    """
+
+    cell: int
+    texts: int
+    words: list[tuple[str, int]]
+    examples: list[tuple[list[str], list[str]]]
+
+
+def topics(read: Iterable[Sequence[Reading]], number: int = TOPIC_CELLS) -> list[Topic]:
+    """The keywords of each cell over many texts, the busiest cell first.
+
+    Args:
+        read: texts, such as all queries of a test set, as each direction read them.
+        number: of the most active cells looked at in each text and direction.
+
+    Reference: Palangi et al. 2016, sec. V-A3 and table III.
+    """
+    held: dict[int, list[tuple[float, int, list[str], list[str]]]] = defaultdict(list)
+    for place, of_text in enumerate(read):
+        y = np.concatenate([reading.y[-1] for reading in of_text])
+        for cell, words in cell_keywords(of_text, number).items():
+            held[cell].append((-abs(float(y[cell])), place, of_text[0].words, words))
+    found = []
+    for cell, texts in held.items():
+        counts = Counter(word for *_, words in texts for word in words)
+        ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+        strongest = [(text, words) for *_, text, words in sorted(texts)[:EXAMPLES]]
+        found.append(Topic(cell, len(texts), ordered, strongest))
+    return sorted(found, key=lambda topic: (-topic.texts, topic.cell))
 
 
 def shared_cells(query: Array, title: Array, number: int = ACTIVE) -> list[tuple[int, float]]:

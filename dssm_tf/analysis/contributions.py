@@ -1,23 +1,19 @@
-"""What each word of a text adds to its cosine with another, of any model that encodes texts."""
+"""What each word of a text adds to its score with another text, for any model."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import comb
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
-Encode = Callable[[Sequence[str]], NDArray[np.floating[Any]]]
-"""Raw texts to their vectors, of length one or zero, `(texts, dimension)`."""
-
 MOST_WORDS = 10
-"""With more words than these, there are too many subsets to encode all of them."""
+"""A text of more words has too many subsets to evaluate all of them."""
 
 MOST_TEXTS = 2_000
-"""Then so many of them are looked at."""
+"""So many of them are evaluated then."""
 
 
 def subsets(words: Sequence[str]) -> list[str]:
@@ -33,7 +29,7 @@ def subsets(words: Sequence[str]) -> list[str]:
 
 
 def shapley(values: Array) -> Array:
-    """What each of n players adds to a game, in the mean over all orders in which they may come.
+    """What each of n players adds to a game, averaged over all orders in which they can join.
 
     Args:
         values: `(2,) * n`: what each coalition is worth; index 1 of an axis where the player of
@@ -54,27 +50,10 @@ def shapley(values: Array) -> Array:
     return found
 
 
-def word_contributions(encode: Encode, words: Sequence[str], other: Array) -> Array:
-    """What each word adds to a cosine: its Shapley value among the text's words.
-
-    A text without words has cosine 0, so the values sum to the cosine.
-
-    Args:
-        encode: the text's side.
-        words: of the text, at most `MOST_WORDS`.
-        other: the other text's vector `(dimension,)`.
-
-    Returns:
-        `(words,)`.
-    """
-    cosines = np.asarray(encode(subsets(words)), np.float64) @ other
-    return shapley(cosines.reshape((2,) * len(words)))
-
-
-def drawn_contributions(
+def sampled_shapley(
     value: Callable[[Sequence[str]], Array], words: Sequence[str], texts: int = MOST_TEXTS
-) -> tuple[Array, float]:
-    """Shapley values over orders drawn by lot, for a text with too many subsets.
+) -> tuple[Array, Array]:
+    """Shapley values over sampled orders, for a text with too many subsets.
 
     Orders come in pairs, each with its reverse, which halves the spread or better. In every order
     the values sum to what the whole text is worth less what the empty one is, so their mean does.
@@ -82,10 +61,10 @@ def drawn_contributions(
     Args:
         value: what texts are worth, `(texts,)`.
         words: of the text, at least one.
-        texts: about so many are looked at; two pairs of orders at least.
+        texts: about so many are evaluated; two pairs of orders at least.
 
     Returns:
-        `(words,)`, and the largest standard error among them.
+        `(words,)`, and the standard errors of these means `(words,)`.
 
     Reference: Castro et al. 2009, "Polynomial calculation of the Shapley value based on sampling".
     """
@@ -107,7 +86,26 @@ def drawn_contributions(
     for row, order in enumerate(orders):
         found[row, order] = gains[row]
     means = found.reshape(pairs, 2, -1).mean(axis=1)
-    return means.mean(axis=0), float(means.std(axis=0, ddof=1).max() / np.sqrt(pairs))
+    return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(pairs)
+
+
+def word_contributions(
+    value: Callable[[Sequence[str]], Array], words: Sequence[str]
+) -> tuple[Array, Array | None]:
+    """What each word adds to a text's value: its Shapley value among the text's words.
+
+    Args:
+        value: what texts are worth, `(texts,)`.
+        words: of the text, at least one.
+
+    Returns:
+        `(words,)`, whose sum is what the text is worth less what an empty one is; and their
+        standard errors `(words,)`, None if the text is short enough for exact values.
+    """
+    if len(words) > MOST_WORDS:
+        return sampled_shapley(value, words)
+    worth = np.asarray(value(subsets(words)), np.float64)
+    return shapley(worth.reshape((2,) * len(words))), None
 
 
 def without_each(words: Sequence[str]) -> list[str]:
@@ -117,19 +115,6 @@ def without_each(words: Sequence[str]) -> list[str]:
     ['cream', 'ice']
     """
     return [" ".join([*words[:place], *words[place + 1 :]]) for place in range(len(words))]
-
-
-def occlusion(queries: Array, titles: Array) -> tuple[Array, Array, Array]:
-    """What a cosine loses without a word, and what two words lose or gain it together.
-
-    Args:
-        queries: vectors `(1 + query words, dimension)`, of the query and of it without each word.
-        titles: likewise `(1 + title words, dimension)`.
-
-    Returns:
-        As `losses`.
-    """
-    return losses(queries @ titles.T)
 
 
 def losses(worth: Array) -> tuple[Array, Array, Array]:

@@ -1,44 +1,64 @@
-"""Why a title matches a query: what each word and trigram of both adds to their cosine."""
+"""Why a title matches a query: what each word of both adds to their score."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.analysis.cells import Reading, keywords, shared_cells
-from dssm_tf.analysis.contributions import (
-    MOST_WORDS,
-    occlusion,
-    without_each,
-    word_contributions,
-)
-from dssm_tf.analysis.gradients import integrated_gradients
+from dssm_tf.analysis.cells import cell_keywords, keywords, shared_cells
+from dssm_tf.analysis.contributions import losses, without_each, word_contributions
 from dssm_tf.analysis.neurons import Link, links, winners
+from dssm_tf.analysis.score_parts import ScoreParts
 from dssm_tf.common.errors import UserError
-from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.model.siamese import Siamese
-from dssm_tf.model.text_features import TextBatch
+from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.normalize import words as all_words
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.towers.clsm import CLSM
-from dssm_tf.towers.recurrent import RecurrentTower
-from dssm_tf.towers.tower import Tower
+
+if TYPE_CHECKING:
+    from dssm_tf.analysis.inside import Inside
 
 Array = NDArray[np.float64]
+Worth = Callable[[Sequence[str], Sequence[str]], Array]
+"""Queries and titles to what each pair is worth, `(queries, titles)`."""
 
 COSINE, SCORE = "cosine", "score"
-SHAPLEY = "Shapley values"
-DRAWN = "Shapley values over orders drawn by lot"
-GRADIENTS = "integrated gradients"
 # Two words are alike by their letters if they share half of the shorter one's trigrams.
 _ALIKE = 0.5
 _WORTH_A_SENTENCE = 0.1  # of the cosine
+_GOES_WITH = 0.5  # of what a word adds, lost without the other word
 _CANCEL = 2.0  # times the cosine
+
+
+@runtime_checkable
+class Encodes(Protocol):
+    """A model with vectors: a run, an export or a compact model."""
+
+    name: str
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...  # noqa: D102
+
+    @property
+    def mean_prior(self) -> float: ...  # noqa: D102
+
+    def encode_queries(self, queries: Sequence[str]) -> Any: ...  # noqa: D102
+
+    def encode_titles(self, titles: Sequence[str]) -> Any: ...  # noqa: D102
+
+    def weighted_prior(self, titles: Sequence[str]) -> Any: ...  # noqa: D102
+
+
+@runtime_checkable
+class Run(Encodes, Protocol):
+    """A model whose layers are there to be read."""
+
+    model: Any
 
 
 @dataclass(frozen=True)
@@ -48,31 +68,21 @@ class Side:
     Attributes:
         name: `query` or `title`.
         words: as the model reads them.
-        vector: unit semantic vector `(dimension,)`; None where it is not told.
-        contributions: what each word adds to the cosine, `(words,)`.
-        method: by which they were found, `SHAPLEY`, `DRAWN` or `GRADIENTS`.
-        start: the cosine without what the words add: 0 for Shapley values of a cosine.
-        gap: what the contributions and `start` miss of the cosine.
-        lost: what the cosine loses without each word, `(words,)`.
-        trigrams: what each letter trigram of each word adds, by integrated gradients; empty where
-            it was not asked, or only the answers of a model are known.
-        readings: of a recurrent tower, one a direction.
-        features: of a CLSM, `h_t(i)`, `(words, neurons)`.
-        spread: the largest standard error of a contribution, 0 where nothing was drawn by lot.
+        contributions: what each word adds to the cosine or score, `(words,)`: its Shapley value.
+        standard_errors: of the contributions `(words,)`, where orders of the words were sampled;
+            None where the values are exact.
+        start: what the pair is worth with none of the side's words.
+        lost: what the pair loses without each word, `(words,)`.
+        inside: how the tower read the text; None unless the model is a run.
     """
 
     name: str
     words: list[str]
-    vector: Array | None
     contributions: Array
-    method: str
+    standard_errors: Array | None
     start: float
-    gap: float
     lost: Array
-    trigrams: list[list[tuple[str, float]]] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
-    features: NDArray[np.float32] | None = None
-    spread: float = 0.0
+    inside: Inside | None = None
 
 
 @dataclass(frozen=True)
@@ -84,12 +94,13 @@ class Explanation:
         query: the query's side.
         title: the title's side.
         cosine: of their vectors.
-        prior: what the title's clicks add to the score.
-        pairs: what each two words are worth beside each other, `(query words, title words)`; see
-            `contributions.occlusion`.
+        prior: the title's weighted log-prior.
+        mean_prior: that of the average title.
+        pairs: what each two words are worth together, `(query words, title words)`; see
+            `contributions.losses`.
         notes: what a reader must know, in sentences.
-        measure: what the words add to: `COSINE`, or of a model without vectors `SCORE`, for which
-            the word cosine stands here.
+        measure: what the words add to: `COSINE`, or `SCORE` for a model without vectors, whose
+            score is then in `cosine`.
     """
 
     model: str
@@ -97,9 +108,15 @@ class Explanation:
     title: Side
     cosine: float
     prior: float
+    mean_prior: float
     pairs: Array
     notes: list[str]
     measure: str = COSINE
+
+    @property
+    def parts(self) -> ScoreParts:
+        """What titles are ranked by, in parts."""
+        return ScoreParts.of(self.cosine, self.prior, self.mean_prior)
 
     @property
     def score(self) -> float:
@@ -144,7 +161,7 @@ class Explanation:
             other, shared = alike
             return f"'{word}' matches '{other}' by shared letters, {' '.join(shared)}"
         partner = int(self.pairs[place].argmax())
-        if self.pairs[place, partner] >= adds / 2:
+        if self.pairs[place, partner] >= _GOES_WITH * adds:
             return f"'{word}' goes with '{self.title.words[partner]}', by what was clicked"
         return f"'{word}' goes with the title as a whole, by what was clicked"
 
@@ -167,15 +184,16 @@ class Explanation:
 
     def links(self) -> list[Link]:
         """The neurons of a CLSM that are high on both sides; none for other models."""
-        if self.query.features is None or self.title.features is None:
+        query, title = self.query.inside, self.title.inside
+        if query is None or title is None or query.features is None or title.features is None:
             return []
-        return links(self.query.features, self.title.features)
+        return links(query.features, title.features)
 
     def cells(self) -> list[tuple[int, float]]:
         """The entries of the vectors that add most to the cosine, and what they add."""
-        if self.query.vector is None or self.title.vector is None:
+        if self.query.inside is None or self.title.inside is None:
             return []
-        return shared_cells(self.query.vector, self.title.vector)
+        return shared_cells(self.query.inside.vector, self.title.inside.vector)
 
     def to_json(self) -> dict[str, Any]:
         """All of it but whole activations, as plain data."""
@@ -185,6 +203,7 @@ class Explanation:
             "measure": self.measure,
             "cosine": self.cosine,
             "prior": self.prior,
+            "mean_prior": self.mean_prior,
             "query": _side_json(self.query),
             "title": _side_json(self.title),
             "pairs": self.pairs.tolist(),
@@ -195,83 +214,110 @@ class Explanation:
         }
 
 
-def explain(ranker: SemanticRanker, query: str, title: str, *, letters: bool = True) -> Explanation:
-    """Takes a score of a trained model apart.
+def explain(
+    ranker: Ranker | Encodes, query: str, title: str, *, trigrams: bool = True
+) -> Explanation:
+    """Takes the score of a query and a title apart, for any model.
 
-    Each side's words are given what they add to the cosine while the other side stays whole, so
-    each side's contributions sum to the cosine. They are Shapley values; of a text of more than
-    `MOST_WORDS` words, integrated gradients.
+    The words of either side get their Shapley values while the other side stays whole: of the
+    cosine if the model has vectors, else of the score. Values of texts of more than
+    `contributions.MOST_WORDS` words are sampled. Of a run, its layers are read too.
 
     Args:
-        ranker: the model.
+        ranker: a run, an export, a compact model or anything else that scores titles.
         query: raw text.
         title: raw text.
-        letters: whether to say what trigrams add, which takes most of the time.
+        trigrams: whether to say what each letter trigram is worth, for a run.
 
     Raises:
-        UserError: a text holds no word, or none of which the model knows a trigram.
+        UserError: a text has no word; or the model has a vocabulary with none of its trigrams.
     """
-    read = {"query": query, "title": title}
-    words = {side: read_words(side, text, ranker.vocabulary) for side, text in read.items()}
-    encode = {"query": ranker.encode_queries, "title": ranker.encode_titles}
-    # The text, and the text without each of its words.
-    vectors = {
-        side: np.asarray(encode[side]([" ".join(found), *without_each(found)]), np.float64)
-        for side, found in words.items()
-    }
-    lost_query, lost_title, pairs = occlusion(vectors["query"], vectors["title"])
-    sides = []
-    for side, lost in (("query", lost_query), ("title", lost_title)):
-        found, vector = words[side], vectors[side][0]
-        other = vectors["title" if side == "query" else "query"][0]
-        tower = _tower(ranker.model, side)
-        few = len(found) <= MOST_WORDS
-        path = None
-        if letters or not few:
-            path = integrated_gradients(tower, ranker.vocabulary, found, other)
-        if path is None or few:
-            contributions, start, gap = word_contributions(encode[side], found, other), 0.0, 0.0
-        else:
-            contributions, start, gap = path.words, path.start, path.gap
-        trigrams = [] if path is None else [
-            [(ngram, float(adds)) for ngram, adds in zip(known, added, strict=True)]
-            for known, added in zip(
-                (_known(word, ranker.vocabulary) for word in found), path.trigrams, strict=True
-            )
-        ]  # fmt: skip
-        batch = ranker.features(tf.constant([" ".join(found).encode()]))
-        sides.append(
-            Side(
-                side, found, vector, contributions, SHAPLEY if few else GRADIENTS,
-                start, gap, lost, trigrams,
-                _readings(tower, found, batch),
-                tower.activations(batch)[0].numpy() if isinstance(tower, CLSM) else None,
-            )
-        )  # fmt: skip
-    cosine = float(vectors["query"][0] @ vectors["title"][0])
-    prior = float(ranker.prior_weight * ranker.prior([title])[0])
-    notes = [note for side, text in read.items() for note in unread(side, text, ranker.vocabulary)]
-    return Explanation(ranker.name, sides[0], sides[1], cosine, prior, pairs, notes)
+    texts = {"query": query, "title": title}
+    notes: list[str] = []
+    prior = mean_prior = 0.0
+    if isinstance(ranker, Encodes):
+        vocabulary, measure, worth = ranker.vocabulary, COSINE, _cosines(ranker)
+        words = {side: _read(side, text, vocabulary) for side, text in texts.items()}
+        notes += [note for side, text in texts.items() for note in _unread(side, text, vocabulary)]
+        prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
+    else:
+        measure, worth = SCORE, _scores(ranker)
+        keep = getattr(ranker, "keep_accents", False)
+        words = {
+            side: _not_empty(side, text, all_words(text, keep)) for side, text in texts.items()
+        }
+    whole = {side: " ".join(of_side) for side, of_side in words.items()}
+    table = worth(*([whole[side], *without_each(words[side])] for side in texts))
+    *lost, pairs = losses(table)
+    values: tuple[Callable[[Sequence[str]], Array], ...] = (
+        lambda part: worth(part, [whole["title"]])[:, 0],
+        lambda part: worth([whole["query"]], part)[0],
+    )
+    inside: list[Inside | None] = [None, None]
+    if isinstance(ranker, Run):
+        inside = _inside(ranker, words, trigrams)
+    elif isinstance(ranker, Encodes):
+        notes.append(
+            "An export does not show its layers: explain the run that it was made of to see "
+            "trigrams, gates and neurons."
+        )
+    query_side, title_side = (
+        Side(
+            side, words[side], *word_contributions(value, words[side]), float(value([""])[0]),
+            of_side, read,
+        )
+        for side, value, of_side, read in zip(texts, values, lost, inside, strict=True)
+    )  # fmt: skip
+    cosine = float(table[0, 0])
+    return Explanation(
+        ranker.name, query_side, title_side, cosine, prior, mean_prior, pairs, notes, measure
+    )
 
 
-def read_words(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
-    """The words of a text that a model reads.
+def _cosines(model: Encodes) -> Worth:
+    def cosines(queries: Sequence[str], titles: Sequence[str]) -> Array:
+        vectors = (model.encode_queries(queries), model.encode_titles(titles))
+        rows, columns = (np.asarray(one, np.float64) for one in vectors)
+        found: Array = rows @ columns.T
+        return found
 
-    Raises:
-        UserError: there is none, or none of which it knows a trigram.
-    """
-    found = vocabulary.words(text)
-    if not found:
-        raise UserError(f"the {side} {text!r} holds no word, so there is nothing to explain.")
+    return cosines
+
+
+def _scores(ranker: Ranker) -> Worth:
+    return lambda queries, titles: np.asarray(
+        ranker.score_matrix(queries, tuple(titles)), np.float64
+    )
+
+
+def _inside(ranker: Any, words: dict[str, list[str]], trigrams: bool) -> list[Inside | None]:
+    from dssm_tf.analysis.inside import look_inside  # loads TensorFlow
+
+    query, title = words["query"], words["title"]
+    return [
+        look_inside(ranker, "query", query, " ".join(title), trigrams),
+        look_inside(ranker, "title", title, " ".join(query), trigrams),
+    ]
+
+
+def _not_empty(side: str, text: str, words: list[str]) -> list[str]:
+    if not words:
+        raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
+    return words
+
+
+def _read(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
+    """The words of a text that a model reads, of which it knows a trigram."""
+    found = _not_empty(side, text, vocabulary.words(text))
     if not any(vocabulary.ngram_ids(word) for word in found):
         raise UserError(
-            f"the model knows no letter trigram of the {side} {text!r}: its log held nothing like "
-            "it, and the score says nothing."
+            f"the model knows no letter trigram of the {side} {text!r}: its log has nothing like "
+            "it, and the score means nothing."
         )
     return found
 
 
-def unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
+def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     """What of a text the model does not see, in sentences."""
     found, notes = vocabulary.words(text), []
     everything = vocabulary.split(text)
@@ -291,46 +337,27 @@ def unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     return notes
 
 
-def _tower(model: Siamese, side: str) -> Tower:
-    return model.query_tower if side == "query" else model.title_tower
-
-
-def _known(word: str, vocabulary: Vocabulary) -> list[str]:
-    """The trigrams behind `Vocabulary.ngram_ids`."""
-    if vocabulary.limits.hash_buckets:  # every trigram has an id
-        return letter_ngrams(word, vocabulary.limits.max_letters)
-    return [vocabulary.ngrams[number - 1] for number in vocabulary.ngram_ids(word)]
-
-
-def _readings(tower: Tower, words: list[str], batch: TextBatch) -> list[Reading]:
-    """How a recurrent tower read a text, one a direction."""
-    if not isinstance(tower, RecurrentTower):
-        return []
-    return [
-        Reading(
-            words,
-            tower.directions[direction],
-            {name: values[0].numpy() for name, values in found.items()},
-        )
-        for direction, found in tower.activations(batch).items()
-    ]
-
-
 def _side_json(side: Side) -> dict[str, Any]:
-    counts = [reading.moved() for reading in side.readings]
-    key = keywords(side.readings) if side.readings else []
-    won = Counter(place for _, place in winners(side.features)) if side.features is not None else {}
-    words = []
-    for place, word in enumerate(side.words):
-        about = {
-            "word": word,
-            "adds": float(side.contributions[place]),
-            "lost_without": float(side.lost[place]),
-            "trigrams": [list(one) for one in side.trigrams[place]] if side.trigrams else [],
-        }
-        if key:
-            about |= {"cells_moved": [of[place] for of in counts], "keyword": key[place]}
-        if side.features is not None:
-            about["neurons_won"] = won.get(place, 0)
-        words.append(about)
-    return {"words": words, "method": side.method, "start": side.start, "gap": side.gap}
+    inside, errors = side.inside, side.standard_errors
+    words: list[dict[str, Any]] = [
+        {"word": word, "adds": float(adds), "lost_without": float(lost)}
+        for word, adds, lost in zip(side.words, side.contributions, side.lost, strict=True)
+    ]
+    found: dict[str, Any] = {"words": words, "start": side.start}
+    if errors is not None:
+        for word, error in zip(words, errors.tolist(), strict=True):
+            word["standard_error"] = error
+    if inside is None:
+        return found
+    for word, trigrams in zip(words, inside.trigrams, strict=False):
+        word["trigrams"] = [list(one) for one in trigrams]
+    if inside.readings:
+        counts = zip(*(reading.moved() for reading in inside.readings), strict=True)
+        for word, of_word, key in zip(words, counts, keywords(inside.readings), strict=True):
+            word |= {"cells_moved": list(of_word), "keyword": key}
+        found["cell_keywords"] = cell_keywords(inside.readings)
+    if inside.features is not None:
+        won = Counter(place for _, place in winners(inside.features))
+        for place, word in enumerate(words):
+            word["neurons_won"] = won[place]
+    return found

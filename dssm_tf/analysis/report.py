@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from html import escape
@@ -10,21 +11,14 @@ from pathlib import Path
 import numpy as np
 from rich.console import Console
 
+from dssm_tf.analysis.cells import topics
 from dssm_tf.analysis.curves import read_history
 from dssm_tf.analysis.explanation import Explanation, explain
 from dssm_tf.analysis.graded import graded
-from dssm_tf.analysis.html import (
-    contexts_html,
-    explained_html,
-    graded_html,
-    topic_table_html,
-    topics_html,
-    winners_html,
-)
-from dssm_tf.analysis.survey import contexts, neighbours, readings, topics_of, won
-from dssm_tf.analysis.title_map import Method, title_map
-from dssm_tf.analysis.topic_table import topic_table
-from dssm_tf.common.charts import line_chart
+from dssm_tf.analysis.html import contexts_html, graded_html, topics_html, winners_html
+from dssm_tf.analysis.show import explained_html
+from dssm_tf.analysis.survey import neighbours, plane, readings, varied_contexts, won
+from dssm_tf.common.charts import line_chart, point_map
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.page import contents, page, script, table
 from dssm_tf.evaluation.evaluate import evaluate
@@ -33,6 +27,7 @@ from dssm_tf.evaluation.intervals import caution, interval
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.text.normalize import normalize
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
 
@@ -43,12 +38,13 @@ _TOPICS = 12  # cells
 _NEIGHBOURS = 10  # words whose neighbours are shown
 _WINNERS = 10  # texts whose winning words are shown
 _CELLS = (
-    "; keywords are bold, and below stands how many of the ten most active cells each word moves, "
+    "; keywords are bold, and the tables show how many of the most active cells each word moves, "
     "the word read first not counted (Palangi et al. 2016, tables I, II and V-X)"
 )
 _NEURONS = (
     "; words that win one of the five most active neurons are bold (Shen et al. 2014, table 3)"
 )
+_NO_CATEGORY = "no category"
 _SHORT = 3  # letters of words too short to have neighbours worth a line
 
 
@@ -60,7 +56,6 @@ def report(
     beside: Mapping[str, Path] | None = None,
     words: Sequence[str] = (),
     categories: Mapping[str, str] | None = None,
-    layout: Method = "pca",
     console: Console | None = None,
 ) -> str:
     """A run as one HTML page without network.
@@ -72,7 +67,6 @@ def report(
         beside: further runs: their curves, cosines and keywords stand beside this one's.
         words: looked at in different texts and among their neighbours; chosen if none.
         categories: of titles in their normal form, which the map is coloured by.
-        layout: of the map, see `title_map`.
         console: where to show progress.
 
     Raises:
@@ -103,10 +97,21 @@ def report(
         ),
         *_learned(ranker, texts, surveyed, words),
         "<h2>A map of titles</h2>",
-        title_map(ranker.encode_titles(surveyed), surveyed, layout, categories),
+        _map(ranker, surveyed, categories),
     ]
     head = f"<h1>{escape(ranker.name)}, seen from inside</h1>"
     return page(f"{ranker.name}: {run}", head + contents("\n".join(parts)), [script("map.js")])
+
+
+def _map(
+    ranker: SemanticRanker, titles: Sequence[str], categories: Mapping[str, str] | None
+) -> str:
+    points, kept = plane(ranker.encode_titles(titles))
+    kinds = [] if categories is None else [
+        categories.get(normalize(title), _NO_CATEGORY) for title in titles
+    ]  # fmt: skip
+    said = f"{len(titles):,} titles by their two principal components, which keep {kept:.0%} "
+    return point_map(points, titles, f"{said}of the variance.", kinds)
 
 
 def surveyed_titles(ranker: SemanticRanker, corpus: Sequence[CorpusTitle] | None) -> list[str]:
@@ -185,7 +190,7 @@ def _measured(
         parts.append(
             '<p class="soft">Each word carries what it adds to the cosine: blue for, orange '
             f"against{_bold_words(ranker, others)}. "
-            "The first title, and where that is not the best one, the best one, too.</p>"
+            "The title ranked first, and the best one if that is another.</p>"
         )
         parts += [_query(ranker, others, evaluation, int(query), values[query]) for query in chosen]
     return parts
@@ -217,7 +222,7 @@ def _query(
     for place, (title, note) in enumerate(shown):
         try:
             found = explained_html(
-                explain(ranker, text, title, letters=False),
+                explain(ranker, text, title, trigrams=False),
                 _explained_beside(others, text, title),
                 ("title",) if place else ("query", "title"),
             )
@@ -238,7 +243,7 @@ def _explained_beside(
     found = []
     for other in others:
         with suppress(UserError):
-            found.append(explain(other, query, title, letters=False))
+            found.append(explain(other, query, title, trigrams=False))
     return found
 
 
@@ -252,22 +257,20 @@ def _graded(
 
 def _won(ranker: SemanticRanker, evaluation: Evaluation | None, texts: Sequence[str]) -> list[str]:
     """Words that win a CLSM's neurons: of queries and the titles ranked first, else of titles."""
-    towers = (ranker.model.query_tower, ranker.model.title_tower)
-    columns: dict[str, Sequence[str]] = {}
+    vocabulary, model = ranker.vocabulary, ranker.model
     if evaluation is None:
-        columns["Title"] = [text for text in texts if ranker.vocabulary.words(text)][:_WINNERS]
+        shown = {"Title": won(model.title_tower, vocabulary, texts[: 2 * _WINNERS])[:_WINNERS]}
     else:
         order = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.counted))
         asked = [(evaluation.task.queries[query], evaluation.top(ranker.name, int(query), 1))
                  for query in order[: 2 * _WINNERS]]  # fmt: skip
         pairs = [(query, top[0].title) for query, top in asked if top and all(
-                 ranker.vocabulary.words(text) for text in (query, top[0].title))]  # fmt: skip
-        columns["Query"] = [query for query, _ in pairs[:_WINNERS]]
-        columns["Title that the model ranks first"] = [title for _, title in pairs[:_WINNERS]]
-    shown = {
-        head: won(towers[head != "Query"], ranker.vocabulary, found)
-        for head, found in columns.items()
-    }
+                 map(vocabulary.words, (query, top[0].title)))][:_WINNERS]  # fmt: skip
+        queries, titles = ([pair[side] for pair in pairs] for side in (0, 1))
+        shown = {
+            "Query": won(model.query_tower, vocabulary, queries),
+            "Title that the model ranks first": won(model.title_tower, vocabulary, titles),
+        }
     return [
         "<h2>Words that win its neurons</h2>",
         '<p class="soft">Bold: the words that win the five most active neurons of the maximum, '
@@ -286,33 +289,18 @@ def _learned(
         reader = ranker.model.query_tower if texts is not titles else tower
         parts.append("<h2>What its cells stand for</h2>")
         read = list(readings(reader, vocabulary, list(dict.fromkeys(texts))))
-        parts.append(topics_html(topics_of(read)[:_TOPICS], len(read)))
-        parts.append("<h2>What each cell picks up, text by text</h2>")
-        parts.append(topic_table_html(topic_table(read)))
+        parts.append(topics_html(topics(read)[:_TOPICS], len(read)))
     if isinstance(tower, RecurrentTower | CLSM):
         parts.append("<h2>The same word in different titles</h2>")
-        parts.append(contexts_html(contexts(tower, vocabulary, titles, words)))
-    counts: dict[str, int] = {}
-    for title in titles:
-        for word in dict.fromkeys(vocabulary.words(title)):
-            counts[word] = counts.get(word, 0) + 1
-    chosen = (
-        list(words)
-        or [
-            word
-            for word in sorted(counts, key=lambda one: (-counts[one], one))
-            if len(word) > _SHORT
-        ][:_NEIGHBOURS]
+        parts.append(contexts_html(varied_contexts(tower, vocabulary, titles, words)))
+    counts = Counter(word for title in titles for word in dict.fromkeys(vocabulary.words(title)))
+    frequent = sorted(
+        (word for word in counts if len(word) > _SHORT), key=lambda w: (-counts[w], w)
     )
-    near = neighbours(tower, vocabulary, chosen, list(counts))
+    near = neighbours(tower, vocabulary, words or frequent[:_NEIGHBOURS], list(counts))
     rows = [
         [escape(word), ", ".join(f"{escape(one)} {cosine:.2f}" for one, cosine in found)]
         for word, found in near.items()
     ]
-    parts.append("<h2>Nearest words in the first layer</h2>")
-    parts.append(
-        table(
-            ["Word", "Words of the titles whose trigrams sum to the nearest vectors"], rows, text=2
-        )
-    )
-    return parts
+    heads = ["Word", "Words of the titles whose trigrams sum to the nearest vectors"]
+    return [*parts, "<h2>Nearest words in the first layer</h2>", table(heads, rows, text=2)]

@@ -1,17 +1,18 @@
-"""What a model makes of many texts: topics of its cells, words in context, neighbours, a map."""
+"""What a model makes of many texts: readings, words in context, neighbours, a map."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.analysis.cells import Reading, most_active
+from dssm_tf.analysis.cells import Reading
 from dssm_tf.analysis.neurons import winners
+from dssm_tf.common.errors import UserError
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
@@ -21,7 +22,6 @@ from dssm_tf.towers.tower import Tower
 Array = NDArray[np.floating[Any]]
 
 _BATCH = 256
-_TOPIC_CELLS = 5
 _ENOUGH = 6  # occurrences of a word that is looked at in different contexts
 
 
@@ -48,52 +48,6 @@ def readings(tower: RecurrentTower, vocabulary: Vocabulary, texts: Sequence[str]
                 )
                 for side, of in sides.items()
             ]
-
-
-class Topic(NamedTuple):
-    """A cell and the words that made it active.
-
-    Attributes:
-        cell: its number in the semantic vector.
-        texts: in how many texts it was among the most active.
-        words: with the number of texts in which each moved the cell most, most frequent first.
-    """
-
-    cell: int
-    texts: int
-    words: list[tuple[str, int]]
-
-
-def topics(
-    tower: RecurrentTower, vocabulary: Vocabulary, texts: Sequence[str], active: int = _TOPIC_CELLS
-) -> list[Topic]:
-    """The words that each cell picks up over many texts, the busiest cell first.
-
-    Of each text the `active` most active cells are looked at, and of each of them the word at
-    which its y changed most. The paper looks "into the keywords that are extracted by the 5 most
-    active cells".
-
-    Reference: Palangi et al. 2016, sec. V-A3 and table III.
-    """
-    return topics_of(readings(tower, vocabulary, texts), active)
-
-
-def topics_of(read: Iterable[Sequence[Reading]], active: int = _TOPIC_CELLS) -> list[Topic]:
-    """As `topics`, of texts that were read already."""
-    counts: dict[int, Counter[str]] = defaultdict(Counter)
-    for of_text in read:
-        for place, reading in enumerate(of_text):
-            words = reading.words[::-1] if reading.backwards else reading.words
-            changes = np.abs(np.diff(reading.y, axis=0, prepend=0.0))
-            for cell in most_active(reading.y[-1], active):
-                number = place * reading.y.shape[1] + int(cell)
-                counts[number][words[int(changes[:, cell].argmax())]] += 1
-    found = [Topic(cell, of.total(), _ordered(of)) for cell, of in counts.items()]
-    return sorted(found, key=lambda topic: (-topic.texts, topic.cell))
-
-
-def _ordered(counts: Counter[str]) -> list[tuple[str, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
 
 
 class Won(NamedTuple):
@@ -130,50 +84,90 @@ class Contexts(NamedTuple):
     others: list[tuple[list[str], float]]
 
 
-def contexts(
+def contexts(tower: Tower, vocabulary: Vocabulary, word: str, texts: Sequence[str]) -> Contexts:
+    """How alike a word of the first text is to the same word in the other texts.
+
+    Args:
+        tower: a `CLSM`, of which the features at the convolution are compared; or a
+            `RecurrentTower`, of which y is. Other towers see no context.
+        vocabulary: its trigrams.
+        word: in each of the texts.
+        texts: two or more.
+
+    Raises:
+        UserError: the tower sees no context, or a text does not have the word.
+
+    Reference: Shen et al. 2014, sec. 3.3 and table 2.
+    """
+    if not isinstance(tower, CLSM | RecurrentTower):
+        raise UserError(f"{type(tower).__name__} has no vector for a word in its context.")
+    (word,) = vocabulary.words(word)[:1] or [word]
+    if lacking := [text for text in texts if word not in vocabulary.words(text)]:
+        raise UserError(f"{word!r} is not among the words that are read of {lacking[0]!r}.")
+    return _compared(word, _occurrences(tower, vocabulary, texts)[word], 0)
+
+
+def varied_contexts(
     tower: Tower,
     vocabulary: Vocabulary,
     texts: Sequence[str],
     words: Sequence[str] = (),
     top: int = 4,
 ) -> list[Contexts]:
-    """The same word in different company: its features at the convolution, or a recurrence's y.
+    """Words whose vector depends most on the text: those with the largest spread of cosines.
 
     Args:
-        tower: a `CLSM` or a `RecurrentTower`; others see no context.
+        tower: see `contexts`; there are none for other towers.
         vocabulary: its trigrams.
         texts: where to look.
-        words: to look at; if none, those with the largest spread of cosines.
+        words: to look at; those that are in enough texts if none.
         top: how many words, if none are given.
-
-    Reference: Shen et al. 2014, sec. 3.3 and table 2.
     """
-    places: dict[str, list[tuple[list[str], Array]]] = defaultdict(list)
-    for found, vectors in _in_context(tower, vocabulary, list(dict.fromkeys(texts))):
+    found = []
+    for word, occurrences in _occurrences(tower, vocabulary, list(dict.fromkeys(texts))).items():
+        if (word not in words) if words else (len(occurrences) < _ENOUGH):
+            continue
+        # What a model has not read yet, or what lies beyond its window, is no other context.
+        matrix = np.stack([vector for _, vector in occurrences]).round(5)
+        different = np.sort(np.unique(matrix, axis=0, return_index=True)[1])
+        if len(different) < 2:
+            continue
+        occurrences = [occurrences[i] for i in different]
+        # Compared from the text that has both near and far ones.
+        spreads = _cosines(occurrences).std(axis=1)
+        found.append((spreads.max(), _compared(word, occurrences, int(spreads.argmax()))))
+    found.sort(key=lambda one: (-one[0], one[1].word))
+    return [one for _, one in found[: len(words) or top]]
+
+
+Occurrences = list[tuple[list[str], Array]]
+"""Texts with a word, and what the tower has at it."""
+
+
+def _occurrences(
+    tower: Tower, vocabulary: Vocabulary, texts: Sequence[str]
+) -> dict[str, Occurrences]:
+    """Where each word is, the first time in a text; not in texts of one word."""
+    places: dict[str, Occurrences] = defaultdict(list)
+    for found, vectors in _in_context(tower, vocabulary, texts):
         for place, word in enumerate(found):
             if len(found) > 1 and found.index(word) == place:
                 places[word].append((found, vectors[place]))
-    found_words = []
-    for word, occurrences in places.items():
-        if (word not in words) if words else (len(occurrences) < _ENOUGH):
-            continue
-        matrix = np.stack([vector for _, vector in occurrences])
-        # What a model has not read yet, or what lies beyond its window, makes no other company.
-        different = np.sort(np.unique(matrix.round(5), axis=0, return_index=True)[1])
-        occurrences = [occurrences[i] for i in different]
-        if len(occurrences) < 2:
-            continue
-        matrix = matrix[different]
-        matrix /= np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
-        cosines = matrix @ matrix.T
-        # Compared from the text that has both near and far ones.
-        chosen = int(cosines.std(axis=1).argmax())
-        order = [i for i in np.argsort(-cosines[chosen], kind="stable") if i != chosen]
-        others = [(occurrences[i][0], float(cosines[chosen, i])) for i in order]
-        spread = float(cosines[chosen].std())
-        found_words.append((spread, Contexts(word, occurrences[chosen][0], others)))
-    found_words.sort(key=lambda one: (-one[0], one[1].word))
-    return [one for _, one in found_words[: len(words) or top]]
+    return places
+
+
+def _cosines(occurrences: Occurrences) -> Array:
+    matrix = np.stack([vector for _, vector in occurrences])
+    matrix = matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-12)
+    cosines: Array = matrix @ matrix.T
+    return cosines
+
+
+def _compared(word: str, occurrences: Occurrences, chosen: int) -> Contexts:
+    cosines = _cosines(occurrences)[chosen]
+    order = [i for i in np.argsort(-cosines, kind="stable") if i != chosen]
+    others = [(occurrences[i][0], float(cosines[i])) for i in order]
+    return Contexts(word, occurrences[chosen][0], others)
 
 
 def _in_context(

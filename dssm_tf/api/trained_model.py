@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.runtime.ranker import RankedTitle
 
 if TYPE_CHECKING:
     from dssm_tf.analysis.explanation import Explanation
+    from dssm_tf.text.vocabulary import Vocabulary
 
 Vectors = NDArray[np.float32]
 
@@ -29,6 +29,14 @@ class _Answers(Protocol):
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors: ...
 
     def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors: ...
+
+    def weighted_prior(self, titles: Sequence[str]) -> Vectors: ...
+
+    @property
+    def vocabulary(self) -> Vocabulary: ...
+
+    @property
+    def mean_prior(self) -> float: ...
 
 
 class TrainedModel:
@@ -156,7 +164,7 @@ class TrainedModel:
         Returns:
             `query` and `title`, each with its `words` and their `contributions`; `cosine`,
             `prior` and `score`; `sentences()`, the match in words; `to_json()`. A run also tells
-            letter trigrams, gates and neurons. TensorFlow is loaded, of a compact model too.
+            letter trigrams, gates and neurons.
 
         Raises:
             TypeError: a text is no string.
@@ -164,14 +172,9 @@ class TrainedModel:
         """
         _texts("query", [query])
         _texts("title", [title])
-        load_tensorflow()
-        if self.kind == "run":
-            from dssm_tf.analysis.explanation import explain
+        from dssm_tf.analysis.explanation import explain
 
-            return explain(self._answers, query, title)  # type: ignore[arg-type]
-        from dssm_tf.analysis.answers import explain_answers
-
-        return explain_answers(self._answers, query, title)  # type: ignore[arg-type]
+        return explain(self._answers, query, title)
 
 
 def _texts(name: str, texts: Iterable[Any]) -> Sequence[str]:

@@ -122,6 +122,22 @@ class Doc2Vec(Baseline):
         title_vectors = self._kept.get(titles, lambda texts: self.vectors(texts).T)
         return stable_product(self.vectors(queries), title_vectors)
 
+    def most_similar(self, word: str, number: int = 10) -> list[tuple[str, float]]:
+        """The words whose vectors have the largest cosines with a word's, largest first.
+
+        A sanity check of the training: they should be words for similar things.
+
+        Raises:
+            UserError: the word is not among those it was trained on.
+
+        Reference: Palangi et al. 2016, supplement F.
+        """
+        known = normalize(word, self.keep_accents)
+        if known not in self._model.wv:
+            raise UserError(f"{self.name} was not trained on the word {word!r}.")
+        found: list[tuple[str, float]] = self._model.wv.most_similar(known, topn=number)
+        return found
+
     def _learned(self) -> tuple[Settings, Arrays]:
         settings = {"texts": self._texts, "words": self._model.wv.index_to_key}
         arrays = {

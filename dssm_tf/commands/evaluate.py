@@ -244,14 +244,9 @@ def _read_judgments(
     from dssm_tf.tables.judgments import read_judgments
 
     if queries is None:
-        if corpus is None or len(title_fields) == 1:
-            fields = title_fields
-            return read_judgments(path, repeats=repeats, encoding=encoding, title_fields=fields)
-        whole = {one.doc_id: one.title for one in corpus}
-        return [
-            one._replace(title=whole.get(one.doc_id, one.title))
-            for one in read_judgments(path, repeats=repeats, encoding=encoding)
-        ]
+        return read_judgments(
+            path, repeats=repeats, encoding=encoding, title_fields=title_fields, corpus=corpus
+        )
     if corpus is None:
         raise UserError(
             "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."

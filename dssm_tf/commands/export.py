@@ -6,9 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from dssm_tf.commands.fields import title_fields_of
 from dssm_tf.commands.parser import Commands, add_encoding, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.tables.title_fields import TITLE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -126,8 +128,12 @@ def export_command(
 
         task = None
         if judgments:
-            titles = read_corpus(corpus, encoding) if corpus else None
-            task = RankingTask(read_judgments(judgments, encoding=encoding), titles)
+            fields = title_fields_of(model) or (TITLE,)
+            titles = read_corpus(corpus, encoding, fields) if corpus else None
+            judged = read_judgments(
+                judgments, encoding=encoding, title_fields=fields, corpus=titles
+            )
+            task = RankingTask(judged, titles)
         load_tensorflow()
         from dssm_tf.export.compact import export_compact
 

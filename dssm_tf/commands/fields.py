@@ -1,4 +1,4 @@
-"""Says aloud where titles are read from other columns than a model was trained on."""
+"""The columns that titles are made of, as a model was trained on them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+def title_fields_of(run: Path | str) -> tuple[str, ...] | None:
+    """The columns that the titles of a run's log were made of; None if it is not a run."""
+    from dssm_tf.data.schema import FEATURE_SPEC, FeatureSpec
+
+    if not (Path(run) / FEATURE_SPEC).exists():
+        return None
+    return FeatureSpec.load(Path(run)).title_fields
+
+
 def warn_of_other_fields(run: Path | str, given: tuple[str, ...], console: Console) -> None:
     """Prints a line where a run's titles had other fields; exports and others say nothing of it.
 
@@ -17,11 +26,9 @@ def warn_of_other_fields(run: Path | str, given: tuple[str, ...], console: Conso
         given: the columns of `--title-fields`.
         console: where to print.
     """
-    from dssm_tf.data.schema import FEATURE_SPEC, FeatureSpec
-
-    if not (Path(run) / FEATURE_SPEC).exists():
+    known = title_fields_of(run)
+    if known is None:
         return
-    known = FeatureSpec.load(Path(run)).title_fields
     if len(known) != len(given) or (len(known) > 1 and known != given):
         console.print(
             f"{run} was trained on titles of {', '.join(known)}; here they are of "

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dssm_tf.common.model_versions import newest_version
 from dssm_tf.data.schema import FeatureSpec, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
-from dssm_tf.export.saved_model import EXTRA, load_export
+from dssm_tf.export.saved_model import EXTRA, load_export, read_mean_prior
 from dssm_tf.model.prior import with_column
 from dssm_tf.model.semantic_ranker import Vectors, encode_distinct
 from dssm_tf.text.vocabulary import Vocabulary
@@ -26,13 +26,18 @@ class ExportedRanker:
         directory: of a version, or of a model, whose newest version is taken.
         name: what tables call it.
 
+    Attributes:
+        mean_prior: see `SemanticRanker`.
+
     Raises:
         UserError: it is no export, or a file of it is damaged.
     """
 
     def __init__(self, directory: Path | str, name: str) -> None:
         self.name = name
-        self._extra = newest_version(Path(directory)) / EXTRA
+        version = newest_version(Path(directory))
+        self._extra = version / EXTRA
+        self.mean_prior = read_mean_prior(version)
         self._model = load_export(directory)  # its variables live as long as it does
         self._signatures = self._model.signatures
         shape = self._signatures["encode_query"].structured_outputs["embeddings"].shape

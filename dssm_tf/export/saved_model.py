@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Sequence
 from hashlib import sha256
@@ -16,9 +17,10 @@ from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import newest_version, next_version
+from dssm_tf.common.plain_data import read_json
 from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
 from dssm_tf.model.prior import TitlePrior, with_column
-from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS
+from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.text_features import TextFeatures, normalize
 from dssm_tf.text.vocabulary import Vocabulary
@@ -197,6 +199,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC, QUERY_IDS):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
+        ranking = json.dumps({"mean_prior": ranker.mean_prior})
+        (extra / RANKING).write_text(ranking + "\n", "utf-8")
         known = list(ranker.prior.log_shares)[:32]
         verify(aside, ranker, [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)])
         files = sorted(path for path in aside.rglob("*") if path.is_file())
@@ -225,6 +229,12 @@ def load_export(directory: Path | str) -> Any:
     directory = newest_version(Path(directory))
     check_files(directory, None, "Copy the export again, or write it again with `dssm export`.")
     return tf.saved_model.load(str(directory))
+
+
+def read_mean_prior(version: Path) -> float:
+    """The `mean_prior` of the run that a version was made of."""
+    ranking = read_json(version / EXTRA / RANKING, "Export the model again.")
+    return float(ranking["mean_prior"])
 
 
 def _name_by_content(directory: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from dssm_tf.common.model_versions import newest_version
+from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.model.run_files import CONFIG
 from dssm_tf.runtime.compact_files import COMPACT
@@ -33,10 +33,10 @@ class Place(NamedTuple):
 
 
 def find_trained(path: Path) -> Place | None:
-    """Looks for a run; or for a version of an export, of a model's versions the newest.
+    """Looks for a run or an export: a version, a model with its newest, or `OUT` with one model.
 
     Args:
-        path: any directory.
+        path: any directory; one with several models is none.
     """
     if (path / CONFIG).exists():
         return Place("run", path, path.resolve().name)
@@ -46,7 +46,8 @@ def find_trained(path: Path) -> Place | None:
     for file, kind in kinds.items():
         if (version / file).exists():
             return Place(kind, version, name)
-    return None
+    models = [one for one in path.glob("*") if versions_in(one)]
+    return find_trained(models[0]) if len(models) == 1 else None
 
 
 def load_trained(place: Place, name: str | None = None) -> SemanticRanker | ExportedRanker | Ranker:

@@ -21,6 +21,11 @@ class TitlePrior:
         titles: known titles with their clicks, 0 for those of the corpus alone.
         keep_accents: whether titles that differ in accents alone are two, see `TextLimits`.
 
+    Attributes:
+        log_shares: of each title that was clicked, in nats.
+        unseen: that of any other title.
+        mean: of `log_shares`.
+
     Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
     """
 
@@ -37,6 +42,8 @@ class TitlePrior:
         self.log_shares = {
             text: float(np.log((count + 1) / total)) for text, count in clicks.items() if count
         }
+        shares = self.log_shares.values()
+        self.mean = float(np.mean([*shares])) if shares else self.unseen
 
     def __call__(self, titles: Sequence[str]) -> NDArray[np.float32]:
         """Log-priors of raw titles, in nats, `(len(titles),)`."""

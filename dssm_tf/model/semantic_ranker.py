@@ -220,6 +220,11 @@ class SemanticRanker:
         weighted: Vectors = self.prior_weight * self.prior(titles)
         return weighted
 
+    @property
+    def mean_prior(self) -> float:
+        """The mean of `weighted_prior` over the titles that were clicked."""
+        return self.prior_weight * self.prior.mean
+
     def score(self, query: str, titles: Sequence[str]) -> Vectors:
         """Scores `(len(titles),)`."""
         row: Vectors = self.score_matrix([query], titles)[0]

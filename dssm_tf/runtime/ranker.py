@@ -119,6 +119,11 @@ class Ranker:
         """What the titles' clicks add to every score, `(len(titles),)`."""
         return self._weighted(list(map(self.vocabulary.normalize, _texts("titles", titles))))
 
+    @property
+    def mean_prior(self) -> float:
+        """The mean of `weighted_prior` over the titles that were clicked."""
+        return self.prior_weight * self._prior.mean
+
     def _weighted(self, forms: Sequence[str]) -> Vectors:
         return self.prior_weight * self._prior(forms)
 
@@ -169,6 +174,8 @@ class _Prior:
     def __init__(self, compact: Compact) -> None:
         self._known, self._log_shares = compact.known_titles, compact.log_shares
         self._unseen = compact.unseen
+        shares = compact.log_shares
+        self.mean = float(shares.mean(dtype=np.float64)) if len(shares) else compact.unseen
 
     def __call__(self, forms: Sequence[str]) -> Vectors:
         """Log-priors `(len(forms),)`, in nats."""

@@ -49,6 +49,10 @@ class CompactModel:
             return {"embeddings": self._ranker.encode_queries(texts["queries"], prior)}
         return {"embeddings": self._ranker.encode_titles(texts["titles"], prior)}
 
+    def mean_prior(self) -> float:
+        """See `Servable`."""
+        return self._ranker.mean_prior
+
     def vocabulary(self) -> Vocabulary:
         """See `Servable`."""
         return self._ranker.vocabulary

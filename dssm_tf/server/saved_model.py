@@ -48,6 +48,12 @@ class SavedModel:
         found = self._model.signatures[signature](**given)
         return {name: tensor.numpy() for name, tensor in found.items()}
 
+    def mean_prior(self) -> float:
+        """See `Servable`."""
+        from dssm_tf.export.saved_model import read_mean_prior
+
+        return read_mean_prior(self._directory)
+
     def vocabulary(self) -> Vocabulary:
         """See `Servable`."""
         beside = self._directory / "assets.extra"

@@ -194,8 +194,8 @@ class SearchPage:
 
     def _why(self, searcher: Searcher, asked: _Asked, found: Mapping[str, Found]) -> str:
         """The explanation of one hit; empty where it is none of the hits."""
-        from dssm_tf.analysis.answers import explain_answers
-        from dssm_tf.analysis.html import explained_html
+        from dssm_tf.analysis.explanation import explain
+        from dssm_tf.analysis.show import explained_html
 
         hits = {hit.doc_id: hit for hit in found[asked.system].hits}
         if asked.why not in hits:
@@ -203,7 +203,7 @@ class SearchPage:
         title = hits[asked.why].title
         ranker: Any = searcher.index.bm25 if asked.system == "bm25" else searcher.ranker
         try:
-            return explained_html(explain_answers(ranker, asked.query, title))
+            return explained_html(explain(ranker, asked.query, title))
         except UserError as error:
             return f'<p class="soft">{escape(str(error))}</p>'
 

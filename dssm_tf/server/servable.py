@@ -27,6 +27,10 @@ class Servable(Protocol):
         """Runs a signature of the definition on its inputs; returns its outputs by name."""
         ...
 
+    def mean_prior(self) -> float:
+        """What the average title that was clicked scores whatever the query."""
+        ...
+
     def vocabulary(self) -> Vocabulary:
         """The letter trigrams it knows."""
         ...

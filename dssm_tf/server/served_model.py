@@ -35,6 +35,7 @@ class ServedModel:
                 f"{' and no '.join(missing)}; serve one that `dssm export` wrote."
             )
         self.vocabulary = version.servable.vocabulary()
+        self.mean_prior = version.servable.mean_prior()
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors float32 `(len(queries), dimension)`; see `SemanticRanker`."""

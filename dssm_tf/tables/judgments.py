@@ -44,6 +44,7 @@ def read_judgments(
     repeats: Literal["refuse", "mean"] = "refuse",
     encoding: str = "utf-8",
     title_fields: tuple[str, ...] = (TITLE,),
+    corpus: Sequence[CorpusTitle] | None = None,
 ) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
@@ -53,12 +54,17 @@ def read_judgments(
             judgment with the mean of its grades, as for several raters.
         encoding: of its text.
         title_fields: columns that a title is made of.
+        corpus: with several fields, its titles take the place of the table's, by doc id: the
+            table then needs only a column `title`.
 
     Raises:
         UserError: naming file and line; columns are missing, a grade is not a
             number from 0 to 100, an id is empty, a pair is judged twice, a
             query id has two texts, or the file holds no judgment.
     """
+    whole: dict[str, str] = {}
+    if corpus is not None and len(title_fields) > 1:
+        title_fields, whole = (TITLE,), {one.doc_id: one.title for one in corpus}
     first: dict[tuple[str, str], tuple[int, Judgment]] = {}
     grades: dict[tuple[str, str], list[float]] = defaultdict(list)
     texts: dict[str, str] = {}
@@ -81,7 +87,10 @@ def read_judgments(
         grades[pair].append(row.grade)
     if not first:
         raise UserError(f"{path} has a header and no judgment; nothing can be measured with it.")
-    return [row._replace(grade=fmean(grades[pair])) for pair, (_, row) in first.items()]
+    return [
+        row._replace(grade=fmean(grades[pair]), title=whole.get(row.doc_id, row.title))
+        for pair, (_, row) in first.items()
+    ]
 
 
 def read_corpus(
@@ -124,7 +133,10 @@ def corpus_title(cells: Cells) -> CorpusTitle:
 
 
 def read_categories(
-    path: Path | str, column: str | None = None, encoding: str = "utf-8"
+    path: Path | str,
+    column: str | None = None,
+    encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
 ) -> dict[str, str] | None:
     """The category of each title of a corpus or a judgments table.
 
@@ -132,6 +144,7 @@ def read_categories(
         path: the table.
         column: that holds the category; None: one called `category`, where there is one.
         encoding: of its text.
+        title_fields: columns that a title is made of.
 
     Returns:
         Categories by the titles' normal forms, the first one where a title has several; empty
@@ -147,7 +160,11 @@ def read_categories(
                 return None
     found: dict[str, str] = {}
     for _, (title, category) in read_rows(
-        path, ("title", column or CATEGORY), _category, encoding=encoding
+        path,
+        (TITLE, column or CATEGORY),
+        _category,
+        encoding=encoding,
+        title_fields=title_fields,
     ):
         if category:
             found.setdefault(normalize(title), category)

@@ -1,50 +1,98 @@
-"""Active cells and keywords, counted by hand."""
+"""Active cells, keywords and topics, counted by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from dssm_tf.analysis.cells import Reading, keywords, most_active, shared_cells
+from dssm_tf.analysis.cells import (
+    Reading,
+    cell_keywords,
+    keywords,
+    most_active,
+    shared_cells,
+    topics,
+)
 
-# Four words, read from the left, and what three cells say after each.
-Y = np.array([[0.1, 0.0, 0.5], [0.1, -0.6, 0.5], [0.8, -0.6, 0.4], [0.8, -0.8, 0.4]])
+# Four words, read from the left, and three cells after each. Cell 2 was the highest, and fell.
+Y = np.array([[0.1, 0.0, 0.9], [0.1, -0.6, 0.9], [0.8, -0.6, 0.4], [0.8, -0.8, 0.4]])
 WORDS = ["the", "wizard", "of", "oz"]
 
 
-def test_the_most_active_cells_say_most_whatever_the_sign():
+def read(text, *cells, backwards=False):
+    """A reading, cells by words in the order of the text."""
+    return Reading(text.split(), backwards, {"y": np.array(cells, float).T})
+
+
+def test_the_most_active_cells_have_the_largest_y_whatever_the_sign():
     assert most_active(Y[-1], 2).tolist() == [0, 1]  # equal, by their number
     assert most_active(np.array([0.1, -0.9, 0.3]), 2).tolist() == [1, 2]
 
 
-def test_a_word_moves_a_cell_by_more_than_half_of_what_it_says_in_the_end():
-    # wizard moves cell 1 by .6 > .4, of moves cell 0 by .7 > .4, oz none by as much.
-    assert Reading(WORDS, False, {"y": Y}).moved() == [None, 1, 1, 0]
-    assert Reading(WORDS, False, {"y": Y}).moved(number=1) == [None, 0, 1, 0]
+def test_a_word_moves_a_cell_by_more_than_half_of_its_last_value():
+    # wizard moves cell 1 by .6 > .4; of moves cell 0 by .7 > .4 and cell 2 by .5 > .2; oz none.
+    assert Reading(WORDS, False, {"y": Y}).moved() == [None, 1, 2, 0]
+    # Of the two that are most active in the end; cell 2 was until wizard.
+    assert Reading(WORDS, False, {"y": Y}).moved(number=2) == [None, 1, 1, 0]
 
 
 def test_a_reading_from_the_right_begins_with_the_last_word():
-    backwards = Reading(WORDS[::-1], True, {"y": Y[::-1]})
-    assert backwards.moved() == [0, 1, 1, None]
+    assert Reading(WORDS[::-1], True, {"y": Y[::-1]}).moved() == [0, 2, 1, None]
 
 
-def test_a_keyword_moves_more_than_40_percent_of_the_cells_in_both_directions():
-    # Of three active cells more than 1.2: two at least.
-    left = np.array([[0.4, 0.4, 0.0], [0.4, 0.4, 0.0], [1.0, 1.0, 0.1]])  # word 2 moves three
-    right = np.array([[1.0, 1.0, 1.0], [0.0, 0.0, 0.9], [0.0, 0.0, 0.9]])  # word 0 moves two
-    readings = [Reading(["a", "b", "c"], False, {"y": left}),
-                Reading(["a", "b", "c"], True, {"y": right})]  # fmt: skip
-    assert readings[0].moved() == [None, 0, 3]
-    assert readings[1].moved() == [2, 0, None]
-    # a is read first from the left and moves two of three from the right; c the other way round.
-    assert keywords(readings) == [True, False, True]
-    one_moved = [readings[0], Reading(["a", "b", "c"], True, {"y": np.minimum(right, 0.95)})]
-    one_moved[1].activations["y"][0, 1] = 0.0
-    assert keywords(one_moved) == [False, False, True]
+@pytest.mark.parametrize(
+    ("left", "right", "key"),
+    [(5, 5, True), (4, 5, False), (5, 4, False), (4, 4, False), (0, 10, False)],
+)
+def test_a_keyword_moves_more_than_40_percent_of_ten_cells_in_both_directions(left, right, key):
+    # Five of ten cells are more than 40 %, four are not (P16, sec. V-A2).
+    def moving(number, backwards):
+        cells = np.array([[0.1, 0.9, 0.9]] * number + [[0.9, 0.9, 0.9]] * (10 - number))
+        return read("a b c", *(cells[:, ::-1] if backwards else cells), backwards=backwards)
+
+    readings = [moving(left, False), moving(right, True)]
+    assert [one.moved()[1] for one in readings] == [left, right]
+    assert keywords(readings)[1] is key
+
+
+def test_the_word_that_a_direction_reads_first_is_judged_by_the_other():
+    # c moves all of two cells from the left, a one of two from the right.
+    left = read("a b c", [0.4, 0.4, 1.0], [0.4, 0.4, 1.0])
+    right = read("a b c", [1.0, 0.0, 0.0], [0.9, 0.9, 0.9], backwards=True)
+    assert keywords([left, right]) == [True, False, True]
 
 
 def test_a_text_of_one_word_has_its_keyword():
     assert keywords([Reading(["oz"], False, {"y": Y[:1]})]) == [True]
+
+
+def test_a_cell_s_keywords_change_it_by_more_than_half_of_its_last_value():
+    # .6 of .8 at pizza, .1 at place. Half of the largest value, not of the last, would be .45: a
+    # change of .4 is a keyword of cell 1. Cell 2 had the largest change and is not active at last.
+    pizza = read("the pizza place", [0.1, 0.7, 0.8], [0.9, 0.5, 0.6], [0.0, -0.9, 0.1])
+    assert cell_keywords([pizza], 2) == {0: ["pizza"], 1: ["pizza"]}
+
+
+def test_keywords_go_by_the_change_of_y_and_not_by_its_size():
+    assert cell_keywords([read("the pizza place", [0.1, 0.9, 0.9])]) == {0: ["pizza"]}
+
+
+def test_cells_of_the_second_direction_count_on_and_keep_the_order_of_the_text():
+    forwards = read("corn hash corn now", [0, 0, 0, 0])
+    backwards = read("corn hash corn now", [0.9, 0.4, 0.9, 0], backwards=True)
+    assert cell_keywords([forwards, backwards]) == {1: ["corn", "hash"]}
+
+
+def test_a_topic_counts_texts_by_keyword_and_shows_those_in_which_its_cell_is_strongest():
+    weak = read("a b", [0.0, 0.3], [0.0, 0.0])
+    strong = read("c d", [0.0, -0.8], [0.0, 0.0])
+    middle = read("e d", [0.0, 0.5], [0.0, 0.4])
+    first, second = topics([[weak], [strong], [middle]], 2)
+    assert (first.cell, first.texts, first.words) == (0, 3, [("d", 2), ("b", 1)])
+    assert first.examples == [(["c", "d"], ["d"]), (["e", "d"], ["d"])]
+    assert (second.cell, second.texts, second.words) == (1, 1, [("d", 1)])
+    (only,) = topics([[weak], [strong], [middle]], 1)  # the most active cell alone
+    assert only.texts == 3
 
 
 def test_shared_cells_are_the_parts_of_the_cosine():

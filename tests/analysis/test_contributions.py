@@ -1,4 +1,4 @@
-"""Shapley values and occlusion: games solved by hand, and their laws."""
+"""Shapley values and losses: games solved by hand, and their laws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dssm_tf.analysis.contributions import (
-    occlusion,
+    MOST_WORDS,
+    losses,
+    sampled_shapley,
     shapley,
     subsets,
     without_each,
@@ -44,8 +46,43 @@ def test_who_adds_the_same_to_every_coalition_is_given_that(own):
     assert shapley(worth) == pytest.approx(own, abs=1e-9)
 
 
-def test_subsets_stand_in_the_order_of_their_bits():
+def test_subsets_are_in_the_order_of_their_bits():
     assert subsets(["a", "b", "c"]) == ["", "c", "b", "b c", "a", "a c", "a b", "a b c"]
+
+
+WORTH = {word: place for place, word in enumerate("abcdefghijkl")}
+
+
+def joint(texts):
+    """Each word its number, and 7 more if both `a` and `l` are there."""
+    sets = [text.split() for text in texts]
+    return np.array([sum(map(WORTH.get, s)) + 7 * ("a" in s and "l" in s) for s in sets], float)
+
+
+def test_up_to_ten_words_values_are_exact_and_beyond_they_are_sampled():
+    words = list(WORTH)
+    found, errors = word_contributions(joint, words[-MOST_WORDS:])
+    assert found == pytest.approx(np.arange(2, 12))
+    assert errors is None
+    found, errors = word_contributions(joint, words)
+    # Half of what a and l are worth together goes to each; an order and its reverse show it.
+    assert found == pytest.approx(np.arange(12) + np.array([3.5, *[0] * 10, 3.5]))
+    assert errors == pytest.approx(0, abs=1e-12)
+
+
+def test_the_standard_error_is_that_of_a_mean_over_pairs_of_orders():
+    # Two of three words are worth 1: in an order, and in its reverse, it goes to the middle word.
+    # So a pair gives a word 1 or 0, and the standard error of n such pairs is that of a share p,
+    # sqrt(p (1 - p) / (n - 1)).
+    pairs = 100
+    found, errors = sampled_shapley(
+        lambda texts: np.array([len(text.split()) >= 2 for text in texts], float),
+        ["a", "b", "c"],
+        texts=2 * 3 * pairs,
+    )
+    assert found.sum() == pytest.approx(1)
+    assert found == pytest.approx(1 / 3, abs=0.15)
+    assert errors == pytest.approx(np.sqrt(found * (1 - found) / (pairs - 1)))
 
 
 VECTORS = {"ice": [3.0, 0.0], "cream": [0.0, 2.0], "cone": [1.0, 1.0], "hot": [-1.0, 0.0]}
@@ -59,15 +96,14 @@ def bag(texts):
 
 def test_in_a_bag_of_words_each_adds_its_own_product():
     other = np.array([2.0, 5.0])
-    found = word_contributions(bag, ["ice", "cream", "hot"], other)
+    found, _ = word_contributions(lambda texts: bag(texts) @ other, ["ice", "cream", "hot"])
     assert found == pytest.approx([6, 10, -2])
 
 
 def test_in_a_bag_of_words_a_pair_is_worth_the_product_of_its_words():
     query, title = ["ice", "cream"], ["cream", "hot", "cone"]
-    lost_query, lost_title, pairs = occlusion(
-        bag([" ".join(query), *without_each(query)]), bag([" ".join(title), *without_each(title)])
-    )
+    queries, titles = (bag([" ".join(text), *without_each(text)]) for text in (query, title))
+    lost_query, lost_title, pairs = losses(queries @ titles.T)
     # The title's vector is (0, 3), the query's (3, 2).
     assert lost_query == pytest.approx([0, 6])
     assert lost_title == pytest.approx([4, -3, 5])

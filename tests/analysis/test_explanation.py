@@ -1,19 +1,32 @@
-"""`dssm explain`: what is said of a pair, for every tower, and what is drawn of it."""
+"""`dssm explain`: what is said of a pair, for every model, and what is drawn of it."""
 
 from __future__ import annotations
 
+import io
 import json
+import subprocess
+import sys
 
+import keras
 import numpy as np
 import pytest
 from rich.console import Console
 
-from dssm_tf.analysis.display import show, write
-from dssm_tf.analysis.explanation import GRADIENTS, SHAPLEY, explain
+from dssm_tf.analysis.cells import Reading, cell_keywords
+from dssm_tf.analysis.contributions import shapley, subsets
+from dssm_tf.analysis.explanation import SCORE, Explanation, Side, explain
+from dssm_tf.analysis.show import columns, explained_html, paragraphs, show, write
+from dssm_tf.analysis.survey import contexts
+from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.cli import main
 from dssm_tf.common import figures
 from dssm_tf.common.errors import UserError
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.exported_ranker import ExportedRanker
+from dssm_tf.export.saved_model import export, tolerance
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.runtime import Ranker
 from dssm_tf.towers import TOWERS
 from tests.choices import small
 from tests.clicks import Click, click_log, write_data
@@ -21,6 +34,7 @@ from tests.rounding import rounding
 from tests.runs import finished_run
 
 QUERY, TITLE = "batlefield three", "Battlefield 3: limited edition!"
+LONG = "the red fox story of a blue owl and a bear"  # eleven words: sampled
 SAME = rounding(64, 16)
 
 every_tower = pytest.mark.parametrize("name", TOWERS)
@@ -49,105 +63,286 @@ def runs(data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def explained(runs):
+def rankers(runs):
     found = {}
 
     def of(name):
-        if name not in found:
-            found[name] = explain(SemanticRanker.load(runs(name)), QUERY, TITLE)
-        return found[name]
+        return found.get(name) or found.setdefault(name, SemanticRanker.load(runs(name)))
 
     return of
+
+
+@pytest.fixture(scope="module")
+def explained(rankers):
+    found = {}
+
+    def of(name):
+        return found.get(name) or found.setdefault(name, explain(rankers(name), QUERY, TITLE))
+
+    return of
+
+
+@pytest.fixture(scope="module")
+def exports(runs, tmp_path_factory):
+    """The BiLSTM as a SavedModel and as a compact model, by the directory of versions."""
+    folder = tmp_path_factory.mktemp("exports")
+    export(runs("bilstm"), folder / "saved", "served")
+    export_compact(runs("bilstm"), folder / "compact", "served")
+    return {kind: folder / kind / "served" for kind in ("saved", "compact")}
 
 
 @every_tower
 def test_what_the_words_of_either_side_add_sums_to_the_cosine(explained, name):
     found = explained(name)
     for side in (found.query, found.title):
-        assert side.method == SHAPLEY
+        assert side.standard_errors is None
         assert side.contributions.sum() == pytest.approx(found.cosine, abs=SAME)
 
 
 @every_tower
-def test_the_score_is_the_one_that_titles_are_ranked_by(explained, runs, name):
-    expected = SemanticRanker.load(runs(name)).score(QUERY, [TITLE])[0]
-    assert explained(name).score == pytest.approx(expected, abs=SAME)
-    assert explained(name).prior < 0
+def test_sampled_values_sum_to_the_cosine_and_are_near_the_exact_ones(rankers, name):
+    ranker = rankers(name)
+    found = explain(ranker, LONG, TITLE, trigrams=False)
+    assert found.query.contributions.sum() == pytest.approx(found.cosine, abs=SAME)
+    vector = ranker.encode_titles([TITLE])[0]
+    worth = ranker.encode_queries(subsets(LONG.split())).astype(np.float64) @ vector
+    exact = shapley(worth.reshape((2,) * 11))
+    errors = np.abs(found.query.contributions - exact)
+    assert (errors <= 5 * found.query.standard_errors + SAME).all()
+    assert errors.max() < 0.05  # of cosines from -1 to 1, by a model of random weights
+    assert found.query.standard_errors.max() > 0
+    said = f"standard errors up to {found.query.standard_errors.max():.4f}"
+    assert said in paragraphs(found)[-1]
 
 
 @every_tower
-def test_what_is_lost_is_the_cosine_less_that_of_the_text_without_the_word(explained, runs, name):
-    ranker = SemanticRanker.load(runs(name))
+def test_the_score_is_the_one_that_titles_are_ranked_by(explained, rankers, name):
+    expected = rankers(name).score(QUERY, [TITLE])[0]
+    assert explained(name).score == pytest.approx(expected, abs=SAME)
+    assert explained(name).parts.score == pytest.approx(expected, abs=SAME)
+
+
+def test_a_best_seller_gains_by_its_clicks_and_a_title_nobody_clicked_loses(rankers):
+    ranker = rankers("dssm")
+    titles = list(ranker.prior.log_shares)
+    average = np.mean(ranker.weighted_prior(titles))
+    best = explain(ranker, QUERY, TITLE).parts
+    other = explain(ranker, QUERY, "battlefield").parts
+    assert best.average == other.average == pytest.approx(average, abs=SAME)
+    assert best.clicks == pytest.approx(ranker.weighted_prior([TITLE])[0] - average, abs=SAME)
+    assert other.clicks < 0 < best.clicks
+    # The title's own cosine, what it gains, and what every title loses.
+    assert f"cosine {best.cosine:.3f} + {best.clicks:.3f} for the title's clicks - " in str(best)
+
+
+@every_tower
+def test_what_is_lost_is_the_cosine_less_that_of_the_text_without_the_word(
+    explained, rankers, name
+):
+    ranker = rankers(name)
     vector = ranker.encode_titles(["battlefield 3 limited edition"])[0]
     shorter = ranker.encode_queries(["batlefield three", "three", "batlefield"]) @ vector
     assert explained(name).query.lost == pytest.approx(shorter[0] - shorter[1:], abs=SAME)
 
 
 @every_tower
-def test_each_word_has_the_trigrams_that_the_model_knows(explained, name):
-    battlefield = explained(name).title.trigrams[0]
-    assert [ngram for ngram, _ in battlefield] == [
-        "#ba", "bat", "att", "ttl", "tle", "lef", "efi", "fie", "iel", "eld", "ld#",
-    ]  # fmt: skip
+def test_without_its_only_known_trigram_a_word_is_one_of_which_nothing_is_known(rankers, name):
+    ranker = rankers(name)
+    query = explain(ranker, "red qqox fox", TITLE).query  # of qqox ox# is known, as in fox
+    ((ngram, lost),) = query.inside.trigrams[1]
+    assert ngram == "ox#"
+    cosines = (
+        ranker.encode_queries(["red qqox fox", "red qqqq fox"]) @ ranker.encode_titles([TITLE])[0]
+    )
+    assert lost == pytest.approx(cosines[0] - cosines[1], abs=SAME)
+    assert [one for one, _ in query.inside.trigrams[2]] == ["#fo", "fox", "ox#"]
 
 
-def test_a_word_typed_wrongly_is_said_to_match_by_its_letters(explained):
-    found = explained("dssm")
-    assert "'batlefield' matches 'battlefield' by shared letters, #ba bat tle" in found._matched(0)
+def test_a_lost_trigram_is_a_row_of_the_first_matrix_less(rankers):
+    ranker = rankers("dssm")
+    found = explain(ranker, QUERY, TITLE).query.inside.trigrams
+    tower, vocabulary = ranker.model.query_tower, ranker.vocabulary
+    kernel, bias, dense, dense_bias = (
+        keras.ops.convert_to_numpy(one).astype(np.float64)
+        for one in (tower.hashing.kernel, tower.bias, *tower.semantic[0].weights)
+    )
+    ids = [number for word in QUERY.split() for number in vocabulary.ngram_ids(word)]
+    title = ranker.encode_titles([TITLE])[0]
+
+    def cosine(rows):
+        y = np.tanh(np.tanh(kernel[rows].sum(axis=0) + bias) @ dense + dense_bias)
+        return y @ title / np.linalg.norm(y)
+
+    expected = [cosine(ids) - cosine(ids[:i] + ids[i + 1 :]) for i in range(len(ids))]
+    assert [lost for word in found for _, lost in word] == pytest.approx(expected, abs=1e-5)
 
 
-def test_a_text_of_many_words_is_explained_by_gradients_and_says_what_they_miss(runs):
-    ranker = SemanticRanker.load(runs("dssm"))
-    found = explain(ranker, "box", " ".join([TITLE] * 3))
-    assert (found.query.method, found.title.method) == (SHAPLEY, GRADIENTS)
-    total = found.title.contributions.sum() + found.title.start + found.title.gap
-    assert total == pytest.approx(found.cosine, abs=SAME)
-    console = Console(record=True, width=100)
-    show(found, console)
-    assert "integrated gradients; with no word known the cosine is" in console.export_text()
+@pytest.mark.parametrize("kind", ["saved", "compact"])
+@pytest.mark.parametrize("query", [QUERY, LONG])
+def test_an_export_is_explained_as_its_run_is(rankers, exports, kind, query):
+    ranker = rankers("bilstm")
+    served = ExportedRanker(exports[kind], "x") if kind == "saved" else Ranker.load(exports[kind])
+    inside, outside = explain(ranker, query, TITLE), explain(served, query, TITLE)
+    # Sums and differences of cosines, each off by the two towers' tolerance.
+    close = 4 * tolerance(ranker)
+    for name in ("score", "prior", "mean_prior"):
+        assert getattr(outside, name) == pytest.approx(getattr(inside, name), abs=close)
+    for own, other in ((outside.query, inside.query), (outside.title, inside.title)):
+        assert own.words == other.words
+        assert own.contributions == pytest.approx(other.contributions, abs=close)
+        assert own.lost == pytest.approx(other.lost, abs=close)
+    assert outside.pairs == pytest.approx(inside.pairs, abs=close)
+    assert "An export does not show its layers" in outside.notes[-1]
+    assert inside.mean_prior != 0
+
+
+def test_a_compact_model_is_explained_without_tensorflow(exports):
+    code = (
+        "import sys, dssm_tf\n"
+        f"found = dssm_tf.load({str(exports['compact'])!r}).explain({QUERY!r}, {TITLE!r})\n"
+        "assert found.sentences() and 'tensorflow' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("given", ["out", "model", "version"])
+@pytest.mark.parametrize("kind", ["saved", "compact"])
+def test_the_command_takes_what_serve_takes(exports, tmp_path, capsys, kind, given):
+    path = {"out": exports[kind].parent, "model": exports[kind], "version": exports[kind] / "1"}
+    arguments = ["--query", QUERY, "--title", TITLE, "--out", str(tmp_path / "out")]
+    assert main(["explain", "--model", str(path[given]), *arguments]) == 0
+    assert "batlefield" in capsys.readouterr().out
+    written = {one.name for one in (tmp_path / "out").iterdir()}
+    assert written == {"explanation.json", "words.png", "words.svg"}
+
+
+def test_a_bm25_score_is_the_sum_of_its_words(tmp_path, capsys):
+    ranker = BM25().fit([], ["red fox", "blue owl", "green bear"])
+    found = explain(ranker, "red bear fox", "red fox")
+    alone = [ranker.score(word, ["red fox"])[0] for word in ("red", "bear", "fox")]
+    assert found.measure == SCORE
+    assert found.query.contributions == pytest.approx(alone)
+    assert found.query.contributions.sum() == pytest.approx(found.score)
+    ranker.save(tmp_path / "bm25")
+    assert main(["explain", "--model", str(tmp_path / "bm25"), "--query", "red bear fox",
+                 "--title", "red fox"]) == 0  # fmt: skip
+    shown = capsys.readouterr().out
+    assert "'red' stands in the title (50 % of the score)" in shown
+    assert f"Score {found.score:.3f}.\n" in shown
 
 
 @pytest.mark.parametrize(
+    ("name", "said"),
+    [("missing", "does not exist"), ("hybrid.json", "explain one of its members"),
+     ("empty", "expected a directory that `dssm train` or `dssm export` wrote")],
+)  # fmt: skip
+def test_what_cannot_be_explained_is_a_sentence(tmp_path, capsys, name, said):
+    (tmp_path / "hybrid.json").write_text("{}")
+    (tmp_path / "empty").mkdir()
+    arguments = ["--model", str(tmp_path / name), "--query", "a", "--title", "b"]
+    assert main(["explain", *arguments]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("kind", ["run", "saved", "compact"])
+@pytest.mark.parametrize(
     ("query", "said"),
-    [
-        ("?!", r"the query '\?!' holds no word, so there is nothing to explain"),
-        ("ωψξ", r"the model knows no letter trigram of the query 'ωψξ'"),
-    ],
+    [("?!", r"the query '\?!' has no word"), ("ωψξ", "no letter trigram of the query 'ωψξ'")],
 )
 def test_a_text_without_a_known_word_is_a_sentence_not_an_empty_picture(
-    runs, tmp_path, capsys, query, said
+    runs, exports, tmp_path, capsys, kind, query, said
 ):
-    with pytest.raises(UserError, match=said):
-        explain(SemanticRanker.load(runs("dssm")), query, TITLE)
+    path = exports.get(kind) or runs("bilstm")
     arguments = ["--query", query, "--title", TITLE, "--out", str(tmp_path / "out")]
-    assert main(["explain", "--model", str(runs("dssm")), *arguments]) == 1
+    assert main(["explain", "--model", str(path), *arguments]) == 1
     assert not (tmp_path / "out").exists()
-    assert capsys.readouterr().err.count("\n") == 1
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    with pytest.raises(UserError, match=said):
+        raise UserError(error)
 
 
-def test_what_the_model_does_not_see_of_a_text_is_said(runs):
-    found = explain(SemanticRanker.load(runs("dssm")), "box ωψξ", "game " * 70)
+def test_what_the_model_does_not_see_of_a_text_is_said(rankers):
+    found = explain(rankers("dssm"), "box ωψξ", "game " * 70, trigrams=False)
     assert found.notes == [
         "The model knows no letter trigram of 'ωψξ' in the query.",
         "The model reads the first 64 words of the title; 6 more were cut.",
     ]
 
 
+def by_hand(adds, cosine=1.0, pairs=None, query="ice hot", title="cone"):
+    """An explanation of which only the numbers matter."""
+    words, one = query.split(), np.zeros(1)
+    sides = (
+        Side("query", words, np.array(adds), None, 0.0, np.zeros(len(words))),
+        Side("title", [title], one, None, 0.0, one),
+    )
+    pairs = np.zeros((len(words), 1)) if pairs is None else np.array(pairs)
+    return Explanation("m", *sides, cosine, 0.0, 0.0, pairs, [])
+
+
+@pytest.mark.parametrize(
+    ("lost", "said"), [(0.4, "'hot' goes with 'cone', by"), (0.39, "with the title as a whole")]
+)
+def test_a_word_goes_with_another_that_half_of_its_worth_rests_on(lost, said):
+    assert said in by_hand([0.2, 0.8], pairs=[[0.0], [lost]]).sentences()[0]
+
+
+def test_more_than_twice_the_cosine_words_cancel_out_and_shares_mean_little():
+    # 2.0 of 1.0 is still a share; 2.1 less 1.1 is not.
+    assert "(200 % of the cosine)" in by_hand([2.0, -1.0]).sentences()[0]
+    assert by_hand([2.1, -1.1]).sentences() == [
+        "'ice' goes with the title as a whole, by what was clicked (+2.100 of the cosine's 1.000).",
+        "'hot' speaks against it (-1.100 of the cosine's 1.000).",
+    ]
+
+
+def test_words_of_less_than_a_tenth_are_named_together():
+    said = by_hand([0.1, 0.9, 0.09, -0.09], query="ice hot a b").sentences()
+    assert len(said) == 3
+    assert said[2] == "Of little weight: 'a', 'b' (0 %)."
+    assert by_hand([0.1, -0.2], cosine=-0.1).sentences() == [
+        "The model sees nothing in common between the two texts."
+    ]
+
+
+def test_a_word_is_like_another_with_half_of_its_trigrams(rankers):
+    # Of cone's #co con one ne# cons has two and cold one.
+    alike = by_hand([0.5, 0.5], query="cons cold").alike(0)
+    assert alike == ("cone", ["#co", "con"])
+    assert by_hand([0.5, 0.5], query="cons cold").alike(1) is None
+    found = explain(rankers("dssm"), QUERY, TITLE)
+    assert "'batlefield' matches 'battlefield' by shared letters, #ba bat tle" in found._matched(0)
+
+
 @every_tower
-def test_the_terminal_shows_every_word_with_its_number(explained, name):
-    console = Console(record=True, width=100)
-    show(explained(name), console)
-    text = console.export_text()
+def test_terminal_page_and_json_show_every_word_with_the_same_numbers(explained, name):
     found = explained(name)
+    console = Console(file=io.StringIO(), width=200)
+    show(found, console)
+    lines = console.file.getvalue().splitlines()
+    html = explained_html(found, sides=("query", "title"))
+    said = found.to_json()
     for side in (found.query, found.title):
-        for word, adds in zip(side.words, side.contributions, strict=True):
-            assert any(f"{adds:+.3f}" in line for line in text.splitlines() if word in line)
-    assert f"score {found.score:.3f} = cosine {found.cosine:.3f}" in text
-    assert ("keyword" in text) == bool(found.query.readings)
-    assert ("neurons won" in text) == (found.query.features is not None)
+        numbers = columns(side)
+        for place, word in enumerate(side.words):
+            (line,) = [line for line in lines if line.split()[:1] == [word]]
+            cells = [cells[place] for cells in numbers.values()]
+            assert line.split() == [word, *(cell for cell in cells if cell)]
+            row = said[side.name]["words"][place]
+            assert cells[:2] == [f"{row['adds']:+.3f}", f"{row['lost_without']:+.3f}"]
+        for head, cells in numbers.items():
+            row = "".join(f"<td>{cell}</td>" for cell in cells)
+            assert f"{found.model}: {head}</th>{row}" in html
+    assert f"Score {found.score:.3f} = cosine {found.cosine:.3f}" in "".join(lines)
+    heads = " ".join(columns(found.query))
+    assert ("keyword" in heads) == (name not in ("dssm", "clsm"))
+    assert ("neurons won" in heads) == (name == "clsm")
 
 
-def test_json_on_the_terminal_is_the_file_s(runs, tmp_path, capsys):
+def test_json_on_the_terminal_is_the_file_s(runs, explained, tmp_path, capsys):
     arguments = ["--query", QUERY, "--title", TITLE, "--out", str(tmp_path / "out"), "--json"]
     assert main(["explain", "--model", str(runs("bilstm")), *arguments]) == 0
     printed = json.loads(capsys.readouterr().out)
@@ -156,6 +351,10 @@ def test_json_on_the_terminal_is_the_file_s(runs, tmp_path, capsys):
     assert [one["word"] for one in words] == ["batlefield", "three"]
     assert words[0]["cells_moved"][0] is None  # read first from the left
     assert words[1]["cells_moved"][1] is None
+    readings = explained("bilstm").query.inside.readings
+    assert all(isinstance(one, Reading) for one in readings)
+    expected = {str(cell): of_cell for cell, of_cell in cell_keywords(readings).items()}
+    assert printed["query"]["cell_keywords"] == expected
     assert {path.name for path in (tmp_path / "out").glob("*.svg")} == {
         "words.svg",
         *(f"{kind}-{side}{end}.svg" for kind in ("gates", "active")
@@ -163,9 +362,15 @@ def test_json_on_the_terminal_is_the_file_s(runs, tmp_path, capsys):
     }  # fmt: skip
 
 
-def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained, tmp_path, monkeypatch):
-    drawn = {}
-    monkeypatch.setattr(figures, "save", lambda figure, _, name: drawn.update({name: figure}))
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures by name, instead of files."""
+    found = {}
+    monkeypatch.setattr(figures, "save", lambda figure, _, name: found.update({name: figure}))
+    return found
+
+
+def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained, tmp_path, drawn):
     found = explained("bilstm")
     write(found, tmp_path)
     for axis, side in zip(drawn["words"].axes, (found.query, found.title), strict=True):
@@ -173,7 +378,7 @@ def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained, tmp_p
         assert [bar.get_width() for bar in axis.patches] == pytest.approx(side.contributions)
         assert axis.lines[0].get_xdata() == pytest.approx(side.lost)
         assert axis.yaxis_inverted()  # the first word on top
-    forwards, backwards = found.title.readings
+    forwards, backwards = found.title.inside.readings
     for name, reading in (("gates-title", forwards), ("gates-title-backwards", backwards)):
         *panels, _ = drawn[name].axes  # the last is the bar of colours
         assert [panel.get_title() for panel in panels] == [f"{one}(t)" for one in "ifocy"]
@@ -189,9 +394,7 @@ def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained, tmp_p
     np.testing.assert_array_equal(panel.images[0].get_array(), backwards.activations["y"].T[cells])
 
 
-def test_the_links_of_a_clsm_join_the_words_that_win(explained, tmp_path, monkeypatch):
-    drawn = {}
-    monkeypatch.setattr(figures, "save", lambda figure, _, name: drawn.update({name: figure}))
+def test_the_links_of_a_clsm_join_the_words_that_win(explained, tmp_path, drawn):
     found = explained("clsm")
     write(found, tmp_path)
     axis = drawn["neurons"].axes[0]
@@ -200,3 +403,52 @@ def test_the_links_of_a_clsm_join_the_words_that_win(explained, tmp_path, monkey
     for line, link in zip(axis.lines, found.links(), strict=True):
         words = found.query.words[link.query], str(link.neuron), found.title.words[link.title]
         assert line.get_ydata() == pytest.approx([places[one] for one in words])
+
+
+def test_the_words_nearest_to_one_are_printed_for_a_run_and_for_doc2vec(runs, tmp_path, capsys):
+    """The sanity check of P16, supplement F, and the layout of W14, table 2."""
+    pytest.importorskip("gensim", reason="needs the extra `baselines`")
+    ranker = Doc2Vec(size=4, sample=0.0, epochs=2).fit([], ["red fox", "blue owl", "red owl"])
+    ranker.save(tmp_path / "doc2vec")
+    assert main(["explain", "--model", str(tmp_path / "doc2vec"), "--word", "Red", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)["nearest"]
+    assert found == [[word, pytest.approx(cosine)] for word, cosine in ranker.most_similar("red")]
+    assert {word for word, _ in found} == {"fox", "blue", "owl"}
+    assert main(["explain", "--model", str(runs("dssm")), "--word", "battlefeld"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert lines[3].split()[0] == "battlefield"  # shares nine of its trigrams
+
+
+def test_one_s_own_texts_are_compared_at_a_word(runs, rankers, capsys):
+    texts = ["red fox story", "blue fox", "a green fox story"]
+    command = ["explain", "--model", str(runs("clsm")), "--word", "fox", "--texts", *texts]
+    assert main([*command, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    ranker = rankers("clsm")
+    expected = contexts(ranker.model.title_tower, ranker.vocabulary, "fox", texts)
+    assert found["text"] == "red fox story"
+    assert found["others"] == [
+        [" ".join(text), pytest.approx(cosine)] for text, cosine in expected.others
+    ]
+    assert main(command) == 0
+    shown = capsys.readouterr().out
+    assert [line.strip()[-5:] for line in shown.splitlines() if "." in line] == [
+        f"{cosine:.3f}" for _, cosine in expected.others
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--query", "a"], "give --query and --title; or --word"),
+        (["--word", "a", "--title", "b"], "--word stands without --query"),
+        (["--word", "a", "--texts", "a"], "--texts has one text"),
+        (["--word", "ωψξ"], "knows no letter trigram of 'ωψξ'"),
+        (["--word", "fox", "--texts", "red fox", "a fox"], "DSSM has no vector for a word"),
+    ],
+)
+def test_a_word_that_cannot_be_looked_at_is_a_sentence(runs, capsys, flags, said):
+    assert main(["explain", "--model", str(runs("dssm")), *flags]) == 1
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1

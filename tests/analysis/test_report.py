@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -10,7 +10,9 @@ import pytest
 from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.report import report
 from dssm_tf.cli import main
+from dssm_tf.common.checksums import CHECKSUMS, write_checksums
 from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.towers import TOWERS
@@ -74,12 +76,12 @@ def test_a_run_s_page_has_what_its_tower_can_show(runs, name):
     if name == "clsm":
         expected.append("Words that win its neurons")
     if name not in ("dssm", "clsm"):
-        expected += ["What its cells stand for", "What each cell picks up, text by text"]
+        expected.append("What its cells stand for")
     if name != "dssm":
         expected.append("The same word in different titles")
     assert page.heads == [*expected, "Nearest words in the first layer", "A map of titles"]
     assert "red <fox>" in page.text
-    assert "the query '?!' holds no word" in page.text
+    assert "the query '?!' has no word" in page.text
     assert "These means rest on 2 queries, fewer than 200" in page.text
 
 
@@ -99,17 +101,18 @@ def test_an_rnn_s_neurons_stand_under_an_lstm_s_cells_as_in_tables_v_to_viii(run
     html = report(runs("bilstm"), JUDGMENTS, beside={"plain": runs("rnn")})
     ranker, other = (SemanticRanker.load(runs(name)) for name in ("bilstm", "rnn"))
     found = explain(ranker, "red fox", "red fox"), explain(other, "red fox", "red fox")
-    forwards, backwards = (one.moved() for one in found[0].query.readings)
-    (neurons,) = (one.moved() for one in found[1].query.readings)
+    forwards, backwards = (one.moved() for one in found[0].query.inside.readings)
+    (neurons,) = (one.moved() for one in found[1].query.inside.readings)
     assert forwards[0] is backwards[1] is neurons[0] is None
     for head, counts in (
-        ("bilstm, left to right: cells moved, of 4", ["-", forwards[1]]),
-        ("bilstm, right to left: cells moved, of 4", [backwards[0], "-"]),
-        ("plain, left to right: cells moved, of 4", ["-", neurons[1]]),
+        ("bilstm: cells moved of 4, left to right", ["-", forwards[1]]),
+        ("bilstm: cells moved of 4, right to left", [backwards[0], "-"]),
+        ("plain: cells moved of 4, left to right", ["-", neurons[1]]),
     ):
         assert f"{head}</th>" + "".join(f"<td>{one}</td>" for one in counts) in html
     scores = f"Cosine: bilstm {found[0].cosine:.3f}, plain {found[1].cosine:.3f}."
     assert scores in Reader(html).text
+    assert str(found[0].parts)[1:] in Reader(html).text
 
 
 def test_a_run_beside_needs_a_name_of_its_own(runs):
@@ -117,33 +120,58 @@ def test_a_run_beside_needs_a_name_of_its_own(runs):
         report(runs("rnn"), beside={"rnn": runs("lstm")})
 
 
-def test_titles_are_coloured_by_their_category_and_the_projector_has_it_too(runs, tmp_path):
+def test_titles_are_coloured_by_their_category(runs, tmp_path):
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text(
         "doc_id\ttitle\tcategory\tshelf\na\tred fox\tland\t1\nb\tblue whale\tsea\t1\n"
         "c\tgreen whale\tsea\t2\nd\twhite owl\t\t2\n"
     )
-    arguments = ["--model", str(runs("lstm")), "--corpus", str(corpus), "--tensorboard"]
+    arguments = ["--model", str(runs("dssm")), "--corpus", str(corpus)]
     assert main(["report", *arguments, "--out", str(tmp_path / "page")]) == 0
     html = (tmp_path / "page" / "report.html").read_text("utf-8")
     assert [html.count(f'class="kind{kind}" data-name') for kind in range(4)] == [2, 1, 1, 0]
     assert 'data-name="blue whale (sea)"' in html
     assert 'data-name="white owl (no category)"' in html
-    written = (tmp_path / "page" / "tensorboard" / "metadata.tsv").read_text("utf-8")
-    assert written.splitlines()[:2] == ["title\tcategory", "red fox\tland"]
-    arguments = [*arguments[:4], "--category", "shelf", "--out", str(tmp_path / "shelves")]
+    arguments += ["--category", "shelf", "--out", str(tmp_path / "shelves")]
     assert main(["report", *arguments]) == 0
     assert "red fox (1)" in (tmp_path / "shelves" / "report.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("corpus", [None, "corpus.tsv"])
+def test_titles_are_read_from_the_columns_that_the_run_learned_from(tmp_path, monkeypatch, corpus):
+    """Once by the column `title`, whatever the run learned from: a wrong figure, silently."""
+    data = write_data(tmp_path / "data", click_log())
+    replace(data.spec, title_fields=("name", "brand")).save(data.path)
+    sums = (data.path / CHECKSUMS).read_text("utf-8").splitlines()
+    write_checksums(data.path, [line.split(maxsplit=1)[1] for line in sums])
+    tower = {"name": "dssm", **small(TOWERS["dssm"])}
+    run = finished_run(tmp_path / "run", data, {"tower": tower})
+    (tmp_path / "corpus.tsv").write_text(
+        "doc_id\tname\tbrand\tcategory\na\tred fox\tacme\tland\nb\tblue owl\tbolt\tair\n"
+    )
+    heads, fox, owl = ("title", "x", "x") if corpus else ("name\tbrand", "red fox\tacme", "blue\tb")
+    (tmp_path / "judgments.tsv").write_text(
+        f"query_id\tquery\tdoc_id\t{heads}\tgrade\n1\tred\ta\t{fox}\t1\n1\tred\tb\t{owl}\t0\n"
+    )
+    flags = ["--model", str(run), "--judgments", str(tmp_path / "judgments.tsv")]
+    flags += ["--corpus", str(tmp_path / "corpus.tsv")] if corpus else []
+    assert main(["report", *flags, "--out", str(tmp_path / "page")]) == 0
+    html = (tmp_path / "page" / "report.html").read_text("utf-8")
+    assert "red fox␟acme" in html
+    assert ("red fox␟acme (land)" in html) == bool(corpus)
+    seen = []
+    task = lambda *given: seen.append(RankingTask(*given)) or seen[0]  # noqa: E731
+    monkeypatch.setattr("dssm_tf.evaluation.task.RankingTask", task)
+    assert main(["export", *flags, "--format", "compact", "--out", str(tmp_path / "out")]) == 0
+    assert "red fox␟acme" in seen[0].titles
 
 
 @pytest.mark.parametrize(
     ("flags", "said"),
     [(["--category", "colour"], "--category colour is a column of --corpus or --judgments"),
-     (["--category", "colour", "--corpus", "CORPUS"], "expected 'title', 'colour'"),
-     (["--map", "umap"], "umap-learn")],
+     (["--category", "colour", "--corpus", "CORPUS"], "expected 'title', 'colour'")],
 )  # fmt: skip
-def test_what_a_page_cannot_have_is_a_sentence(runs, tmp_path, capsys, monkeypatch, flags, said):
-    monkeypatch.setitem(sys.modules, "umap", None)  # as if it were not installed
+def test_what_a_page_cannot_have_is_a_sentence(runs, tmp_path, capsys, flags, said):
     corpus = tmp_path / "corpus.tsv"
     corpus.write_text("doc_id\ttitle\na\tred fox\n")
     flags = [str(corpus) if flag == "CORPUS" else flag for flag in flags]

@@ -1,4 +1,4 @@
-"""Topics of cells, words in context, neighbours and the map, on towers set by hand."""
+"""Readings, words in context, neighbours and the map, on towers set by hand."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import keras
 import numpy as np
 import pytest
 
-from dssm_tf.analysis.survey import contexts, neighbours, plane, topics
+from dssm_tf.analysis import survey
+from dssm_tf.analysis.survey import contexts, neighbours, plane, readings, varied_contexts
+from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.towers.bilstm import BidirectionalLSTMRNN
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.dssm import DSSM
-from dssm_tf.towers.rnn import RNN
 
 WORDS = ["aa", "bb", "cc"]
 VOCABULARY = Vocabulary(dict.fromkeys(n for word in WORDS for n in letter_ngrams(word)))
@@ -28,33 +30,84 @@ def one_cell_a_word(made):
     return made
 
 
-def test_a_cell_s_topic_is_the_word_that_moves_it():
-    tower = one_cell_a_word(RNN(VOCABULARY.size, 3))
-    tower.recurrence.cell.recurrent_kernel.assign(0.9 * np.eye(3))  # each cell remembers
-    found = topics(tower, VOCABULARY, ["aa bb", "bb aa", "cc", "", "cc bb"], active=2)
-    words = {topic.cell: topic.words for topic in found}
-    assert words[0][0] == ("aa", 2)
-    assert words[1][0] == ("bb", 3)
-    assert words[2][0] == ("cc", 2)
-    assert [topic.texts for topic in found] == sorted((t.texts for t in found), reverse=True)
+def test_a_text_is_read_as_each_direction_reads_it_alone():
+    tower = BidirectionalLSTMRNN(VOCABULARY.size, 4)
+    keras.utils.set_random_seed(0)
+    tower.build()
+    texts = ["aa bb cc", "", "cc"]
+    found = list(readings(tower, VOCABULARY, texts))
+    assert [one[0].words for one in found] == [["aa", "bb", "cc"], ["cc"]]
+    for text, of_text in zip(["aa bb cc", "cc"], found, strict=True):
+        (alone,) = readings(tower, VOCABULARY, [text])
+        for one, other in zip(of_text, alone, strict=True):
+            assert one.backwards == other.backwards
+            for gate in "ifocy":
+                assert one.activations[gate] == pytest.approx(other.activations[gate], abs=1e-6)
 
 
-def test_a_word_is_compared_with_itself_in_other_company():
+def clsm():
     tower = CLSM(VOCABULARY.size, 3, 3, (2,))
     keras.utils.set_random_seed(1)
     tower.build()
-    (found,) = contexts(tower, VOCABULARY, ["aa bb", "cc bb", "bb cc", "aa bb", "bb"], ["bb"])
-    assert found.word == "bb"
-    texts = {" ".join(words) for words, _ in found.others} | {" ".join(found.text)}
-    assert texts == {"aa bb", "cc bb", "bb cc"}  # each once, and not the word alone
-    cosines = [cosine for _, cosine in found.others]
-    assert cosines == sorted(cosines, reverse=True)
-    assert all(-1 <= cosine < 1 for cosine in cosines)
+    return tower
 
 
-def test_a_bag_of_words_sees_no_company():
-    tower = one_cell_a_word(DSSM(VOCABULARY.size, (3,)))
-    assert contexts(tower, VOCABULARY, ["aa bb", "cc bb"], ["bb"]) == []
+def test_a_word_of_one_s_own_texts_is_compared_at_the_convolution():
+    """In the layout of S14, table 2: from the first text to each of the others."""
+    tower = clsm()
+    found = contexts(tower, VOCABULARY, "BB", ["aa bb", "cc bb", "bb cc", "aa bb"])
+    assert (found.word, found.text) == ("bb", ["aa", "bb"])
+    # Equation 2: h = tanh(W_c l), l the rows of the window's words, one block of rows a place.
+    kernel = keras.ops.convert_to_numpy(tower.hashing.kernel).astype(np.float64)
+
+    def feature(*window):
+        blocks = [
+            kernel[list(VOCABULARY.ngram_ids(word))].sum(axis=0).reshape(3, 3)[place]
+            for place, word in enumerate(window)
+            if word
+        ]
+        return np.tanh(np.sum(blocks, axis=0))
+
+    h = {"aa bb": feature("aa", "bb", ""), "cc bb": feature("cc", "bb", ""),
+         "bb cc": feature("", "bb", "cc")}  # fmt: skip
+    first = h["aa bb"] / np.linalg.norm(h["aa bb"])
+    expected = {text: float(first @ one / np.linalg.norm(one)) for text, one in h.items()}
+    cosines = {" ".join(words): cosine for words, cosine in found.others}
+    assert cosines == pytest.approx(expected)
+    assert list(cosines.values()) == sorted(cosines.values(), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("tower", "said"), [("clsm", "'bb' is not among the words"), ("dssm", "DSSM has no vector")]
+)
+def test_a_text_without_the_word_and_a_tower_without_contexts_are_refused(tower, said):
+    made = clsm() if tower == "clsm" else one_cell_a_word(DSSM(VOCABULARY.size, (3,)))
+    with pytest.raises(UserError, match=said):
+        contexts(made, VOCABULARY, "bb", ["aa bb", "aa cc"])
+    if tower == "dssm":
+        assert varied_contexts(made, VOCABULARY, ["aa bb", "cc bb"], ["bb"]) == []
+
+
+def test_a_word_is_shown_from_the_text_that_has_both_near_and_far_ones(monkeypatch):
+    degrees = {"aa bb": 0, "cc bb": 10, "bb cc": 20, "bb aa": 90, "cc aa": 0, "aa cc": 1}
+
+    def at(_, __, texts):
+        for text in texts:
+            angle = np.deg2rad(degrees[text])
+            yield text.split(), np.array([[np.cos(angle), np.sin(angle)]] * 2)
+
+    monkeypatch.setattr(survey, "_in_context", at)
+    texts = [*degrees, "aa bb"]  # equal texts count once
+    found = varied_contexts(None, VOCABULARY, texts, ["bb", "cc"])
+    # bb from 0: cosines 1, .98, .94, 0 with a standard deviation of .43; from 10: .38; from 20:
+    # .29; from 90: .41. cc: less.
+    assert [one.word for one in found] == ["bb", "cc"]
+    assert found[0].text == ["aa", "bb"]
+    assert [" ".join(text) for text, _ in found[0].others] == ["cc bb", "bb cc", "bb aa"]
+    assert [cosine for _, cosine in found[0].others] == pytest.approx(
+        np.cos(np.deg2rad([10, 20, 90])), abs=1e-9
+    )
+    assert varied_contexts(None, VOCABULARY, texts) == []  # each word is in fewer than six texts
 
 
 def test_the_nearest_word_shares_most_of_the_first_matrix():

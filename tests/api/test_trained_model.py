@@ -128,6 +128,7 @@ def test_an_explanation_shares_out_the_score_of_the_pair(models, kind, same):
 def test_a_name_of_ones_own_is_taken(run, exported):
     assert dssm_tf.load(run, name="mine").name == "mine"
     assert dssm_tf.load(exported / "1").name == "fox"
+    assert dssm_tf.load(exported.parent).name == "fox"
     assert dssm_tf.load(exported, name="mine").name == "mine"
 
 
@@ -137,7 +138,7 @@ def test_a_name_of_ones_own_is_taken(run, exported):
         (lambda folder: folder / "nowhere", "does not exist; expected"),
         (lambda folder: folder / "data" / "titles.tsv", "is a file; expected"),
         (lambda folder: folder / "data", "by `dssm preprocess`: train on it first"),
-        (lambda folder: folder / "models", "holds no trained model; .* Perhaps .*models/fox"),
+        (lambda folder: folder, "holds no trained model; .* Perhaps .*/models"),
     ],
 )
 def test_what_is_no_model_is_refused_in_one_line(folder, run, exported, make, message):

@@ -5,6 +5,8 @@ import functools
 import numpy as np
 import pytest
 
+from dssm_tf.analysis.contributions import sampled_shapley
+from dssm_tf.analysis.explanation import explain
 from dssm_tf.baselines.model_file import read_model, write_model
 from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
@@ -48,6 +50,18 @@ def test_a_matrix_holds_the_scores_of_its_queries(fitted):
     scores = fitted.score_matrix(QUERIES, [*TITLES, *OTHERS])
     for query, row in zip(QUERIES, scores, strict=True):
         assert (fitted.score(query, [*TITLES, *OTHERS]) == row).all()
+
+
+def test_what_words_add_sums_to_the_score_and_sampled_values_are_near_exact_ones(fitted):
+    query, title = "mario wii halo 3", "Mario Kart Wii"
+    found = explain(fitted, query, title)
+    for side in (found.query, found.title):
+        assert side.start + side.contributions.sum() == pytest.approx(found.score, abs=1e-6)
+    assert found.score == pytest.approx(fitted.score(query, [title])[0], abs=1e-6)
+    sampled, errors = sampled_shapley(
+        lambda texts: fitted.score_matrix(texts, (title,))[:, 0], query.split()
+    )
+    assert (np.abs(sampled - found.query.contributions) <= 5 * errors + 1e-6).all()
 
 
 def test_the_order_of_titles_and_queries_does_not_matter(fitted):

@@ -36,7 +36,7 @@ def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles(given, of_libra
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     model = Doc2Vec(**given).fit(CLICKS, TITLES)
     assert model.vectors(TITLES) == pytest.approx(expected, abs=1e-5)
-    assert model._model.wv.most_similar("hat", topn=3) == library.wv.most_similar("hat", topn=3)
+    assert model.most_similar("Hat", 3) == library.wv.most_similar("hat", topn=3)
 
 
 def test_scores_are_cosines():
@@ -93,7 +93,7 @@ def test_words_that_share_contexts_are_similar():
         for colour in ("red", "blue", "green")
     ]
     model = Doc2Vec(size=16, sample=0.0, epochs=300).fit([], texts)
-    near = dict(model._model.wv.most_similar("hat", topn=20))
+    near = dict(model.most_similar("hat", 20))
     assert near["shoe"] > max(near["cat"], near["dog"])
 
 
@@ -117,6 +117,8 @@ def test_loaded_it_infers_and_compares_words_alike(tmp_path):
     ).all()
     assert (loaded._model.wv["red"] == model._model.wv["red"]).all()
     assert loaded._parameters() == model._parameters()
+    with pytest.raises(UserError, match="doc2vec was not trained on the word 'zoo'"):
+        loaded.most_similar("zoo")
 
 
 def test_progress_goes_to_stderr(capsys, monkeypatch):

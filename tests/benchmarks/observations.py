@@ -28,15 +28,15 @@ from dssm_tf.text.normalize import words as all_words
 
 load_tensorflow()
 
-from dssm_tf.analysis import observations as quantities  # noqa: E402
 from dssm_tf.analysis.cells import Reading, keywords  # noqa: E402
 from dssm_tf.analysis.contributions import without_each  # noqa: E402
-from dssm_tf.analysis.explanation import SHAPLEY, explain  # noqa: E402
+from dssm_tf.analysis.explanation import explain  # noqa: E402
 from dssm_tf.analysis.neurons import winners  # noqa: E402
 from dssm_tf.analysis.survey import readings  # noqa: E402
 from dssm_tf.model.run_files import WEIGHTS  # noqa: E402
 from dssm_tf.model.semantic_ranker import SemanticRanker  # noqa: E402
 from dssm_tf.towers.recurrent import RecurrentTower  # noqa: E402
+from tests.benchmarks import observed_quantities as quantities  # noqa: E402
 from tests.benchmarks.observed_runs import SETS, Observed, topics_of, trained, variants  # noqa: E402
 from tests.benchmarks.observed_tables import LENGTHS, Row, show  # noqa: E402
 
@@ -198,20 +198,17 @@ def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
         seconds.append(perf_counter() - started)
         computed.append(process_time() - busy)
         for side in (explanation.query, explanation.title):
-            by = {}
-            if side.method == SHAPLEY:
+            by, inside_of = {}, side.inside
+            if side.standard_errors is None:
                 by["Shapley values"] = side.contributions
-            by["integrated gradients"] = np.array(
-                [sum(adds for _, adds in word) for word in side.trigrams]
-            )
-            if side.features is not None:
-                won = [place for _, place in winners(side.features)]
+            if inside_of.features is not None:
+                won = [place for _, place in winners(inside_of.features)]
                 by["top neurons won"] = np.bincount(won, minlength=len(side.words)).astype(float)
-                won = side.features.argmax(axis=0)
+                won = inside_of.features.argmax(axis=0)
                 by["all neurons won"] = np.bincount(won, minlength=len(side.words)).astype(float)
             for name, values in by.items():
                 found.setdefault(name, []).append(quantities.agreement(values, side.lost))
-            for reading in side.readings:
+            for reading in inside_of.readings:
                 lost = side.lost[::-1][1:] if reading.backwards else side.lost[1:]
                 for name, values in inside(reading)[1].items():
                     found.setdefault(name, []).append(quantities.agreement(values, lost))

@@ -8,8 +8,8 @@ from typing import IO
 
 import numpy as np
 
-from dssm_tf.analysis.observations import over_seeds
 from dssm_tf.common import figures
+from tests.benchmarks.observed_quantities import over_seeds
 
 Row = tuple[str, str, int, str, float]
 """Set, system, seed, quantity, value."""
@@ -63,7 +63,6 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "5a. Agreement with occlusion, Kendall's tau": {
         "Shapley": "Shapley values: Kendall",
-        "gradients": "integrated gradients: Kendall",
         "cells moved": "cells moved: Kendall",
         "i(t)": "input gate: Kendall",
         "written": "written: Kendall",
@@ -72,7 +71,6 @@ TABLES: dict[str, dict[str, str]] = {
     },
     "5b. Agreement with occlusion, Spearman's rho": {
         "Shapley": "Shapley values: Spearman",
-        "gradients": "integrated gradients: Spearman",
         "cells moved": "cells moved: Spearman",
         "i(t)": "input gate: Spearman",
         "written": "written: Spearman",

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from dssm_tf.analysis.observations import (
+from tests.benchmarks.observed_quantities import (
     agreement,
     contrast,
     first_keyword,

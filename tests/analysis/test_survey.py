@@ -89,7 +89,7 @@ def test_a_text_without_the_word_and_a_tower_without_contexts_are_refused(tower,
 
 
 def test_a_word_is_shown_from_the_text_that_has_both_near_and_far_ones(monkeypatch):
-    degrees = {"aa bb": 0, "cc bb": 10, "bb cc": 20, "bb aa": 90, "cc aa": 0, "aa cc": 1}
+    degrees = {"aa bb": 0, "cc bb": 10, "bb cc": 20, "bb aa": 90, "dd aa": 0, "aa dd": 72.5}
 
     def at(_, __, texts):
         for text in texts:
@@ -98,10 +98,10 @@ def test_a_word_is_shown_from_the_text_that_has_both_near_and_far_ones(monkeypat
 
     monkeypatch.setattr(survey, "_in_context", at)
     texts = [*degrees, "aa bb"]  # equal texts count once
-    found = varied_contexts(None, VOCABULARY, texts, ["bb", "cc"])
-    # bb from 0: cosines 1, .98, .94, 0 with a standard deviation of .43; from 10: .38; from 20:
-    # .29; from 90: .41. cc: less.
-    assert [one.word for one in found] == ["bb", "cc"]
+    found = varied_contexts(None, VOCABULARY, texts, ["bb", "dd"])
+    # Cosines of bb from 0 degrees are 1, .98, .94 and 0, standard deviation .42; from the others
+    # .35, .27 and .38. Of dd they are 1 and .3 from either, .35: the smallest would be the larger.
+    assert [one.word for one in found] == ["bb", "dd"]
     assert found[0].text == ["aa", "bb"]
     assert [" ".join(text) for text, _ in found[0].others] == ["cc bb", "bb cc", "bb aa"]
     assert [cosine for _, cosine in found[0].others] == pytest.approx(

@@ -22,6 +22,7 @@ def test_words_go_by_the_texts_that_hold_them_then_by_the_alphabet():
 
 def test_a_window_leaves_out_the_common_and_the_rare():
     assert BagOfWords(None, fewest=2, most=3).fit(TEXTS).words == ("red", "shoe")
+    assert BagOfWords(None, fewest=2, most=2).fit(TEXTS).words == ("red", "shoe")  # each in two
 
 
 def test_binary_says_whether_a_word_is_there():

@@ -13,6 +13,8 @@ from scipy import sparse
 
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
+from dssm_tf.dse.bag_of_words import BagOfWords
+from dssm_tf.dse.dse_tfidf import WEIGHTS
 from dssm_tf.dse.experiments import cora as dse_cora
 from dssm_tf.dse.experiments import systems
 from dssm_tf.dse.experiments import wikispeedia as dse_wikispeedia
@@ -142,6 +144,28 @@ def test_wikispeedia_compares_five_systems_by_words_and_by_tuples(pages, monkeyp
     for name in ("table3_words.png", "figure2_tuples.png"):
         assert (pages / "out" / name).read_bytes().startswith(PNG)
     assert "| system | 10 | 20 |" in (pages / "out" / "tables.md").read_text()
+
+
+def test_the_weight_of_tf_idf_is_chosen_on_links_that_are_not_measured(pages, monkeypatch):
+    articles = dse_wikispeedia.read_articles(pages / "docs.tsv", pages / "links.tsv")
+    fitted = dse_wikispeedia._Systems(articles, quick=True, seed=1, run=None)
+    model, bags = DSEPair(20, 5, seed=0), BagOfWords(20).fit(articles.texts)
+    bags = bags.transform(articles.texts)
+    monkeypatch.setattr(fitted, "_chosen", lambda *_: (model, bags))
+    fitted.losses(20, ["dse", "dse+tfidf"])
+    inputs = bags.toarray()
+    semantic = np.array(model.query_vectors(inputs)) @ np.array(model.title_vectors(inputs)).T
+    irrelevant = ~articles.relevant.toarray() & ~np.eye(40, dtype=bool)
+
+    def best(links):
+        losses = {}
+        for share in WEIGHTS:
+            scores = (1 - share) * semantic / semantic.std() + share * inputs @ inputs.T
+            losses[share] = reference.rank_loss(scores, links.toarray(), irrelevant)
+        return min(losses, key=losses.get)
+
+    assert fitted.weights == {"20": best(fitted._validation)}
+    assert best(fitted._validation) != best(fitted._test)  # else any links would do
 
 
 @pytest.mark.parametrize("experiment", ["cora", "wikispeedia"])

@@ -11,7 +11,7 @@ import pytest
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
+from dssm_tf.dse.dse_tfidf import DSEWithTfIdf, mixed
 from dssm_tf.dse.networks import PSIPair, encode
 from dssm_tf.dse.rankers import DSE, PSI, SSI
 from dssm_tf.dse.relevance import ClickData
@@ -69,8 +69,14 @@ def test_the_weight_of_tf_idf_is_the_one_validation_likes_best():
     ours.fit([(title, title, 1.0) for title in TITLES], TITLES)
     # The queries are their titles: TF-IDF alone has no loss, whatever so short a DSE does.
     queries = [TITLES[i] for i in np.random.default_rng(0).permutation(12)[:4]]
-    mixed = ours.score_matrix(queries, TITLES)
-    assert [TITLES[i] for i in mixed.argmax(axis=1)] == queries
+    scores = ours.score_matrix(queries, TITLES)
+    assert [TITLES[i] for i in scores.argmax(axis=1)] == queries
+
+
+def test_semantic_scores_are_mixed_in_units_of_their_spread():
+    found = mixed(np.array([2.0, 6.0]), np.array([1.0, 0.0]), spread=4, weight=0.25)
+    # 0.75 * 2 / 4 + 0.25 * 1 and 0.75 * 6 / 4 + 0.25 * 0
+    assert found.tolist() == [0.625, 1.125]
 
 
 @pytest.mark.parametrize("weight", [0.0, 0.3, 1.0])

@@ -27,6 +27,19 @@ def test_rarity_by_hand():
     assert found[1:] == approx([1 + np.log(3 / 3), 1 + np.log(3 / 2)])
 
 
+def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
+    vocabulary = Vocabulary(["#ca", "at#"])
+    tower = {"name": "dssm", "widths": [4]}
+    model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
+    before = model.query_tower.hashing.kernel.numpy().copy()
+    put(model.weights, idf_start(model, [Title("cat at"), Title("cart")], vocabulary))
+    after = model.query_tower.hashing.kernel.numpy()
+    # Rarities 1 and 1 + ln(3 / 2), as above; their mean square is (1 + (1 + ln 1.5)^2) / 2.
+    rare = 1 + np.log(1.5)
+    expected = np.array([1, rare]) / np.sqrt((1 + rare**2) / 2)
+    assert after[1:] == approx(before[1:] * expected[:, None], rel=1e-5)
+
+
 def test_the_untrained_model_has_the_cosines_of_tfidf_as_far_as_random_rows_tell():
     vocabulary = Vocabulary(NGRAMS)
     tower = {"name": "dssm", "widths": [WIDTH]}

@@ -78,7 +78,15 @@ setup(
     ],
     package_dir={"dssm_tf.configs": "configs"},
     package_data={
-        "dssm_tf": ["py.typed", "*.pyi", "datasets/*/*", "**/*.html", "**/*.css", "**/*.js"],
+        "dssm_tf": [
+            "py.typed",
+            "*.pyi",
+            "datasets/*/*",
+            "text/*.tsv",
+            "**/*.html",
+            "**/*.css",
+            "**/*.js",
+        ],
         "dssm_tf.configs": ["*.yaml", "**/*.yaml"],
         "serving": ["tfserving/*", "tfserving/**/*"],
     },

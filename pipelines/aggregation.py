@@ -15,7 +15,7 @@ from zlib import crc32
 from dssm_tf.positions.curve import UNIT
 from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import Rules
 from pipelines.cleaning import FEW_CLICKS, PairCount
 from pipelines.options import TRAIN, VALIDATION, PreprocessOptions
 
@@ -169,7 +169,7 @@ def _add_query(
         for title in shown:
             found.dropped["no click"] += sums.titles[title][1]
         return
-    split, limits = _split_of(query, options), options.limits
+    split, rules = _split_of(query, options), options.rules
     words = query.split(" ")
     counts = found.counts
     counts[f"queries {split}"] += 1
@@ -181,7 +181,7 @@ def _add_query(
     weighted = {title: sums.titles[title][2] for title in kept}
     clicks_of = {title: _in_clicks(weighted[title]) for title in kept}
     for title in kept:
-        title_words = limits.split_normal(title)[: limits.max_words]
+        title_words = rules.words(title)[: rules.max_words]
         counts["rows used"] += sums.titles[title][1]
         counts[f"pair clicks {split} {clicks_of[title]}"] += 1
         counts[f"clicked words {split} {len(title_words)}"] += 1
@@ -195,7 +195,7 @@ def _add_query(
         counts["rows used"] += sums.titles[title][1]
         _title(found, title, title_texts)
     if split == TRAIN:
-        for word in words[: options.limits.max_words]:
+        for word in words[: rules.max_words]:
             found.words[word] += len(kept)
     found.queries[query] = QueryClicks(
         _representative(sums.texts),
@@ -215,11 +215,11 @@ def _title(
     return totals
 
 
-def count_ngrams(words: Mapping[str, int], limits: TextLimits) -> dict[str, int]:
+def count_ngrams(words: Mapping[str, int], rules: Rules) -> dict[str, int]:
     """Occurrences of letter trigrams, from occurrences of words."""
     counts: dict[str, int] = {}
     for word, times in words.items():
-        for ngram in letter_ngrams(word, limits.max_letters):
+        for ngram in letter_ngrams(word, rules.max_letters):
             counts[ngram] = counts.get(ngram, 0) + times
     return counts
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from dssm_tf.positions.curve import UNIT
 from dssm_tf.tables.click_log import LogRow
-from dssm_tf.text.normalize import normalize, words
+from dssm_tf.text.rules import Key, Rules
 
 NO_WORDS = "no words"
 BLOCKED = "blocked"
@@ -19,7 +19,11 @@ MANY_CLICKS = "session with many clicks"
 REPEATED = "repeated in session"
 FEW_CLICKS = "few clicks"
 
-normal_form = lru_cache(maxsize=1 << 17)(normalize)
+
+@lru_cache(maxsize=1 << 17)
+def normal_form(text: str, rules: Rules) -> Key:
+    """The key of a text, remembered."""
+    return rules.key(text)
 
 
 PairCount = tuple[str, str, str, str, int, int, int]
@@ -36,29 +40,29 @@ class BlockList:
     """Words and whole queries to drop.
 
     Args:
+        rules: of the log's texts.
         words: a query that holds one of them is dropped.
         queries: normalised; a query that equals one is dropped.
-        keep_accents: whether its words keep theirs, as those of the log then do.
     """
 
+    rules: Rules
     words: frozenset[str] = frozenset()
     queries: frozenset[str] = frozenset()
-    keep_accents: bool = False
 
     @classmethod
-    def parse(cls, text: str, keep_accents: bool = False) -> BlockList:
+    def parse(cls, text: str, rules: Rules) -> BlockList:
         """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
         single, whole = set(), set()
         for line in text.splitlines():
             entry = line.strip()
-            found = words(entry, keep_accents)
+            found = rules.words(entry)
             if not found or entry.startswith("#"):
                 continue
             if len(found) == 1 and not entry.startswith("="):
                 single.update(found)
             else:
                 whole.add(" ".join(found))
-        return cls(frozenset(single), frozenset(whole), keep_accents)
+        return cls(rules, frozenset(single), frozenset(whole))
 
     def blocks(self, query: str) -> bool:
         """Whether a normalised query is to be dropped."""
@@ -124,12 +128,12 @@ def clean_pairs(
 
     Args:
         pairs: ((query, title), [clicks, rows, weighted]) with the texts as logged.
-        block_list: what to drop; and whether accents are kept.
+        block_list: what to drop, and the text rules.
         dropped: rows dropped, by reason; added to.
     """
-    keep = block_list.keep_accents
+    rules = block_list.rules
     for (query_text, title_text), (clicks, rows, weighted) in pairs:
-        query, title = normal_form(query_text, keep), normal_form(title_text, keep)
+        query, title = normal_form(query_text, rules), normal_form(title_text, rules)
         if not query or not title:
             dropped[NO_WORDS] += rows
         elif block_list.blocks(query):
@@ -143,7 +147,7 @@ def clean_session(
     max_queries: int,
     max_clicks: int,
     dropped: Counter[str],
-    keep_accents: bool = False,
+    rules: Rules,
 ) -> list[tuple[tuple[str, str], list[int]]]:
     """One session's pairs, each counted once.
 
@@ -154,12 +158,12 @@ def clean_session(
         max_queries: distinct queries beyond which the session is a bot's; 0 means no limit.
         max_clicks: clicks, repeats included, beyond which it is spam; 0 means no limit.
         dropped: rows dropped, by reason; added to.
-        keep_accents: whether texts that differ in accents alone are two.
+        rules: which texts are one.
     """
     best: dict[tuple[str, str], tuple[tuple[str, str], list[int]]] = {}
     for block in blocks:
         for texts, count in block.items():
-            key = normal_form(texts[0], keep_accents), normal_form(texts[1], keep_accents)
+            key = normal_form(texts[0], rules), normal_form(texts[1], rules)
             known = best.get(key)
             if known is None:
                 best[key] = texts, list(count)

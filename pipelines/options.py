@@ -14,7 +14,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import Rules
 
 TRAIN, VALIDATION = "train", "validation"
 NONE = "none"
@@ -146,7 +146,7 @@ class PreprocessOptions:
     min_ngram_count: int = _flag(TEXT, 1, "drop rarer letter trigrams")
     hash_buckets: int = _flag(
         TEXT,
-        TextLimits.hash_buckets,
+        Rules.hash_buckets,
         "ids shared by trigrams not in the vocabulary; 0: they are dropped",
     )
     keep_accents: bool = _flag(
@@ -156,8 +156,8 @@ class PreprocessOptions:
         "leixões",
         action="store_true",
     )
-    max_words: int = _flag(TEXT, TextLimits.max_words, "words read of a text", least=1)
-    max_letters: int = _flag(TEXT, TextLimits.max_letters, "letters read of a word", least=1)
+    max_words: int = _flag(TEXT, Rules.max_words, "words read of a text", least=1)
+    max_letters: int = _flag(TEXT, Rules.max_letters, "letters read of a word", least=1)
 
     field_rows: str = _flag(
         TEXT,
@@ -242,12 +242,10 @@ class PreprocessOptions:
         return parse_fields(self.title_fields)
 
     @property
-    def limits(self) -> TextLimits:
-        """How much of a text is read, and what becomes of accents and of unseen trigrams."""
+    def rules(self) -> Rules:
+        """How texts are read."""
         own = len(self.fields) if self.field_rows == "own" else 1
-        return TextLimits(
-            self.max_words, self.max_letters, self.hash_buckets, self.keep_accents, own
-        )
+        return Rules(self.keep_accents, self.max_words, self.max_letters, self.hash_buckets, own)
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,8 @@ def _read_piece(
     for _, row in until_error(PieceReader(piece, options.layout, positions=True), failed):
         if isinstance(row, Reject) or not row.position:
             continue
-        query, title = normal_form(row.query, options.keep_accents), row.title
-        key = query, normal_form(title, options.keep_accents), row.position
+        query, title = normal_form(row.query, options.rules), row.title
+        key = query, normal_form(title, options.rules), row.position
         known = held.get(key, (0, 0))
         held[key] = known[0] + row.impressions, known[1] + row.clicks
         if len(held) == _MOST_HELD:

@@ -33,7 +33,7 @@ from dssm_tf.positions.estimation import OPTION
 from dssm_tf.tables.click_log import POSITION, REQUIRED
 from dssm_tf.tables.table import Reject
 from dssm_tf.tables.tally import Placed, Tally
-from dssm_tf.text.growth import check_rules
+from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
 from pipelines.blocks import FAILED
@@ -125,7 +125,7 @@ def preprocess(job: Job) -> dict[str, Any]:
     started = time.monotonic()
     options = job.options
     runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
-    block_list = _block_list(options.block_list, options.keep_accents)
+    block_list = _block_list(options.block_list, options.rules)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus, options.layout)
     known = _known_vocabulary(options)
@@ -147,12 +147,12 @@ def preprocess(job: Job) -> dict[str, Any]:
     return result | {"seconds": time.monotonic() - started}
 
 
-def _block_list(path: str, keep_accents: bool) -> BlockList:
+def _block_list(path: str, rules: Rules) -> BlockList:
     if not path:
-        return BlockList(keep_accents=keep_accents)
+        return BlockList(rules)
     try:
         with open_bytes(path) as file:
-            return BlockList.parse(file.read().decode(), keep_accents)
+            return BlockList.parse(file.read().decode(), rules)
     except (OSError, BeamIOError) as error:
         raise UserError(f"--block-list {path} cannot be read: {error}.") from error
     except UnicodeDecodeError:
@@ -169,7 +169,7 @@ def _known_vocabulary(options: PreprocessOptions) -> Vocabulary | None:
         return None
     directory = Path(options.vocabulary_from)
     known = load_vocabulary(directory, FeatureSpec.load(directory))
-    check_rules(known.limits, options.limits, f"{flag('vocabulary_from')} {directory}")
+    known.rules.check_same(options.rules, f"{flag('vocabulary_from')} {directory}")
     return known
 
 
@@ -310,7 +310,7 @@ def _finish(
         file.writelines(gzipped(chain([clicked_titles.HEADER], rows)))
     with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
-    vocabulary = Vocabulary(manifest.ngrams, options.limits)
+    vocabulary = Vocabulary(manifest.ngrams, options.rules)
     vocabulary.save(output.local / VOCABULARY)
     records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
     records.setdefault("validation", 0)
@@ -327,7 +327,7 @@ def _finish(
         records=records,
         clicks=counts.get(f"clicks {TRAIN}", 0),
         pairs=counts.get(f"pairs {TRAIN}", 0),
-        limits=options.limits,
+        rules=options.rules,
         title_fields=options.fields,
     ).save(output.local)
     save_record_counts(_record_counts(manifest, records, output), output.local)

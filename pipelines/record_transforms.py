@@ -155,5 +155,5 @@ def make_vocabulary(
     if known is not None:
         return grow(known, ngrams, options.vocabulary_size, options.min_ngram_count)
     return Vocabulary.from_counts(
-        ngrams, options.vocabulary_size, options.min_ngram_count, options.limits
+        ngrams, options.vocabulary_size, options.rules, options.min_ngram_count
     )

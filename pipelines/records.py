@@ -139,7 +139,7 @@ def _coverage(records: Sequence[PairRecord], vocabulary: Vocabulary) -> Coverage
     total = known = 0
     words: dict[int, bool] = {}
     for word, times in occurrences.items():
-        ngrams = letter_ngrams(word, vocabulary.limits.max_letters)
+        ngrams = letter_ngrams(word, vocabulary.rules.max_letters)
         found = sum(ngram in known_ngrams for ngram in ngrams)
         total += times * len(ngrams)
         known += times * found

@@ -20,7 +20,7 @@ from apache_beam.pvalue import PCollection, TaggedOutput
 
 from dssm_tf.tables.table import Layout, Reject
 from dssm_tf.text.fields import split_fields
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import Rules
 from pipelines.aggregation import (
     FROM_CORPUS,
     TitleCounts,
@@ -208,7 +208,7 @@ def _clean_bucket(
     kept: dict[tuple[str, str], list[int]] = {}
     of_machines: dict[tuple[str, str], list[int]] = {}
     for blocks in sessions.values():
-        for texts, count in clean_session(blocks, *limits, dropped, options.keep_accents):
+        for texts, count in clean_session(blocks, *limits, dropped, options.rules):
             sums = kept if count[1] else of_machines
             known = sums.get(texts, [0, 0, 0])
             sums[texts] = [a + b for a, b in zip(known, count, strict=True)]
@@ -255,7 +255,7 @@ def _sum_bucket(
         shares.setdefault(bucket_of(title, buckets), {})[title] = counts
     titles = ((title_bucket, (bucket, share)) for title_bucket, share in shares.items())
     yield from _tagged("titles", keep(titles, store))
-    yield TaggedOutput("ngrams", count_ngrams(found.words, options.limits))
+    yield TaggedOutput("ngrams", count_ngrams(found.words, options.rules))
     yield TaggedOutput("counts", {**found.counts, **count_dropped(found.dropped)})
 
 
@@ -272,19 +272,19 @@ def ReadCorpus(
         paths
         | "Spread files" >> beam.Reshuffle()
         | "Read titles"
-        >> step(_read_corpus, options.layout, options.keep_accents, buckets, store, counts=Counts)
+        >> step(_read_corpus, options.layout, options.rules, buckets, store, counts=Counts)
     )
 
 
 def _read_corpus(
-    path: str, layout: Layout, keep_accents: bool, buckets: int, store: str | None
+    path: str, layout: Layout, rules: Rules, buckets: int, store: str | None
 ) -> Iterator[Any]:
     counts: Counts = {}
     titles = until_error(corpus_titles(path, layout), counts)
     while batch := list(islice(titles, MAX_PAIRS_HELD)):
         shares: dict[int, dict[str, str]] = {}
         for text in batch:
-            if title := normalize(text, keep_accents):
+            if title := rules.key(text):
                 share = shares.setdefault(bucket_of(title, buckets), {})
                 share[title] = min(text, share.get(title, text))
         yield from keep(((at, (FROM_CORPUS, found)) for at, found in shares.items()), store)
@@ -337,15 +337,15 @@ def _sum_title_bucket(
     unclicked: Counter[str] = Counter()
     fields = options.fields
     for key, ((text, _, queries), _) in totals.items():
-        words = options.limits.split_normal(key)
+        words = options.rules.words(key)
         if len(fields) > 1:
             present = enumerate(split_fields(text, len(fields)))
             counts.update(f"field {at}" for at, one in present if one.strip())
         counts["titles train"] += queries > 0
         counts[f"title words {len(words)}"] += 1
         if not queries and key in corpus:
-            unclicked.update(words[: options.limits.max_words])
-    yield TaggedOutput("ngrams", count_ngrams(unclicked, options.limits))
+            unclicked.update(words[: options.rules.max_words])
+    yield TaggedOutput("ngrams", count_ngrams(unclicked, options.rules))
     yield TaggedOutput("counts", dict(counts))
 
 

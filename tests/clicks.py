@@ -18,11 +18,11 @@ from dssm_tf.data.clicked_titles import CLICKED_TITLES, HEADER
 from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, load_record_counts, save_record_counts
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, Title, text_id
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, Title
 from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.normalize import normalize, words
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
 
 COLORS = ("red", "green", "blue", "black", "white")
 ANIMALS = ("fox", "owl", "bear", "horse", "whale", "tiger")
@@ -78,7 +78,7 @@ def click_log(pairs: int = 48, seed: int = 0) -> list[Click]:
     while len(found) < pairs:
         # Low numbers are drawn more often: a few titles are popular.
         title = titles[int(len(titles) * random.random() ** 2)]
-        color, animal = [word for word in words(title) if word not in ("the", "story")]
+        color, animal = [word for word in FOLDED.words(title) if word not in ("the", "story")]
         query = random.choice([f"{animal} {color} {number}", f"{color} {animal}s", animal])
         number += 1
         found.setdefault((query, title), Click(query, title, random.choice([1, 1, 2, 3, 9])))
@@ -93,7 +93,7 @@ def write_data(
     negatives: int = 4,
     shards: int = 2,
     seed: int = 0,
-    limits: TextLimits | None = None,
+    rules: Rules = FOLDED,
     known: Vocabulary | None = None,
 ) -> Data:
     """Writes what preprocess writes for a log.
@@ -105,7 +105,7 @@ def write_data(
         negatives: recorded a pair; fewer where no more titles are left.
         shards: files a split.
         seed: of the negatives and of the share.
-        limits: of the vocabulary.
+        rules: of the texts.
         known: an earlier vocabulary, which this one goes on from.
     """
     random = Random(seed)
@@ -118,25 +118,25 @@ def write_data(
     for click in training:
         clicks[click.title] += click.clicks
         pairs[click.title] += 1
+    clicks = Counter({title: round(number) for title, number in clicks.items()})  # weighted ones
     titles = sorted(dict.fromkeys(click.title for click in log), key=lambda t: (-clicks[t], t))
     clicked = defaultdict(set)
     for click in log:
-        clicked[normalize(click.query)].add(text_id(click.title))
+        clicked[rules.key(click.query)].add(rules.id(click.title))
 
     def example(click: Click) -> ClickExample:
-        seen = clicked[normalize(click.query)]
-        others = [title for title in titles if text_id(title) not in seen]
+        seen = clicked[rules.key(click.query)]
+        others = [title for title in titles if rules.id(title) not in seen]
         drawn = random.sample(others, min(negatives, len(others)))
         texts = [Title(t, clicks[t], pairs[t]) for t in (click.title, *drawn)]
         return ClickExample(click.query, texts, float(click.clicks), sorted(seen))
 
     counts: Counter[str] = Counter()
-    split = words if limits is None else limits.split
     for click in training:
-        for word in (*split(click.query), *split(click.title)):
+        for word in (*rules.words(click.query), *rules.words(click.title)):
             counts.update(letter_ngrams(word))
     if known is None:
-        vocabulary = Vocabulary.from_counts(counts, 10_000, limits=limits)
+        vocabulary = Vocabulary.from_counts(counts, 10_000, rules)
     else:
         vocabulary = grow(known, counts, 10_000)
     examples = {
@@ -151,14 +151,14 @@ def write_data(
         records={split: len(records) for split, records in examples.items()},
         clicks=sum(clicks.values()),
         pairs=len(training),
-        limits=vocabulary.limits,
+        rules=vocabulary.rules,
     )
     directory.mkdir(parents=True)
     vocabulary.save(directory / VOCABULARY)
     spec.save(directory)
     rows = [f"{title}\t{clicks[title]}\t{pairs[title]}\n" for title in titles]
     (directory / TITLES).write_text("title\tclicks\tqueries\n" + "".join(rows), "utf-8")
-    ids = [(text_id(click.query), text_id(click.title)) for click in log]
+    ids = [(rules.id(click.query), rules.id(click.title)) for click in log]
     rows = [f"{query}\t{title}\n" for query, title in ids]
     table = gzip.compress(HEADER + "".join(rows).encode(), mtime=0)
     (directory / CLICKED_TITLES).write_bytes(table)
@@ -171,7 +171,7 @@ def write_data(
             write_records(path, [record.serialize(vocabulary) for record in part])
         counts[split] = RecordCounts(
             {},  # see `count_bytes`
-            dict(Counter(int(record.clicks) for record in records)),
+            dict(Counter(record.clicks for record in records)),
             dict(Counter(len(vocabulary.words(r.titles[0].text)) for r in records)),
             dict(Counter(len(record.titles) - 1 for record in records)),
         )
@@ -275,8 +275,8 @@ class Row(NamedTuple):
     weight: float
 
 
-def rows_of(inputs, labels, weights) -> list[Row]:
-    """The rows of a batch's tensors."""
+def texts_of(inputs, size: int) -> tuple[list[Text], list[Text]]:
+    """The queries and the titles of a batch of so many rows."""
 
     def rows(parts) -> list[tuple[int, ...]]:
         parts = parts if isinstance(parts, tuple) else (parts,)
@@ -288,10 +288,14 @@ def rows_of(inputs, labels, weights) -> list[Row]:
         return [tuple(table[t] for t in tokens[row]) for row in order]
 
     if "texts" in inputs:
-        both, size = texts(inputs["texts"]), len(weights)
-        queries, titles = both[:size], both[size:]
-    else:
-        queries, titles = texts(inputs["query"]), texts(inputs["titles"])
+        both = texts(inputs["texts"])
+        return both[:size], both[size:]
+    return texts(inputs["query"]), texts(inputs["titles"])
+
+
+def rows_of(inputs, labels, weights) -> list[Row]:
+    """The rows of a batch's tensors."""
+    queries, titles = texts_of(inputs, len(weights))
     mask, correction, targets = (labels[k].numpy() for k in ("mask", "correction", "targets"))
     heaviness = np.where(mask, np.exp(correction.astype(np.float64)), 0.0)
     found = []

@@ -41,8 +41,8 @@ HEAVY = {"tensorflow", "keras", "apache_beam", "matplotlib", "tensorflow_ranking
 WORKER_FUNCTIONS = """
 import sys
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.normalize import normalize
-assert normalize("  Ice   CREAM?  ") == "ice cream"
+from dssm_tf.text.rules import FOLDED
+assert FOLDED.key("  Ice   CREAM?  ") == "ice cream"
 assert letter_ngrams("cat") == ["#ca", "cat", "at#"]
 assert "tensorflow" not in sys.modules and "keras" not in sys.modules
 """

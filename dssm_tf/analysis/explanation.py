@@ -17,7 +17,7 @@ from dssm_tf.analysis.score_parts import ScoreParts
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.normalize import words as all_words
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -242,10 +242,7 @@ def explain(
         prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
     else:
         measure, worth = SCORE, _scores(ranker)
-        keep = getattr(ranker, "keep_accents", False)
-        words = {
-            side: _not_empty(side, text, all_words(text, keep)) for side, text in texts.items()
-        }
+        words = {side: _not_empty(side, text, FOLDED.words(text)) for side, text in texts.items()}
     whole = {side: " ".join(of_side) for side, of_side in words.items()}
     table = worth(*([whole[side], *without_each(words[side])] for side in texts))
     *lost, pairs = losses(table)
@@ -320,7 +317,7 @@ def _read(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
 def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     """What of a text the model does not see, in sentences."""
     found, notes = vocabulary.words(text), []
-    everything = vocabulary.split(text)
+    everything = vocabulary.rules.words(text)
     if cut := len(everything) - len(found):
         notes.append(
             f"The model reads the first {len(found)} words of the {side}; {cut} more were cut."
@@ -328,7 +325,7 @@ def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     whole = everything[: len(found)]
     if short := [f"'{word}'" for word, own in zip(found, whole, strict=True) if word != own]:
         notes.append(
-            f"The model reads the first {vocabulary.limits.max_letters} letters of a word; of "
+            f"The model reads the first {vocabulary.rules.max_letters} letters of a word; of "
             f"{', '.join(dict.fromkeys(short))} in the {side} the rest was cut."
         )
     if unknown := [word for word in found if not vocabulary.ngram_ids(word)]:

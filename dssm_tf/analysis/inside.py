@@ -84,8 +84,8 @@ def _lost(
 
 def _known(word: str, vocabulary: Vocabulary) -> list[str]:
     """The trigrams behind `Vocabulary.ngram_ids`."""
-    if vocabulary.limits.hash_buckets:  # every trigram has an id
-        return letter_ngrams(word, vocabulary.limits.max_letters)
+    if vocabulary.rules.hash_buckets:  # every trigram has an id
+        return letter_ngrams(word, vocabulary.rules.max_letters)
     return [vocabulary.ngrams[number - 1] for number in vocabulary.ngram_ids(word)]
 
 

@@ -27,7 +27,6 @@ from dssm_tf.evaluation.intervals import caution, interval
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
-from dssm_tf.text.normalize import normalize
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
 
@@ -66,7 +65,7 @@ def report(
         corpus: the titles to rank and to survey; those of the run, most clicked first, if None.
         beside: further runs: their curves, cosines and keywords stand beside this one's.
         words: looked at in different texts and among their neighbours; chosen if none.
-        categories: of titles in their normal form, which the map is coloured by.
+        categories: by title, which the map is coloured by.
         console: where to show progress.
 
     Raises:
@@ -107,8 +106,10 @@ def _map(
     ranker: SemanticRanker, titles: Sequence[str], categories: Mapping[str, str] | None
 ) -> str:
     points, kept = plane(ranker.encode_titles(titles))
+    key = ranker.vocabulary.rules.key
+    known = {key(title): kind for title, kind in reversed([*(categories or {}).items()])}
     kinds = [] if categories is None else [
-        categories.get(normalize(title), _NO_CATEGORY) for title in titles
+        known.get(key(title), _NO_CATEGORY) for title in titles
     ]  # fmt: skip
     said = f"{len(titles):,} titles by their two principal components, which keep {kept:.0%} "
     return point_map(points, titles, f"{said}of the variance.", kinds)

@@ -200,7 +200,7 @@ class ClickData:
             task = held_out(config, data, self._start, self._sources)
             titles = data.titles if self._start is None else self._start.titles
             encode = Encoder(ranked, data.vocabulary)
-            prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+            prior = TitlePrior(titles, data.rules)
             weight, ndcg = weigh_prior(config, prior, task, encode)
             result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
             result.learned_from(self._sources)

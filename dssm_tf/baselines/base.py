@@ -53,8 +53,6 @@ class Baseline(abc.ABC):
         free: the parameters that evaluation chooses by cross validation, with the values it
             tries; only such as a fitted model takes without being fitted again.
         fitted_free: further ones, for each of whose values it is fitted anew.
-        keep_accents: whether words keep their accents, as those of models saved before `accents`
-            was there do.
         progress: whether fitting shows a bar on the error stream where it takes seconds; a
             function is told the steps done and their number instead.
     """
@@ -62,7 +60,6 @@ class Baseline(abc.ABC):
     name: str
     free: ClassVar[Mapping[str, Sequence[Any]]] = {}
     fitted_free: ClassVar[Mapping[str, Sequence[Any]]] = {}
-    keep_accents: bool = False
     progress: bool | Told = False
 
     @abc.abstractmethod
@@ -119,8 +116,7 @@ class Baseline(abc.ABC):
         """
         settings, arrays = self._learned()
         path = Path(directory) / f"{self.name}.npz"
-        own = {"parameters": self._parameters(), "keep_accents": self.keep_accents}
-        write_model(path, {**own, **settings}, arrays)
+        write_model(path, {"parameters": self._parameters(), **settings}, arrays)
         write_checksums(path.parent, [path.name], f"{self.name}.sha256")
 
     @classmethod
@@ -135,7 +131,6 @@ class Baseline(abc.ABC):
         try:
             settings, arrays = read_model(path)
             model = cls(**cls._checked(settings["parameters"]))
-            model.keep_accents = bool(settings.get("keep_accents", True))
             model._restore(settings, arrays)
         except _DAMAGED as error:
             reason = f"it lacks {error}" if isinstance(error, KeyError) else error

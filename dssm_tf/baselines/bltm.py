@@ -18,7 +18,7 @@ from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import TopicModel, first_texts, topics_of
 from dssm_tf.common.errors import NoClicks
 from dssm_tf.common.progress import progress_of
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -121,7 +121,7 @@ class _Pairs:
         counted: dict[tuple[str, str], float] = defaultdict(float)
         for query, title, count in clicks:
             if count > 0:
-                counted[normalize(query), normalize(title)] += count
+                counted[FOLDED.key(query), FOLDED.key(title)] += count
         kept = {pair: count for pair, count in counted.items() if all(pair)}
         if not kept:
             raise NoClicks(

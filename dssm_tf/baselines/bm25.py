@@ -71,7 +71,7 @@ class BM25(Baseline):
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Counts the words of the titles. Clicks are not used; equal titles count once each."""
         self._titles = list(titles)
-        self._terms = Terms.of_corpus(self._titles, "BM25", self.keep_accents)
+        self._terms = Terms.of_corpus(self._titles, "BM25")
         tokens = [self._terms.split(title) for title in self._titles]
         index = bm25s.BM25(k1=self.k1, b=self.b, method="lucene", dtype="float64", backend="numpy")
         ids = [[self._terms.ids[word] for word in title] for title in tokens]
@@ -142,7 +142,7 @@ class BM25(Baseline):
         columns = np.array([self._find(title) for title in titles], dtype=np.int64)
         outside = [title for title, column in zip(titles, columns, strict=True) if column < 0]
         new = chain.from_iterable(map(self._terms.split, outside))
-        unseen = Terms((w for w in new if w not in self._terms.ids), self.keep_accents)
+        unseen = Terms(w for w in new if w not in self._terms.ids)
         counts = sparse.hstack([self._terms.count(outside), unseen.count(outside)], format="csr")
         lengths = np.asarray(counts.sum(axis=1)).ravel()
         holders = np.concatenate([self._holders, np.zeros(len(unseen))])

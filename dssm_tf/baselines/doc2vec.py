@@ -16,7 +16,7 @@ from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.evaluation.title_cache import TitleCache
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -85,7 +85,7 @@ class Doc2Vec(Baseline):
         gensim = _gensim()
         titles = list(titles)
         pairs = ClickedPairs.of(clicks)
-        texts = [*pairs.queries, *pairs.titles, *filter(None, map(normalize, titles))]
+        texts = [*pairs.queries, *pairs.titles, *filter(None, map(FOLDED.key, titles))]
         self._texts = tuple(sorted(set(texts)))
         self._index()
         self._model = self._untrained()
@@ -108,7 +108,7 @@ class Doc2Vec(Baseline):
 
     def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
         """Paragraph vectors of length one, or zero for a text without a known word."""
-        normal = [normalize(text, self.keep_accents) for text in texts]
+        normal = [FOLDED.key(text) for text in texts]
         found = {text: self._vector(text) for text in dict.fromkeys(normal)}
         vectors = np.zeros((len(texts), self.size))
         for row, text in enumerate(normal):
@@ -132,7 +132,7 @@ class Doc2Vec(Baseline):
 
         Reference: Palangi et al. 2016, supplement F.
         """
-        known = normalize(word, self.keep_accents)
+        known = FOLDED.key(word)
         if known not in self._model.wv:
             raise UserError(f"{self.name} was not trained on the word {word!r}.")
         found: list[tuple[str, float]] = self._model.wv.most_similar(known, topn=number)

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.tokens import Ids, Tokens, ranges
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -39,7 +39,7 @@ class ClickedPairs(NamedTuple):
         def normal(text: str) -> str:
             # A log names the same texts again and again.
             if text not in known:
-                known[text] = normalize(text)
+                known[text] = FOLDED.key(text)
             return known[text]
 
         sums: dict[tuple[str, str], float] = {}

@@ -15,7 +15,7 @@ from dssm_tf.baselines.collection import Collection
 from dssm_tf.baselines.topic_model import TopicModel, training_titles
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.progress import progress_of
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -79,7 +79,7 @@ class LDA(TopicModel):
         model = tomotopy.LDAModel(k=self.topics, alpha=self.alpha, eta=self.beta, seed=self.seed)
         model.optim_interval = 0  # the concentrations stay as given
         for text in texts:
-            if tokens := words(text):
+            if tokens := FOLDED.words(text):
                 model.add_doc(tokens)
         with progress_of("lda", self.iterations, self.progress) as task:
             for done in range(0, self.iterations, _SWEEPS):

@@ -90,7 +90,7 @@ class LSA(Baseline):
         return {"words": self._weighting.terms.to_json()}, arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        weighting = Weighting.restored(settings, arrays, self.keep_accents)
+        weighting = Weighting.restored(settings, arrays)
         tiny = float(np.finfo(np.float64).tiny)  # they are divided by
         values = numbers(arrays, "singular_values", None, least=tiny)
         size = len(weighting.terms)

@@ -95,7 +95,7 @@ class MRF(Baseline):
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Counts the words of the titles. Clicks are not used."""
         self._titles = tuple(titles)
-        self._terms = Terms.of_corpus(self._titles, self.name, self.keep_accents)
+        self._terms = Terms.of_corpus(self._titles, self.name)
         self._corpus = Tokens.of(self._titles, self._terms)
         self._kept: TitleCache[Tokens] = TitleCache()
         return self

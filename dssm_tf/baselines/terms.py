@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -23,7 +23,6 @@ class Terms:
 
     Args:
         known: the words; repeats are dropped.
-        keep_accents: whether words of texts keep theirs, see `dssm_tf.text.accents`.
 
     Attributes:
         words: in alphabetical order.
@@ -38,30 +37,28 @@ class Terms:
     array([1.])
     """
 
-    def __init__(self, known: Iterable[str], keep_accents: bool = False) -> None:
-        self.keep_accents = keep_accents
+    def __init__(self, known: Iterable[str]) -> None:
         self.words: tuple[str, ...] = tuple(sorted(set(known)))
         self.ids: dict[str, int] = {word: place for place, word in enumerate(self.words)}
 
     @classmethod
-    def of(cls, texts: Iterable[str], min_count: int = 1, keep_accents: bool = False) -> Self:
+    def of(cls, texts: Iterable[str], min_count: int = 1) -> Self:
         """The words that the texts hold at least `min_count` times in all."""
-        counts = Counter(chain.from_iterable(map(cls((), keep_accents).split, texts)))
-        return cls((word for word, count in counts.items() if count >= min_count), keep_accents)
+        counts = Counter(chain.from_iterable(map(cls(()).split, texts)))
+        return cls(word for word, count in counts.items() if count >= min_count)
 
     @classmethod
-    def of_corpus(cls, titles: Sequence[str], name: str, keep_accents: bool = False) -> Self:
+    def of_corpus(cls, titles: Sequence[str], name: str) -> Self:
         """The words that the titles hold.
 
         Args:
             titles: what a model counts.
             name: of the model.
-            keep_accents: whether words keep theirs.
 
         Raises:
             UserError: there is no word in the titles.
         """
-        terms = cls.of(titles, keep_accents=keep_accents)
+        terms = cls.of(titles)
         if not terms:
             raise UserError(
                 f"{name} got {len(titles)} titles and no word in them; "
@@ -74,7 +71,7 @@ class Terms:
 
     def split(self, text: str) -> list[str]:
         """The words of a text, known or not, in order."""
-        return words(text, self.keep_accents)
+        return FOLDED.words(text)
 
     def count(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Counts of the known words: float64 `(len(texts), len(self))`, columns in order."""
@@ -100,19 +97,18 @@ class Terms:
         return list(self.words)
 
     @classmethod
-    def from_json(cls, saved: Any, keep_accents: bool = False) -> Self:
+    def from_json(cls, saved: Any) -> Self:
         """Reads what `to_json` gave.
 
         Args:
             saved: the words.
-            keep_accents: whether they keep theirs.
 
         Raises:
             ValueError: it is not a list of words in order.
         """
         if not isinstance(saved, list) or not all(isinstance(word, str) for word in saved):
             raise ValueError(f"the saved words are {type(saved).__name__}; expected a list of text")
-        terms = cls(saved, keep_accents)
+        terms = cls(saved)
         if not saved or list(terms.words) != saved:
             raise ValueError("there are no saved words, or they are not in order, each once")
         return terms

@@ -40,7 +40,6 @@ class Weighting:
         titles: Sequence[str],
         name: str,
         kind: type[Terms] = Terms,
-        keep_accents: bool = False,
     ) -> Weighting:
         """Counts in how many titles each word stands.
 
@@ -48,12 +47,11 @@ class Weighting:
             titles: of the corpus.
             name: of the model.
             kind: what stands for words.
-            keep_accents: whether words keep theirs.
 
         Raises:
             UserError: there is no word in the titles.
         """
-        terms = kind.of_corpus(titles, name, keep_accents)
+        terms = kind.of_corpus(titles, name)
         holders = np.bincount(terms.count(titles).indices, minlength=len(terms))
         return cls(terms, 1 + np.log((1 + len(titles)) / (1 + holders)))
 
@@ -62,11 +60,10 @@ class Weighting:
         cls,
         settings: Settings,
         arrays: Arrays,
-        keep_accents: bool,
         kind: type[Terms] = Terms,
     ) -> Weighting:
         """Of `words` and `rarity` as they were saved; see `of`."""
-        terms = kind.from_json(settings["words"], keep_accents)
+        terms = kind.from_json(settings["words"])
         return cls(terms, numbers(arrays, "rarity", len(terms)))
 
     def vectors(self, texts: Sequence[str]) -> sparse.csr_matrix:
@@ -103,7 +100,7 @@ class TfIdf(Baseline):
         return {"words": self._weighting.terms.to_json()}, {"rarity": self._weighting.rarity}
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self._set(Weighting.restored(settings, arrays, self.keep_accents, self.terms))
+        self._set(Weighting.restored(settings, arrays, self.terms))
 
     def _set(self, weighting: Weighting) -> Self:
         self._weighting = weighting

@@ -118,7 +118,7 @@ class TopicModel(Baseline):
         return {"words": self._collection.terms.to_json()}, arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        terms = Terms.from_json(settings["words"], self.keep_accents)
+        terms = Terms.from_json(settings["words"])
         size, names = len(terms), ("query_words", "title_words")
         of_query, of_title = (
             numbers(arrays, name if name in arrays else "query_words", size, None, least=0)

@@ -74,7 +74,7 @@ class ULM(Baseline):
         return {"words": collection.terms.to_json()}, {"probabilities": collection.probabilities}
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        terms = Terms.from_json(settings["words"], self.keep_accents)
+        terms = Terms.from_json(settings["words"])
         self._collection = Collection(terms, numbers(arrays, "probabilities", len(terms), least=0))
 
 

@@ -146,7 +146,7 @@ class WTM(Baseline):
         return {"words": self._terms.to_json()}, arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self._terms = Terms.from_json(settings["words"], self.keep_accents)
+        self._terms = Terms.from_json(settings["words"])
         size = len(self._terms)
         self._corpus_counts = numbers(arrays, "corpus_counts", size, least=0)
         self._translations = table_of("translations", arrays, (size, size))

@@ -22,7 +22,7 @@ from dssm_tf.evaluation.evaluate import Measured
 from dssm_tf.evaluation.ranking import Ranking, RelevantRanks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 Half = NDArray[np.int64]
 """`(queries,)`: 0 or 1."""
@@ -35,7 +35,7 @@ def halves(task: RankingTask) -> Half:
     depend on the order of the judgments. The queries that means count are
     split evenly; the others are in the first half.
     """
-    keys = [normalize(query) for query in task.queries]
+    keys = [FOLDED.key(query) for query in task.queries]
     left_out = set(task.left_out())
     counted = {key for row, key in enumerate(keys) if row not in left_out}
     ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))

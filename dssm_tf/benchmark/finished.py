@@ -18,7 +18,7 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.saved_model import EXTRA
 from dssm_tf.export.trained import find_trained, load_trained
-from dssm_tf.model.run_files import QUERY_IDS, known_queries, were_asked
+from dssm_tf.model.run_files import QUERY_IDS, were_learned
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
 
@@ -56,7 +56,7 @@ def finished_source(name: str, path: Path, task: RankingTask) -> Finished:
         about["parameters"] = int(ranker.model.count_params())
     known = None
     if log is not None:
-        known = were_asked(task.queries, known_queries(log))
+        known = were_learned(task.queries, log)
     if known is None:
         lead = "what it learned from is not known and"
     else:

@@ -18,7 +18,7 @@ from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 CLICKS, JUDGMENTS, CORPUS = "clicks.tsv", "judgments.tsv", "corpus.tsv"
 TRAFFIC = "traffic.tsv"
@@ -63,7 +63,7 @@ class Inputs:
             return {query: number(clicks, "clicks") for _, (query, clicks) in rows}
         clicks: dict[str, float] = defaultdict(float)
         for query, _, count in self.clicks():
-            clicks[normalize(query)] += count
+            clicks[FOLDED.key(query)] += count
         return clicks
 
     def titles(self) -> list[str]:
@@ -76,7 +76,7 @@ class Inputs:
         """The log-prior of titles by the clicks of the whole log."""
         from dssm_tf.data.schema import Title
 
-        return TitlePrior(Title(title, int(clicks)) for _, title, clicks in self.clicks())
+        return TitlePrior((Title(title, int(clicks)) for _, title, clicks in self.clicks()), FOLDED)
 
 
 def data_name(negatives: int) -> str:

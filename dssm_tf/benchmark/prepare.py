@@ -48,7 +48,7 @@ from dssm_tf.tables.splits import (
 from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.title_fields import TITLE
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 WORK = "work"
 _SOURCE = "source.json"
@@ -265,9 +265,9 @@ def _judged(sources: Sources) -> _Judged:
             return _Judged(judgments, corpus, rows, tally)
         judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
         # Queries of the log that nobody judged need not be held out.
-        chosen = {normalize(one.query) for one in judgments}
-        learned = [one for one in rows if normalize(one.query) not in chosen]
-        judging = [one for one in rows if normalize(one.query) in chosen]
+        chosen = {FOLDED.key(one.query) for one in judgments}
+        learned = [one for one in rows if FOLDED.key(one.query) not in chosen]
+        judging = [one for one in rows if FOLDED.key(one.query) in chosen]
         return _Judged(judgments, corpus, learned, tally, judging=judging)
     split = (
         split_by_time(rows, later, sources.time_format)

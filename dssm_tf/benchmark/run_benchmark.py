@@ -44,7 +44,7 @@ from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import write
 from dssm_tf.retrieval.hybrid import MODEL
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
 """What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
@@ -159,8 +159,8 @@ class _Benchmark:
         self._foreign: dict[str, tuple[str, foreign.Foreign]] = {}
         self._hybrids: list[Hybrid] = []
         self._log_prior: NDArray[np.float64] | None = None
-        in_log = {normalize(query) for query, _, _ in inputs.clicks()}
-        self._known = np.array([normalize(query) in in_log for query in task.queries], bool)
+        in_log = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
+        self._known = np.array([FOLDED.key(query) in in_log for query in task.queries], bool)
 
     def check(self) -> None:
         """Reads foreign systems and checks every name, before anything slow.
@@ -222,7 +222,7 @@ class _Benchmark:
                 samples=self._options.samples,
             )
         clicks = self._inputs.traffic()
-        traffic = [clicks.get(normalize(query), 0.0) for query in self._task.queries]
+        traffic = [clicks.get(FOLDED.key(query), 0.0) for query in self._task.queries]
         return Evaluation(
             self._task,
             metrics,

@@ -16,7 +16,7 @@ from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED, Key
 
 _CELLS = 1 << 24  # of a block of scores, 64 MiB
 
@@ -44,12 +44,12 @@ class Lesson(NamedTuple):
         """
         titles = _distinct(title.text for title in data.titles)
         place = {key: number for number, key in enumerate(titles)}
-        queries: dict[str, str] = {}
-        clicked: dict[str, set[int]] = {}
+        queries: dict[Key, str] = {}
+        clicked: dict[Key, set[int]] = {}
         for query, title, _ in data.log():
-            key = normalize(query)
+            key = FOLDED.key(query)
             queries.setdefault(key, query)
-            clicked.setdefault(key, set()).add(place[normalize(title)])
+            clicked.setdefault(key, set()).add(place[FOLDED.key(title)])
         if title_queries:
             for key, title in titles.items():
                 queries.setdefault(key, title)
@@ -122,10 +122,10 @@ def teach(
             task.update(int(rows[-1]) + 1)
 
 
-def _distinct(texts: Iterator[str]) -> dict[str, str]:
+def _distinct(texts: Iterator[str]) -> dict[Key, str]:
     """Texts by their normalised forms, in the order of those; empty ones left out."""
-    found: dict[str, str] = {}
+    found: dict[Key, str] = {}
     for text in texts:
-        if key := normalize(text):
+        if key := FOLDED.key(text):
             found.setdefault(key, text)
     return dict(sorted(found.items()))

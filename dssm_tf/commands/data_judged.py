@@ -72,6 +72,7 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
     from dssm_tf.tables.graded_lists import read_grades, write_lists
     from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
     from dssm_tf.tables.splits import HELD_OUT, is_held_out
+    from dssm_tf.text.rules import FOLDED
 
     console = console or Console()
     out, share = arguments.out, arguments.hold_out_queries
@@ -79,7 +80,7 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
     if not 0 <= share < 1:
         raise UserError(f"--hold-out-queries {share:g}: expected a share from 0 to below 1.")
     refuse_existing(out)
-    lists = read_grades(arguments.judgments, LARGEST_GRADE, arguments.encoding, fields)
+    lists = read_grades(arguments.judgments, LARGEST_GRADE, FOLDED, arguments.encoding, fields)
     best = max(max(one.values) for one in lists)
     good = _GOOD * best if arguments.good_from is None else arguments.good_from
     held_out = [one for one in lists if is_held_out(one.query, share, HELD_OUT)]

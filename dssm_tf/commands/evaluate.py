@@ -275,13 +275,14 @@ def _seen(
     """Whether a log that something learned from holds a query; None where no log is known."""
     import numpy as np
 
-    from dssm_tf.data.schema import text_id
-    from dssm_tf.model.run_files import known_queries, were_asked
+    from dssm_tf.model.run_files import were_learned
+    from dssm_tf.text.rules import FOLDED
 
-    known = [known_queries(path) for path in models.values()]
+    seen = [were_learned(queries, path) for path in models.values()]
     if log is not None:
-        known.append(np.array([text_id(query) for query, _, _ in log], np.int64))
-    return were_asked(queries, np.concatenate(known)) if known else None
+        logged = FOLDED.column(query for query, _, _ in log)
+        seen.append(np.isin(FOLDED.column(queries), logged))
+    return np.any(seen, axis=0) if seen else None
 
 
 def _clicks(
@@ -291,14 +292,14 @@ def _clicks(
     import numpy as np
 
     from dssm_tf.tables.click_log import read_logs, traffic
-    from dssm_tf.text.normalize import normalize
+    from dssm_tf.text.rules import FOLDED
 
     clicks: Counter[str] = Counter()
     if files:
         clicks = traffic(read_logs(files, layout, flag="")[0])
     for query, _, count in () if files or log is None else log:
-        clicks[normalize(query)] += int(count)
-    found = np.array([clicks[normalize(query)] for query in queries], np.float64)
+        clicks[FOLDED.key(query)] += int(count)
+    found = np.array([clicks[FOLDED.key(query)] for query in queries], np.float64)
     if files and not found.any():
         raise UserError(
             f"--traffic: none of the {len(queries):,} judged queries was clicked for in the "

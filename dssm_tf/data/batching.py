@@ -126,10 +126,14 @@ def to_batch(
         `inputs` for `Siamese` and labels for a `RankingLoss`.
     """
     ids: tf.RaggedTensor = examples["title_ids"]
-    distinct, index = tf.unique(ids.flat_values)
-    count = tf.size(distinct)
-    first = tf.math.unsorted_segment_min(tf.range(tf.size(index)), index, count)
-    title_index = ids.with_values(index)
+    flat = tf.range(tf.size(ids.flat_values))
+    others = ids.with_values(flat)[:, 1:]
+    order = tf.concat([tf.cast(ids.row_starts(), tf.int32), others.flat_values], 0)
+    # Clicked titles stand first, so that in-batch candidates are the first of the distinct ones.
+    distinct, index = tf.unique(tf.gather(ids.flat_values, order))
+    count, rows = tf.size(distinct), tf.size(real)
+    first = tf.gather(order, tf.math.unsorted_segment_min(flat, index, count))
+    title_index = tf.concat([index[:rows, None], others.with_values(index[rows:])], 1)
 
     titles = _fit(count, shapes.distinct_titles)
     query_words, query_ngrams = examples["query_words"], examples["query_ngrams"]
@@ -161,13 +165,16 @@ def to_batch(
     mask = tf.ones_like(title_index).to_tensor() > 0
     corrections = tf.gather(correction, candidates)
     if in_batch:
-        batch = tf.shape(candidates)[0]
-        clicked = tf.where(real, candidates[:, 0], titles)  # one past the end is dropped
-        times = tf.math.bincount(clicked, minlength=titles + 1, maxlength=titles + 1)[:titles]
-        others = tf.math.log(tf.cast(tf.maximum(times, 1), tf.float32)) + correction
-        own = _clicked_mask(examples["clicked_ids"], distinct, titles)
-        candidates = tf.concat([candidates, tf.tile(tf.range(titles)[None], [batch, 1])], 1)
-        corrections = tf.concat([corrections, tf.tile(others[None], [batch, 1])], 1)
+        # At most one a row; as many in every batch where shapes are fixed.
+        size = (
+            tf.minimum(rows, titles) if shapes.distinct_titles else tf.reduce_max(index[:rows]) + 1
+        )
+        clicked = tf.where(real, candidates[:, 0], size)  # one past the end is dropped
+        times = tf.math.bincount(clicked, minlength=size + 1, maxlength=size + 1)[:size]
+        counted = tf.math.log(tf.cast(tf.maximum(times, 1), tf.float32)) + correction[:size]
+        own = _clicked_mask(examples["clicked_ids"], distinct[:size], size)
+        candidates = tf.concat([candidates, tf.tile(tf.range(size)[None], [rows, 1])], 1)
+        corrections = tf.concat([corrections, tf.tile(counted[None], [rows, 1])], 1)
         mask = tf.concat([mask, (times > 0)[None] & ~own], 1)
     columns = tf.shape(candidates)[1]
     targets = tf.tile(tf.one_hot([0], columns), [tf.shape(candidates)[0], 1])

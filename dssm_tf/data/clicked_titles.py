@@ -1,8 +1,8 @@
 """`clicked_titles.tsv.gz`: which titles were clicked for a query, anywhere in the log.
 
 A row a (query, clicked title) pair, whatever its clicks and its part: `query_id` and `title_id`,
-both `text_id`s. A training masks these titles. They stand here once, and not in each record of the
-query: a query with n clicked titles has n records, which would hold n * n ids.
+both a `Rules.id`. A training masks these titles. They stand here once, and not in each record of
+the query: a query with n clicked titles has n records, which would hold n * n ids.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.data.counts import RecordCounts
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.records import read_features
-from dssm_tf.data.schema import FeatureSpec, Title, text_id
+from dssm_tf.data.schema import FeatureSpec, Title
 
 _BATCH = 1024
 
@@ -84,14 +84,13 @@ class Fold(Preprocessed):
     @cached_property
     def titles(self) -> list[Title]:
         """The titles, most clicked first, with the clicks of this fold's training part."""
-        clicks: Counter[int] = Counter()
+        clicks: defaultdict[int, float] = defaultdict(float)
         queries: Counter[int] = Counter()
         for _, one in self._parts["train"]:
-            clicks[one["title_ids"][0]] += round(one["clicks"])
+            clicks[one["title_ids"][0]] += one["clicks"]
             queries[one["title_ids"][0]] += 1
-        rule = self.spec.limits.keep_accents
-        ids = ((title.text, text_id(title.text, rule)) for title in self.whole.titles)
-        counted = [Title(text, clicks[key], queries[key]) for text, key in ids]
+        ids = ((title.text, self.rules.id(title.text)) for title in self.whole.titles)
+        counted = [Title(text, round(clicks[key]), queries[key]) for text, key in ids]
         return sorted(counted, key=lambda title: -title.clicks)
 
     @cached_property
@@ -100,7 +99,7 @@ class Fold(Preprocessed):
         return {
             name: RecordCounts(
                 {},
-                Counter(round(one["clicks"]) for _, one in of),
+                Counter(float(one["clicks"]) for _, one in of),
                 Counter(one["title_lengths"][0] for _, one in of),
                 Counter(len(one["title_lengths"]) - 1 for _, one in of),
             )

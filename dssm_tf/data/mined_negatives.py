@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import Examples
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
 from dssm_tf.data.title_pool import TitlePool
 from dssm_tf.tables.hard_negatives import read_hard_negatives
+from dssm_tf.text.rules import Rules
 
 _OTHER_SEED = 1 << 40  # of a step, where fresh negatives have the step's number itself
 
@@ -27,7 +27,7 @@ class MinedNegatives:
 
     Args:
         data: whose queries and titles they are.
-        pairs: `(pairs, 2)` int64, `text_id`s of a query and a title that the data know; in any
+        pairs: `(pairs, 2)` int64, ids of a query and a title that the data know; in any
             order, repeats count once. Titles clicked for the query are never drawn.
         count: titles a query and pass; fewer where fewer were mined.
 
@@ -41,7 +41,7 @@ class MinedNegatives:
         self.count = count
         self.pairs = np.unique(np.reshape(pairs, (-1, 2)), axis=0)
         self._pool = TitlePool(data.titles, data.vocabulary)
-        place = {text_id(title.text): row for row, title in enumerate(data.titles)}
+        place = {data.rules.id(title.text): row for row, title in enumerate(data.titles)}
         queries, first = np.unique(self.pairs[:, 0], return_index=True)
         splits = np.append(first, len(self.pairs))
         self._queries = tf.constant(queries)
@@ -59,11 +59,11 @@ class MinedNegatives:
         Raises:
             UserError: the table cannot be read, or no row is of these data.
         """
-        rows = read_hard_negatives(path)
-        queries = {query: text_id(query) for query, _ in rows}
-        titles = {title: text_id(title) for _, title in rows}
+        rows, identify = read_hard_negatives(path), data.rules.id
+        queries = {query: identify(query) for query, _ in rows}
+        titles = {title: identify(title) for _, title in rows}
         known_queries = set(data.query_ids().tolist())
-        known_titles = {text_id(title.text) for title in data.titles}
+        known_titles = {identify(title.text) for title in data.titles}
         lost = [
             f"{len(unknown):,} of {len(ids):,} {kind}, such as {unknown[0]!r:.60}"
             for kind, ids, known in (
@@ -109,7 +109,6 @@ class MinedNegatives:
         return self._pool.extend(examples, places, self.count)
 
 
-def pairs_of(rows: Iterable[tuple[str, str]]) -> NDArray[np.int64]:
-    """`text_id`s `(pairs, 2)` of queries and titles."""
-    found = [(text_id(query), text_id(title)) for query, title in rows]
-    return np.array(found, np.int64).reshape(-1, 2)
+def pairs_of(rows: Iterable[tuple[str, str]], rules: Rules) -> NDArray[np.int64]:
+    """Ids `(pairs, 2)` of queries and titles."""
+    return rules.column(text for row in rows for text in row).reshape(-1, 2)

@@ -16,9 +16,10 @@ from dssm_tf.common.checksums import check_files
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.batching import parse
 from dssm_tf.data.clicked_titles import ClickedTitles, load_clicked_titles
-from dssm_tf.data.counts import RecordCounts, load_record_counts
+from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, load_record_counts
 from dssm_tf.data.records import DAMAGE, read_features, read_records, record_files
 from dssm_tf.data.schema import FEATURES, FeatureSpec, Title, load_titles, load_vocabulary
+from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 1024
@@ -59,6 +60,11 @@ class Preprocessed:
         return load_titles(self.directory)
 
     @property
+    def rules(self) -> Rules:
+        """How texts were read."""
+        return self.spec.rules
+
+    @property
     def splits(self) -> tuple[str, ...]:
         """The parts that hold records."""
         return tuple(split for split, count in self.spec.records.items() if count)
@@ -83,7 +89,7 @@ class Preprocessed:
             return sorted(self.clicks(*self.splits))
 
     def query_ids(self) -> NDArray[np.int64]:
-        """The `text_id` of every query of all parts, increasing."""
+        """The id of every query of all parts, increasing."""
         with self.explained():
             batches = (
                 read_features(batch, "query_id")["query_id"].numpy()
@@ -108,6 +114,11 @@ class Preprocessed:
         """
         with self.explained():
             for split in self.splits:
+                if split not in self.counts:
+                    raise UserError(
+                        f"{self.directory / RECORD_COUNTS} says nothing of {split}; run preprocess "
+                        "again."
+                    )
                 counted, found = self.counts[split], self._sizes(split)
                 for name, size in counted.file_bytes.items():
                     if found.get(name) != size:

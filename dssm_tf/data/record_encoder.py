@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from dssm_tf.data.example_pb2 import PackedExample
 from dssm_tf.data.schema import FEATURES
-from dssm_tf.text.fields import SEPARATOR, cut
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.vocabulary import Vocabulary
 
@@ -104,16 +103,12 @@ class RecordEncoder:
         return data
 
     def _encode_text(self, text: str) -> _Text:
-        all_words = self.vocabulary.split(text)
-        limits = self.vocabulary.limits
-        letters = limits.max_letters
-        words = [self._word(cut(word, letters)) for word in all_words[: limits.max_words]]
-        form = " ".join(all_words) if SEPARATOR not in text else self.vocabulary.normalize(text)
+        words = [self._word(word) for word in self.vocabulary.words(text)]
         if len(self._texts) >= self._cached_texts:
             self._texts.clear()
         encoded = self._texts[text] = _Text(
             value=text.encode("utf-8", "replace"),
-            text_id=_varint(fingerprint64(form)),
+            text_id=_varint(self.vocabulary.rules.id(text)),
             length=_varint(len(words)),
             words=b"".join([word.fingerprint for word in words]),
             word_ngrams=b"".join([word.ngram_count for word in words]),

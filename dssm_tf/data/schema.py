@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
-from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.normalize import normalize
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import Rules
+from dssm_tf.text.vocabulary import Vocabulary
 
 _FORMAT_VERSION = 2
 _MOST = 1 << 53  # of anything counted: what float64 counts without a gap
@@ -44,12 +43,12 @@ class Feature(NamedTuple):
 FEATURES = {
     "clicks": Feature("float", "clicks of the pair", single=True),
     "query": Feature("bytes", "the query as logged", single=True),
-    "query_id": Feature("int64", "`text_id` of the query", single=True),
+    "query_id": Feature("int64", "id of the query, see `Rules.id`", single=True),
     "query_ngrams": Feature("int64", "ids of its trigrams, word after word"),
     "query_word_ngrams": Feature("int64", "how many trigrams each of its words has"),
     "query_words": Feature("int64", "fingerprints of its words"),
     "title_clicks": Feature("int64", "clicks of each title in the training part"),
-    "title_ids": Feature("int64", "`text_id` of each title"),
+    "title_ids": Feature("int64", "id of each title"),
     "title_lengths": Feature("int64", "how many words each title has"),
     "title_ngrams": Feature("int64", "as of the query, title after title"),
     "title_queries": Feature("int64", "training pairs that hold the title, of each title"),
@@ -75,16 +74,6 @@ class Title(NamedTuple):
     queries: int = 0
 
 
-def text_id(text: str, keep_accents: bool = False) -> int:
-    """The fingerprint of a text's normalised form: equal for texts no model can tell apart.
-
-    Args:
-        text: of a query or a title.
-        keep_accents: whether the model, or the directory, keeps them, see `TextLimits`.
-    """
-    return fingerprint64(normalize(text, keep_accents))
-
-
 @dataclass(frozen=True)
 class FeatureSpec:
     """What a reader must know of a directory of records; stored as `feature_spec.json`.
@@ -92,12 +81,12 @@ class FeatureSpec:
     Args:
         negatives: recorded negatives a pair (fewer where the log has no more titles).
         negative_alpha: negatives were drawn in proportion to `clicks ** negative_alpha`.
-        limits: how texts were cut.
         vocabulary_size: trigrams and hash buckets.
         vocabulary_fingerprint: of the vocabulary the records were hashed with.
         records: records a split, by its name.
         clicks: clicks of the training part.
         pairs: (query, title) pairs of the training part.
+        rules: how texts were read.
         title_fields: columns of which titles are made, see `dssm_tf.text.fields`.
         format_version: of the record layout.
     """
@@ -109,7 +98,7 @@ class FeatureSpec:
     records: Mapping[str, int]
     clicks: int
     pairs: int
-    limits: TextLimits = field(default_factory=TextLimits)
+    rules: Rules
     title_fields: tuple[str, ...] = ("title",)
     format_version: int = _FORMAT_VERSION
 
@@ -136,8 +125,8 @@ class FeatureSpec:
             )
         try:
             fields = tuple(raw.get("title_fields", ("title",)))
-            limits = TextLimits.of_json(raw["limits"])
-            spec = cls(**(raw | {"limits": limits, "title_fields": fields}))
+            rules = Rules.of_json(raw["rules"])
+            spec = cls(**(raw | {"rules": rules, "title_fields": fields}))
             spec._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}); run preprocess again.") from None
@@ -145,15 +134,12 @@ class FeatureSpec:
 
     def _check(self) -> None:
         """Raises TypeError or ValueError where a value is none of its field."""
-        limits = {key: of for key, of in asdict(self.limits).items() if key != "keep_accents"}
-        sizes = limits | {f"records.{name}": n for name, n in self.records.items()}
+        sizes = {f"records.{name}": n for name, n in self.records.items()}
         for name in ("negatives", "vocabulary_size", "clicks", "pairs"):
             sizes[name] = getattr(self, name)
         for name, size in sizes.items():
             if type(size) is not int or not 0 <= size < _MOST:
                 raise ValueError(f"{name} is {size!r:.60}; expected a whole number of at least 0")
-        if min(self.limits.max_words, self.limits.max_letters) < 1:
-            raise ValueError("max_words or max_letters is 0")
         if type(self.negative_alpha) not in (int, float) or not abs(self.negative_alpha) < 100:
             raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
         if not all(isinstance(name, str) for name in self.title_fields):
@@ -169,7 +155,7 @@ def load_vocabulary(directory: Path, spec: FeatureSpec) -> Vocabulary:
         UserError: the vocabulary is not the one the records were hashed with.
     """
     path = Path(directory) / VOCABULARY
-    vocabulary = Vocabulary.load(path, spec.limits)
+    vocabulary = Vocabulary.load(path, spec.rules)
     if vocabulary.fingerprint != spec.vocabulary_fingerprint:
         raise UserError(
             f"{path} has fingerprint {vocabulary.fingerprint}; the records were hashed with "

@@ -10,6 +10,7 @@ from dssm_tf.data.clicked_titles import ClickedTitles
 from dssm_tf.data.record_encoder import RecordEncoder
 from dssm_tf.data.schema import Title
 from dssm_tf.text.fingerprint import fingerprint64
+from dssm_tf.text.rules import Key
 from dssm_tf.text.vocabulary import Vocabulary
 
 _MAX_TITLES = 200_000
@@ -62,11 +63,10 @@ def title_query_records(
     Returns:
         Serialised examples, one a distinct normalised title.
     """
-    distinct: dict[str, Title] = {}
+    distinct: dict[Key, Title] = {}
     rng = np.random.default_rng(seed)
     for title in titles:
-        key = vocabulary.normalize(title.text)
-        if key:
+        if key := vocabulary.rules.key(title.text):
             distinct.setdefault(key, title)
     chosen = list(distinct.values())
     if not chosen:

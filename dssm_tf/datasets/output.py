@@ -19,7 +19,7 @@ from dssm_tf.tables.judgments import (
 )
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.tables.times import Clock
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 CLICKS, CORPUS, JUDGMENTS = "clicks.tsv", "corpus.tsv", "judgments.tsv"
 HELD_OUT = "held-out queries"
@@ -146,7 +146,7 @@ class Output:
     def add_click(self, event: ClickEvent) -> None:
         """Writes a row of the click log."""
         query, title = clean(event.query), self.title(clean(event.doc_id))
-        if not normalize(query):
+        if not FOLDED.key(query):
             self.dropped["click on a query without a word"] += 1
         elif title is None:
             self.dropped["click on a title that the corpus lacks"] += 1
@@ -158,7 +158,7 @@ class Output:
         """Writes a judgment; of several for one pair the first counts."""
         query_id, query, doc_id = clean(query_id), clean(query), clean(doc_id)
         title = self.title(doc_id)
-        if not query_id or not normalize(query):
+        if not query_id or not FOLDED.key(query):
             self.dropped["judgment of a query without a word or id"] += 1
         elif title is None:
             self.dropped["judgment of a title that the corpus lacks"] += 1
@@ -209,7 +209,7 @@ class Output:
             seen += event.clicks
         counted = ((query, doc_id, float(count)) for (query, doc_id), count in later.items())
         same = {doc_id: doc_id for _, doc_id in later}
-        for judged in judgments_from_clicks(counted, same):
+        for judged in judgments_from_clicks(counted, FOLDED, same):
             self.add_judgment(judged.query_id, judged.query, judged.doc_id, judged.grade)
 
     def close(self, source: str) -> None:

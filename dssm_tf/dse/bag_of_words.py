@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words as words_of
+from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -26,7 +26,7 @@ class BagOfWords:
     A word counts as frequent by the number of texts that hold it, not by its occurrences. Words
     outside a window of that number can be left out first: those in nearly every text tell
     nothing apart, those in a few generalise badly. Differs from scikit-learn's vectorisers by
-    its words (those of `dssm_tf.text.normalize`) and by the fixed order of equally frequent ones.
+    its words (those of `FOLDED`) and by the fixed order of equally frequent ones.
 
     Args:
         size: words to keep, the most frequent of the window; None keeps the whole window.
@@ -90,7 +90,7 @@ class BagOfWords:
         number = 0
         for text in texts:
             number += 1
-            held.update(set(words_of(text)))
+            held.update(set(FOLDED.words(text)))
         window = [
             (word, count)
             for word, count in held.items()
@@ -106,14 +106,12 @@ class BagOfWords:
         kept = window[: self.size]
         return self._keep([word for word, _ in kept], [count for _, count in kept], number)
 
-    def _keep(
-        self, words: Sequence[str], counts: Sequence[int], texts: int, keep_accents: bool = False
-    ) -> Self:
+    def _keep(self, words: Sequence[str], counts: Sequence[int], texts: int) -> Self:
         self.words = tuple(words)
         self._counts = list(counts)
         self._texts = texts
         self._rarity = np.log(texts / np.array(counts, dtype=np.float64))
-        self._terms = Terms(words, keep_accents)
+        self._terms = Terms(words)
         self._places = [self._terms.ids[word] for word in words]
         return self
 
@@ -147,12 +145,11 @@ class BagOfWords:
         }
 
     @classmethod
-    def from_json(cls, saved: dict[str, Any], keep_accents: bool = False) -> Self:
+    def from_json(cls, saved: dict[str, Any]) -> Self:
         """The inverse of `to_json`.
 
         Args:
             saved: what it gave.
-            keep_accents: whether words keep theirs.
 
         Raises:
             KeyError, TypeError, ValueError: it is none.
@@ -164,4 +161,4 @@ class BagOfWords:
             raise ValueError("words and counts do not fit, or a word stands there twice")
         if not all(type(count) is int and 1 <= count <= texts for count in counts):
             raise ValueError(f"a count is no whole number from 1 to the number of texts, {texts}")
-        return bag._keep(**fitted, keep_accents=keep_accents)
+        return bag._keep(**fitted)

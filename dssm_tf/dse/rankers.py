@@ -180,7 +180,7 @@ class BagRanker(Baseline):
         return {"bag": self._bag.to_json()}, self._arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        self._bag = BagOfWords.from_json(settings["bag"], self.keep_accents)
+        self._bag = BagOfWords.from_json(settings["bag"])
         self._take(arrays)
         word = self._bag.words[0]
         self.score(word, [word])  # fails where matrices do not fit

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.common.errors import NoClicks, UserError
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 
 def same_class(labels: Sequence[str]) -> sparse.csr_matrix:
@@ -118,13 +118,13 @@ class ClickData:
         asked: dict[str, int] = {}
         known: dict[str, int] = {}
         for title in titles:
-            known.setdefault(normalize(title), len(known))
+            known.setdefault(FOLDED.key(title), len(known))
         rows, columns, counts = [], [], []
         for query, title, count in clicks:
-            words = normalize(query)
-            if words and normalize(title) and count > 0:
+            words = FOLDED.key(query)
+            if words and FOLDED.key(title) and count > 0:
                 rows.append(asked.setdefault(words, len(asked)))
-                columns.append(known.setdefault(normalize(title), len(known)))
+                columns.append(known.setdefault(FOLDED.key(title), len(known)))
                 counts.append(count)
         if not rows:
             raise NoClicks(

@@ -9,7 +9,7 @@ from typing import Any
 
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
 _MOST_GRADES = 7  # more different grades than these are counted by their whole part
@@ -97,4 +97,4 @@ def mean_length(lengths: Mapping[int, int]) -> float:
 
 
 def _lengths(texts: Sequence[str]) -> dict[int, int]:
-    return dict(sorted(Counter(len(words(text)) for text in texts).items()))
+    return dict(sorted(Counter(len(FOLDED.words(text)) for text in texts).items()))

@@ -12,7 +12,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 # Queries scored together when each has its own titles: more would score many
 # titles for queries that do not ask for them.
@@ -165,7 +165,7 @@ class RankingTask:
             found = place_of_entry.get((doc_id, title))
             if found is None and (same_id := self.columns_of(doc_id)):
                 found = same_id[0]
-                if normalize(self.titles[found]) != normalize(title):
+                if FOLDED.key(self.titles[found]) != FOLDED.key(title):
                     renamed.setdefault(doc_id, (title, self.titles[found]))
                     self.retitled += 1
             if found is None:

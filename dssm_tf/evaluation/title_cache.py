@@ -6,11 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dssm_tf.text.normalize import normalize
-
 T = TypeVar("T")
 
 TITLES = 1 << 16
@@ -53,19 +48,3 @@ class TitleCache(Generic[T]):
                 self._held -= len(dropped)
         self._last = (key, self._kept[key])
         return self._last[1]
-
-
-def normal_forms(
-    titles: Sequence[str], keep_accents: bool = False
-) -> tuple[list[str], NDArray[np.intp]]:
-    """The distinct normal forms of titles, and the place of each title's among them.
-
-    A matrix product can differ in the last bit from column to column, so titles that no model
-    can tell apart share one column, and tie.
-
-    >>> normal_forms(["Red shoe", "hat", "red SHOE!"])
-    (['red shoe', 'hat'], array([0, 1, 0]))
-    """
-    places: dict[str, int] = {}
-    shared = [places.setdefault(normalize(title, keep_accents), len(places)) for title in titles]
-    return list(places), np.array(shared, np.intp)

@@ -196,14 +196,13 @@ def _write(
         raise UserError("two titles have one fingerprint; set ranking.prior to 0.")
     order = np.argsort(fingerprints)
     shares = np.array([*prior.log_shares.values()], np.float32)
-    limits = asdict(ranker.vocabulary.limits)
     settings = {
         "format": FORMAT,
         "name": name,
         "tower": ranker.config.model_dump(mode="json")["tower"],
         "sides": _sides(ranker),
         "dimension": dimension,
-        "limits": limits,
+        "rules": asdict(ranker.vocabulary.rules),
         "prior_weight": ranker.prior_weight,
         "unseen": prior.unseen,
     }

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.model_versions import newest_version
 from dssm_tf.data.schema import FeatureSpec, load_vocabulary
-from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
+from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.export.saved_model import EXTRA, load_export, read_mean_prior
 from dssm_tf.model.prior import with_column
 from dssm_tf.model.semantic_ranker import Vectors, encode_distinct
@@ -86,7 +86,7 @@ class ExportedRanker:
 
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and weighted priors of the distinct normal forms, and each title's place."""
-        distinct, shared = normal_forms(titles, self.vocabulary.limits.keep_accents)
+        distinct, shared = self.vocabulary.rules.distinct(titles)
         return self.encode_titles(distinct), self.weighted_prior(distinct), shared
 
     def _encode(self, side: str, key: str, texts: Sequence[str]) -> Vectors:

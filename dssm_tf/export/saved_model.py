@@ -127,7 +127,7 @@ class _PriorTable:
 
     def __init__(self, prior: TitlePrior) -> None:
         self._unseen = prior.unseen
-        self._keep_accents = prior.keep_accents
+        self._rules = prior.rules
         titles = list(prior.log_shares)
         encoded = [title.encode() for title in titles]
         # A longer title is an unseen one, and need not be read to its end.
@@ -142,7 +142,7 @@ class _PriorTable:
         self._shares = np.append(shares[order], prior.unseen).astype(np.float32)
 
     def __call__(self, titles: tf.Tensor) -> tf.Tensor:
-        keys = _fingerprint(normalize(titles, self._longest, self._keep_accents))
+        keys = _fingerprint(normalize(titles, self._rules, self._longest))
         place = tf.searchsorted(tf.constant(self._keys), keys)
         found = tf.gather(tf.constant(self._keys), place) == keys
         return tf.where(found, tf.gather(tf.constant(self._shares), place), self._unseen)
@@ -267,8 +267,8 @@ def tolerance(ranker: SemanticRanker) -> float:
 
     Reference: Higham and Mary 2019, "A new approach to probabilistic rounding error analysis".
     """
-    limits, hashing = ranker.vocabulary.limits, ranker.model.query_tower.hashing
-    roundings = limits.max_words * (limits.max_letters + hashing.units)
+    rules, hashing = ranker.vocabulary.rules, ranker.model.query_tower.hashing
+    roundings = rules.max_words * (rules.max_letters + hashing.units)
     return float(4 * np.sqrt(roundings) * EPSILON)
 
 

@@ -13,10 +13,9 @@ from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import FeatureSpec, text_id
 from dssm_tf.tables.graded_lists import GradedList, read_grades, read_scores
 from dssm_tf.tables.splits import is_held_out
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import Key, Rules
 
 SOURCES = ("clicks", "judgments", "teacher")
 """Where labels come from, in the order of `BySource`'s losses; all but clicks are sections."""
@@ -34,15 +33,17 @@ class Source:
         training: lists to train on.
         held_out: lists that validate; none of their queries is in `training`.
         strangers: of the lists' pairs, those with a title that the data directory does not hold.
-        keep_accents: of the data directory's texts.
+        rules: of the data directory's texts.
+        clicked: pairs left out: titles judged to be bad that were clicked for the query.
     """
 
     name: str
     section: ListsConfig
     training: Sequence[GradedList]
     held_out: Sequence[GradedList]
-    strangers: Sequence[tuple[str, str]] = ()
-    keep_accents: bool = False
+    strangers: Sequence[tuple[str, str]]
+    rules: Rules
+    clicked: int
 
     @property
     def number(self) -> int:
@@ -56,9 +57,8 @@ class Source:
 
     @property
     def query_ids(self) -> NDArray[np.int64]:
-        """The `text_id` of each query of both parts."""
-        queries = [one.query for part in (self.training, self.held_out) for one in part]
-        return np.array([text_id(query, self.keep_accents) for query in queries], np.int64)
+        """The id of each query of both parts."""
+        return self.rules.column(one.query for one in (*self.training, *self.held_out))
 
     @property
     def about(self) -> str:
@@ -80,6 +80,11 @@ class Source:
             f"{self.name}: {self.pairs:,} pairs of {len(self.training):,} queries to learn from "
             f"and {len(self.held_out):,} held out, {self.section.file}"
         )
+        if self.clicked:
+            yield (
+                f"{self.name}: {self.clicked:,} pairs of grade 0 are left out, because somebody "
+                "clicked the title for the query"
+            )
         if self.strangers:
             query, title = self.strangers[0]
             yield (
@@ -122,10 +127,10 @@ def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
     """
     if not config.lists:
         return ()
-    known = {normalize(title.text) for title in data.titles}
+    known = {data.rules.key(title.text) for title in data.titles}
     divide = _Division.of(data)
     return tuple(
-        _divided(name, section, known, divide, data.spec) for name, section in config.lists.items()
+        _divided(name, section, known, divide, data) for name, section in config.lists.items()
     )
 
 
@@ -136,51 +141,52 @@ class _Division:
     does not have: one whose clicks are trained on would validate better than a new one.
 
     Args:
-        validation: normalised queries of the log's validation part.
-        log: `text_id` of each query of the log, in either part.
-        keep_accents: of the log's texts.
+        validation: ids of the queries of the log's validation part.
+        log: of those of the log, in either part.
+        rules: of the log's texts.
     """
 
-    def __init__(self, validation: set[str], log: set[int], keep_accents: bool) -> None:
+    def __init__(self, validation: set[int], log: set[int], rules: Rules) -> None:
         self._validation = validation
         self._log = log
-        self._keep_accents = keep_accents
+        self._rules = rules
 
     @classmethod
     def of(cls, data: Preprocessed) -> _Division:
         """That of a data directory."""
         if not data.count("validation"):
-            return cls(set(), set(), False)
-        validation = {normalize(query) for query, _, _ in data.clicks("validation")}
+            return cls(set(), set(), data.rules)
+        validation = {data.rules.id(query) for query, _, _ in data.clicks("validation")}
         log = set(data.clicked_titles.queries.tolist())
-        return cls(validation, log, data.spec.limits.keep_accents)
+        return cls(validation, log, data.rules)
 
     def holds_out(self, query: str, share: float) -> bool:
         """Whether a query validates."""
-        if normalize(query) in self._validation:
-            return True
-        new = text_id(query, self._keep_accents) not in self._log
-        return new and is_held_out(query, share, _HELD_OUT)
+        key = self._rules.id(query)
+        new = key not in self._log
+        return key in self._validation or (new and is_held_out(query, share, _HELD_OUT))
 
 
 def _divided(
-    name: str, section: ListsConfig, known: set[str], divide: _Division, spec: FeatureSpec
+    name: str, section: ListsConfig, known: set[Key], divide: _Division, data: Preprocessed
 ) -> Source:
-    path = Path(section.file)
+    path, rules = Path(section.file), data.rules
     if isinstance(section, JudgmentsConfig):
-        lists = read_grades(path, section.max_grade, title_fields=spec.title_fields)
+        lists = read_grades(path, section.max_grade, rules, title_fields=data.spec.title_fields)
+        judged = sum(len(one.titles) for one in lists)
+        lists = [left for one in lists if (left := _unclicked(one, data)).titles]
+        clicked = judged - sum(len(one.titles) for one in lists)
     else:
-        lists = read_scores(path)
+        lists, clicked = read_scores(path, rules), 0
     training: list[GradedList] = []
     held_out: list[GradedList] = []
     for one in lists:
         held = divide.holds_out(one.query, section.validation)
         (held_out if held else training).append(one)
     strangers = [
-        (one.query, title) for one in lists for title in one.titles if normalize(title) not in known
+        (one.query, title) for one in lists for title in one.titles if rules.key(title) not in known
     ]
-    rule = spec.limits.keep_accents
-    source = Source(name, section, training, held_out, strangers, rule)
+    source = Source(name, section, training, held_out, strangers, rules, clicked)
     if len(strangers) == source.pairs:
         raise UserError(
             f"{path}: none of its {source.pairs:,} pairs has a title that the data directory "
@@ -193,3 +199,14 @@ def _divided(
             "different numbers; titles are learned by comparing them with others of their query."
         )
     return source
+
+
+def _unclicked(one: GradedList, data: Preprocessed) -> GradedList:
+    """A list without the titles of grade 0 that somebody clicked for the query."""
+    clicked = set(data.clicked_titles.of(data.rules.id(one.query)))
+    pairs = [
+        (title, grade)
+        for title, grade in zip(one.titles, one.values, strict=True)
+        if grade > 0 or data.rules.id(title) not in clicked
+    ]
+    return GradedList(one.query, tuple(t for t, _ in pairs), tuple(g for _, g in pairs))

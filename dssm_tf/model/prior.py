@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dssm_tf.data.schema import Title
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import Key, Rules
 
 
 class TitlePrior:
@@ -19,7 +19,7 @@ class TitlePrior:
 
     Args:
         titles: known titles with their clicks, 0 for those of the corpus alone.
-        keep_accents: whether titles that differ in accents alone are two, see `TextLimits`.
+        rules: which titles are one.
 
     Attributes:
         log_shares: of each title that was clicked, in nats.
@@ -29,26 +29,25 @@ class TitlePrior:
     Reference: Bengio and Senecal 2008 (sampled softmax); Yi et al. 2019 (logQ).
     """
 
-    def __init__(self, titles: Iterable[Title], keep_accents: bool = False) -> None:
-        self.keep_accents = keep_accents
-        clicks: dict[str, int] = {}
+    def __init__(self, titles: Iterable[Title], rules: Rules) -> None:
+        self.rules = rules
+        clicks: dict[Key, int] = {}
         for title in titles:
-            text = normalize(title.text, keep_accents)
-            clicks[text] = clicks.get(text, 0) + title.clicks
+            key = rules.key(title.text)
+            clicks[key] = clicks.get(key, 0) + title.clicks
         # One extra click a title, so that a title nobody clicked is unlikely, not impossible.
         total = sum(clicks.values()) + len(clicks) + 1
         self.unseen = float(np.log(1 / total))
         # A title without a click has the share of an unseen one: it needs no entry.
         self.log_shares = {
-            text: float(np.log((count + 1) / total)) for text, count in clicks.items() if count
+            key: float(np.log((count + 1) / total)) for key, count in clicks.items() if count
         }
         shares = self.log_shares.values()
         self.mean = float(np.mean([*shares])) if shares else self.unseen
 
     def __call__(self, titles: Sequence[str]) -> NDArray[np.float32]:
         """Log-priors of raw titles, in nats, `(len(titles),)`."""
-        keys = (normalize(title, self.keep_accents) for title in titles)
-        shares = (self.log_shares.get(key, self.unseen) for key in keys)
+        shares = (self.log_shares.get(self.rules.key(title), self.unseen) for title in titles)
         return np.fromiter(shares, np.float32, len(titles))
 
 

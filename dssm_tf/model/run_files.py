@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, text_id
+from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
 
 CONFIG = "config.yaml"
 WEIGHTS = "model.weights.h5"
@@ -40,7 +40,7 @@ def is_finished(run: Path) -> bool:
 
 
 def known_queries(run: Path) -> NDArray[np.int64]:
-    """The `text_id` of every query of the log that a finished run learned from, increasing.
+    """The id of every query of the log that a finished run learned from, increasing.
 
     Raises:
         UserError: the file is missing or damaged.
@@ -51,18 +51,9 @@ def known_queries(run: Path) -> NDArray[np.int64]:
     return ids
 
 
-def were_asked(queries: Sequence[str], known: ArrayLike) -> NDArray[np.bool_]:
-    """Whether logs hold queries, `(queries,)`.
-
-    Args:
-        queries: any.
-        known: `text_id`s of the logs' queries, of such as fold accents and such as keep them.
-    """
-    folded, kept = (
-        np.isin(np.array([text_id(query, keep) for query in queries], np.int64), known)
-        for keep in (False, True)
-    )
-    return folded | kept
+def were_learned(queries: Sequence[str], run: Path) -> NDArray[np.bool_]:
+    """Whether a finished run learned from queries, `(queries,)`."""
+    return np.isin(FeatureSpec.load(run).rules.column(queries), known_queries(run))
 
 
 def check_run(run: Path) -> None:

@@ -14,7 +14,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
 from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
-from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
+from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
 from dssm_tf.model.siamese import Siamese
@@ -186,7 +186,7 @@ class SemanticRanker:
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
         weight = _prior_weight(run / RANKING)
-        prior = TitlePrior(load_titles(run), vocabulary.limits.keep_accents)
+        prior = TitlePrior(load_titles(run), vocabulary.rules)
         ranker = cls(name or config.tower.name, config, model, vocabulary, prior, weight)
         for encode in (ranker.encode_queries, ranker.encode_titles):
             encode(["a"])  # else the first text of all would take a second longer
@@ -238,5 +238,5 @@ class SemanticRanker:
 
     def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and priors of the distinct normal forms, and the place of each title's."""
-        distinct, shared = normal_forms(titles, self.vocabulary.limits.keep_accents)
+        distinct, shared = self.vocabulary.rules.distinct(titles)
         return self.encode_titles(distinct), self.weighted_prior(distinct), shared

@@ -23,14 +23,7 @@ from functools import cache
 import numpy as np
 import tensorflow as tf
 
-from dssm_tf.text.accents import MARKS
-from dssm_tf.text.character_rules import (
-    CODE_POINTS,
-    DELETED,
-    SEPARATORS,
-    SPACE,
-    character_map,
-)
+from dssm_tf.text.characters import CODE_POINTS, SPACE, character_map
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import (
     BOUNDARY,
@@ -38,6 +31,7 @@ from dssm_tf.text.letter_ngrams import (
     BUCKET_MULTIPLIERS,
     FIELD_MULTIPLIER,
 )
+from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 TextBatch = dict[str, tf.Tensor]
@@ -55,7 +49,7 @@ class TextFeatures:
     locale of the machine that serves.
 
     Args:
-        vocabulary: trigrams and limits.
+        vocabulary: trigrams and text rules.
 
     Call arguments:
         texts: string `(texts,)`, UTF-8; bad UTF-8 separates words.
@@ -66,30 +60,30 @@ class TextFeatures:
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
-        self.limits = vocabulary.limits
+        self.rules = vocabulary.rules
         self.known = len(vocabulary.ngrams)
         keys = np.array([_key(ngram) for ngram in vocabulary.ngrams], np.int64)
         order = np.argsort(keys)
         # The sentinel keeps the tables non-empty; no trigram has it as a key.
         self._keys = np.append(keys[order], np.iinfo(np.int64).max)
         self._ids = np.append(order + 1, 0).astype(np.int32)
-        _letters(self.limits.keep_accents)  # made here, not with the first text
+        _letters(self.rules.keep_accents)  # made here, not with the first text
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
         """The text batch of string `(texts,)`."""
-        limits = self.limits
+        rules = self.rules
         place, words, fields = self._words(texts)
-        words = tf.strings.substr(words, 0, limits.max_letters, unit="UTF8_CHAR")
-        words = _lettered(words, limits.keep_accents)
-        if not limits.keep_accents:  # one letter may have become two
-            words = tf.strings.substr(words, 0, limits.max_letters, unit="UTF8_CHAR")
-        if limits.own_fields > 1:  # a word of two fields is two words
+        words = tf.strings.substr(words, 0, rules.max_letters, unit="UTF8_CHAR")
+        words = _lettered(words, rules)
+        if not rules.keep_accents:  # one letter may have become two
+            words = tf.strings.substr(words, 0, rules.max_letters, unit="UTF8_CHAR")
+        if rules.own_fields > 1:  # a word of two fields is two words
             words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
         fields = tf.zeros_like(index[:0])
-        if limits.own_fields > 1:
+        if rules.own_fields > 1:
             fields = tf.strings.to_number(tf.strings.substr(distinct, 0, 1), tf.int64)
-            distinct = tf.strings.substr(distinct, 1, 4 * limits.max_letters)
+            distinct = tf.strings.substr(distinct, 1, 4 * rules.max_letters)
         decoded = tf.strings.unicode_decode(distinct, "UTF-8")
         letters, starts = decoded.flat_values, decoded.row_splits
         at = tf.range(tf.size(letters, out_type=tf.int64))
@@ -108,18 +102,18 @@ class TextFeatures:
 
     def _words(self, texts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         """Places `(words, 2)` of the words that are read, the words, and their fields."""
-        limits = self.limits
+        rules = self.rules
         fields = None
-        if limits.own_fields > 1:
+        if rules.own_fields > 1:
             fields = tf.raw_ops.StringSplitV2(
-                input=texts, sep=SEPARATOR, maxsplit=limits.own_fields - 1
+                input=texts, sep=SEPARATOR, maxsplit=rules.own_fields - 1
             )
             texts = fields.values
         found = tf.raw_ops.StringSplitV2(
-            input=_separated(texts, limits.keep_accents), sep="", maxsplit=limits.max_words
+            input=_separated(texts, rules), sep="", maxsplit=rules.max_words
         )
         # What follows the last word that is read is one more piece.
-        kept = found.indices[:, 1] < limits.max_words
+        kept = found.indices[:, 1] < rules.max_words
         place = tf.boolean_mask(found.indices, kept)
         words = tf.boolean_mask(found.values, kept)
         if fields is None:
@@ -127,7 +121,7 @@ class TextFeatures:
         text, field = tf.unstack(tf.gather(fields.indices, place[:, 0]), axis=1)
         number = tf.range(tf.size(text, out_type=tf.int64))
         number -= tf.searchsorted(text, text, out_type=tf.int64)  # of the text's first word
-        kept = number < limits.max_words
+        kept = number < rules.max_words
         place = tf.boolean_mask(tf.stack([text, number], axis=1), kept)
         return place, tf.boolean_mask(words, kept), tf.boolean_mask(field, kept)
 
@@ -154,19 +148,19 @@ class TextFeatures:
         trigram = [tf.cast(codes, tf.int64) for codes in (left, letters, right)]
         field = None
         key = tf.zeros_like(trigram[0])
-        if self.limits.own_fields > 1:
+        if self.rules.own_fields > 1:
             key = field = tf.gather(fields, word)
         for codes in trigram:
             key = key * CODE_POINTS + codes
         place = tf.searchsorted(tf.constant(self._keys), key)
         found = tf.gather(tf.constant(self._keys), place) == key
         ids = tf.where(found, tf.gather(tf.constant(self._ids), place), 0)
-        if not self.limits.hash_buckets:
+        if not self.rules.hash_buckets:
             return ids
         mixed = tf.add_n([m * c for m, c in zip(BUCKET_MULTIPLIERS, trigram, strict=True)])
         if field is not None:
             mixed += FIELD_MULTIPLIER * field
-        buckets = mixed % BUCKET_MODULUS % self.limits.hash_buckets
+        buckets = mixed % BUCKET_MODULUS % self.rules.hash_buckets
         return tf.where(found, ids, 1 + self.known + tf.cast(buckets, tf.int32))
 
 
@@ -178,59 +172,58 @@ def _key(ngram: str) -> int:
     return key
 
 
-def normalize(
-    texts: tf.Tensor, longest: int | None = None, keep_accents: bool = False
-) -> tf.Tensor:
+def normalize(texts: tf.Tensor, rules: Rules, longest: int | None = None) -> tf.Tensor:
     """The words of each text joined by single spaces, fields by their separator, string `(texts,)`.
 
     Args:
         texts: string `(texts,)`, UTF-8.
+        rules: as of `Rules.key`.
         longest: what is longer in bytes may be cut, to something that is still longer; None cuts
             nothing.
-        keep_accents: as of `TextLimits`.
     """
-    plain = _separated(texts, keep_accents, but=SEPARATOR)
+    plain = _separated(texts, rules, but=SEPARATOR)
     plain = tf.strings.regex_replace(plain, f" *{SEPARATOR} *", SEPARATOR)
     plain = tf.strings.regex_replace(tf.strings.strip(plain), f"{SEPARATOR}+$", "")
     if longest is not None:
         # Of a character that is cut in two, up to three bytes are lost.
         plain = tf.strings.substr(plain, 0, _SHRINKS * (longest + 1) + 3)
-    return _lettered(plain, keep_accents)
+    return _lettered(plain, rules)
 
 
-def _separated(texts: tf.Tensor, keep_accents: bool, but: str = "") -> tf.Tensor:
+def _separated(texts: tf.Tensor, rules: Rules, but: str = "") -> tf.Tensor:
     """Texts in good UTF-8, spaces for separators but one, and without what is deleted."""
-    deleted = DELETED if keep_accents else DELETED + MARKS
+    deleted, separators = _patterns(rules.keep_accents, but)
     texts = tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", replacement_char=ord(" "))
-    texts = tf.strings.regex_replace(texts, _any_of(deleted), "")
-    return tf.strings.regex_replace(texts, _any_of(_without(SEPARATORS, but)), " ")
+    texts = tf.strings.regex_replace(texts, deleted, "")
+    return tf.strings.regex_replace(texts, separators, " ")
 
 
-def _without(ranges: Iterable[tuple[int, int]], letter: str) -> list[tuple[int, int]]:
-    """Ranges of code points without a letter's, if one is given."""
-    if not letter:
-        return list(ranges)
-    at = ord(letter)
-    halves = [(one, min(last, at - 1)) for one, last in ranges if one < at]
-    return halves + [(max(one, at + 1), last) for one, last in ranges if last > at]
-
-
-def _any_of(ranges: Iterable[tuple[int, int]]) -> str:
-    """A regular expression for a run of such characters; good UTF-8 has no surrogates."""
-    inside = (
-        rf"\x{{{first:x}}}-\x{{{last:x}}}" for first, last in ranges if first not in _SURROGATES
+@cache
+def _patterns(keep_accents: bool, but: str) -> tuple[str, str]:
+    """Regular expressions for runs of what is deleted, and of separators but one."""
+    becomes = character_map(keep_accents)
+    deleted = _any_of(code for code, to in becomes.items() if to is None)
+    return deleted, _any_of(
+        code for code, to in becomes.items() if to == SPACE and chr(code) != but
     )
+
+
+def _any_of(codes: Iterable[int]) -> str:
+    """A regular expression for a run of such characters; good UTF-8 has no surrogates."""
+    kept = np.array(sorted(code for code in codes if code not in _SURROGATES))
+    runs = np.split(kept, np.flatnonzero(np.diff(kept) > 1) + 1)
+    inside = (rf"\x{{{run[0]:x}}}-\x{{{run[-1]:x}}}" for run in runs)
     return f"[{''.join(inside)}]+"
 
 
-def _lettered(texts: tf.Tensor, keep_accents: bool) -> tf.Tensor:
-    """Lower case by the table of `character_rules`, character by character; accents folded."""
+def _lettered(texts: tf.Tensor, rules: Rules) -> tf.Tensor:
+    """Lower case by the table of `characters`, character by character; accents folded."""
     decoded = tf.strings.unicode_decode(texts, "UTF-8")
-    blocks, pages = _letters(keep_accents)
+    blocks, pages = _letters(rules.keep_accents)
     codes = decoded.flat_values
     place = tf.gather(tf.constant(blocks), codes // _PAGE) * _PAGE + codes % _PAGE
     letters = codes + tf.gather(tf.constant(pages[0]), place)
-    if keep_accents:
+    if rules.keep_accents:
         return tf.strings.unicode_encode(decoded.with_flat_values(letters), "UTF-8")
     second = tf.gather(tf.constant(pages[1]), place)
     both = tf.stack([letters, second], axis=1)

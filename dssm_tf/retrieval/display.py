@@ -11,7 +11,7 @@ from rich.text import Text
 
 from dssm_tf.retrieval.searcher import SYSTEMS, Found, Hit
 from dssm_tf.tables.cells import readable
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 _BESIDE = 72  # columns of a terminal that hold three rankings without breaking words
 _NAMES = {"bm25": "BM25", "semantic": "semantic", "hybrid": "hybrid"}
@@ -40,7 +40,7 @@ def _table(query: str, found: Mapping[str, Found], systems: Sequence[str]) -> Ta
     for system in systems:
         heading = f"{_NAMES[system]}  {found[system].milliseconds:.1f} ms"
         table.add_column(heading, ratio=1, overflow="fold")
-    asked = set(words(query))
+    asked = set(FOLDED.words(query))
     for rank in range(max(len(found[system].hits) for system in systems)):
         cells = [
             _cell(found[system].hits[rank], asked) if rank < len(found[system].hits) else ""
@@ -54,7 +54,7 @@ def _cell(hit: Hit, asked: set[str]) -> Table:
     """The title over its doc id and score."""
     title = Text(overflow="fold")
     for word in _printable(hit.title).split():
-        title.append(word, style="bold" if asked.intersection(words(word)) else "")
+        title.append(word, style="bold" if asked.intersection(FOLDED.words(word)) else "")
         title.append(" ")
     title.rstrip()
     below = Table.grid(expand=True, padding=(0, 1))

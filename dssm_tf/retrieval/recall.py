@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.retrieval.approximate import SETTINGS, ApproximateIndex
 from dssm_tf.retrieval.index import ExactIndex, FlatIndex, VectorIndex, Vectors
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 KINDS = ("auto", "exact", "flat", *SETTINGS)
 TARGET = 0.98
@@ -90,7 +90,7 @@ def probe_queries(titles: Sequence[str], count: int = PROBES) -> list[str]:
     random = np.random.default_rng(_SEED)
     made: list[str] = []
     for row in cycle(random.permutation(len(titles))):
-        own = words(titles[row])
+        own = FOLDED.words(titles[row])
         kept = [word for word in own if random.random() < 0.5]
         if own:
             made.append(" ".join(kept or [own[random.integers(len(own))]]))

@@ -36,7 +36,7 @@ NEAREST, HYBRID, PRIORS = "nearest.faiss", "hybrid.json", "priors.npy"
 _OWN = (
     ABOUT, TITLES, VECTORS, NEAREST, HYBRID, PRIORS, *word_index.FILES, QUICK, CHECKSUMS,
 )  # fmt: skip
-_SAVED = ("kind", "prior", "target", "queries", "keep_accents")  # of the settings
+_SAVED = ("kind", "prior", "target", "queries")  # of the settings
 _CHUNK = 1 << 14  # titles encoded between two reports
 _SAMPLE = 16  # titles encoded to see whether a model made the vectors
 _DISTANCE = 0.05  # of two vectors of a title, which rounding does not explain
@@ -67,7 +67,6 @@ class Settings:
         target: least recall@10 of an approximate index.
         queries: real ones to measure it on; made of the titles' words if there are none.
         hybrid: what BM25 and the model are joined by.
-        keep_accents: whether BM25's words keep theirs, as in indexes made before they were folded.
     """
 
     kind: str = "exact"
@@ -75,7 +74,6 @@ class Settings:
     target: float = TARGET
     queries: tuple[str, ...] = ()
     hybrid: ChosenHybrid | None = None
-    keep_accents: bool = False
 
 
 class TitleIndex:
@@ -134,7 +132,7 @@ class TitleIndex:
         settings = settings or Settings()
         titles = [entry.title for entry in corpus]
         report("counting words", 0.0)
-        words = WordIndex.of(titles, _parameters(settings), settings.keep_accents)
+        words = WordIndex.of(titles, _parameters(settings))
         if vectors is None:
             vectors = _encode(model, titles, settings.prior, report)
         if not np.isfinite(vectors).all():
@@ -219,9 +217,7 @@ class TitleIndex:
         from dssm_tf.baselines.bm25 import BM25 as Ranker
 
         titles = dict.fromkeys(entry.title for entry in self.corpus)
-        found = Ranker(**_parameters(self.settings))
-        found.keep_accents = self.settings.keep_accents
-        return found.fit([], titles)
+        return Ranker(**_parameters(self.settings)).fit([], titles)
 
     def check_model(self, model: Model) -> None:
         """Compares rows with what a model makes of their titles now.
@@ -291,9 +287,7 @@ class TitleIndex:
             shape = (about["titles"], about["dimension"])
             measured = Measured(**_tuples(about["measured"]))
             hybrid = ChosenHybrid.load(directory / HYBRID) if about["hybrid"] else None
-            settings = Settings(
-                **{"keep_accents": True, **_tuples(about["settings"])}, hybrid=hybrid
-            )
+            settings = Settings(**_tuples(about["settings"]), hybrid=hybrid)
             fingerprint = about["model_sha256"]
             if about["format"] != FORMAT:
                 raise ValueError(f"its format is {about['format']!r}; this version reads {FORMAT}")
@@ -317,7 +311,7 @@ class TitleIndex:
             nearest = ApproximateIndex.load(path, vectors, measured.kind, measured.setting[1])
         else:
             nearest = (FlatIndex if measured.kind == "flat" else ExactIndex)(vectors)
-        words = WordIndex.open(directory, len(corpus), settings.keep_accents, _AGAIN)
+        words = WordIndex.open(directory, len(corpus), _AGAIN)
         path = directory / PRIORS
         priors = map_array(path, _AGAIN) if path.exists() else None
         return cls(corpus, vectors, nearest, measured, words, settings, priors)

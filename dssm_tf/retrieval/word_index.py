@@ -31,15 +31,12 @@ class WordIndex:
         self._weights = weights
 
     @classmethod
-    def of(
-        cls, titles: Sequence[str], parameters: Mapping[str, Any], keep_accents: bool = False
-    ) -> WordIndex:
+    def of(cls, titles: Sequence[str], parameters: Mapping[str, Any]) -> WordIndex:
         """Weighs the words of titles; those of equal titles count once.
 
         Args:
             titles: of the corpus.
             parameters: `k1` and `b`.
-            keep_accents: whether words keep theirs.
 
         Raises:
             UserError: there is no word in the titles, or the parameters mean nothing.
@@ -47,9 +44,7 @@ class WordIndex:
         from dssm_tf.baselines.bm25 import BM25
 
         try:
-            model = BM25(**parameters)
-            model.keep_accents = keep_accents
-            model.fit([], dict.fromkeys(titles))
+            model = BM25(**parameters).fit([], dict.fromkeys(titles))
         except (TypeError, ValueError) as error:
             raise UserError(f"--hybrid: bm25 with {dict(parameters)}: {error}.") from None
         return cls(*model.weights_of(titles))
@@ -68,13 +63,12 @@ class WordIndex:
             np.save(directory / name, array)
 
     @classmethod
-    def open(cls, directory: Path, titles: int, keep_accents: bool, mend: str) -> WordIndex:
+    def open(cls, directory: Path, titles: int, mend: str) -> WordIndex:
         """Maps what `save` wrote into memory.
 
         Args:
             directory: which holds `FILES`.
             titles: how many there are.
-            keep_accents: whether their words keep theirs.
             mend: a sentence that says what to do where they cannot be used.
 
         Raises:
@@ -85,7 +79,7 @@ class WordIndex:
         from dssm_tf.baselines.terms import Terms
 
         known = (directory / FILES[0]).read_text("utf-8").split("\n")[:-1]
-        terms = Terms(known, keep_accents)
+        terms = Terms(known)
         arrays = tuple(map_array(directory / name, mend) for name in FILES[1:])
         try:
             weights = sparse.csr_matrix(arrays, shape=(len(terms), titles))

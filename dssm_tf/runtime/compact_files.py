@@ -1,6 +1,6 @@
 """The directory of a compact model: its files, and how they are read and checked.
 
-compact.json    format, tower, limits, weight of the prior
+compact.json    format, tower, text rules, weight of the prior
 vocabulary.txt  letter trigrams, one a line, by id from 1 on
 weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kernel`; an int8
                 kernel has a `scale` beside it, shortened vectors a `projection`
@@ -24,16 +24,16 @@ from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.checksums import check_files
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import Rules
+from dssm_tf.text.vocabulary import Vocabulary
 
 COMPACT = "compact.json"
 VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 2
+FORMAT = 3
 """Counted up when an older version of this package could not read what is written."""
-_READ = (1, 2)  # 1 says nothing of accents, which it keeps
 
 _AGAIN = "Copy the directory again, or write it again with `dssm export --format compact`."
 
@@ -47,7 +47,7 @@ class Compact:
         tower: `name`, and what `make_tower` asks for.
         sides: `query_tower`, and `title_tower` where there are two.
         dimension: of a unit vector.
-        vocabulary: trigrams and limits.
+        vocabulary: trigrams and text rules.
         arrays: by side and Keras name.
         prior_weight: weight of the log-prior.
         known_titles: fingerprints of normalised titles, int64, increasing.
@@ -82,7 +82,7 @@ def read_compact(directory: Path) -> Compact:
     directory = newest_version(directory)
     settings = _settings(directory)
     check_files(directory, None, _AGAIN)
-    vocabulary = Vocabulary.load(directory / VOCABULARY, TextLimits.of_json(settings["limits"]))
+    vocabulary = Vocabulary.load(directory / VOCABULARY, Rules.of_json(settings["rules"]))
     prior = read_arrays(directory / PRIOR, _AGAIN)
     return Compact(
         settings["name"],
@@ -117,9 +117,9 @@ def _settings(directory: Path) -> dict[str, Any]:
         ) from None
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise UserError(f"{path} is damaged ({error}). {_AGAIN}") from None
-    if written not in _READ:
+    if written != FORMAT:
         raise UserError(
-            f"{directory} is of format {written!r:.20}; this version reads up to {FORMAT}. "
+            f"{directory} is of format {written!r:.20}; this version reads {FORMAT}. "
             "Install the version of dssm-tf or dssm-runtime that wrote it, or export it again."
         )
     settings: dict[str, Any] = found

@@ -67,7 +67,7 @@ class Ranker:
                 or `words` is too small.
         """
         compact = read_compact(Path(directory))
-        least = compact.vocabulary.limits.max_words
+        least = compact.vocabulary.rules.max_words
         if words < least:
             raise UserError(f"words is {words}; expected at least {least}, those of one text.")
         return cls(compact, words)
@@ -87,14 +87,12 @@ class Ranker:
         """Scores `(len(queries), len(titles))`."""
         vocabulary = self.vocabulary
         # Titles that are equal to the model share one column, and tie.
-        places: dict[str, int] = {}
-        forms = map(vocabulary.normalize, _texts("titles", titles))
-        shared = [places.setdefault(form, len(places)) for form in forms]
-        distinct = self._titles.encode(list(map(vocabulary.split_normal, places)))
-        scores: Vectors = self.encode_queries(queries) @ distinct.T
+        distinct, shared = vocabulary.rules.distinct(_texts("titles", titles))
+        vectors = self._titles.encode(list(map(vocabulary.rules.words, distinct)))
+        scores: Vectors = self.encode_queries(queries) @ vectors.T
         if self.prior_weight:
-            scores += self._weighted(list(places))
-        return scores[:, shared] if len(places) < len(shared) else scores
+            scores += self._weighted(distinct)
+        return scores[:, shared] if len(distinct) < len(shared) else scores
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors of queries, float32.
@@ -106,18 +104,20 @@ class Ranker:
                 for `(len(queries), dimension + 1)`, whose inner product is the score. An empty
                 query's first `dimension` numbers are zero.
         """
-        vectors = self._queries.encode(list(map(self.vocabulary.split, _texts("queries", queries))))
+        vectors = self._queries.encode(
+            list(map(self.vocabulary.rules.words, _texts("queries", queries)))
+        )
         return _with_column(vectors, 1.0) if prior else vectors
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors of titles; see `encode_queries`."""
-        forms = list(map(self.vocabulary.normalize, _texts("titles", titles)))
-        vectors = self._titles.encode(list(map(self.vocabulary.split_normal, forms)))
+        forms = list(map(self.vocabulary.rules.key, _texts("titles", titles)))
+        vectors = self._titles.encode(list(map(self.vocabulary.rules.words, forms)))
         return _with_column(vectors, self._weighted(forms)) if prior else vectors
 
     def weighted_prior(self, titles: Sequence[str]) -> Vectors:
         """What the titles' clicks add to every score, `(len(titles),)`."""
-        return self._weighted(list(map(self.vocabulary.normalize, _texts("titles", titles))))
+        return self._weighted(list(map(self.vocabulary.rules.key, _texts("titles", titles))))
 
     @property
     def mean_prior(self) -> float:
@@ -132,17 +132,17 @@ class _Side:
     """One tower with its words."""
 
     def __init__(self, compact: Compact, side: str, words: int) -> None:
-        limits = compact.vocabulary.limits
+        rules = compact.vocabulary.rules
         arrays = compact.side(side)
         trigrams = TrigramRows(arrays.pop("hashing/kernel"), arrays.pop("hashing/scale", None))
         self._projection = arrays.pop("projection", None)
         self._tower = make_tower(compact.tower, arrays)
         self._words = WordVectors(compact.vocabulary, trigrams, self._tower.constant, words)
         self._dimension = compact.dimension
-        self._max_words = limits.max_words
-        self._max_letters = limits.max_letters
+        self._max_words = rules.max_words
+        self._max_letters = rules.max_letters
         # No more words at once than the table holds.
-        self._texts = min(_TEXTS, words // limits.max_words)
+        self._texts = min(_TEXTS, words // rules.max_words)
 
     def encode(self, texts: Sequence[list[str]]) -> Vectors:
         """Unit vectors `(len(texts), dimension)` of texts split into words."""

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from dssm_tf.runtime import Ranker
 from dssm_tf.runtime.compact_files import read_compact
 from dssm_tf.server.servable import Texts
-from dssm_tf.text.normalize import decode
 from dssm_tf.text.vocabulary import Vocabulary
 from serving.predict_pb2 import DT_FLOAT, DT_STRING, SignatureDefMap, TensorInfo
 
@@ -41,7 +40,9 @@ class CompactModel:
 
     def run(self, signature: str, inputs: Texts) -> dict[str, NDArray[Any]]:
         """See `Servable`."""
-        texts = {name: list(map(decode, raw)) for name, raw in inputs.items()}
+        texts = {
+            name: [one.decode("utf-8", "replace") for one in raw] for name, raw in inputs.items()
+        }
         if signature in _SCORES:
             return {"scores": self._score(texts["queries"], texts["titles"])}
         prior = signature.endswith("_with_prior")

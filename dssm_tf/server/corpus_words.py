@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 ALIKE = 0.5
 """The least likeness of two words that one may be taken for the other."""
@@ -27,11 +27,9 @@ class CorpusWords:
 
     Args:
         titles: of the corpus.
-        keep_accents: whether words keep theirs, as in older indexes.
     """
 
-    def __init__(self, titles: Iterable[str], keep_accents: bool = False) -> None:
-        self._keep_accents = keep_accents
+    def __init__(self, titles: Iterable[str]) -> None:
         self._titles = Counter(word for title in titles for word in set(self.split(title)))
         self._holding: dict[str, list[str]] = defaultdict(list)
         for word in self._titles:
@@ -40,7 +38,7 @@ class CorpusWords:
 
     def split(self, text: str) -> list[str]:
         """The words of a text, in order."""
-        return words(text, self._keep_accents)
+        return FOLDED.words(text)
 
     def __contains__(self, word: str) -> bool:
         return word in self._titles

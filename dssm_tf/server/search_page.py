@@ -21,7 +21,7 @@ from dssm_tf.server.searched_model import Report, SearchedModel
 from dssm_tf.tables.cells import readable
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 _Corpus = Sequence[CorpusTitle]
 
@@ -81,8 +81,7 @@ class SearchPage:
     def __init__(self, models: Sequence[Model], titles: Sequence[CorpusTitle] | TitleIndex) -> None:
         index = titles if isinstance(titles, TitleIndex) else None
         self._corpus = corpus = index.corpus if index else cast(_Corpus, titles)
-        keep = index is not None and index.settings.keep_accents
-        self._words = CorpusWords((one.title for one in corpus), keep)
+        self._words = CorpusWords(one.title for one in corpus)
         self._first = models[0].name
         self.searched = {
             model.name: SearchedModel(model, corpus, index if model is models[0] else None)
@@ -268,10 +267,10 @@ def _hit(asked: _Asked, system: str, rank: int, hit: Hit, others: Sequence[str],
 
 def _marked(query: str, title: str) -> str:
     """A title as HTML; words of the query are marked, those spelled like one more faintly."""
-    asked = set(words(query))
+    asked = set(FOLDED.words(query))
     parts = []
     for piece in title.split():
-        own = words(piece)
+        own = FOLDED.words(piece)
         text = escape(piece)
         if asked.intersection(own):
             text = f"<mark>{text}</mark>"
@@ -284,7 +283,7 @@ def _marked(query: str, title: str) -> str:
 def _known(searcher: Searcher, word: str) -> str:
     """What the model does not read of a word, as HTML; empty where it reads all."""
     vocabulary = searcher.ranker.vocabulary
-    whole = len(letter_ngrams(word, vocabulary.limits.max_letters))
+    whole = len(letter_ngrams(word, vocabulary.rules.max_letters))
     known = len(vocabulary.ngram_ids(word))
     if known == whole:
         return ""

@@ -17,7 +17,7 @@ from dssm_tf.tables.table import Cells, Layout, Reject, Table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.title_fields import TITLE, without_separator
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
@@ -122,7 +122,7 @@ def traffic(rows: Iterable[LogRow]) -> Counter[str]:
     """How often each query, normalised, was clicked for."""
     clicks: Counter[str] = Counter()
     for row in rows:
-        clicks[normalize(row.query)] += row.clicks
+        clicks[FOLDED.key(row.query)] += row.clicks
     return clicks
 
 

@@ -13,7 +13,7 @@ from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.table import Cells
 from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import Key, Rules
 
 _LARGEST_SCORE = 1e6  # float32 has no tenths beyond
 _Parse = Callable[[object], float]
@@ -36,6 +36,7 @@ class GradedList(NamedTuple):
 def read_grades(
     path: Path | str,
     max_grade: float,
+    rules: Rules,
     encoding: str = "utf-8",
     title_fields: tuple[str, ...] = (TITLE,),
 ) -> list[GradedList]:
@@ -44,6 +45,7 @@ def read_grades(
     Args:
         path: the table. Ids, as evaluations need them, are not read.
         max_grade: the best grade of the scale, which begins with 0.
+        rules: which queries, and which titles, are one.
         encoding: of its text.
         title_fields: columns that a title is made of.
 
@@ -62,10 +64,10 @@ def read_grades(
             )
         return found
 
-    return _read(path, "grade", parse, encoding, title_fields)
+    return _read(path, "grade", parse, rules, encoding, title_fields)
 
 
-def read_scores(path: Path | str, encoding: str = "utf-8") -> list[GradedList]:
+def read_scores(path: Path | str, rules: Rules, encoding: str = "utf-8") -> list[GradedList]:
     """Reads a teacher's scores: the columns `query`, `title` and `score`; see `read_grades`.
 
     A title of several fields stands in one column, joined as `dssm teach` writes it.
@@ -85,7 +87,7 @@ def read_scores(path: Path | str, encoding: str = "utf-8") -> list[GradedList]:
             )
         return found
 
-    return _read(path, "score", parse, encoding, (TITLE,))
+    return _read(path, "score", parse, rules, encoding, (TITLE,))
 
 
 def write_lists(
@@ -111,7 +113,12 @@ def write_lists(
 
 
 def _read(
-    path: Path | str, column: str, parse: _Parse, encoding: str, title_fields: tuple[str, ...]
+    path: Path | str,
+    column: str,
+    parse: _Parse,
+    rules: Rules,
+    encoding: str,
+    title_fields: tuple[str, ...],
 ) -> list[GradedList]:
     """Lists by normalised query; a pair that comes more than once has the mean of its values."""
 
@@ -119,14 +126,14 @@ def _read(
         query, title, value = cells
         return clean_text(query, "query"), clean_text(title, "title"), parse(value)
 
-    first: dict[str, str] = {}
-    found: dict[str, dict[str, tuple[str, list[float]]]] = {}
+    first: dict[Key, str] = {}
+    found: dict[Key, dict[Key, tuple[str, list[float]]]] = {}
     for _, (query, title, value) in read_rows(
         path, ("query", TITLE, column), row, encoding=encoding, title_fields=title_fields
     ):
-        key = normalize(query)
+        key = rules.key(query)
         first.setdefault(key, query)
-        _, values = found.setdefault(key, {}).setdefault(normalize(title), (title, []))
+        _, values = found.setdefault(key, {}).setdefault(rules.key(title), (title, []))
         values.append(value)
     if not found:
         raise UserError(f"{path} has a header and no {column}; nothing can be learned from it.")

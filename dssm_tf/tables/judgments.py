@@ -14,7 +14,7 @@ from dssm_tf.tables.reader import format_of, open_table, read_rows
 from dssm_tf.tables.table import Cells, Layout
 from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import Key, Rules
 
 JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
 CORPUS_COLUMNS = ("doc_id", "title")
@@ -147,8 +147,8 @@ def read_categories(
         title_fields: columns that a title is made of.
 
     Returns:
-        Categories by the titles' normal forms, the first one where a title has several; empty
-        ones left out. None if no column is asked for and there is none.
+        Categories by title, the first one where a title has several; empty ones left out. None if
+        no column is asked for and there is none.
 
     Raises:
         UserError: naming file and line; the column is missing, or a cell is no text or number.
@@ -167,7 +167,7 @@ def read_categories(
         title_fields=title_fields,
     ):
         if category:
-            found.setdefault(normalize(title), category)
+            found.setdefault(title, category)
     return found
 
 
@@ -188,8 +188,8 @@ def write_corpus(
 
 def judgments_from_clicks(
     clicks: Iterable[tuple[str, str, float]],
+    rules: Rules,
     doc_ids: Mapping[str, str] | None = None,
-    keep_accents: bool = False,
 ) -> list[Judgment]:
     """Grades titles by their clicks, for logs that nobody has judged.
 
@@ -199,19 +199,19 @@ def judgments_from_clicks(
 
     Args:
         clicks: `(query, title, clicks)`; repeats of a pair are added up.
+        rules: which queries are one.
         doc_ids: the corpus' id of each title; titles it lacks, or all titles
             when it is not given, are numbered in order of appearance.
-        keep_accents: whether queries that differ in accents alone are two.
 
     Returns:
         Judgments in order of appearance.
     """
-    counts: dict[str, dict[str, float]] = defaultdict(dict)
-    first_form: dict[str, str] = {}
+    counts: dict[Key, dict[str, float]] = defaultdict(dict)
+    first_form: dict[Key, str] = {}
     ids = dict(doc_ids or {})
     taken = set(ids.values())
     for query, title, count in clicks:
-        key = normalize(query, keep_accents)
+        key = rules.key(query)
         if not key or count <= 0:
             continue
         first_form.setdefault(key, query)

@@ -12,7 +12,7 @@ from dssm_tf.tables.click_log import LogRow
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, judgments_from_clicks
 from dssm_tf.tables.times import Clock
 from dssm_tf.text.fingerprint import fingerprint64, unit_interval
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 HELD_OUT = "benchmark"
 """Whose shares of queries `split_by_query` holds out, see `is_held_out`."""
@@ -131,7 +131,7 @@ def judged_by_clicks(
     ids = {one.title: one.doc_id for one in reversed(corpus)}
     known = sorted(row for row in split.judging if row.title in ids)
     judgments = judgments_from_clicks(
-        ((row.query, row.title, float(row.clicks)) for row in known), ids
+        ((row.query, row.title, float(row.clicks)) for row in known), FOLDED, ids
     )
     if not judgments:
         raise UserError(
@@ -149,7 +149,7 @@ def is_held_out(query: str, share: float, purpose: str) -> bool:
         share: from 0 to 1.
         purpose: whose shares they are; two purposes hold out different queries.
     """
-    return unit_interval(normalize(query), purpose) < share
+    return unit_interval(FOLDED.key(query), purpose) < share
 
 
 def _both_sides(split: Split, option: str) -> Split:

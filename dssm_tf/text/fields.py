@@ -1,7 +1,7 @@
 """Titles of several fields, such as title, brand and category: one text, `Halo␟Microsoft␟Games`.
 
 The separator is U+241F, the symbol for the unit separator: it can be seen, typed and sent as JSON,
-no title holds it otherwise, and `character_rules` has it among the characters that separate words.
+no title holds it otherwise, and `characters` has it among the characters that separate words.
 So a title stays one string everywhere, and what knows nothing of fields reads all their words.
 
 Fields share the rows of the first matrix, or a text rule (`TextLimits.own_fields`) gives those

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import bucket
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.vocabulary import Vocabulary
 
 
 def grow(
@@ -21,49 +20,14 @@ def grow(
         max_size: most trigrams, the known ones included; where these are as many, none is new.
         min_count: new trigrams that are rarer are left out.
 
-    >>> grow(Vocabulary(["#ca", "cat"]), {"cat": 9, "dog": 1, "#do": 2}, 3).ngrams
+    >>> grow(Vocabulary(["#ca", "cat"], FOLDED), {"cat": 9, "dog": 1, "#do": 2}, 3).ngrams
     ('#ca', 'cat', '#do')
     """
     listed = set(known.ngrams)
     new = {ngram: count for ngram, count in counts.items() if ngram not in listed}
     room = max(0, max_size - len(known.ngrams))
-    joining = Vocabulary.from_counts(new, room, min_count, known.limits)
-    return Vocabulary((*known.ngrams, *joining.ngrams), known.limits)
-
-
-def check_rules(before: TextLimits, now: TextLimits, source: str) -> None:
-    """Raises UserError where texts are read by other rules than before, naming each.
-
-    Args:
-        before: the rules of what is gone on from.
-        now: those of today.
-        source: what is gone on from, as the message calls it.
-    """
-    old, new = asdict(before), asdict(now)
-    if changed := [name for name in old if old[name] != new[name]]:
-        then, today = (
-            ", ".join(_rule(name, rules[name]) for name in changed) for rules in (old, new)
-        )
-        raise UserError(
-            f"{source} was made with {then}, and now it is {today}: trigrams of other text rules "
-            "are other trigrams. Run preprocess as then."
-        )
-
-
-def _rule(name: str, value: object) -> str:
-    """A text rule as the flags of preprocess have it.
-
-    >>> _rule("max_words", 9), _rule("keep_accents", False), _rule("own_fields", 3)
-    ('--max-words 9', 'no --keep-accents', '--field-rows own with 3 --title-fields')
-    """
-    if name == "own_fields":
-        return (
-            f"--field-rows own with {value} --title-fields" if value != 1 else "--field-rows shared"
-        )
-    flag = f"--{name.replace('_', '-')}"
-    if isinstance(value, bool):
-        return flag if value else f"no {flag}"
-    return f"{flag} {value}"
+    joining = Vocabulary.from_counts(new, room, known.rules, min_count)
+    return Vocabulary((*known.ngrams, *joining.ngrams), known.rules)
 
 
 def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
@@ -74,7 +38,7 @@ def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
         now: that of today's data.
         source: the earlier run, as the message calls it.
     """
-    check_rules(before.limits, now.limits, source)
+    before.rules.check_same(now.rules, source)
     if now.ngrams[: len(before.ngrams)] != before.ngrams:
         raise UserError(
             f"the data's vocabulary ({now.fingerprint}, {len(now.ngrams):,} letter trigrams) does "
@@ -89,10 +53,10 @@ def earlier_ids(before: Vocabulary, now: Vocabulary) -> list[int | None]:
     A new trigram had that of its hash bucket; None where there are none and it was dropped. Hash
     buckets follow the trigrams, so theirs move.
 
-    >>> earlier_ids(Vocabulary(["#ca"]), Vocabulary(["#ca", "cat"]))
+    >>> earlier_ids(Vocabulary(["#ca"], FOLDED), Vocabulary(["#ca", "cat"], FOLDED))
     [0, 1, None]
     """
-    known, buckets = len(before.ngrams), before.limits.hash_buckets
+    known, buckets = len(before.ngrams), before.rules.hash_buckets
     new = now.ngrams[known:]
     return [
         *range(known + 1),

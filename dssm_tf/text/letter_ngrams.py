@@ -5,11 +5,9 @@ from __future__ import annotations
 from dssm_tf.text.fields import unmarked
 
 BOUNDARY = "#"  # punctuation, so never part of a word
-MAX_LETTERS = 64
-MAX_WORDS = 64
 
 
-def letter_ngrams(word: str, max_letters: int = MAX_LETTERS) -> list[str]:
+def letter_ngrams(word: str, max_letters: int = 64) -> list[str]:
     """The letter trigrams of `#word#`, in order and with repetition: one a letter.
 
     A word longer than `max_letters` is cut there, so that one pasted blob cannot widen a batch.

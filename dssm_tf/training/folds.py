@@ -96,7 +96,7 @@ def choose_by_folds(
                 f"{len(task.queries):,} queries held out",
                 highlight=False,
             )
-        prior = TitlePrior(fold.titles, fold.spec.limits.keep_accents)(task.titles)
+        prior = TitlePrior(fold.titles, fold.rules)(task.titles)
         tasks.append(_FoldTask(task.queries, task.titles, task.grades, np.outer(weights, prior)))
         with TemporaryDirectory(prefix="dssm-fold-") as state:
             trained = fitting(config.model_copy(update=patient), fold, Path(state))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.tables.graded_lists import GradedList
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import Rules
 from dssm_tf.training.validation import Matrix, ValidationTask, of_cells
 
 
@@ -33,16 +33,18 @@ class GradedValidationTask(ValidationTask):
     )
 
     @classmethod
-    def of_lists(cls, lists: Sequence[GradedList], max_queries: int) -> GradedValidationTask | None:
+    def of_lists(
+        cls, lists: Sequence[GradedList], rules: Rules, max_queries: int
+    ) -> GradedValidationTask | None:
         """The task of held-out lists, the first so many; None where none has a good title."""
         chosen = [one for one in lists if max(one.values) > 0][:max_queries]
         if not chosen:
             return None
-        texts = {normalize(title): title for one in chosen for title in one.titles}
+        texts = {rules.key(title): title for one in chosen for title in one.titles}
         keys = sorted(texts, key=tie_key)
         column = {key: number for number, key in enumerate(keys)}
         grades = {
-            (row, column[normalize(title)]): value
+            (row, column[rules.key(title)]): value
             for row, one in enumerate(chosen)
             for title, value in zip(one.titles, one.values, strict=True)
         }

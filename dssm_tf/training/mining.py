@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.progress import progress_of
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.ranking import Scores, tie_key, top_columns
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.tables.hard_negatives import HardNegative
@@ -69,12 +68,13 @@ def mine(
         System after system, queries in the order of their texts, best first. Ties go as
         everywhere, see `tie_key`.
     """
-    texts = {text_id(title.text): title.text for title in reversed(data.titles)}
+    identify = data.rules.id
+    texts = {identify(title.text): title.text for title in reversed(data.titles)}
     titles = sorted(texts.values(), key=tie_key)
-    column = {text_id(title): place for place, title in enumerate(titles)}
-    queries = sorted({text_id(query): query for query, _, _ in data.clicks(*data.splits)}.values())
+    column = {identify(title): place for place, title in enumerate(titles)}
+    queries = sorted({identify(query): query for query, _, _ in data.clicks(*data.splits)}.values())
     clicked = [
-        [column[one] for one in data.clicked_titles.of(text_id(query)) if one in column]
+        [column[one] for one in data.clicked_titles.of(identify(query)) if one in column]
         for query in queries
     ]
     found = []

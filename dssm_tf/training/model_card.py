@@ -82,7 +82,7 @@ def write_model_card(
         arguments += f", in the end multiplied by {math.exp(model.log_factor.numpy()):.3g}"
     went_on = before = ""
     if start is not None:
-        new = spec.vocabulary_size - spec.limits.hash_buckets - start.ngrams
+        new = spec.vocabulary_size - spec.rules.hash_buckets - start.ngrams
         went_on = (
             f"\n| went on from | `{start.run}`, fingerprint {start.fingerprint:.16}, with "
             f"{new:,} new letter trigrams; pairs and clicks below "
@@ -163,7 +163,7 @@ def _fields(spec: FeatureSpec) -> str:
     """What a title is made of, as it is to be sent."""
     if len(spec.title_fields) == 1:
         return "one text"
-    own = spec.limits.own_fields > 1
+    own = spec.rules.own_fields > 1
     rows = "each with letter trigrams of its own" if own else "which share their letter trigrams"
     return f"`{join_fields(spec.title_fields)}`, fields with U+241F between, {rows}"
 

@@ -108,7 +108,7 @@ class Remining:
         if pairs is None:
             ranks, margin = self._negatives.mine_ranks, self._negatives.mine_margin
             rows = mine(self._data, {"self": by_cosine(self._encode)}, ranks, margin)
-            pairs = pairs_of((one.query, one.title) for one in rows)
+            pairs = pairs_of(((one.query, one.title) for one in rows), self._data.rules)
             self._keep(path, epoch, pairs)
             self._console.print(f"{len(pairs):,} hard negatives mined", highlight=False)
         if not len(pairs):

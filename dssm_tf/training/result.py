@@ -28,7 +28,7 @@ class Result:
             before.
         untrained: validation NDCG before the first step, without a prior.
         learned: what it learned from besides clicks, by source, in words.
-        query_ids: the `text_id` of each query of those, increasing.
+        query_ids: the id of each query of those, increasing.
         validated: what the validation queries rank, in words.
         start: the earlier run that it went on from; None for one that began anew.
         by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these

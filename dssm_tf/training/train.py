@@ -12,7 +12,6 @@ from rich.console import Console
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
@@ -116,7 +115,7 @@ def _by_validation(
     untrained = {} if task is None else task.ndcg(encoded(fitting.encode, task))
     kept = fitting.fit("fit", ["train"], config.training.epochs, task)
     titles = data.titles if begun is None else begun.titles
-    prior = TitlePrior(titles, data.vocabulary.limits.keep_accents)
+    prior = TitlePrior(titles, data.rules)
     weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
     result = Result(
         len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
@@ -184,9 +183,8 @@ def held_out(
     known: frozenset[int] = frozenset() if begun is None else frozenset(begun.query_ids.tolist())
     limits = config.validation.queries, config.validation.titles
     judged = [one for source in sources if source.name == "judgments" for one in source.held_out]
-    rule = data.spec.limits.keep_accents
-    new = [one for one in judged if text_id(one.query, rule) not in known]
-    if (task := GradedValidationTask.of_lists(new or judged, limits[0])) is not None:
+    new = [one for one in judged if data.rules.id(one.query) not in known]
+    if (task := GradedValidationTask.of_lists(new or judged, data.rules, limits[0])) is not None:
         return task
     if not data.count("validation"):
         return None

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import RelevantRanks, ranks_of, tie_key
 from dssm_tf.tables.judgments import judgments_from_clicks
+from dssm_tf.text.rules import Key
 
 CUTOFFS = (1, 3, 10)
 NDCG_NAMES = [f"ndcg@{k}" for k in CUTOFFS]
@@ -73,19 +73,19 @@ class ValidationTask:
             data: what preprocess wrote.
             max_queries: the first ones, where there are more.
             max_titles: a sample, where there are more.
-            known: `text_id`s of queries to leave out.
+            known: ids of queries to leave out.
         """
         clicks: list[tuple[str, str, float]] = []
         chosen: dict[str, None] = {}
-        normalize, keep = data.vocabulary.normalize, data.vocabulary.limits.keep_accents
+        rules = data.rules
         for query, clicked_title, count in data.clicks("validation"):
-            if query in chosen or (len(chosen) < max_queries and text_id(query, keep) not in known):
+            if query in chosen or (len(chosen) < max_queries and rules.id(query) not in known):
                 chosen[query] = None
                 clicks.append((query, clicked_title, count))
-        texts = {normalize(title): title for _, title, _ in clicks}
-        others: dict[str, str] = {}
+        texts = {rules.key(title): title for _, title, _ in clicks}
+        others: dict[Key, str] = {}
         for title in data.titles:
-            if (key := normalize(title.text)) not in texts:
+            if (key := rules.key(title.text)) not in texts:
                 others.setdefault(key, title.text)
         if len(others) > (room := max(0, max_titles - len(texts))):
             # Clicked titles alone would be too easy: deployment ranks all the others, too.
@@ -96,8 +96,8 @@ class ValidationTask:
         column = {key: i for i, key in enumerate(titles)}
         row = {query: i for i, query in enumerate(chosen)}
         grades = {
-            (row[one.query], column[normalize(one.title)]): one.grade
-            for one in judgments_from_clicks(clicks, keep_accents=keep)
+            (row[one.query], column[rules.key(one.title)]): one.grade
+            for one in judgments_from_clicks(clicks, rules)
         }
         shape = len(row), len(titles)
         return cls(tuple(chosen), tuple(texts[key] for key in titles), of_cells(grades, shape))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from dssm_tf.model.run_files import EARLIER_RUN, known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.growth import check_grown, earlier_ids
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 _FREE = ("dropout", "initializer")  # what of a tower is no part of its weights' meaning
@@ -82,7 +82,7 @@ class WarmStart:
                 load_titles(run),
                 data.titles,
                 config.ranking.earlier_clicks,
-                data.vocabulary.normalize,
+                data.rules,
             ),
             known_queries(run),
         )
@@ -167,7 +167,7 @@ def joined_titles(
     earlier: Iterable[Title],
     today: Sequence[Title],
     share: float,
-    normal: Callable[[str], str] = normalize,
+    rules: Rules,
 ) -> list[Title]:
     """Titles of an earlier run and of today, one a normalised text; today's spelling is kept.
 
@@ -175,14 +175,14 @@ def joined_titles(
         earlier: of the run, with the clicks it counted.
         today: of the data.
         share: of the earlier clicks and queries that still count, 0 to 1; to whole numbers.
-        normal: normalises a text.
+        rules: which titles are one.
 
-    >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5)
+    >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
-    joined = {normal(title.text): title for title in today}
+    joined = {rules.key(title.text): title for title in today}
     for title in earlier:
-        key = normal(title.text)
+        key = rules.key(title.text)
         now = joined.get(key, Title(title.text))
         joined[key] = Title(
             now.text,

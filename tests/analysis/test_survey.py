@@ -10,13 +10,14 @@ from dssm_tf.analysis import survey
 from dssm_tf.analysis.survey import contexts, neighbours, plane, readings, varied_contexts
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.bilstm import BidirectionalLSTMRNN
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.dssm import DSSM
 
 WORDS = ["aa", "bb", "cc"]
-VOCABULARY = Vocabulary(dict.fromkeys(n for word in WORDS for n in letter_ngrams(word)))
+VOCABULARY = Vocabulary(dict.fromkeys(n for word in WORDS for n in letter_ngrams(word)), FOLDED)
 
 
 def one_cell_a_word(made):

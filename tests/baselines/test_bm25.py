@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]
 
@@ -50,8 +50,8 @@ LINE = st.lists(WORD, min_size=1, max_size=6).map(" ".join)
 def test_ranking_equals_bm25s_own_retrieve(titles, query, parameters):
     k1, b = parameters
     library = bm25s.BM25(k1=k1, b=b, backend="numpy")
-    library.index([words(title) for title in titles], show_progress=False)
-    places, scores = library.retrieve([words(query)], k=len(titles), show_progress=False)
+    library.index([FOLDED.words(title) for title in titles], show_progress=False)
+    places, scores = library.retrieve([FOLDED.words(query)], k=len(titles), show_progress=False)
     ours = BM25(k1, b).fit([], titles).score(query, titles)
     assert ours[places[0]] == pytest.approx(scores[0], rel=1e-5, abs=1e-6)
 

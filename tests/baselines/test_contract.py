@@ -7,8 +7,6 @@ import pytest
 
 from dssm_tf.analysis.contributions import sampled_shapley
 from dssm_tf.analysis.explanation import explain
-from dssm_tf.baselines.model_file import read_model, write_model
-from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.systems import BASELINES
@@ -105,21 +103,6 @@ def test_accents_do_not_matter(fitted):
     asked = ["hälo réach", "wıı fiť", "sûpèr mariø"]
     plain = ["halo reach", "wii fit", "super mario"]
     assert (fitted.score_matrix(asked, accented) == fitted.score_matrix(plain, TITLES)).all()
-
-
-def test_saved_before_accents_were_folded_it_keeps_them(name, fitted, tmp_path):
-    fitted.save(tmp_path)
-    for path in (one for one in tmp_path.glob("*.npz") if one.name != "uni_skip.npz"):
-        settings, arrays = read_model(path)
-        write_model(path, {k: v for k, v in settings.items() if k != "keep_accents"}, arrays)
-        write_checksums(tmp_path, [path.name], f"{path.stem}.sha256")
-    if (options := tmp_path / "uni_skip.npz.json").exists():
-        options.write_text(options.read_text().replace("keep_accents", "something"))
-        names = [one.name for one in tmp_path.iterdir() if one.suffix != ".sha256"]
-        write_checksums(tmp_path, names, "skip_thought.sha256")
-    older = BASELINES[name].load(tmp_path)
-    # A word with an accent is another word, and one that it never saw.
-    assert (older.score("wïï", TITLES) == fitted.score("zzz", TITLES)).all()
 
 
 def test_saved_and_loaded_it_scores_the_same(name, fitted, tmp_path):

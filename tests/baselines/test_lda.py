@@ -6,7 +6,7 @@ from pytest import approx
 
 from dssm_tf.baselines.lda import LDA, load_tomotopy
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from tests.baselines.planted_topics import planted_clicks, purity
 
 TITLES = [title for _, title, _ in planted_clicks(300, seed=0)]
@@ -22,7 +22,7 @@ def test_topics_are_those_that_tomotopy_samples():
     library = load_tomotopy().LDAModel(k=4, alpha=0.2, eta=0.05, seed=3)
     library.optim_interval = 0
     for title in dict.fromkeys(TITLES):
-        library.add_doc(words(title))
+        library.add_doc(FOLDED.words(title))
     for _ in range(3):
         library.train(10, workers=1)
     ours = model.query_words[[model.words.index(word) for word in library.used_vocabs]]
@@ -38,7 +38,7 @@ def test_mixtures_agree_with_those_of_the_sampler():
     library.optim_interval = 0
     distinct = list(dict.fromkeys(TITLES))
     for title in distinct:
-        library.add_doc(words(title))
+        library.add_doc(FOLDED.words(title))
     for _ in range(20):
         library.train(10, workers=1)
     sampled = np.array([title.get_topic_dist() for title in library.docs])

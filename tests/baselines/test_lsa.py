@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize as unit
 from dssm_tf.baselines.lsa import LSA
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from tests.reference import lsa as reference
 
 
@@ -24,7 +24,7 @@ def lines(count, vocabulary, seed=0):
 @pytest.mark.parametrize("titles", [lines(60, 40), lines(400, 900)], ids=["small", "large"])
 def test_scores_equal_those_of_scikit_learn(titles):
     queries = [*lines(20, 40, seed=1), titles[3]]
-    library = TfidfVectorizer(tokenizer=words, lowercase=False, token_pattern=None)
+    library = TfidfVectorizer(tokenizer=FOLDED.words, lowercase=False, token_pattern=None)
     matrix = library.fit_transform(titles)
     assert (min(matrix.shape) > 200) == (len(titles) > 60)
     cut = TruncatedSVD(n_components=10, algorithm="arpack", random_state=0).fit(matrix)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 TEXTS = st.lists(st.text(alphabet="ab Á-1", max_size=12), max_size=6)
 
@@ -15,7 +15,7 @@ def test_counts_and_unknown_words_add_up_to_every_word_of_every_text(known, text
     counts, unknown = terms.count(texts), terms.unknown(texts)
     assert counts.shape == (len(texts), len(terms.words))
     for row, text in enumerate(texts):
-        tokens = words(text)
+        tokens = FOLDED.words(text)
         for word, place in terms.ids.items():
             assert counts[row, place] == tokens.count(word)
         assert counts[row].sum() + unknown[row] == len(tokens)

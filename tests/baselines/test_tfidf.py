@@ -7,7 +7,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]
 
@@ -24,7 +24,9 @@ def test_scores_equal_those_of_scikit_learn():
     random = np.random.default_rng(0)
     lines = [" ".join(map(str, random.integers(0, 30, 5))) for _ in range(80)]
     titles, queries = lines[:50], lines[50:]
-    library = TfidfVectorizer(tokenizer=words, lowercase=False, token_pattern=None).fit(titles)
+    library = TfidfVectorizer(tokenizer=FOLDED.words, lowercase=False, token_pattern=None).fit(
+        titles
+    )
     texts = [*titles, "3 4 unseen", ""]
     expected = (library.transform(queries) @ library.transform(texts).T).toarray()
     assert TfIdf().fit([], titles).score_matrix(queries, texts) == approx(expected, abs=1e-12)

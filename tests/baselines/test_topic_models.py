@@ -12,7 +12,7 @@ from dssm_tf.baselines.plsa import PLSA
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.topic_model import fold_in
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from tests.baselines.planted_topics import planted_clicks
 from tests.reference.query_likelihood import topic_score
 
@@ -39,7 +39,9 @@ def test_probabilities_sum_to_one(model):
 def test_scores_equal_the_definition(model):
     # The collection is every distinct title of the corpus and of the log.
     collection = Counter(
-        word for title in {*TITLES, *(title for _, title, _ in CLICKS)} for word in words(title)
+        word
+        for title in {*TITLES, *(title for _, title, _ in CLICKS)}
+        for word in FOLDED.words(title)
     )
     titles = [*TITLES[:4], *OTHERS]
     scores = model.score_matrix([*QUERIES, "t0x1 t0x1 unseen t2x3"], titles)
@@ -48,7 +50,14 @@ def test_scores_equal_the_definition(model):
     for query, row in zip([*QUERIES, "t0x1 t0x1 unseen t2x3"], scores, strict=True):
         for title, mixture, score in zip(titles, mixtures, row, strict=True):
             expected = topic_score(
-                words(query), words(title), collection, 5.0, 0.4, known, model.query_words, mixture
+                FOLDED.words(query),
+                FOLDED.words(title),
+                collection,
+                5.0,
+                0.4,
+                known,
+                model.query_words,
+                mixture,
             )
             assert score == approx(expected, rel=1e-9, abs=1e-9)
 

@@ -9,7 +9,7 @@ from pytest import approx
 
 from dssm_tf.baselines.ulm import ULM
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from tests.reference.query_likelihood import unigram_score
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]
@@ -33,17 +33,18 @@ LINE = st.lists(WORD, max_size=6).map(" ".join)
     st.sampled_from([0.5, 10.0, 2000.0]),
 )
 def test_scores_equal_the_definition_inside_and_outside_the_corpus(titles, query, other, mu):
-    collection = Counter(word for title in titles for word in words(title))
+    collection = Counter(word for title in titles for word in FOLDED.words(title))
     scores = ULM(mu).fit([], titles).score(query, [*titles, other])
     expected = [
-        unigram_score(words(query), words(title), collection, mu) for title in [*titles, other]
+        unigram_score(FOLDED.words(query), FOLDED.words(title), collection, mu)
+        for title in [*titles, other]
     ]
     assert scores == approx(np.array(expected), rel=1e-9, abs=1e-9)
 
 
 def test_probabilities_of_all_words_sum_to_one_in_every_title():
     model = ULM(mu=7).fit([], TITLES)
-    vocabulary = sorted({word for title in TITLES for word in words(title)})
+    vocabulary = sorted({word for title in TITLES for word in FOLDED.words(title)})
     probabilities = np.exp(model.score_matrix(vocabulary, [*TITLES, ""]))
     assert probabilities.sum(axis=0) == approx(np.ones(4))
 

@@ -70,7 +70,7 @@ def test_a_real_system_depends_on_its_module_and_on_how_texts_are_split():
         if name not in found:
             found.add(name)
             waiting += fit_code._code(name)[1]
-    assert {"dssm_tf.baselines.base", "dssm_tf.text.normalize"} <= found
+    assert {"dssm_tf.baselines.base", "dssm_tf.text.rules"} <= found
     assert ast.dump(ast.parse("")) not in (fit_code._code(BM25.__module__)[0], "")
     assert digest(BM25.__module__) != digest("dssm_tf.baselines.tfidf")
 

@@ -11,7 +11,7 @@ from dssm_tf.commands.teach import teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import read_scores
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 from tests.clicks import click_log, write_data
 
 
@@ -42,13 +42,13 @@ def test_every_query_of_the_log_is_asked_about_with_its_clicked_and_the_teacher_
     paths, cosines = vectors(tmp_path, lesson)
     clicked = {}
     for click in click_log():
-        clicked.setdefault(normalize(click.query), set()).add(click.title)
+        clicked.setdefault(FOLDED.key(click.query), set()).add(click.title)
     found = list(teach(lesson, paths, best=3, random=2))
-    assert [normalize(one.query) for one in found] == sorted(clicked)
+    assert [FOLDED.key(one.query) for one in found] == sorted(clicked)
     for row, one in zip(cosines, found, strict=True):
         best = {lesson.titles[place] for place in np.argsort(-row)[:3]}
-        assert clicked[normalize(one.query)] | best <= set(one.titles)
-        assert len(one.titles) == len(set(one.titles)) <= len(clicked[normalize(one.query)]) + 5
+        assert clicked[FOLDED.key(one.query)] | best <= set(one.titles)
+        assert len(one.titles) == len(set(one.titles)) <= len(clicked[FOLDED.key(one.query)]) + 5
         expected = [row[lesson.titles.index(title)] for title in one.titles]
         np.testing.assert_allclose(one.values, expected, atol=1e-6)
 
@@ -62,7 +62,7 @@ def test_drawn_titles_are_others_for_every_query_and_the_same_for_a_seed(lesson,
 def test_titles_are_queries_too_where_asked_for(data, lesson):
     more = Lesson.of(Preprocessed(data.path), title_queries=True)
     assert set(more.queries) > set(lesson.queries)
-    assert {normalize(title) for title in lesson.titles} <= {normalize(q) for q in more.queries}
+    assert {FOLDED.key(title) for title in lesson.titles} <= {FOLDED.key(q) for q in more.queries}
 
 
 def test_the_command_writes_what_to_embed_and_then_scores_that_train_reads(data, tmp_path):
@@ -73,7 +73,10 @@ def test_the_command_writes_what_to_embed_and_then_scores_that_train_reads(data,
     assert [row.split("\t")[1] for row in rows[1:]] == list(lesson.queries)
     paths, cosines = vectors(tmp_path, lesson)
     teach_command(data.path, out, [str(path) for path in paths], 2, 1, console=console)
-    (first, *_), everything = read_scores(out / "scores.tsv"), read_scores(out / "scores.tsv")
+    (first, *_), everything = (
+        read_scores(out / "scores.tsv", FOLDED),
+        read_scores(out / "scores.tsv", FOLDED),
+    )
     assert len(everything) == len(lesson.queries)
     assert first.values[0] == pytest.approx(
         cosines[0, lesson.titles.index(first.titles[0])], abs=1e-6

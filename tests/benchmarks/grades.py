@@ -30,7 +30,7 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 _ALONE = ["training.clicks=false"]
@@ -115,7 +115,7 @@ def _teacher(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     judgments = read_judgments(parts / "judgments.tsv")
     corpus = read_corpus(parts / "corpus.tsv")
     seen = {
-        normalize(line.split("\t")[0])
+        FOLDED.key(line.split("\t")[0])
         for line in (parts / "clicks.tsv").read_text("utf-8").splitlines()[1:]
     }
     others = {
@@ -227,7 +227,7 @@ def _table(
                 cosine = _ByCosine(system.encode_queries, system.encode_titles)
                 ranked[f"{name}; by cosine"] = cosine
             evaluation = evaluate(ranked, judgments, corpus, metrics=CUTOFFS)
-            fresh = np.array([normalize(query) not in seen for query in evaluation.task.queries])
+            fresh = np.array([FOLDED.key(query) not in seen for query in evaluation.task.queries])
             for row in ranked:
                 values = [evaluation.values[row][metric] for metric in CUTOFFS]
                 parts = [values] + ([[one[fresh] for one in values]] if seen else [])

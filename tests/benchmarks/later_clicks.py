@@ -23,7 +23,7 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import Judgment, judgments_from_clicks, read_corpus
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 
@@ -48,6 +48,7 @@ def judged(header: list[str], rows: list[str], ids: dict[str, str]) -> list[Judg
             for one in cells
             if one[title] in ids
         ),
+        FOLDED,
         ids,
     )
 
@@ -77,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     corpus = read_corpus(options.corpus)
     header, earlier, later = split_by_time(options.clicks, options.share)
     judgments = judged(header, later, {one.title: one.doc_id for one in reversed(corpus)})
-    seen = {normalize(row.split("\t")[header.index("query")]) for row in earlier}
+    seen = {FOLDED.key(row.split("\t")[header.index("query")]) for row in earlier}
 
     rows: dict[str, list[list[float]]] = {}
     with TemporaryDirectory() as folder:
@@ -95,7 +96,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 seconds[name] = train(config, data, out, quiet=True).seconds
                 systems[name] = SemanticRanker.load(out, name)
             evaluation = evaluate(systems, judgments, corpus, metrics=CUTOFFS)
-            fresh = np.array([normalize(q) not in seen for q in evaluation.task.queries])
+            fresh = np.array([FOLDED.key(q) not in seen for q in evaluation.task.queries])
             for name in systems:
                 values = [evaluation.values[name][metric] for metric in CUTOFFS]
                 means = [*(np.nanmean(v) for v in values), *(np.nanmean(v[fresh]) for v in values)]

@@ -23,8 +23,7 @@ from bm25s.stopwords import STOPWORDS_EN_PLUS
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.normalize import normalize
-from dssm_tf.text.normalize import words as all_words
+from dssm_tf.text.rules import FOLDED
 
 load_tensorflow()
 
@@ -41,7 +40,7 @@ from tests.benchmarks.observed_runs import SETS, Observed, topics_of, trained, v
 from tests.benchmarks.observed_tables import LENGTHS, Row, show  # noqa: E402
 
 SYSTEMS = "lstm,lstm_plain,rnn,dssm,clsm"
-STOP_WORDS = frozenset(word for entry in STOPWORDS_EN_PLUS for word in all_words(entry))
+STOP_WORDS = frozenset(word for entry in STOPWORDS_EN_PLUS for word in FOLDED.words(entry))
 """NLTK's English list, as bm25s ships it, in the words of this package."""
 
 SHORT = 4  # letters; few stop words have more
@@ -123,7 +122,7 @@ def first_keywords(ranker: SemanticRanker, observed: Observed, read: Read) -> Va
         if len(words) > 1:
             counts = zip(*(reading.moved() for reading in of_query), strict=True)
             judged = np.array([any(one is not None for one in of_word) for of_word in counts])
-            shared = np.isin(words, all_words(title))
+            shared = np.isin(words, FOLDED.words(title))
             found.append((np.array(keywords(of_query)), judged, shared))
     hits = quantities.first_keyword(*zip(*found, strict=True))
     yield "keyword: queries that have one", hits.found
@@ -142,7 +141,7 @@ def topic_cells(ranker: SemanticRanker, observed: Observed, topics: np.ndarray) 
 
 def first_words(ranker: SemanticRanker, observed: Observed) -> Values:
     """What of the last state the word read first has, by the length of the text."""
-    texts = dict.fromkeys(normalize(text) for pair in observed.pairs for text in pair)
+    texts = dict.fromkeys(FOLDED.key(text) for pair in observed.pairs for text in pair)
     split = [ranker.vocabulary.words(text) for text in texts]
     tower = ranker.model.query_tower
     for length in LENGTHS:
@@ -190,7 +189,7 @@ def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
     """Rank agreement of each explanation with occlusion, over words of a text; and the time."""
     found: dict[str, list[quantities.Agreement]] = {}
     seconds, computed = [], []
-    long = [pair for pair in observed.pairs if max(len(all_words(text)) for text in pair) > 2]
+    long = [pair for pair in observed.pairs if max(len(FOLDED.words(text)) for text in pair) > 2]
     explain(ranker, *long[0])  # traces the model's functions
     for query, title in long[:EXPLAINED]:
         started, busy = perf_counter(), process_time()

@@ -20,7 +20,7 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.tables.click_log import LogRow, read_logs, write_log
 from dssm_tf.tables.splits import HELD_OUT, is_held_out, split_by_query, split_by_time
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.towers.lstm import LSTMRNN
 from dssm_tf.training.train import train
 from pipelines.preprocess import run
@@ -169,7 +169,9 @@ def topics_of(observed: Observed) -> NDArray[np.int64]:
     from sklearn.preprocessing import Normalizer
 
     steps = make_pipeline(
-        TfidfVectorizer(tokenizer=words, token_pattern=None, lowercase=False, sublinear_tf=True),
+        TfidfVectorizer(
+            tokenizer=FOLDED.words, token_pattern=None, lowercase=False, sublinear_tf=True
+        ),
         TruncatedSVD(_DIMENSIONS, random_state=0),
         Normalizer(),
         KMeans(TOPICS, n_init=4, random_state=0),
@@ -187,4 +189,4 @@ def _some(rows: Sequence, number: int) -> list:
 def _pairs(rows: Sequence[LogRow]) -> list[tuple[str, str]]:
     """Some of the distinct pairs that have words on both sides."""
     distinct = list(dict.fromkeys((row.query, row.title) for row in rows))
-    return _some([pair for pair in distinct if all(map(words, pair))], LOOKED_AT)
+    return _some([pair for pair in distinct if all(map(FOLDED.words, pair))], LOOKED_AT)

@@ -76,7 +76,7 @@ def rival(log: str, output: str, *flags: str) -> None:
     from dssm_tf.data.record_encoder import RecordEncoder
     from dssm_tf.data.schema import Title
     from dssm_tf.text.letter_ngrams import letter_ngrams
-    from dssm_tf.text.normalize import normalize
+    from dssm_tf.text.rules import FOLDED
     from dssm_tf.text.vocabulary import Vocabulary
     from pipelines.runners import choose_runner
 
@@ -84,7 +84,7 @@ def rival(log: str, output: str, *flags: str) -> None:
 
     def parse(line):
         query, title, clicks = line.split("\t")
-        return (normalize(query), normalize(title)), int(clicks)
+        return (FOLDED.key(query), FOLDED.key(title)), int(clicks)
 
     def trigrams(pair):
         for word in " ".join(pair[0]).split():
@@ -96,7 +96,7 @@ def rival(log: str, output: str, *flags: str) -> None:
         if not shared:
             shared["texts"] = list(titles)
             shared["sums"] = list(accumulate(titles.values()))
-            shared["encoder"] = RecordEncoder(Vocabulary(ngram for ngram, _ in ngrams))
+            shared["encoder"] = RecordEncoder(Vocabulary((ngram for ngram, _ in ngrams), FOLDED))
         rng = random.Random(query)
         for title, number in clicked.items():
             drawn = rng.choices(shared["texts"], cum_weights=shared["sums"], k=12)

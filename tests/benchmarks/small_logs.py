@@ -29,6 +29,7 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, write_corpus
 from dssm_tf.tables.judgments import judgments_from_clicks as judged_by
+from dssm_tf.text.rules import FOLDED
 from tests.benchmarks.later_clicks import judged, split_by_time
 
 CONTROL = "trigram_tfidf"
@@ -53,7 +54,7 @@ def web_questions() -> Source:
     ids = {one.title: one.doc_id for one in corpus}
     asked = [(row[2], row[3], 1.0) for row in rows if row[1] == "test"]
     pairs = [(row[2], row[3]) for row in rows if row[1] != "test"]
-    return Source("WebQuestions", pairs, corpus, judged_by(asked, ids))
+    return Source("WebQuestions", pairs, corpus, judged_by(asked, FOLDED, ids))
 
 
 def best_buy(folder: Path) -> Source:

@@ -13,6 +13,7 @@ from pytest import approx
 from dssm_tf.common import figures
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.lstm import LSTMRNN
 from tests.benchmarks.observations import STOP_WORDS, contrasts
@@ -20,7 +21,9 @@ from tests.benchmarks.observed_runs import hold
 from tests.benchmarks.observed_tables import number, show
 
 TEXT = "the wizard of oz"
-VOCABULARY = Vocabulary(dict.fromkeys(n for word in TEXT.split() for n in letter_ngrams(word)))
+VOCABULARY = Vocabulary(
+    dict.fromkeys(n for word in TEXT.split() for n in letter_ngrams(word)), FOLDED
+)
 
 
 @pytest.mark.parametrize(("gate", "place"), [("i", 2), ("f", 1)])

@@ -22,6 +22,7 @@ from dssm_tf.layers import WordHashing
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
 from dssm_tf.training.devices import reuse_memory
@@ -173,7 +174,7 @@ def encoding_rates(tower: str) -> dict[str, float]:
     letters = np.array(list("abcdefghijklmnopqrstuvwxyz"))
     words = ["".join(rng.choice(letters, rng.integers(2, 10))) for _ in range(5_000)]
     ngrams = {f"#{w}#"[i : i + 3] for w in words for i in range(len(w))}
-    vocabulary = Vocabulary(sorted(ngrams))
+    vocabulary = Vocabulary(sorted(ngrams), FOLDED)
     features = TextFeatures(vocabulary)
     model = Siamese(TOWERS[tower](vocabulary.size))
     model.build()

@@ -32,7 +32,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.tables.judgments import read_corpus
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 from tests.benchmarks.later_clicks import CUTOFFS, judged, split_by_time
 
 SYSTEMS = ("anew", "warm", "today", "stale")
@@ -117,8 +117,8 @@ def main(argv: Sequence[str] | None = None) -> None:
                 systems = {name: SemanticRanker.load(runs[name], name) for name in chosen}
                 judgments = judged(header, list(parts[day + 1]), ids)
                 found = evaluate(systems, judgments, corpus, metrics=CUTOFFS)
-                known = {normalize(row.split("\t")[header.index("query")]) for row in so_far}
-                new = np.array([normalize(query) not in known for query in found.task.queries])
+                known = {FOLDED.key(row.split("\t")[header.index("query")]) for row in so_far}
+                new = np.array([FOLDED.key(query) not in known for query in found.task.queries])
                 for name in chosen:
                     values = [found.values[name][metric] for metric in CUTOFFS]
                     means = [*(np.nanmean(v) for v in values), np.nanmean(values[0][new])]

@@ -9,7 +9,7 @@ from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import read_grades
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.table import Layout
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_
     out = tmp_path / "out"
     words = ["data", "judged", "--judgments", str(judged), "--out", str(out)]
     assert main([*words, "--hold-out-queries", "0.25"]) == 0
-    learned = {normalize(one.query) for one in read_grades(out / "judgments.tsv", 4)}
-    measured = {normalize(one.query) for one in read_judgments(out / "held_out.tsv")}
+    learned = {FOLDED.key(one.query) for one in read_grades(out / "judgments.tsv", 4, FOLDED)}
+    measured = {FOLDED.key(one.query) for one in read_judgments(out / "held_out.tsv")}
     assert len(learned) + len(measured) == 60
     assert learned
     assert 5 <= len(measured) <= 27  # 15, more than three standard deviations
@@ -53,7 +53,7 @@ def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
     flags = ["--judgments", str(path), "--title-fields", "name,brand", "--hold-out-queries", "0.3"]
     assert main(["data", "judged", *flags, "--out", str(out)]) == 0
     fields = ("name", "brand")
-    learned = read_grades(out / "judgments.tsv", 4, title_fields=fields)
+    learned = read_grades(out / "judgments.tsv", 4, FOLDED, title_fields=fields)
     measured = read_judgments(out / "held_out.tsv", title_fields=fields)
     titles = {title for one in learned for title in one.titles} | {one.title for one in measured}
     expected = {f"lamp {q} {t}␟acme" for q in range(60) for t in range(4)}

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dssm_tf.commands.evaluate import evaluate_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import text_id
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
 
@@ -26,7 +26,7 @@ CORPUS = "doc_id\ttitle\nd1\tRed Hat\nd2\tBlue Box\nd3\tGreen Tie\n"
 class Model:
     """Stands for a trained model: prefers the title with the most letters of its name."""
 
-    vocabulary = Vocabulary(["#re", "red", "ed#", "#ha", "hat", "at#"])
+    vocabulary = Vocabulary(["#re", "red", "ed#", "#ha", "hat", "at#"], FOLDED)
 
     def __init__(self, path):
         self.name = path.name
@@ -45,7 +45,7 @@ def paths(tmp_path, monkeypatch):
     (tmp_path / "c.tsv").write_text(CORPUS)
     for run in ("lstm", "dssm", "other/lstm"):
         (tmp_path / run).mkdir(parents=True)
-        np.save(tmp_path / run / "query_ids.npy", [text_id("Red HAT")])
+        np.save(tmp_path / run / "query_ids.npy", [FOLDED.id("Red HAT")])
     return tmp_path
 
 

@@ -14,21 +14,24 @@ from pytest import approx
 
 from dssm_tf.data.batching import parse, to_batch
 from dssm_tf.data.example_pb2 import Example
-from dssm_tf.data.schema import Title, text_id
+from dssm_tf.data.schema import Title
 from dssm_tf.data.shapes import Part, Shapes, TextShape
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import ClickExample, rows_of, text_of
 
 WORDS = ("red", "green", "fox", "owl", "bear", "fish")
-VOCABULARY = Vocabulary(dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word)))
+VOCABULARY = Vocabulary(
+    dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word)), FOLDED
+)
 
 
 def click(query, title, negatives=(), clicked=(), clicks=1.0) -> ClickExample:
     """A record; the title itself is always among the titles clicked for its query."""
     titles = [Title(one, 2, 1) for one in (title, *negatives)]
-    ids = {text_id(one) for one in (title, *clicked)}
+    ids = {FOLDED.id(one) for one in (title, *clicked)}
     return ClickExample(query, titles, clicks, sorted(ids))
 
 
@@ -78,6 +81,15 @@ def test_in_batch_candidates_are_the_clicked_titles_that_the_query_never_clicked
     assert fox.rivals == {}
     # `red fox` was clicked in two rows, so it counts twice: exp(log 2).
     assert owl.rivals == {text("red fox"): approx(2)}
+
+
+def test_only_clicked_titles_are_columns_beside_the_recorded_ones():
+    # Two of four distinct titles are clicked: 1 + 2 of each record, and 2 in the batch.
+    inputs, labels = batch(FOXES)
+    assert inputs["candidates"].shape == labels["mask"].shape == (3, 3 + 2)
+    # Of compiled programs the shape stays: a column a row.
+    fixed, _ = batch(FOXES, shapes=Shapes(distinct_titles=20))
+    assert fixed["candidates"].shape == (3, 3 + 3)
 
 
 def test_recorded_negatives_stand_beside_in_batch_ones():
@@ -192,7 +204,7 @@ records = st.builds(
 ).map(
     lambda one: ClickExample(  # preprocess never records a negative that the query clicked
         one.query,
-        [one.titles[0], *[t for t in one.titles[1:] if text_id(t.text) not in one.clicked_ids]],
+        [one.titles[0], *[t for t in one.titles[1:] if FOLDED.id(t.text) not in one.clicked_ids]],
         one.clicks,
         one.clicked_ids,
     )

@@ -11,6 +11,7 @@ from pytest import approx
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.schema import Title
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import ALPHA, click_log, rows_of, write_data
 
@@ -77,7 +78,7 @@ def test_titles_are_drawn_in_proportion_to_their_clicks_to_the_alpha(data):
     from dssm_tf.data.fresh_negatives import FreshNegatives
 
     titles = [Title("red", 16, 1), Title("owl", 1, 1), Title("fox", 0, 0)]
-    vocabulary = Vocabulary(["#re", "red", "ed#"])
+    vocabulary = Vocabulary(["#re", "red", "ed#"], FOLDED)
     draws = FreshNegatives(titles, vocabulary, 0.5, 1000).draw(10, np.array([1, 2], np.int64))
     counts = Counter(draws.numpy().ravel().tolist())
     # Weights 16 ** .5 = 4, 1 and .5 ** .5 = .707.

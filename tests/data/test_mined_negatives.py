@@ -15,7 +15,7 @@ from dssm_tf.data.batching import parse
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.mined_negatives import MinedNegatives, pairs_of
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
+from dssm_tf.text.rules import FOLDED
 from tests.clicks import click_log, rows_of, write_data
 
 
@@ -39,7 +39,7 @@ def batches(data, mined, count=2, **options) -> ClickBatches:
     known = Preprocessed(data.path)
     defaults = {"batch_size": 8, "negatives": 0, "in_batch": False}
     found = ClickBatches(known, ("train",), BatchOptions(**(defaults | options)))
-    return replace(found, mined=MinedNegatives(known, pairs_of(mined), count))
+    return replace(found, mined=MinedNegatives(known, pairs_of(mined, FOLDED), count))
 
 
 def rows(dataset):
@@ -80,7 +80,7 @@ def test_a_query_has_as_many_of_its_titles_as_asked_for_none_clicked_and_others_
 
 def test_every_title_that_was_mined_is_drawn_as_often_as_the_others(data, mined):
     query, _ = mined[0]
-    own = {text_id(title) for asked, title in mined if asked == query}
+    own = {FOLDED.id(title) for asked, title in mined if asked == query}
     example = next(one for one in data.examples["train"] if one.query == query)
     own -= set(example.clicked_ids)
     assert len(own) > 2
@@ -90,7 +90,7 @@ def test_every_title_that_was_mined_is_drawn_as_often_as_the_others(data, mined)
     examples["clicked_ids"] = tf.RaggedTensor.from_tensor(
         [example.clicked_ids] * times, row_splits_dtype=tf.int32
     )
-    source = MinedNegatives(Preprocessed(data.path), pairs_of(mined), 1)
+    source = MinedNegatives(Preprocessed(data.path), pairs_of(mined, FOLDED), 1)
     draws = source.draw(times, tf.constant([5, 9], tf.int64))
     drawn = Counter(source.extend(examples, draws)["title_ids"].to_tensor()[:, 1].numpy().tolist())
     assert set(drawn) == own
@@ -122,10 +122,10 @@ def test_a_table_is_read_and_what_the_data_do_not_know_is_counted_and_named(data
     good = table(tmp_path / "good.tsv", mined)
     found, lost = MinedNegatives.read(known, good, 2)
     assert lost == ""
-    np.testing.assert_array_equal(found.pairs, np.unique(pairs_of(mined), axis=0))
+    np.testing.assert_array_equal(found.pairs, np.unique(pairs_of(mined, FOLDED), axis=0))
     strange = [("what is this", mined[0][1]), (mined[0][0], "a title of another log")]
     found, lost = MinedNegatives.read(known, table(tmp_path / "old.tsv", [*mined, *strange]), 2)
-    np.testing.assert_array_equal(found.pairs, np.unique(pairs_of(mined), axis=0))
+    np.testing.assert_array_equal(found.pairs, np.unique(pairs_of(mined, FOLDED), axis=0))
     assert "1 of " in lost
     assert "queries, such as 'what is this' and 1 of " in lost
     assert "titles, such as 'a title of another log'" in lost

@@ -6,7 +6,7 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
+from dssm_tf.text.rules import FOLDED
 from tests.clicks import Click, click_log, write_data
 
 LOG = [Click("red hat", "Red Hat", 3), Click("hat", "Red Hat", 1), Click("box", "Blue Box", 2)]
@@ -39,12 +39,12 @@ def test_titles_that_are_queries_too_know_what_was_clicked_for_them(tmp_path):
            Click("the box", "red fox")]  # fmt: skip
     data = write_data(tmp_path / "data", log)
     examples = [one for split in data.examples.values() for one in split]
-    titles = {text_id(click.title) for click in log}
+    titles = {FOLDED.id(click.title) for click in log}
     wanted = {
-        text_id(one.query): sorted(one.clicked_ids)
+        FOLDED.id(one.query): sorted(one.clicked_ids)
         for one in examples
-        if text_id(one.query) in titles
+        if FOLDED.id(one.query) in titles
     }
     found = Preprocessed(data.path).clicked_titles
     assert {query: sorted(found.of(query)) for query in wanted} == wanted
-    assert len(wanted[text_id("red fox")]) == 2
+    assert len(wanted[FOLDED.id("red fox")]) == 2

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.data.schema import FEATURES, Title, text_id
+from dssm_tf.data.schema import FEATURES, Title
 from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
 
 WORDS = ["cat", "dogs", "a", "ice", "Cream", "naïve", "東京", "!!", "", "x" * 100, "␟"]
 TEXTS = st.one_of(st.text(max_size=20), st.lists(st.sampled_from(WORDS), max_size=6).map(" ".join))
@@ -23,8 +24,8 @@ COUNTS = st.integers(0, 2**40)
 
 
 def vocabulary(buckets: int, max_words: int = 64, own_fields: int = 1) -> Vocabulary:
-    limits = TextLimits(max_words, 20, buckets, own_fields=own_fields)
-    return Vocabulary(["#ca", "cat", "at#", "#do", "ogs", "xxx", "#a#", "1cat", "2#a#"], limits)
+    rules = Rules(False, max_words, 20, buckets, own_fields=own_fields)
+    return Vocabulary(["#ca", "cat", "at#", "#do", "ogs", "xxx", "#a#", "1cat", "2#a#"], rules)
 
 
 def plainly(query, titles, clicks, vocabulary) -> Example:
@@ -36,8 +37,8 @@ def plainly(query, titles, clicks, vocabulary) -> Example:
         "query": [query.encode("utf-8", "replace")],
         "titles": [title.text.encode("utf-8", "replace") for title in titles],
         "clicks": [clicks],
-        "query_id": [text_id(query)],
-        "title_ids": [text_id(title.text) for title in titles],
+        "query_id": [FOLDED.id(query)],
+        "title_ids": [FOLDED.id(title.text) for title in titles],
         "title_clicks": [title.clicks for title in titles],
         "title_queries": [title.queries for title in titles],
         "query_words": map(fingerprint64, query_words),

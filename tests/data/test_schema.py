@@ -17,12 +17,12 @@ from dssm_tf.data.schema import (
     Title,
     load_titles,
     load_vocabulary,
-    text_id,
 )
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import ClickExample
 
-VOCABULARY = Vocabulary(["#ca", "cat", "at#", "#a#"])
+VOCABULARY = Vocabulary(["#ca", "cat", "at#", "#a#"], FOLDED)
 
 
 def features(example: ClickExample, vocabulary: Vocabulary = VOCABULARY):
@@ -36,7 +36,7 @@ def spec(**changes) -> FeatureSpec:
     values = dict(
         negatives=4, negative_alpha=0.75, vocabulary_size=4,
         vocabulary_fingerprint=VOCABULARY.fingerprint,
-        records={"train": 10, "validation": 2}, clicks=12, pairs=10,
+        records={"train": 10, "validation": 2}, clicks=12, pairs=10, rules=FOLDED,
     )  # fmt: skip
     return FeatureSpec(**(values | changes))
 
@@ -71,7 +71,7 @@ def test_the_lists_of_a_record_fit_together(query, titles):
 
 
 def test_texts_that_no_model_can_tell_apart_have_one_id():
-    assert text_id("Ice  CREAM?") == text_id("ice cream") != text_id("icecream")
+    assert FOLDED.id("Ice  CREAM?") == FOLDED.id("ice cream") != FOLDED.id("icecream")
 
 
 def test_tensorflow_reads_the_record_as_its_own_message():
@@ -92,18 +92,9 @@ def test_records_need_no_tensorflow():
 
 
 def test_a_feature_spec_reads_back(tmp_path):
-    written = spec(limits=TextLimits(max_words=3, max_letters=9, hash_buckets=2))
+    written = spec(rules=Rules(False, max_words=3, max_letters=9, hash_buckets=2))
     written.save(tmp_path)
     assert FeatureSpec.load(tmp_path) == written
-
-
-def test_a_directory_from_before_accents_were_folded_keeps_them(tmp_path):
-    spec().save(tmp_path)
-    path = tmp_path / "feature_spec.json"
-    raw = json.loads(path.read_text("utf-8"))
-    del raw["limits"]["keep_accents"]
-    path.write_text(json.dumps(raw), "utf-8")
-    assert FeatureSpec.load(tmp_path).limits == TextLimits(keep_accents=True)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +103,9 @@ def test_a_directory_from_before_accents_were_folded_keeps_them(tmp_path):
         (lambda raw: raw | {"format_version": 99}, "record format 99"),
         (lambda raw: {k: v for k, v in raw.items() if k != "pairs"}, "damaged"),
         (lambda raw: raw | {"surprise": 1}, "damaged"),
-        (lambda raw: raw | {"limits": {"max_words": 1, "more": 2}}, "damaged"),
-        (lambda raw: raw | {"limits": {"keep_accents": 1}}, "expected true or false"),
+        (lambda raw: raw | {"rules": raw["rules"] | {"more": 2}}, "damaged"),
+        (lambda raw: raw | {"rules": {"max_words": 1}}, "damaged"),
+        (lambda raw: raw | {"rules": raw["rules"] | {"keep_accents": 1}}, "expected true or false"),
     ],
 )
 def test_a_damaged_feature_spec_is_refused_in_one_line(tmp_path, damage, message):

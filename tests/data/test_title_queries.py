@@ -8,9 +8,10 @@ import pytest
 from dssm_tf.config import parse_config
 from dssm_tf.data.clicked_titles import ClickedTitles
 from dssm_tf.data.example_pb2 import Example
-from dssm_tf.data.schema import Title, text_id
+from dssm_tf.data.schema import Title
 from dssm_tf.data.title_queries import choose_titles, title_query_records
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training import fitting
 from dssm_tf.training.train import train
@@ -18,7 +19,7 @@ from tests.clicks import click_log, seal, write_data
 
 TITLES = [Title("iPod", 9, 3), Title("Apple iPod 8GB", 5, 2), Title("Zune", 1, 1), Title("Case", 0)]
 NONE = ClickedTitles(*np.zeros((2, 0), np.int64))
-VOCABULARY = Vocabulary.from_counts(dict.fromkeys(letter_ngrams("ipod"), 1), 99)
+VOCABULARY = Vocabulary.from_counts(dict.fromkeys(letter_ngrams("ipod"), 1), 99, FOLDED)
 
 
 def features(record: bytes) -> dict[str, list]:
@@ -39,7 +40,7 @@ def test_each_title_is_a_query_that_clicks_itself_once():
 
 
 def test_a_title_the_log_clicked_for_that_text_is_never_its_negative():
-    clicked = ClickedTitles(*np.array([[text_id("ipod")], [text_id("Apple iPod 8GB")]]))
+    clicked = ClickedTitles(*np.array([[FOLDED.id("ipod")], [FOLDED.id("Apple iPod 8GB")]]))
     for seed in range(20):
         records = title_query_records(TITLES, VOCABULARY, clicked, 3, 1.0, seed)
         ipod = features(records[0])

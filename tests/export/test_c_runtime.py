@@ -18,7 +18,7 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from dssm_tf.export.saved_model import ADVERSARIAL, EPSILON, export, tolerance
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import Rules
 from dssm_tf.towers import TOWERS
 from tests.choices import changed
 from tests.clicks import Click, write_data
@@ -53,8 +53,8 @@ def judged(tmp_path_factory) -> dict[str, Judged]:
     """Every tower, no argument of which is the default, all of them asked in one process."""
     folder = tmp_path_factory.mktemp("judged")
     # Few words and letters, and hash buckets: texts are cut and unseen trigrams matter.
-    limits = TextLimits(max_words=6, max_letters=9, hash_buckets=7)
-    data = write_data(folder / "data", LOG, validation=(), negatives=1, limits=limits)
+    rules = Rules(False, max_words=6, max_letters=9, hash_buckets=7)
+    data = write_data(folder / "data", LOG, validation=(), negatives=1, rules=rules)
     exports, calls = {}, {}
     for name, choice in TOWERS.items():
         config = {"tower": {"name": name, **changed(choice)}}

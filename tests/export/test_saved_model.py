@@ -33,7 +33,7 @@ from dssm_tf.export.saved_model import (
 )
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import FOLDED, Rules
 from tests.clicks import Click, Data, write_data
 from tests.runs import finished_run
 
@@ -57,8 +57,8 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def data(folder) -> Data:
     # Few words and letters, and hash buckets: texts are cut and unseen trigrams matter.
-    limits = TextLimits(max_words=6, max_letters=9, hash_buckets=7)
-    return write_data(folder / "data", LOG, validation=(), negatives=1, limits=limits)
+    rules = Rules(False, max_words=6, max_letters=9, hash_buckets=7)
+    return write_data(folder / "data", LOG, validation=(), negatives=1, rules=rules)
 
 
 @pytest.fixture(scope="module")
@@ -195,7 +195,7 @@ def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker, signatures)
     assert scores(signatures, ["fox", "fox"], ["RED fox!", "pony"]) == approx(
         wanted, abs=2 * tolerance(ranker)
     )
-    assert TitlePrior([])(["anything"]).tolist() == [0.0]
+    assert TitlePrior([], FOLDED)(["anything"]).tolist() == [0.0]
 
 
 def test_one_query_scores_many_titles(ranker, signatures):

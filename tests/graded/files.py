@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 
 from dssm_tf.tables.graded_lists import GradedList, write_lists
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from tests.clicks import Data
 
 
@@ -21,9 +21,11 @@ def lists(data: Data, queries: int = 40, titles: int = 5, seed: int = 0) -> list
     found = []
     for number in range(queries):
         named = random.choice(known)
-        wanted = [word for word in words(named) if word not in ("the", "story")]
+        wanted = [word for word in FOLDED.words(named) if word not in ("the", "story")]
         chosen = list(dict.fromkeys([named, *random.sample(known, titles)]))[:titles]
-        grades = tuple(2.0 * sum(word in words(title) for word in wanted) for title in chosen)
+        grades = tuple(
+            2.0 * sum(word in FOLDED.words(title) for word in wanted) for title in chosen
+        )
         found.append(GradedList(f"{' '.join(wanted)} no {number}", tuple(chosen), grades))
     return found
 

@@ -12,7 +12,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.graded.batches import spread
 from dssm_tf.graded.sources import read_sources
 from dssm_tf.tables.graded_lists import write_lists
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.fitting import training_batches
 from tests.clicks import click_log, write_data
 from tests.graded.files import lists
@@ -76,7 +76,7 @@ def parts(matrices):
 
 
 def hashed(text, vocabulary):
-    return tuple(ids for word in words(text) if (ids := tuple(vocabulary.ngram_ids(word))))
+    return tuple(ids for word in FOLDED.words(text) if (ids := tuple(vocabulary.ngram_ids(word))))
 
 
 @pytest.mark.parametrize("joint", [False, True])

@@ -9,7 +9,7 @@ from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.graded.sources import pinned, read_sources
 from dssm_tf.tables.graded_lists import GradedList, write_lists
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 from tests.clicks import click_log, write_data
 from tests.graded.files import lists, titles_of
 
@@ -28,7 +28,7 @@ def sources(data, path, section="judgments", **keys):
 
 
 def keys(part) -> set[str]:
-    return {normalize(one.query) for one in part}
+    return {FOLDED.key(one.query) for one in part}
 
 
 def test_no_query_is_both_learned_from_and_held_out(data, tmp_path):
@@ -43,17 +43,17 @@ def test_no_query_is_both_learned_from_and_held_out(data, tmp_path):
 
 
 def test_queries_that_validate_the_log_are_held_out_of_the_lists_too(data, tmp_path):
-    validating = {normalize(one.query) for one in data.examples["validation"]}
+    validating = {FOLDED.key(one.query) for one in data.examples["validation"]}
     every = sorted({one.query for part in data.examples.values() for one in part})
     titles = tuple(titles_of(data)[:3])
     write_lists(tmp_path / "s.tsv", "score", [GradedList(q, titles, (1, 2, 3)) for q in every])
     (source,) = sources(data, tmp_path / "s.tsv", "teacher", validation=0.0)
     assert keys(source.held_out) == validating
-    assert keys(source.training) == {normalize(query) for query in every} - validating
+    assert keys(source.training) == {FOLDED.key(query) for query in every} - validating
 
 
 def test_queries_whose_clicks_are_trained_on_never_validate(data, tmp_path):
-    learned = {normalize(one.query) for one in data.examples["train"]}
+    learned = {FOLDED.key(one.query) for one in data.examples["train"]}
     titles = tuple(titles_of(data)[:3])
     write_lists(tmp_path / "j.tsv", "grade", [GradedList(q, titles, (1, 2, 3)) for q in learned])
     (source,) = sources(data, tmp_path / "j.tsv", validation=0.9)

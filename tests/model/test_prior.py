@@ -7,12 +7,13 @@ import pytest
 
 from dssm_tf.data.schema import Title
 from dssm_tf.model.prior import TitlePrior
+from dssm_tf.text.rules import FOLDED
 
 TITLES = [Title("Halo: Reach", 6), Title("Zune", 1), Title("halo reach", 2), Title("Unclicked", 0)]
 
 
 def test_a_prior_is_the_log_of_the_smoothed_share_of_clicks():
-    prior = TitlePrior(TITLES)
+    prior = TitlePrior(TITLES, FOLDED)
     # Three distinct titles with 8, 1 and 0 clicks; each gets one more, and so does the title
     # nobody has seen: 9 + 2 + 1 + 1 = 13.
     found = prior(["Halo Reach", "ZUNE", "unclicked", "something else"])
@@ -22,17 +23,17 @@ def test_a_prior_is_the_log_of_the_smoothed_share_of_clicks():
 
 
 def test_the_shares_of_all_titles_and_one_unseen_sum_to_one():
-    prior = TitlePrior(TITLES)
+    prior = TitlePrior(TITLES, FOLDED)
     shares = np.exp(prior(["halo reach", "zune", "unclicked", "new"]))
     assert shares.sum() == pytest.approx(1)
 
 
 def test_without_a_log_all_titles_are_equally_likely():
-    assert TitlePrior([])(["a", "b"]).tolist() == [0, 0]
-    assert TitlePrior([])([]).shape == (0,)
+    assert TitlePrior([], FOLDED)(["a", "b"]).tolist() == [0, 0]
+    assert TitlePrior([], FOLDED)([]).shape == (0,)
 
 
 def test_the_order_of_the_log_does_not_matter():
-    forwards, backwards = TitlePrior(TITLES), TitlePrior(TITLES[::-1])
+    forwards, backwards = TitlePrior(TITLES, FOLDED), TitlePrior(TITLES[::-1], FOLDED)
     texts = [title.text for title in TITLES]
     np.testing.assert_array_equal(forwards(texts), backwards(texts))

@@ -10,6 +10,7 @@ from dssm_tf.data.schema import Title
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.rounding import rounding
 
@@ -23,8 +24,10 @@ WORDS = ("fox", "owl", "bear", "horse", "whale", "tiger", "red", "green")
 @pytest.fixture(scope="module")
 def ranker() -> SemanticRanker:
     config = parse_config({"tower": {"name": "dssm", "widths": [24]}})
-    vocabulary = Vocabulary(sorted({ngram for word in WORDS for ngram in letter_ngrams(word)}))
-    prior = TitlePrior([Title("red fox", 8), Title("green owl", 1)])
+    vocabulary = Vocabulary(
+        sorted({ngram for word in WORDS for ngram in letter_ngrams(word)}), FOLDED
+    )
+    prior = TitlePrior([Title("red fox", 8), Title("green owl", 1)], FOLDED)
     return SemanticRanker(
         "dssm", config, build_model(config, vocabulary.size), vocabulary, prior, 0.1
     )

@@ -11,8 +11,7 @@ import pytest
 
 from dssm_tf.data.clicked_titles import load_clicked_titles
 from dssm_tf.data.example_pb2 import Example
-from dssm_tf.data.schema import text_id
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 from pipelines import preprocess
 from pipelines.writing import REQUEST
 
@@ -29,7 +28,7 @@ class Record:
 
     @property
     def pair(self) -> tuple[str, str]:
-        return normalize(self.query), normalize(self.titles[0])
+        return FOLDED.key(self.query), FOLDED.key(self.titles[0])
 
 
 class Data:
@@ -51,7 +50,7 @@ class Data:
 
     def clicked(self, query: str) -> list[int]:
         """Ids of all titles clicked for a query."""
-        return load_clicked_titles(self.path).of(text_id(query))
+        return load_clicked_titles(self.path).of(FOLDED.id(query))
 
     def rows(self, name: str) -> list[list[str]]:
         lines = (self.path / name).read_bytes().decode().split("\n")

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.tables.click_log import LogRow
+from dssm_tf.text.rules import FOLDED
 from pipelines import cleaning
 from pipelines.cleaning import BlockList, RowCounter, clean_pairs, clean_session
 
@@ -20,7 +21,7 @@ def count(*rows: LogRow) -> RowCounter:
 
 
 def test_a_block_list_drops_queries_with_a_word_and_whole_queries():
-    blocks = BlockList.parse("Casino\n# poker\nfree  money\n=halo\n\n")
+    blocks = BlockList.parse("Casino\n# poker\nfree  money\n=halo\n\n", FOLDED)
     assert blocks.blocks("online casino bonus")
     assert blocks.blocks("free money")
     assert blocks.blocks("halo")
@@ -36,7 +37,7 @@ def test_rows_without_a_word_and_blocked_rows_are_counted_apart():
         LogRow("Good", "Title", 3),
     )  # fmt: skip
     dropped: Counter[str] = Counter()
-    kept = list(clean_pairs(counter.pairs.items(), BlockList.parse("bad"), dropped))
+    kept = list(clean_pairs(counter.pairs.items(), BlockList.parse("bad", FOLDED), dropped))
     assert kept == [("good", "title", "Good", "Title", 3, 1, 3000)]
     assert dropped == {cleaning.NO_WORDS: 2, cleaning.BLOCKED: 2}
 
@@ -44,7 +45,7 @@ def test_rows_without_a_word_and_blocked_rows_are_counted_apart():
 def session(*rows: tuple[str, str, int], queries: int = 0, clicks: int = 0):
     counter = count(*(LogRow(q, t, c, session="s") for q, t, c in rows))
     dropped: Counter[str] = Counter()
-    pairs = clean_session(counter.sessions.values(), queries, clicks, dropped)
+    pairs = clean_session(counter.sessions.values(), queries, clicks, dropped, FOLDED)
     return {texts: tuple(counts) for texts, counts in pairs}, dropped
 
 
@@ -92,7 +93,7 @@ def test_cleaning_a_session_does_not_depend_on_how_its_rows_were_cut(rows, cut):
         found = {}
         for name in ("s1", "s2"):
             blocks = [one.sessions[name] for one in counters if name in one.sessions]
-            for texts, counts in clean_session(blocks, 2, 9, dropped):
+            for texts, counts in clean_session(blocks, 2, 9, dropped, FOLDED):
                 found[name, texts] = counts
         return found, dropped
 
@@ -106,6 +107,6 @@ def test_every_row_of_a_session_is_kept_or_counted_as_dropped(rows):
     kept = sum(
         counts[1]
         for pairs in counter.sessions.values()
-        for _, counts in clean_session([pairs], 2, 9, dropped)
+        for _, counts in clean_session([pairs], 2, 9, dropped, FOLDED)
     )
     assert kept + sum(dropped.values()) == sum(1 for row in rows if row.session)

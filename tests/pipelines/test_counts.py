@@ -11,8 +11,8 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.clicked_titles import load_clicked_titles
 from dssm_tf.data.counts import load_record_counts
-from dssm_tf.data.schema import FeatureSpec, text_id
-from dssm_tf.text.normalize import normalize, words
+from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.text.rules import FOLDED
 
 FLAGS = ("--validation_fraction", "0.3", "--max_words", "3")
 
@@ -35,7 +35,7 @@ def test_counts_of_records_are_those_of_reading_them(run, log):
         records = data.records(split)
         assert len(records) > 10
         assert one.clicks == Counter(int(record.clicks) for record in records)
-        assert one.title_words == Counter(min(len(words(r.titles[0])), 3) for r in records)
+        assert one.title_words == Counter(min(len(FOLDED.words(r.titles[0])), 3) for r in records)
         assert one.negatives == Counter(len(record.titles) - 1 for record in records)
         files = {path.name: path.stat().st_size for path in data.path.glob(f"{split}-*")}
         assert one.file_bytes == files
@@ -44,9 +44,11 @@ def test_counts_of_records_are_those_of_reading_them(run, log):
 def test_what_was_clicked_for_a_query_stands_once_in_all_its_parts(run, log):
     data = run(log, *FLAGS, "--min_clicks", "2")
     rows = [line.split("\t") for line in log.splitlines()[1:]]
-    learned = {normalize(query) for query, _, clicks in rows if int(clicks) > 1}
+    learned = {FOLDED.key(query) for query, _, clicks in rows if int(clicks) > 1}
     expected = {
-        (text_id(query), text_id(title)) for query, title, _ in rows if normalize(query) in learned
+        (FOLDED.id(query), FOLDED.id(title))
+        for query, title, _ in rows
+        if FOLDED.key(query) in learned
     }
     lines = gzip.decompress((data.path / "clicked_titles.tsv.gz").read_bytes()).splitlines()[1:]
     found = [tuple(map(int, line.split(b"\t"))) for line in lines]
@@ -54,7 +56,7 @@ def test_what_was_clicked_for_a_query_stands_once_in_all_its_parts(run, log):
     assert set(found) == expected
     clicked = load_clicked_titles(data.path)
     assert {(query, title) for query in clicked.queries for title in clicked.of(query)} == expected
-    assert clicked.of(text_id("never asked")) == []
+    assert clicked.of(FOLDED.id("never asked")) == []
 
 
 def test_the_output_grows_with_a_querys_titles_and_not_with_their_square(run):

@@ -18,6 +18,7 @@ from apache_beam.testing.util import assert_that
 import apache_beam as beam
 import pipelines
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from dssm_tf.text.rules import FOLDED
 from pipelines import graph
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
@@ -28,7 +29,7 @@ log, output = sys.argv[1:]
 files = find_files([log])
 pipeline = beam.Pipeline(runner=FnApiRunner())
 options = PreprocessOptions((log,), output)
-graph.build(pipeline, plan(files), 1, options, BlockList(), output, Progress())
+graph.build(pipeline, plan(files), 1, options, BlockList(FOLDED), output, Progress())
 pipeline.run().wait_until_finish()
 loaded = [name for name in ("tensorflow", "keras", "rich", "numpy") if name in sys.modules]
 sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,

@@ -12,6 +12,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.data.counts import load_record_counts
 from dssm_tf.positions.curve import read_curve
 from dssm_tf.tables.click_log import LogRow
+from dssm_tf.text.rules import FOLDED
 from examples.simulate_clicks import COLUMNS, Users, simulate
 from pipelines.aggregation import sum_queries
 from pipelines.cleaning import BlockList, RowCounter, clean_pairs, clean_session
@@ -60,7 +61,7 @@ def summed(weights, *rows, **settings):
     counter = RowCounter(weights)
     for row in rows:
         counter.add(row)
-    pairs = clean_pairs(counter.pairs.items(), BlockList(), Counter())
+    pairs = clean_pairs(counter.pairs.items(), BlockList(FOLDED), Counter())
     options = PreprocessOptions(("log.tsv",), "data", **settings)
     return sum_queries([pairs], options).queries["a"].clicks
 
@@ -82,9 +83,9 @@ def test_of_a_session_the_click_that_counts_keeps_its_weight():
         counter = RowCounter((1000, 2000, 5000))
         for row in order:
             counter.add(row)
-        assert clean_session(counter.sessions.values(), 0, 0, {"repeated in session": 0}) == [
-            (("q", "t"), [1, 1, 5000])
-        ]
+        assert clean_session(
+            counter.sessions.values(), 0, 0, {"repeated in session": 0}, FOLDED
+        ) == [(("q", "t"), [1, 1, 5000])]
 
 
 def records(data):

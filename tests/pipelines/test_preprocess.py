@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import pytest
 
-from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary, text_id
+from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary
 from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.normalize import normalize, words
+from dssm_tf.text.rules import FOLDED
 from pipelines import preprocess
 
 SPLIT_HALF = ("--validation_fraction", "0.5")
@@ -67,7 +67,7 @@ def test_no_query_is_in_two_parts_and_the_parts_have_their_shares(run):
     log = "query\ttitle\n" + "".join(f"query {n}\ttitle {n % 50}\n" for n in range(2000))
     data = run(log, "--validation_fraction", "0.2")
     parts = {
-        split: {normalize(record.query) for record in data.records(split)}
+        split: {FOLDED.key(record.query) for record in data.records(split)}
         for split in ("train", "validation")
     }
     assert len(set().union(*parts.values())) == 2000 == sum(map(len, parts.values()))
@@ -82,17 +82,17 @@ def test_a_negative_was_never_clicked_for_the_query_in_any_row(run, topics):
     clicked: dict[str, set[str]] = {}
     for line in topics.splitlines()[1:]:
         query, title, _ = line.split("\t")
-        clicked.setdefault(normalize(query), set()).add(normalize(title))
+        clicked.setdefault(FOLDED.key(query), set()).add(FOLDED.key(title))
     for split in ("train", "validation"):
         records = data.records(split)
         assert records
         for record in records:
             query, title = record.pair
-            negatives = [normalize(one) for one in record.titles[1:]]
+            negatives = [FOLDED.key(one) for one in record.titles[1:]]
             assert title in clicked[query]
             assert not clicked[query] & set(negatives)
             assert len(negatives) == len(set(negatives)) == 6
-            assert sorted(data.clicked(query)) == sorted(map(text_id, clicked[query]))
+            assert sorted(data.clicked(query)) == sorted(map(FOLDED.id, clicked[query]))
 
 
 def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
@@ -138,7 +138,7 @@ def test_the_vocabulary_is_the_most_frequent_trigrams_of_the_training_part(run, 
     data = run(topics, *SPLIT_HALF, "--vocabulary_size", "20", "--min_ngram_count", "2")
     counts: Counter[str] = Counter()
     for record in data.records("train"):
-        for word in words(record.query) + words(record.titles[0]):
+        for word in FOLDED.words(record.query) + FOLDED.words(record.titles[0]):
             counts.update(letter_ngrams(word))
     expected = sorted(
         (one for one in counts if counts[one] >= 2), key=lambda one: (-counts[one], one)

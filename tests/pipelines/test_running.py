@@ -14,6 +14,7 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
+from dssm_tf.text.rules import FOLDED
 from pipelines import graph, preprocess, sources
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
@@ -77,6 +78,7 @@ DIES = """
 import os, signal, sys
 from pathlib import Path
 from pipelines import preprocess
+from dssm_tf.text.rules import FOLDED
 Path.replace = lambda *_: os.killpg(0, signal.SIGKILL)
 preprocess.run(sys.argv[1:])
 """
@@ -175,7 +177,7 @@ def job_graph(tmp_path, topics):
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
     options = PreprocessOptions((str(log),), "gs://bucket/data")
     graph.build(
-        pipeline, plan(files), 10**12, options, BlockList(), "gs://bucket/data.incomplete",
+        pipeline, plan(files), 10**12, options, BlockList(FOLDED), "gs://bucket/data.incomplete",
         Progress(),
     )  # fmt: skip
     return pipeline

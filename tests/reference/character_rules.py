@@ -1,13 +1,13 @@
 """The character rules of `dssm_tf.text`, derived from the Unicode database of Python.
 
-`python -m tests.reference.character_rules` prints the tables that `character_rules.py` freezes, and
-with `accents` those of `accents.py`. Run it with a Python whose `unicodedata.unidata_version` is
-`UNICODE_VERSION`.
+`python -m tests.reference.character_rules > dssm_tf/text/characters.tsv` freezes them. Run it with
+a Python whose `unicodedata.unidata_version` is `UNICODE_VERSION`.
 """
 
 import re
 import sys
 import unicodedata
+from collections.abc import Iterator
 from functools import cache
 
 UNICODE_VERSION = "14.0.0"
@@ -78,86 +78,44 @@ def fold(letter: str) -> str:
     return letter
 
 
-def folds() -> dict[str, str]:
-    """By what they fold to: the lower-case letters that fold, in the order of code points."""
-    found: dict[str, str] = {}
-    for code in range(sys.maxunicode + 1):
-        if is_deleted(code) or is_separator(code) or is_mark(code) or lower(code) != code:
-            continue
-        if (base := fold(chr(code))) != chr(code):
-            found[base] = found.get(base, "") + chr(code)
-    return dict(sorted(found.items()))
+def is_letter(code: int) -> bool:
+    """Whether a code point is part of words, and no mark."""
+    return not (is_deleted(code) or is_separator(code) or is_mark(code))
 
 
-def ranges(predicate) -> list[tuple[int, int]]:
-    """Inclusive ranges of code points for which `predicate` holds."""
-    found: list[tuple[int, int]] = []
-    for code in range(sys.maxunicode + 1):
-        if predicate(code):
-            if found and found[-1][1] == code - 1:
-                found[-1] = (found[-1][0], code)
-            else:
-                found.append((code, code))
-    return found
+def rules() -> Iterator[tuple[int, str, str]]:
+    """Of each code point that does not stay as it is: the rule, and what it becomes by it.
+
+    What `accent` says holds unless accents are kept.
+    """
+    codes = range(sys.maxunicode + 1)
+    for code in filter(is_mark, codes):
+        yield code, "accent", ""
+    for code in codes:
+        if is_letter(code) and lower(code) == code and (base := fold(chr(code))) != chr(code):
+            yield code, "accent", base
+    for code in codes:
+        if not is_deleted(code) and not is_separator(code) and lower(code) != code:
+            yield code, "lower", str(lower(code) - code)
+    for code in filter(is_separator, codes):
+        yield code, "separator", ""
+    for code in filter(is_deleted, codes):
+        yield code, "deleted", ""
 
 
-def lower_runs() -> list[tuple[int, int, int, int]]:
-    """Runs (first, last, step, shift) of code points that have a lower case."""
-    pairs = [
-        (code, lower(code))
-        for code in range(sys.maxunicode + 1)
-        if not is_deleted(code) and not is_separator(code) and lower(code) != code
-    ]
-    runs: list[list[int]] = []
-    for code, target in pairs:
-        shift = target - code
-        if runs:
-            first, last, step, run_shift = runs[-1]
-            gap = code - last
-            if shift == run_shift and gap <= 2 and (first == last or gap == step):
-                runs[-1] = [first, code, gap, shift]
+def table() -> str:
+    """The rules as a table: runs of code points, first and last included."""
+    runs: list[list] = []
+    for code, *rule in rules():
+        if runs and runs[-1][3:] == rule:
+            first, last, step, *_ = runs[-1]
+            if code - last <= 2 and (first == last or code - last == step):
+                runs[-1][1:3] = code, code - last
                 continue
-        runs.append([code, code, 1, shift])
-    return [tuple(run) for run in runs]
-
-
-def _rows(name: str, rows: list[tuple[int, ...]], hexadecimal: int) -> str:
-    cells = []
-    for row in rows:
-        shown = [f"{v:#x}" if i < hexadecimal else str(v) for i, v in enumerate(row)]
-        cells.append("(" + ", ".join(shown) + ")")
-    lines, line = [], "   "
-    for cell in cells:
-        if len(line) + len(cell) + 2 > 100:
-            lines.append(line)
-            line = "   "
-        line += f" {cell},"
-    kind = ", ".join(["int"] * len(rows[0]))
-    return f"{name}: tuple[tuple[{kind}], ...] = (\n" + "\n".join([*lines, line]) + "\n)\n"
-
-
-def _written(letters: str) -> str:
-    """Letters as in source; those that are written from right to left, as escapes."""
-    parts = []
-    for letter in letters:
-        leftwards = unicodedata.bidirectional(letter) in ("R", "AL")
-        parts.append(f"\\u{ord(letter):04X}" if leftwards else letter)
-    return "".join(parts)
-
-
-def main() -> None:
-    """Prints the frozen tables as Python source."""
-    if "accents" in sys.argv:
-        sys.stdout.write(_rows("MARKS", ranges(is_mark), 2))
-        sys.stdout.write("LETTERS: dict[str, str] = {\n")
-        for base, letters in folds().items():
-            sys.stdout.write(f'    "{_written(base)}": "{_written(letters)}",\n')
-        sys.stdout.write("}\n")
-        return
-    sys.stdout.write(_rows("DELETED", ranges(is_deleted), 2))
-    sys.stdout.write(_rows("SEPARATORS", ranges(is_separator), 2))
-    sys.stdout.write(_rows("LOWER", lower_runs(), 2))
+        runs.append([code, code, 1, *rule])
+    rows = (f"{first:X}\t{last:X}\t{step}\t{rule}\t{to}\n" for first, last, step, rule, to in runs)
+    return "first\tlast\tstep\trule\tbecomes\n" + "".join(rows)
 
 
 if __name__ == "__main__":
-    main()
+    sys.stdout.write(table())

@@ -12,12 +12,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 
 def _counts(text: str) -> Counter[str]:
     found: Counter[str] = Counter()
-    for word in normalize(text).split():
+    for word in FOLDED.key(text).split():
         marked = f"#{word}#"
         found.update(marked[at : at + 3] for at in range(len(word)))
     return found

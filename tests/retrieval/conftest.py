@@ -14,6 +14,7 @@ from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
 from dssm_tf.model.run_files import CONFIG, HISTORY, QUERY_IDS, RANKING, WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 
 CORPUS = [
@@ -36,7 +37,7 @@ def run_directory(tmp_path_factory):
     )
     texts = " ".join(title for _, title in CORPUS).lower().split()
     ngrams = dict.fromkeys(ngram for word in texts for ngram in letter_ngrams(word))
-    vocabulary = Vocabulary(ngrams)
+    vocabulary = Vocabulary(ngrams, FOLDED)
     build_model(config, vocabulary.size).save_weights(run / WEIGHTS)
     vocabulary.save(run / VOCABULARY)
     FeatureSpec(

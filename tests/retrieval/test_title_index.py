@@ -347,22 +347,6 @@ def test_words_score_as_bm25_of_the_corpus_does(ranker, tmp_path):
             np.testing.assert_array_equal(one.words.score(query), model.score(query, titles))
 
 
-def test_words_of_an_index_from_before_accents_were_folded_keep_them(ranker, tmp_path):
-    corpus = [CorpusTitle("x", "Pâté"), CorpusTitle("y", "pate de foie")]
-    TitleIndex.build(ranker, corpus, Settings(keep_accents=True)).save(tmp_path / "i", "f")
-    about = json.loads((tmp_path / "i" / "index.json").read_text())
-    del about["settings"]["keep_accents"]
-    (tmp_path / "i" / "index.json").write_text(json.dumps(about))
-    (tmp_path / "i" / QUICK).unlink()
-    names = [one.name for one in (tmp_path / "i").iterdir() if one.name != "SHA256SUMS"]
-    write_checksums(tmp_path / "i", names)
-    older = TitleIndex.open(tmp_path / "i")
-    for index in (older, older.changed(ranker, [CorpusTitle("z", "Pate")])):
-        assert (index.words.score("pâté")[:2] > 0).tolist() == [True, False]
-        assert index.bm25.score("pâté", ["Pâté", "pate"])[1] == 0
-    assert (TitleIndex.build(ranker, corpus).words.score("pâté") > 0).all()
-
-
 def test_opening_an_index_loads_neither_tensorflow_nor_faiss(made):
     code = (
         "import sys; from dssm_tf.retrieval.title_index import TitleIndex;"

@@ -12,7 +12,7 @@ from dssm_tf.export.compact import export_compact
 from dssm_tf.model.run_files import WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime import Ranker
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import Rules
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
 
@@ -23,7 +23,7 @@ LOG = [
     Click("tiger", "tíger & \U0001f405 / 虎", 1),
 ]
 # A text is cut at six words and a word at nine letters; unseen trigrams share seven rows.
-LIMITS = TextLimits(max_words=6, max_letters=9, hash_buckets=7)
+RULES = Rules(False, max_words=6, max_letters=9, hash_buckets=7)
 WEIGHT = 0.25
 LSTM = {"name": "lstm", "cells": 4}
 
@@ -32,7 +32,7 @@ LSTM = {"name": "lstm", "cells": 4}
 def make_run(tmp_path_factory):
     """Writes a run of a tower; training would leave no weight at zero, and so does this."""
     folder = tmp_path_factory.mktemp("runtime")
-    data = write_data(folder / "data", LOG, validation=(), negatives=1, limits=LIMITS)
+    data = write_data(folder / "data", LOG, validation=(), negatives=1, rules=RULES)
     made: list[Path] = []
 
     def make(tower: dict[str, Any], shared: bool = False, weight: float = WEIGHT) -> Path:

@@ -25,7 +25,7 @@ from dssm_tf.towers import TOWERS
 from tests.choices import changed, small
 from tests.clicks import write_data
 from tests.runs import finished_run
-from tests.runtime.conftest import LIMITS, LOG, WEIGHT
+from tests.runtime.conftest import LOG, RULES, WEIGHT
 
 # Float32 sums of these small towers, added in another order, differ by some 1e-7.
 SAME = 1e-5
@@ -61,8 +61,8 @@ def test_any_text_has_the_trained_models_vectors(directory, trained, texts):
 
 
 def test_kept_accents_are_the_trained_models(tmp_path):
-    limits = replace(LIMITS, keep_accents=True)
-    data = write_data(tmp_path / "data", LOG, validation=(), negatives=1, limits=limits)
+    rules = replace(RULES, keep_accents=True)
+    data = write_data(tmp_path / "data", LOG, validation=(), negatives=1, rules=rules)
     run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm"}}, 0.25)
     trained = SemanticRanker.load(run)
     found = Ranker.load(export_compact(run, tmp_path / "compact").directory)
@@ -78,9 +78,9 @@ def test_kept_accents_are_the_trained_models(tmp_path):
 
 
 def test_fields_with_rows_of_their_own_are_the_trained_models(tmp_path):
-    limits = replace(LIMITS, own_fields=2)
+    rules = replace(RULES, own_fields=2)
     log = [click._replace(title=f"{click.title}␟{click.query}") for click in LOG]
-    data = write_data(tmp_path / "data", log, validation=(), negatives=1, limits=limits)
+    data = write_data(tmp_path / "data", log, validation=(), negatives=1, rules=rules)
     assert any(len(ngram) == 4 for ngram in data.vocabulary.ngrams)
     run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm"}}, 0.25)
     trained = SemanticRanker.load(run)

@@ -15,6 +15,7 @@ from dssm_tf.tables.judgments import (
     write_corpus,
     write_judgments,
 )
+from dssm_tf.text.rules import FOLDED
 
 HEADER = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
 
@@ -130,7 +131,7 @@ def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
         ("halo", "d", 1),  # less than half
         ("?!", "a", 9),  # no word
     ]
-    found = judgments_from_clicks(clicks, doc_ids={"b": "B7"})
+    found = judgments_from_clicks(clicks, FOLDED, doc_ids={"b": "B7"})
     assert [(j.query, j.title, j.grade) for j in found] == [
         ("Halo", "a", 3.0),
         ("Halo", "b", 3.0),
@@ -163,10 +164,10 @@ def test_judgments_that_are_not_utf8_say_which_flag_reads_them(write):
 def test_a_title_s_category_is_the_first_that_is_given(tmp_path):
     path = tmp_path / "corpus.tsv"
     path.write_text(
-        "doc_id\ttitle\tCategory\tshelf\na\tRed fox\tland\t1\nb\tred FOX!\tsea\t2\nc\towl\t\t3\n"
+        "doc_id\ttitle\tCategory\tshelf\na\tRed fox\tland\t1\nb\tRed fox\tsea\t2\nc\towl\t\t3\n"
     )
-    assert read_categories(path) == {"red fox": "land"}
-    assert read_categories(path, "shelf") == {"red fox": "1", "owl": "3"}
+    assert read_categories(path) == {"Red fox": "land"}
+    assert read_categories(path, "shelf") == {"Red fox": "1", "owl": "3"}
 
 
 def test_without_a_column_category_there_is_none_unless_it_is_asked_for(tmp_path):

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import unicodedata
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.text import accents
-from dssm_tf.text.character_rules import character_map
-from dssm_tf.text.normalize import normalize, words
-from tests.reference import character_rules as derived
+from dssm_tf.text.characters import character_map
+from dssm_tf.text.rules import FOLDED, Rules
+from tests.reference.character_rules import fold, is_mark
+
+KEPT = Rules(keep_accents=True)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ from tests.reference import character_rules as derived
     ],
 )
 def test_a_word_is_found_without_its_accents(typed, logged):
-    assert normalize(typed) == normalize(logged)
+    assert FOLDED.key(typed) == FOLDED.key(logged)
 
 
 @pytest.mark.parametrize(
@@ -55,43 +55,34 @@ def test_a_word_is_found_without_its_accents(typed, logged):
     ],
 )
 def test_marks_without_which_it_were_another_word_stay(text):
-    assert words(text) == text.split()
-    assert words(text) == words(text, keep_accents=True)
+    assert FOLDED.words(text) == text.split()
+    assert FOLDED.words(text) == KEPT.words(text)
 
 
 def test_kept_accents_tell_words_apart():
-    assert words("pâté ß Ø", keep_accents=True) == ["pâté", "ß", "ø"]
-    assert words("pate", keep_accents=True) != words("pâté", keep_accents=True)
+    assert KEPT.words("pâté ß Ø") == ["pâté", "ß", "ø"]
+    assert KEPT.words("pate") != KEPT.words("pâté")
 
 
 def test_a_letter_composed_and_taken_apart_are_the_same():
-    fold = accents.folded()
-    for code in [*fold, *(ord(chr(code).upper()) for code in fold if len(chr(code).upper()) == 1)]:
+    for code in folding():
         letter = chr(code)
-        assert normalize(unicodedata.normalize("NFD", letter)) == normalize(letter), hex(code)
+        assert FOLDED.key(unicodedata.normalize("NFD", letter)) == FOLDED.key(letter), hex(code)
 
 
 @given(st.text(st.sampled_from("abcxyzäöüéèøßæłđñçÀÉŒ ")))
 def test_folding_of_latin_letters_leaves_plain_ones(text):
-    assert normalize(text).isascii()
+    assert FOLDED.key(text).isascii()
+
+
+def folding() -> list[int]:
+    """The code points that folding changes."""
+    folds, keeps = character_map(False), character_map(True)
+    return [code for code, to in folds.items() if keeps.get(code, code) != to]
 
 
 def test_only_letters_with_accents_and_marks_are_changed():
-    folded, kept = character_map(), character_map(keep_accents=True)
-    codes = range(sys.maxunicode + 1)
-    changed = {code for code in codes if folded.get(code, code) != kept.get(code, code)}
-    lower = {code: kept.get(code, code) for code in changed}
-    table = accents.folded()
-    assert all(lower[code] in table for code in changed)
-    assert all(folded[code] == (table[lower[code]] or None) for code in changed)
-    assert set(table) - changed == set()
-
-
-def test_the_frozen_tables_are_what_the_rules_give():
-    if unicodedata.unidata_version != derived.UNICODE_VERSION:
-        pytest.skip(
-            f"this Python has Unicode {unicodedata.unidata_version}; the tables are of "
-            f"{derived.UNICODE_VERSION}"
-        )
-    assert tuple(derived.ranges(derived.is_mark)) == accents.MARKS
-    assert derived.folds() == accents.LETTERS
+    keeps = character_map(True)
+    for code in folding():
+        lower = keeps.get(code, code)
+        assert is_mark(lower) or fold(chr(lower)) != chr(lower), hex(code)

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.fields import SEPARATOR, join_fields, parse_fields, split_fields
 from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
-from dssm_tf.text.normalize import normalize, words
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
 
-OWN = TextLimits(own_fields=3)
+OWN = Rules(False, own_fields=3)
 FIELDS = st.lists(texts, min_size=1, max_size=5).map(SEPARATOR.join)
 
 
@@ -28,12 +28,12 @@ def test_words_of_further_fields_have_trigrams_of_their_own():
 
 
 def test_shared_rows_read_all_fields_as_one_text():
-    assert Vocabulary([]).words("So: Sony␟SONY␟so") == words("So: Sony SONY so")
+    assert Vocabulary([], FOLDED).words("So: Sony␟SONY␟so") == FOLDED.words("So: Sony SONY so")
 
 
-def test_limits_count_words_of_all_fields_and_letters_without_the_mark():
-    limits = TextLimits(max_words=3, max_letters=2, own_fields=2)
-    assert Vocabulary([], limits).words("abc d␟efg hij") == ["ab", "d", "1␟ef"]
+def test_rules_count_words_of_all_fields_and_letters_without_the_mark():
+    rules = Rules(False, max_words=3, max_letters=2, own_fields=2)
+    assert Vocabulary([], rules).words("abc d␟efg hij") == ["ab", "d", "1␟ef"]
 
 
 def test_a_bucket_depends_on_the_field():
@@ -42,12 +42,11 @@ def test_a_bucket_depends_on_the_field():
     assert letter_ngrams("5␟a") == ["5#a#"]
 
 
-@given(FIELDS, st.sampled_from([TextLimits(), OWN]))
-def test_a_normalised_text_has_the_same_words_and_is_its_own_normal_form(text, limits):
-    form = normalize(text)
-    assert normalize(form) == form
-    assert limits.split_normal(form) == limits.split(text)
-    assert words(form) == words(text)
+@given(FIELDS, st.sampled_from([FOLDED, OWN]))
+def test_a_normalised_text_has_the_same_words_and_is_its_own_normal_form(text, rules):
+    form = FOLDED.key(text)
+    assert FOLDED.key(form) == form
+    assert rules.words(form) == rules.words(text)
 
 
 @given(st.lists(texts.filter(lambda text: SEPARATOR not in text), min_size=1, max_size=5))
@@ -57,19 +56,17 @@ def test_fields_come_apart_as_they_were_joined(fields):
 
 
 def test_titles_are_different_where_their_fields_are():
-    assert normalize("Halo ␟ Sony") != normalize("Halo Sony") == normalize("halo sony␟␟")
+    assert FOLDED.key("Halo ␟ Sony") != FOLDED.key("Halo Sony") == FOLDED.key("halo sony␟␟")
 
 
 def test_the_rule_is_part_of_the_fingerprint_and_of_the_file(tmp_path):
-    plain, own = Vocabulary(["cat"]), Vocabulary(["cat", "1cat"], OWN)
+    plain, own = Vocabulary(["cat"], FOLDED), Vocabulary(["cat", "1cat"], OWN)
     assert plain.fingerprint != Vocabulary(["cat"], OWN).fingerprint
     own.save(tmp_path / "vocabulary.txt")
     assert Vocabulary.load(tmp_path / "vocabulary.txt", OWN).ngrams == own.ngrams
     (tmp_path / "bad.txt").write_text("cat\n6cat\n", "utf-8")
     with pytest.raises(UserError, match=r"bad\.txt:2 holds '6cat'"):
         Vocabulary.load(tmp_path / "bad.txt", OWN)
-    with pytest.raises(ValueError, match="own_fields is 7"):
-        TextLimits.of_json({"own_fields": 7})
 
 
 @pytest.mark.parametrize("names", ["", "title,", "title,brand,Title"])

@@ -7,15 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.growth import check_grown, check_rules, earlier_ids, grow
+from dssm_tf.text.growth import check_grown, earlier_ids, grow
 from dssm_tf.text.letter_ngrams import bucket
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
 
 _NGRAMS = st.text("abc", min_size=3, max_size=3)
 
 
 def test_new_trigrams_follow_the_known_ones_by_frequency():
-    known = Vocabulary(["cat", "#ca"])
+    known = Vocabulary(["cat", "#ca"], FOLDED)
     counts = {"#ca": 9, "dog": 2, "#do": 5, "at#": 2, "og#": 1}
     # 5 first, then the two of 2 in code point order; "og#" is rarer than 2.
     assert grow(known, counts, 99, min_count=2).ngrams == ("cat", "#ca", "#do", "at#", "dog")
@@ -32,8 +33,8 @@ def test_new_trigrams_follow_the_known_ones_by_frequency():
 def test_no_known_trigram_moves_and_new_ones_come_from_where_they_were_read(
     ngrams, counts, buckets, text
 ):
-    limits = TextLimits(hash_buckets=buckets)
-    before = Vocabulary(ngrams, limits)
+    rules = Rules(False, hash_buckets=buckets)
+    before = Vocabulary(ngrams, rules)
     now = grow(before, counts, 99)
     check_grown(before, now, "RUN")
     came_from = earlier_ids(before, now)
@@ -44,21 +45,21 @@ def test_no_known_trigram_moves_and_new_ones_come_from_where_they_were_read(
 
 
 def test_a_new_trigram_had_the_id_of_its_bucket():
-    limits = TextLimits(hash_buckets=4)
-    now = Vocabulary(["cat", "dog"], limits)
-    assert earlier_ids(Vocabulary(["cat"], limits), now) == [0, 1, 2 + bucket("dog", 4), 2, 3, 4, 5]
+    rules = Rules(False, hash_buckets=4)
+    now = Vocabulary(["cat", "dog"], rules)
+    assert earlier_ids(Vocabulary(["cat"], rules), now) == [0, 1, 2 + bucket("dog", 4), 2, 3, 4, 5]
 
 
 def test_another_order_another_trigram_or_fewer_of_them_is_no_extension():
-    before = Vocabulary(["cat", "#ca"])
+    before = Vocabulary(["cat", "#ca"], FOLDED)
     for ngrams in (["#ca", "cat", "dog"], ["cat", "dog", "#ca"], ["cat"]):
         with pytest.raises(UserError, match="run preprocess with --vocabulary-from RUN"):
-            check_grown(before, Vocabulary(ngrams), "RUN")
+            check_grown(before, Vocabulary(ngrams, FOLDED), "RUN")
 
 
 def test_other_text_rules_are_named():
     with pytest.raises(UserError) as caught:
-        check_rules(TextLimits(max_words=9, hash_buckets=5), TextLimits(hash_buckets=5), "RUN")
+        Rules(False, max_words=9, hash_buckets=5).check_same(Rules(False, hash_buckets=5), "RUN")
     assert str(caught.value) == (
         "RUN was made with --max-words 9, and now it is --max-words 64: trigrams of other text "
         "rules are other trigrams. Run preprocess as then."

@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.text import character_rules
-from dssm_tf.text.normalize import decode, normalize, words
+from dssm_tf.text import characters
+from dssm_tf.text.rules import FOLDED, Rules
 from tests.reference import character_rules as derived
 from tests.reference.unicode_strategies import AXES, texts
+
+KEPT = Rules(keep_accents=True)
+RULE = st.sampled_from([FOLDED, KEPT])
 
 
 @pytest.mark.parametrize(
@@ -50,8 +53,8 @@ from tests.reference.unicode_strategies import AXES, texts
     ],
 )
 def test_a_text_becomes_its_words(text, expected):
-    assert words(text) == expected
-    assert normalize(text) == " ".join(expected)
+    assert FOLDED.words(text) == expected
+    assert FOLDED.key(text) == " ".join(expected)
 
 
 @pytest.mark.parametrize(
@@ -65,63 +68,56 @@ def test_a_text_becomes_its_words(text, expected):
     ],
 )
 def test_accents_are_kept_where_that_is_asked_for(text, expected):
-    assert words(text, keep_accents=True) == expected
-    assert normalize(text, keep_accents=True) == " ".join(expected)
+    assert KEPT.words(text) == expected
+    assert KEPT.key(text) == " ".join(expected)
 
 
-def test_bytes_that_are_not_utf8_separate_words():
-    assert words(decode(b"caf\xe9 noir")) == ["caf", "noir"]
-    assert words(decode(b"caf\xc3\xa9")) == ["cafe"]
+@given(texts, RULE)
+def test_normalising_twice_changes_nothing(text, rules):
+    assert rules.key(rules.key(text)) == rules.key(text)
 
 
-@given(texts, st.booleans())
-def test_normalising_twice_changes_nothing(text, keep):
-    assert normalize(normalize(text, keep), keep) == normalize(text, keep)
-
-
-@given(texts, st.booleans())
-def test_words_hold_no_separator_and_are_never_empty(text, keep):
-    target = character_rules.character_map(keep)
-    for word in words(text, keep):
+@given(texts, RULE)
+def test_words_hold_no_separator_and_are_never_empty(text, rules):
+    target = characters.character_map(rules.keep_accents)
+    for word in rules.words(text):
         assert word
         assert not any(ord(letter) in target for letter in word)
 
 
 @given(first=texts, second=texts)
 def test_words_of_joined_texts_are_the_words_of_each(first, second):
-    assert words(f"{first} {second}") == words(first) + words(second)
+    assert FOLDED.words(f"{first} {second}") == FOLDED.words(first) + FOLDED.words(second)
 
 
 @given(st.sampled_from(sorted(AXES)).flatmap(AXES.__getitem__))
 def test_case_does_not_matter_where_unicode_maps_one_letter_to_one(text):
     kept = "".join(c for c in text if len(c.upper()) == 1 and c.upper().lower() == c.lower() != "ς")
-    assert words(kept.upper()) == words(kept)
+    assert FOLDED.words(kept.upper()) == FOLDED.words(kept)
 
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_character_map_never_maps_twice(keep):
-    target = character_rules.character_map(keep)
+    target = characters.character_map(keep)
     assert set(target) < set(range(sys.maxunicode + 1))
     for found in target.values():
         codes = map(ord, found) if isinstance(found, str) else [found]
-        assert not {code for code in codes if code != character_rules.SPACE} & set(target)
+        assert not {code for code in codes if code != characters.SPACE} & set(target)
 
 
-def test_the_frozen_tables_are_what_the_rules_give():
+def test_the_frozen_table_is_what_the_rules_give():
     if unicodedata.unidata_version != derived.UNICODE_VERSION:
         pytest.skip(
-            f"this Python has Unicode {unicodedata.unidata_version}; the tables are of "
+            f"this Python has Unicode {unicodedata.unidata_version}; the table is of "
             f"{derived.UNICODE_VERSION}"
         )
-    assert tuple(derived.ranges(derived.is_deleted)) == character_rules.DELETED
-    assert tuple(derived.ranges(derived.is_separator)) == character_rules.SEPARATORS
-    assert tuple(derived.lower_runs()) == character_rules.LOWER
+    assert characters.TABLE.read_text("utf-8") == derived.table()
 
 
 def test_text_handling_imports_neither_tensorflow_nor_keras_nor_numpy():
     code = (
         "import sys\n"
-        "import dssm_tf.text.fingerprint, dssm_tf.text.letter_ngrams, dssm_tf.text.normalize\n"
+        "import dssm_tf.text.fingerprint, dssm_tf.text.letter_ngrams, dssm_tf.text.rules\n"
         "import dssm_tf.text.vocabulary\n"
         "heavy = {'tensorflow', 'keras', 'numpy'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy else 0)"

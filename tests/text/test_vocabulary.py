@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from hashlib import sha256
+from dataclasses import asdict
 
 import pytest
 from hypothesis import given
@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.fingerprint import fingerprint64, unit_interval
 from dssm_tf.text.letter_ngrams import bucket, letter_ngrams
-from dssm_tf.text.normalize import words
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
 from tests.reference.unicode_strategies import texts
 
 CAT = ["#ca", "cat", "at#"]
 
 
 def test_ids_start_at_one_most_frequent_first():
-    vocabulary = Vocabulary.from_counts({"cat": 2, "#ca": 5, "at#": 2, "dog": 1}, max_size=3)
+    vocabulary = Vocabulary.from_counts({"cat": 2, "#ca": 5, "at#": 2, "dog": 1}, 3, FOLDED)
     # "at#" before "cat": equal counts stand in code point order; "dog" is beyond the size.
     assert vocabulary.ngrams == ("#ca", "at#", "cat")
     assert vocabulary.ngram_ids("cat") == (1, 3, 2)
@@ -29,48 +29,49 @@ def test_ids_start_at_one_most_frequent_first():
 
 
 def test_rare_trigrams_stay_out():
-    assert Vocabulary.from_counts({"cat": 2, "dog": 1}, max_size=9, min_count=2).ngrams == ("cat",)
+    assert Vocabulary.from_counts({"cat": 2, "dog": 1}, 9, FOLDED, min_count=2).ngrams == ("cat",)
 
 
 def test_counts_in_any_order_give_the_same_vocabulary():
     counts = Counter(n for word in ("cat", "cart", "act", "tact") for n in letter_ngrams(word))
     backwards = dict(reversed(counts.items()))
-    assert Vocabulary.from_counts(counts, 99).ngrams == Vocabulary.from_counts(backwards, 99).ngrams
+    found = [Vocabulary.from_counts(one, 99, FOLDED).ngrams for one in (counts, backwards)]
+    assert found[0] == found[1]
 
 
 def test_the_unknown_share_counts_every_letter_trigram():
-    vocabulary = Vocabulary(["#ca", "cat"])
+    vocabulary = Vocabulary(["#ca", "cat"], FOLDED)
     # #ca cat at#, twice, and #a#: 4 of 7 are known.
     assert vocabulary.unknown_share(["cat", "a Cat"]) == pytest.approx(3 / 7)
     assert vocabulary.unknown_share(["", "?!"]) == 0
 
 
 def test_unseen_trigrams_are_dropped_by_default():
-    assert Vocabulary(CAT).ngram_ids("cats") == (1, 2)  # "ats" and "ts#" are unseen
+    assert Vocabulary(CAT, FOLDED).ngram_ids("cats") == (1, 2)  # "ats" and "ts#" are unseen
 
 
 def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():
-    vocabulary = Vocabulary(CAT, TextLimits(hash_buckets=7))
+    vocabulary = Vocabulary(CAT, Rules(False, hash_buckets=7))
     expected = (1, 2, 4 + bucket("ats", 7), 4 + bucket("ts#", 7))
     assert vocabulary.ngram_ids("cats") == expected
     assert vocabulary.size == 10
 
 
 def test_repeated_trigrams_are_repeated():
-    assert Vocabulary(["aaa"]).ngram_ids("aaaaa") == (1, 1, 1)
+    assert Vocabulary(["aaa"], FOLDED).ngram_ids("aaaaa") == (1, 1, 1)
 
 
 def test_limits_cut_long_words_then_long_texts():
-    vocabulary = Vocabulary(CAT, TextLimits(max_words=2, max_letters=3))
+    vocabulary = Vocabulary(CAT, Rules(False, max_words=2, max_letters=3))
     assert vocabulary.words("Catherine, a DOG and more") == ["cat", "a"]
     assert vocabulary.ngram_ids("catherine") == vocabulary.ngram_ids("cat") == (1, 2, 3)
 
 
 @given(texts, st.integers(1, 5), st.integers(1, 5), st.sampled_from([0, 3]))
 def test_every_id_is_one_the_model_has_a_row_for(text, max_words, max_letters, buckets):
-    vocabulary = Vocabulary(CAT, TextLimits(max_words, max_letters, buckets))
+    vocabulary = Vocabulary(CAT, Rules(False, max_words, max_letters, buckets))
     found = vocabulary.words(text)
-    assert found == [word[:max_letters] for word in words(text)][:max_words]
+    assert found == [word[:max_letters] for word in FOLDED.words(text)][:max_words]
     for word in found:
         ids = vocabulary.ngram_ids(word)
         assert all(1 <= i <= vocabulary.size for i in ids)
@@ -79,66 +80,66 @@ def test_every_id_is_one_the_model_has_a_row_for(text, max_words, max_letters, b
 
 def test_a_trigram_listed_twice_is_refused():
     with pytest.raises(ValueError, match="lists 2 trigrams of which only 1 are distinct"):
-        Vocabulary(["cat", "cat"])
+        Vocabulary(["cat", "cat"], FOLDED)
 
 
 @given(st.lists(texts, max_size=4))
 def test_a_saved_vocabulary_reads_back(tmp_path_factory, some_texts):
-    ngrams = dict.fromkeys(n for t in some_texts for w in words(t) for n in letter_ngrams(w))
-    vocabulary = Vocabulary(ngrams)
+    ngrams = dict.fromkeys(n for t in some_texts for w in FOLDED.words(t) for n in letter_ngrams(w))
+    vocabulary = Vocabulary(ngrams, FOLDED)
     path = tmp_path_factory.mktemp("vocabulary") / "vocabulary.txt"
     vocabulary.save(path)
-    assert Vocabulary.load(path).ngrams == vocabulary.ngrams
-    assert Vocabulary.load(path).fingerprint == vocabulary.fingerprint
+    assert Vocabulary.load(path, FOLDED).ngrams == vocabulary.ngrams
+    assert Vocabulary.load(path, FOLDED).fingerprint == vocabulary.fingerprint
 
 
 def test_the_file_holds_one_trigram_a_line(tmp_path):
-    Vocabulary(["#ca", "été"]).save(tmp_path / "vocabulary.txt")
+    Vocabulary(["#ca", "été"], FOLDED).save(tmp_path / "vocabulary.txt")
     assert (tmp_path / "vocabulary.txt").read_bytes() == "#ca\nété\n".encode()
 
 
 def test_a_pickled_vocabulary_is_the_same_without_its_cache():
-    vocabulary = Vocabulary(CAT, TextLimits(hash_buckets=3))
+    vocabulary = Vocabulary(CAT, Rules(False, hash_buckets=3))
     fresh = len(pickle.dumps(vocabulary))
     vocabulary.ngram_ids("concatenation")
     assert len(pickle.dumps(vocabulary)) == fresh
     again = pickle.loads(pickle.dumps(vocabulary))
-    assert (again.ngrams, again.limits) == (vocabulary.ngrams, vocabulary.limits)
+    assert (again.ngrams, again.rules) == (vocabulary.ngrams, vocabulary.rules)
     assert again.ngram_ids("cats") == vocabulary.ngram_ids("cats")
 
 
-def test_a_vocabulary_of_an_older_version_keeps_its_accents_and_its_fingerprint():
-    older = Vocabulary(CAT, TextLimits.of_json({"max_words": 64, "max_letters": 64}))
-    # sha256(b"64 64 0\n#ca\ncat\nat#"), as it was before accents were folded.
-    assert older.fingerprint == sha256(b"64 64 0\n#ca\ncat\nat#").hexdigest()[:16]
-    assert older.words("Crème ß") == older.split("Crème ß") == ["crème", "ß"]
-    assert older.normalize("Crème ß") == "crème ß"
-    assert Vocabulary(CAT).words("Crème ß") == ["creme", "ss"]
-
-
 def test_a_letter_that_becomes_two_counts_as_two():
-    assert Vocabulary(CAT, TextLimits(max_letters=3)).words("maßstab ææ") == ["mas", "aea"]
+    assert Vocabulary(CAT, Rules(False, max_letters=3)).words("maßstab ææ") == ["mas", "aea"]
 
 
-@pytest.mark.parametrize("value", ["yes", 1, None])
-def test_a_damaged_rule_for_accents_is_refused(value):
-    with pytest.raises(ValueError, match=r"keep_accents is .*; expected true or false"):
-        TextLimits.of_json({"keep_accents": value})
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("keep_accents", 1),
+        ("max_words", 0),
+        ("max_letters", 2.5),
+        ("hash_buckets", -1),
+        ("own_fields", 7),
+    ],
+)
+def test_a_damaged_rule_is_refused(name, value):
+    with pytest.raises(ValueError, match=rf"{name} is {value}; expected"):
+        Rules.of_json(asdict(FOLDED) | {name: value})
 
 
 def test_the_fingerprint_changes_with_a_trigram_their_order_and_each_limit():
     variants = [
-        Vocabulary(CAT),
-        Vocabulary(CAT[:2]),
-        Vocabulary(CAT[::-1]),
-        Vocabulary(CAT, TextLimits(max_words=5)),
-        Vocabulary(CAT, TextLimits(max_letters=5)),
-        Vocabulary(CAT, TextLimits(hash_buckets=5)),
-        Vocabulary(CAT, TextLimits(keep_accents=True)),
+        Vocabulary(CAT, FOLDED),
+        Vocabulary(CAT[:2], FOLDED),
+        Vocabulary(CAT[::-1], FOLDED),
+        Vocabulary(CAT, Rules(False, max_words=5)),
+        Vocabulary(CAT, Rules(False, max_letters=5)),
+        Vocabulary(CAT, Rules(False, hash_buckets=5)),
+        Vocabulary(CAT, Rules(keep_accents=True)),
     ]
     assert len({vocabulary.fingerprint for vocabulary in variants}) == len(variants)
-    assert Vocabulary(CAT).fingerprint == Vocabulary(list(CAT)).fingerprint
-    assert len(Vocabulary(CAT).fingerprint) == 16
+    assert Vocabulary(CAT, FOLDED).fingerprint == Vocabulary(list(CAT), FOLDED).fingerprint
+    assert len(Vocabulary(CAT, FOLDED).fingerprint) == 16
 
 
 @pytest.mark.parametrize(
@@ -156,12 +157,12 @@ def test_a_damaged_file_is_refused_with_line_and_reason(tmp_path, content, messa
     path = tmp_path / "vocabulary.txt"
     path.write_bytes(content)
     with pytest.raises(UserError, match=message):
-        Vocabulary.load(path)
+        Vocabulary.load(path, FOLDED)
 
 
 def test_a_missing_file_says_who_writes_it(tmp_path):
     with pytest.raises(UserError, match=r"nowhere.txt does not exist; preprocess writes it"):
-        Vocabulary.load(tmp_path / "nowhere.txt")
+        Vocabulary.load(tmp_path / "nowhere.txt", FOLDED)
 
 
 def test_fingerprints_never_change():

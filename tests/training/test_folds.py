@@ -13,15 +13,16 @@ from pytest import approx
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
+from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.folds import Fold
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting
 from dssm_tf.training.folds import _choice
 from dssm_tf.training.train import train
-from tests.clicks import click_log
+from tests.clicks import click_log, write_data
 from tests.training.configuration import config
 
 FOLDS = 3
@@ -67,8 +68,18 @@ def test_a_fold_counts_as_preprocess_does(folds):
         assert len(fold.titles) == len(fold.whole.titles)
         found = fold.counts["train"]
         assert found.clicks == Counter(round(number) for _, _, number in rows)
-        assert found.title_words == Counter(len(words(title)) for _, title, _ in rows)
+        assert found.title_words == Counter(len(FOLDED.words(title)) for _, title, _ in rows)
         assert sum(found.negatives.values()) == len(rows)
+
+
+def test_weighted_clicks_are_not_rounded_and_weigh_one_on_average(tmp_path):
+    log = [one._replace(clicks=one.clicks + 0.375) for one in click_log()]
+    whole = Preprocessed(write_data(tmp_path / "data", log).path)
+    for fold in Fold.all_of(whole, FOLDS):
+        assert sum(fold.counts["train"].clicks.values()) == fold.count("train")
+        batches = ClickBatches(fold, ("train",), BatchOptions(8, click_weight="linear"))
+        weights = np.concatenate([found.numpy() for _, _, found in batches.epoch()])
+        assert np.mean(weights) == approx(1, rel=1e-5)
 
 
 def test_fewer_queries_than_folds_are_refused(data):

@@ -10,11 +10,11 @@ import pytest
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
 from dssm_tf.graded.sources import pinned, read_sources
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.graded_lists import GradedList, write_lists
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.train import train
 from tests.graded.files import lists
@@ -65,7 +65,7 @@ def test_judgments_alone_teach_a_model_that_ranks_queries_it_never_saw(data, run
 def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
     made = alone(judged)
     (source,) = read_sources(pinned(made), Preprocessed(data.path))
-    task = GradedValidationTask.of_lists(source.held_out, 1000)
+    task = GradedValidationTask.of_lists(source.held_out, FOLDED, 1000)
     assert set(task.queries) <= {one.query for one in source.held_out}
     scores = np.random.default_rng(0).normal(size=task.grades.shape).astype(np.float32)
     grades, judged = task.grades.toarray(), task.judged.toarray()
@@ -86,7 +86,7 @@ def test_the_card_and_the_run_s_files_say_what_was_learned_from(data, run):
     assert "`training.clicks: false`" in card
     assert "Judged queries held out of training" in card
     assert "sha256: " in (out / "config.yaml").read_text("utf-8")
-    learned = {text_id(one.query) for one in lists(data, 60)}
+    learned = {FOLDED.id(one.query) for one in lists(data, 60)}
     assert learned <= set(known_queries(out).tolist())
 
 
@@ -129,4 +129,6 @@ def test_a_killed_run_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_we
 
 
 def test_lists_without_a_good_title_validate_nothing():
-    assert GradedValidationTask.of_lists([GradedList("q", ("a", "b"), (0.0, 0.0))], 10) is None
+    assert (
+        GradedValidationTask.of_lists([GradedList("q", ("a", "b"), (0.0, 0.0))], FOLDED, 10) is None
+    )

@@ -9,6 +9,7 @@ from dssm_tf.config import parse_config
 from dssm_tf.data.schema import Title
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.checkpoint import put
 from dssm_tf.training.idf_start import idf_start, rarity
@@ -22,7 +23,7 @@ WIDTH = 20_000
 
 def test_rarity_by_hand():
     # Two titles: "cat" stands in both, "#ca" in both, "at#" in one, twice.
-    vocabulary = Vocabulary(["#ca", "at#"])
+    vocabulary = Vocabulary(["#ca", "at#"], FOLDED)
     found = rarity([Title("cat at"), Title("cart")], vocabulary)
     assert found[1:] == approx([1 + np.log(3 / 3), 1 + np.log(3 / 2)])
 
@@ -41,7 +42,7 @@ def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
 
 
 def test_the_untrained_model_has_the_cosines_of_tfidf_as_far_as_random_rows_tell():
-    vocabulary = Vocabulary(NGRAMS)
+    vocabulary = Vocabulary(NGRAMS, FOLDED)
     tower = {"name": "dssm", "widths": [WIDTH]}
     model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
     plain = [weight.numpy().copy() for weight in model.weights]

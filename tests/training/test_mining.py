@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.hard_negatives import COLUMNS
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.mining import hard_columns
 from tests.runs import finished_run
 from tests.training.configuration import CONFIG
@@ -75,16 +75,16 @@ def test_every_query_s_titles_are_those_its_cosines_say(mined, data, random_run)
     titles = [title.text for title in known.titles]
     rows = [row for row in mined[1] if row.system == "mine"]
     for query in {query for query, _, _ in known.clicks("train", "validation")}:
-        clicked = known.clicked_titles.of(text_id(query))
+        clicked = known.clicked_titles.of(FOLDED.id(query))
         scores = (ranker.encode_queries([query]) @ ranker.encode_titles(titles).T)[0]
-        columns = [place for place, title in enumerate(titles) if text_id(title) in clicked]
+        columns = [place for place, title in enumerate(titles) if FOLDED.id(title) in clicked]
         expected = by_sorting(scores, columns, 2, 6, 0.05)
         found = [row for row in rows if row.query == query]
         assert [row.rank for row in found] == list(range(2, 2 + len(expected)))
         # Two cosines that are equal but for their rounding may have changed places.
         by_title = dict(zip(titles, scores.tolist(), strict=True))
         assert [by_title[row.title] for row in found] == pytest.approx(scores[expected], abs=1e-5)
-        assert not {text_id(row.title) for row in found} & set(clicked)
+        assert not {FOLDED.id(row.title) for row in found} & set(clicked)
 
 
 def test_bm25_mines_titles_with_a_word_of_the_query_alone(mined):

@@ -29,8 +29,8 @@ def minings():
     found: list[np.ndarray] = []
     known = remining.pairs_of
 
-    def watched(rows):
-        found.append(known(rows))
+    def watched(*given):
+        found.append(known(*given))
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:

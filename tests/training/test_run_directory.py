@@ -11,10 +11,10 @@ from pytest import approx
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.dataset import BatchOptions, ClickBatches
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import text_id
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.validation import ValidationTask, encoded
 from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
 from tests.training.scored import scored
@@ -47,7 +47,7 @@ def test_the_weights_are_those_of_the_towers_and_not_the_optimizers(run):
 
 def test_a_run_knows_the_queries_of_its_log_by_their_hashes(run, data):
     queries = {example.query for split in data.examples.values() for example in split}
-    assert known_queries(run[0]).tolist() == sorted(map(text_id, queries))
+    assert known_queries(run[0]).tolist() == sorted(map(FOLDED.id, queries))
 
 
 def test_the_history_has_losses_and_ndcg_of_each_epoch(run):

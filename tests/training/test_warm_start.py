@@ -13,10 +13,10 @@ from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import Title, load_titles, text_id
+from dssm_tf.data.schema import Title, load_titles
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.training.checkpoint import put
 from dssm_tf.training.run_directory import finished_before, start_run
 from dssm_tf.training.train import held_out, train
@@ -90,9 +90,9 @@ def test_an_unfinished_run_goes_on_from_its_own_start_only(folder, earlier, toda
 def test_before_the_first_step_every_text_has_the_vector_that_the_earlier_run_gave_it(
     tower, buckets, tmp_path
 ):
-    limits = TextLimits(hash_buckets=buckets)
-    before = write_data(tmp_path / "yesterday", click_log(), limits=limits).vocabulary
-    now = write_data(tmp_path / "today", TODAY, limits=limits, known=before).vocabulary
+    rules = Rules(False, hash_buckets=buckets)
+    before = write_data(tmp_path / "yesterday", click_log(), rules=rules).vocabulary
+    now = write_data(tmp_path / "today", TODAY, rules=rules, known=before).vocabulary
     assert len(now.ngrams) > len(before.ngrams)
     settings = parse_config({"tower": {"name": tower}})
     old, new = build_model(settings, before.size), build_model(settings, now.size)
@@ -108,7 +108,7 @@ def test_what_is_measured_before_the_first_step_is_the_earlier_run(earlier, warm
 
     known = known_queries(earlier)
     task = ValidationTask.of(Preprocessed(today.path), 99, 99, known=known.tolist())
-    assert not {text_id(query) for query in task.queries} & {*known.tolist()}
+    assert not {FOLDED.id(query) for query in task.queries} & {*known.tolist()}
     ranker = SemanticRanker.load(earlier)
     assert warm[1].untrained == task.ndcg(encoded(ranker._encode, task))
 
@@ -127,15 +127,17 @@ def test_clicks_and_queries_of_the_earlier_run_are_kept(earlier, warm, data, tod
     queries = {
         one.query for where in (data, today) for part in where.examples.values() for one in part
     }
-    assert known_queries(warm[0]).tolist() == sorted(map(text_id, queries))
+    assert known_queries(warm[0]).tolist() == sorted(map(FOLDED.id, queries))
 
 
 def test_the_share_of_earlier_clicks_that_counts_can_be_less():
     earlier = [Title("Red fox", 10, 4), Title("owl", 1, 1)]
-    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.0) == [
+    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.0, FOLDED) == [
         Title("red FOX", 3, 2), Title("owl", 0, 0)
     ]  # fmt: skip
-    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3)[0] == Title("red FOX", 6, 3)
+    assert joined_titles(earlier, [Title("red FOX", 3, 2)], 0.3, FOLDED)[0] == Title(
+        "red FOX", 6, 3
+    )
 
 
 def test_the_run_says_what_it_went_on_from(earlier, warm):

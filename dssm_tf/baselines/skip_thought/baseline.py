@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dssm_tf.baselines.base import Baseline, Click
 from dssm_tf.baselines.skip_thought.published_weights import load_vectors, write_vectors
 from dssm_tf.baselines.skip_thought.training import TrainingOptions, train
-from dssm_tf.evaluation.title_cache import TitleCache, normal_forms
+from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -119,7 +119,7 @@ class SkipThought(Baseline):
 
     def _title_vectors(self, titles: Sequence[str]) -> tuple[Vectors, NDArray[np.intp]]:
         """Vectors of the distinct normal forms, and the place of each title's among them."""
-        distinct, shared = normal_forms(titles, self._fitted().keep_accents)
+        distinct, shared = self._fitted().rules.distinct(titles)
         return self._vectors(distinct), shared
 
     def _vectors(self, texts: Sequence[str]) -> Vectors:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.baselines.skip_thought.vectors import END, UNKNOWN
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED
 
 _END_ID = 1
 UNKNOWN_ID = 2
@@ -102,7 +102,7 @@ class Passages:
             rows = [
                 [numbers.setdefault(word, len(numbers)) for word in found[:max_words]]
                 for sentence in passage
-                if (found := words(sentence))
+                if (found := FOLDED.words(sentence))
             ]
             for row in rows:
                 counts.update(row)

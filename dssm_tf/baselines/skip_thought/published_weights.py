@@ -29,6 +29,7 @@ from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
+from dssm_tf.text.rules import Rules
 
 KINDS = ("uni", "bi", "combine")
 _DICTIONARY = "dictionary.txt"
@@ -66,7 +67,9 @@ def load_vectors(directory: Path | str, kind: str | None = None) -> ThoughtVecto
     rows = _dictionary(directory / _DICTIONARY)
     encoders = [_encoder(directory, name, max(rows.values())) for name in wanted]
     options, _ = _options(directory / f"{wanted[0]}_skip.npz")
-    return ThoughtVectors(rows, encoders, bool(options.get(_KEEP_ACCENTS, True)))
+    return ThoughtVectors(
+        rows, encoders, Rules(keep_accents=bool(options.get(_KEEP_ACCENTS, True)))
+    )
 
 
 def write_vectors(directory: Path, vectors: ThoughtVectors) -> None:
@@ -103,7 +106,7 @@ def write_vectors(directory: Path, vectors: ThoughtVectors) -> None:
             "dim_word": int(encoder.table.shape[1]),
             "encoder": "gru",
             "reset": directions[0].recurrence.cell.reset,
-            _KEEP_ACCENTS: vectors.keep_accents,
+            _KEEP_ACCENTS: vectors.rules.keep_accents,
         }
         with atomic_write(weights, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]  # no array is named allow_pickle

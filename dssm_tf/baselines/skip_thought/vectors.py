@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.text.normalize import words
+from dssm_tf.text.rules import FOLDED, Rules
 
 Vectors = NDArray[np.float32]
 
@@ -47,13 +47,13 @@ class ThoughtVectors:
     Args:
         rows: the row of each word in the tables.
         encoders: which vectors stand side by side.
-        keep_accents: whether words keep theirs, as those of the published weights do.
+        rules: how texts are read; the published weights keep accents.
     """
 
     def __init__(
-        self, rows: Mapping[str, int], encoders: Sequence[Encoder], keep_accents: bool = False
+        self, rows: Mapping[str, int], encoders: Sequence[Encoder], rules: Rules = FOLDED
     ) -> None:
-        self.keep_accents = keep_accents
+        self.rules = rules
         self.rows = rows
         self.encoders = tuple(encoders)
         self.dimension = sum(encoder.layer.dimension for encoder in encoders)
@@ -73,7 +73,7 @@ class ThoughtVectors:
         unknown = self.rows.get(UNKNOWN, -1)
         groups: dict[int, dict[tuple[int, ...], list[int]]] = {}
         for place, text in enumerate(texts):
-            read = words(text, self.keep_accents)[:MAX_WORDS]
+            read = self.rules.words(text)[:MAX_WORDS]
             known = [self.rows.get(word, unknown) for word in read]
             ids = tuple(row for row in known if row >= 0)
             if any(row != unknown for row in ids):

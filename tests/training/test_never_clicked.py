@@ -1,0 +1,108 @@
+"""No title that anybody clicked for a query is its negative, by any text rule, from any source."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+import dssm_tf
+from dssm_tf.config import parse_config
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.graded.sources import read_sources
+from dssm_tf.training.fitting import training_batches
+from pipelines import preprocess
+from tests.clicks import texts_of
+
+RULES = {
+    "folded": "",
+    "kept": "--keep-accents",
+    "own fields": "--keep-accents --title-fields title,brand --field-rows own",
+}
+SOURCES = ("recorded", "fresh", "in-batch", "mined", "mined from any pair", "judged")
+WORDS = ("pâté", "pate", "PÂTE", "Crème", "creme", "brûlée", "brulee", "ŏ", "o")
+
+
+def texts(random: Random, count: int) -> list[str]:
+    """Texts of which many differ in accents or case alone."""
+    return [" ".join(random.choices(WORDS, k=random.randint(1, 3))) for _ in range(count)]
+
+
+@pytest.fixture(scope="module", params=RULES)
+def data(request, tmp_path_factory):
+    """What preprocess makes of a log by a rule."""
+    folder, random = tmp_path_factory.mktemp("rule"), Random(7)
+    queries, titles = texts(random, 60), texts(random, 90)
+    with (folder / "log.tsv").open("w", encoding="utf-8") as file:
+        write = csv.writer(file, delimiter="\t", lineterminator="\n").writerow
+        write(("query", "title", "brand", "clicks"))
+        for _ in range(400):
+            pair = random.choice(queries), random.choice(titles)
+            write((*pair, random.choice(("Æsir", "aesir", "")), random.randint(1, 9)))
+    files = ["--input", str(folder / "log.tsv"), "--output", str(folder / "data")]
+    assert not preprocess.run([*files, *RULES[request.param].split()])
+    return Preprocessed(folder / "data")
+
+
+def configuration(source: str, data: Preprocessed, folder):
+    """A training whose rivals are of one source."""
+    negatives = {"recorded": 4 if source == "recorded" else 0, "in_batch": source == "in-batch"}
+    settings = {"tower": {"name": "dssm"}, "negatives": negatives, "training": {"batch_size": 32}}
+    pairs = [(query, title) for query, title, _ in data.clicks(*data.splits)]
+    every = list(product(dict(pairs), [one.text for one in data.titles]))
+    if source == "fresh":
+        negatives["fresh"] = 3
+    elif source == "mined":
+        dssm_tf.mine(data.directory, folder / "mined.tsv", bm25=True, margin=0)
+    elif source == "mined from any pair":
+        rows = "".join(f"{query}\t{title}\n" for query, title in every)
+        (folder / "mined.tsv").write_text("query\ttitle\n" + rows, "utf-8")
+    elif source == "judged":
+        fields = list(data.spec.title_fields)
+        with (folder / "judged.tsv").open("w", encoding="utf-8") as file:
+            write = csv.writer(file, delimiter="\t", lineterminator="\n").writerow
+            write(("query", *fields, "grade"))
+            for number, (query, title) in enumerate(every):
+                cells = [*title.split("␟"), ""][: len(fields)]
+                write((query, *cells, 3 if number % 5 == 0 else 0))
+        settings["judgments"] = {"file": str(folder / "judged.tsv"), "validation": 0.0}
+        settings["training"]["clicks"] = False
+    if source.startswith("mined"):
+        negatives |= {"mined": 3, "mined_from": str(folder / "mined.tsv")}
+    return parse_config(settings)
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_path):
+    config, vocabulary = configuration(source, data, tmp_path), data.vocabulary
+    hashed = {
+        text: tuple(vocabulary.ngram_ids(word) for word in vocabulary.words(text))
+        for query, title, _ in data.clicks(*data.splits)
+        for text in (query, title)
+    }
+    clicked = defaultdict(set)
+    for query, title, _ in data.clicks(*data.splits):
+        clicked[hashed[query]].add(hashed[title])
+    batches = training_batches(config, data, 1, sources=read_sources(config, data))
+    negatives = 0
+    for inputs, labels, weights in batches.epochs(1, 0, 2):
+        queries, titles = texts_of(inputs, len(weights))
+        mask, targets = labels["mask"].numpy(), labels["targets"].numpy()
+        for row in np.flatnonzero(weights.numpy()):
+            columns = inputs["candidates"].numpy()[row]
+            for column in np.flatnonzero(mask[row] & (targets[row] == 0)):
+                assert titles[columns[column]] not in clicked[queries[row]]
+                negatives += 1
+    assert negatives > 100
+
+
+def test_no_clicked_pair_is_mined_and_every_query_gets_what_was_mined(data, tmp_path):
+    key = data.rules.key
+    rows = dssm_tf.mine(data.directory, tmp_path / "mined.tsv", bm25=True, margin=0)
+    clicked = {(key(query), key(title)) for query, title, _ in data.clicks(*data.splits)}
+    assert not clicked & {(key(row.query), key(row.title)) for row in rows}
+    assert {key(row.query) for row in rows} == {query for query, _ in clicked}

@@ -141,7 +141,7 @@ def export_command(
         size = sum(one.stat().st_size for one in target.iterdir()) / 1e6
         lines = [
             f"{target}: {size:.1f} MB; vectors equal the trained model's to {difference:.0e}"
-            + (" before they were rounded or shortened" if table != "float32" or dimension else ""),
+            + (", rounded and shortened alike" if table != "float32" or dimension else ""),
             f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
         ]
     for line in lines:

@@ -18,17 +18,17 @@ from dssm_tf.common.model_versions import next_version
 from dssm_tf.data.schema import load_titles
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.compact_card import Form, described
-from dssm_tf.export.saved_model import (
-    ADVERSARIAL,
-    EPSILON,
-    check_name,
-    compare,
-    python_text_batch,
-    tolerance,
-)
+from dssm_tf.export.saved_model import check_name, ranker_answers, verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS
+from dssm_tf.runtime.compact_files import (
+    COMPACT,
+    FORMAT,
+    PRIOR,
+    VOCABULARY,
+    WEIGHTS,
+    read_compact,
+)
 from dssm_tf.runtime.ranker import Ranker
 from dssm_tf.text.fingerprint import fingerprint64
 
@@ -40,7 +40,7 @@ _BASIS_TITLES = 20_000  # titles, the most clicked, by which shorter vectors are
 
 
 class Exported(NamedTuple):
-    """A compact directory, and how far from the trained model it was before it was rounded."""
+    """A compact directory, and how far it is from the trained model, rounded and cut as it is."""
 
     directory: Path
     largest_difference: float
@@ -85,54 +85,40 @@ def export_compact(
         raise UserError(
             f"--dimension {dimension}: the vectors have {full} numbers; expected fewer, at least 1."
         )
-    arrays = _arrays(ranker)
+    arrays = _rounded(_arrays(ranker), table)
+    if dimension is not None:
+        arrays |= _projections(ranker, _titles(run), dimension)
     target = next_version(base)
     with atomic_directory(target) as aside:
-        _write(aside, ranker, base.name, arrays, full)
-        difference = verify(aside, ranker)
-        small = _rounded(arrays, table)
-        if dimension is not None:
-            small |= _projections(ranker, _titles(run), dimension)
-        _write(aside, ranker, base.name, small, dimension or full)
+        _write(aside, ranker, base.name, arrays, dimension or full)
         text = (Path(run) / MODEL_CARD).read_text("utf-8")
         form = Form(table, dimension or full, full)
         with atomic_write(aside / MODEL_CARD) as file:
             file.write(text + described(form, aside, ranker, task))
         _seal(aside)
+        basis = _as_stored(ranker, aside)
+        difference = verify(ranker_answers(Ranker.load(aside)), ranker, basis)
     return Exported(target, difference)
 
 
-def verify(directory: Path, ranker: SemanticRanker) -> float:
-    """Checks that a compact directory, not rounded, answers as the trained model does.
-
-    Args:
-        directory: with the arrays as they were trained.
-        ranker: the trained model.
-
-    Returns:
-        The length of the largest difference of two unit vectors.
+def _as_stored(ranker: SemanticRanker, directory: Path) -> NDArray[np.float32] | None:
+    """Rounds a trained model's first matrices as a directory has them; returns its projection.
 
     Raises:
-        UserError: a vector or a score differs by more than `tolerance` explains; the text is named.
+        UserError: a number is further from the trained one than half a step.
     """
-    known = list(ranker.prior.log_shares)[:32]
-    texts = [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)]
-    batch = python_text_batch(ranker.vocabulary, texts)
-    queries, titles = (
-        np.asarray(encode(batch))
-        for encode in (ranker.model.encode_query, ranker.model.encode_title)
-    )
-    weighted = ranker.weighted_prior(texts)
-    of_vector = tolerance(ranker)
-    of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(weighted).max())
-    compact = Ranker.load(directory)
-    gaps = [
-        compare("queries", texts, compact.encode_queries(texts), queries, of_vector),
-        compare("titles", texts, compact.encode_titles(texts), titles, of_vector),
-    ]
-    for query, vector in zip(texts, queries, strict=True):
-        compare("scores", texts, compact.score(query, texts), titles @ vector + weighted, of_score)
-    return max(gaps)
+    compact, basis = read_compact(directory), None
+    for side in _sides(ranker):
+        arrays = compact.side(side)
+        kernel = getattr(ranker.model, side).hashing.kernel
+        trained = kernel.numpy()[1:]
+        stored = (arrays["hashing/kernel"] * arrays.get("hashing/scale", np.float32(1)))[1:]
+        step = np.abs(trained).max(axis=1, keepdims=True) / 127  # of int8; float16 has finer ones
+        if not (np.abs(stored - trained) <= 0.501 * step).all():
+            raise UserError(f"the rounded {side}/{_KERNEL} is not the trained one.")
+        kernel.assign(np.concatenate([kernel.numpy()[:1], stored]))
+        basis = arrays.get("projection")
+    return basis
 
 
 def _arrays(ranker: SemanticRanker) -> Arrays:

@@ -71,8 +71,7 @@ def described(form: Form, directory: Path, ranker: SemanticRanker, task: Ranking
 ## Compact form
 
 {size / 1e6:.1f} MB, read by `dssm_tf.runtime` with NumPy alone. First matrix: {form.table};
-vectors: {shorter}. Before it was rounded or shortened, it was checked to be equal to the trained
-model.
+vectors: {shorter}. It was checked to be equal to the trained model, rounded and shortened alike.
 
 """
     if task is None:

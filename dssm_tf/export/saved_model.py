@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,22 @@ from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
 from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.model.siamese import normalize_vectors
 from dssm_tf.model.text_features import TextFeatures, normalize
 from dssm_tf.text.vocabulary import Vocabulary
 
 EXTRA = "assets.extra"  # where an export has copies of its run's files
 _WARMUP = "tf_serving_warmup_requests"
 EPSILON = float(np.finfo(np.float32).eps)
+_INPUTS = {
+    "encode_query": ("queries",),
+    "encode_title": ("titles",),
+    "score": ("queries", "titles"),
+    "encode_query_with_prior": ("queries",),
+    "encode_title_with_prior": ("titles",),
+}
+Answers = Callable[[Sequence[str]], dict[str, np.ndarray]]
+"""Raw texts to what an export answers, by signature."""
 
 # What once broke somebody's model: empty, blank, one letter, unseen, long, odd Unicode.
 ADVERSARIAL = (
@@ -200,9 +210,11 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
         ranking = json.dumps({"mean_prior": ranker.mean_prior})
-        (extra / RANKING).write_text(ranking + "\n", "utf-8")
-        known = list(ranker.prior.log_shares)[:32]
-        verify(aside, ranker, [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)])
+        (extra / RANKING).write_text(ranking + "
+", "utf-8")
+        verify(served_answers(aside), ranker)
+        # The ranker's own path runs the TensorFlow text ops inside the Keras model.
+        verify(ranker_answers(ranker), ranker)
         files = sorted(path for path in aside.rglob("*") if path.is_file())
         write_checksums(aside, [path.relative_to(aside).as_posix() for path in files])
     return target
@@ -272,72 +284,80 @@ def tolerance(ranker: SemanticRanker) -> float:
     return float(4 * np.sqrt(roundings) * EPSILON)
 
 
-def verify(directory: Path, ranker: SemanticRanker, texts: Sequence[str] = ADVERSARIAL) -> None:
-    """Checks that a SavedModel answers as the trained model does on texts hashed in Python.
+def verify(answers: Answers, ranker: SemanticRanker, basis: np.ndarray | None = None) -> float:
+    """Checks that an export answers as the trained model does on texts hashed in Python.
 
     Args:
-        directory: of the SavedModel.
-        ranker: the trained model.
-        texts: raw strings.
+        answers: of the export, read back: raw texts to an array for each signature, as `export`
+            has them; `score` of each text with itself.
+        ranker: the trained model, its weights rounded as the export's are.
+        basis: what its vectors are multiplied by before they are brought to length one again.
+
+    Returns:
+        The length of the largest difference of two unit vectors.
 
     Raises:
         UserError: a vector differs by more than `tolerance`, or a score by twice that; the text
             is named.
     """
-    loaded = tf.saved_model.load(str(directory)).signatures
-    raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in texts])
+    known = list(ranker.prior.log_shares)[:32]
+    texts = [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)]
     batch = python_text_batch(ranker.vocabulary, texts)
-    weighted = ranker.weighted_prior(texts)
-    queries, titles = (
-        np.asarray(encode(batch))
-        for encode in (ranker.model.encode_query, ranker.model.encode_title)
-    )
-    scores = np.sum(queries * titles, 1) + weighted
+    model, weighted = ranker.model, ranker.weighted_prior(texts)
+    sides = [np.asarray(encode(batch)) for encode in (model.encode_query, model.encode_title)]
+    if basis is not None:
+        sides = [side @ basis for side in sides]
+    # Of a vector of which little is left, so little that rounding shows, less is asked.
+    left = np.minimum(*(np.linalg.norm(side, axis=1) for side in sides))
+    queries, titles = (np.asarray(normalize_vectors(side)) for side in sides)
     of_vector = tolerance(ranker)
     of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(weighted).max())
-
-    def served(signature: str, output: str, *inputs: str) -> Any:
-        return loaded[signature](**dict.fromkeys(inputs, raw))[output].numpy()
-
-    for signature, found, wanted, allowed in (
-        ("encode_query", served("encode_query", "embeddings", "queries"), queries, of_vector),
-        ("encode_title", served("encode_title", "embeddings", "titles"), titles, of_vector),
-        ("score", served("score", "scores", "queries", "titles"), scores, of_score),
-        (
-            "encode_query_with_prior",
-            served("encode_query_with_prior", "embeddings", "queries"),
-            with_column(queries, 1.0),
-            of_vector,
-        ),
-        (
-            "encode_title_with_prior",
-            served("encode_title_with_prior", "embeddings", "titles"),
-            with_column(titles, weighted),
-            of_score,
-        ),
-        # The ranker's own path runs the TensorFlow text ops inside the Keras model.
-        ("encode_query", ranker.encode_queries(texts), queries, of_vector),
-        ("encode_title", ranker.encode_titles(texts), titles, of_vector),
-    ):
-        compare(signature, texts, found, wanted, allowed)
+    expected = {
+        "encode_query": (queries, of_vector),
+        "encode_title": (titles, of_vector),
+        "score": (np.sum(queries * titles, axis=1) + weighted, of_score),
+        "encode_query_with_prior": (with_column(queries, 1.0), of_vector),
+        "encode_title_with_prior": (with_column(titles, weighted), of_score),
+    }
+    gaps = {}
+    for signature, found in answers(texts).items():
+        wanted, allowed = expected[signature]
+        gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
+        gap *= np.where(left > 0, left, 1.0)
+        if not gap.max() <= allowed:
+            row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
+            raise UserError(
+                f"the exported `{signature}` disagrees with the trained model on "
+                f"{texts[row][:40]!r} by {gap[row]:.2g} (allowed {allowed:.2g}); nothing was "
+                "exported."
+            )
+        gaps[signature] = float(gap.max())
+    return max(gaps["encode_query"], gaps["encode_title"])
 
 
-def compare(
-    what: str, texts: Sequence[str], found: np.ndarray, wanted: np.ndarray, allowed: float
-) -> float:
-    """The largest difference of what an export answers and the trained model does.
+def ranker_answers(ranker: Any) -> Answers:
+    """What a model in Python answers, for `verify`."""
+    return lambda texts: {
+        "encode_query": ranker.encode_queries(texts),
+        "encode_title": ranker.encode_titles(texts),
+        "encode_query_with_prior": ranker.encode_queries(texts, prior=True),
+        "encode_title_with_prior": ranker.encode_titles(texts, prior=True),
+        "score": np.diagonal(ranker.score_matrix(texts, texts)),
+    }
 
-    Raises:
-        UserError: it is not `allowed`, or no number; the text is named.
-    """
-    gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
-    if not gap.max() <= allowed:
-        row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
-        raise UserError(
-            f"the exported `{what}` disagrees with the trained model on {texts[row][:40]!r} by "
-            f"{gap[row]:.2g} (allowed {allowed:.2g}); nothing was exported."
-        )
-    return float(gap.max())
+
+def served_answers(directory: Path) -> Answers:
+    """What a SavedModel answers, for `verify`."""
+    signatures = tf.saved_model.load(str(directory)).signatures
+
+    def answers(texts: Sequence[str]) -> dict[str, np.ndarray]:
+        raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in texts])
+        return {
+            name: next(iter(signatures[name](**dict.fromkeys(inputs, raw)).values())).numpy()
+            for name, inputs in _INPUTS.items()
+        }
+
+    return answers
 
 
 def python_text_batch(vocabulary: Vocabulary, texts: Sequence[str]) -> dict[str, tf.Tensor]:
@@ -364,14 +384,7 @@ def write_warmup(path: Path, model: str, texts: Sequence[str] = ADVERSARIAL[4:6]
     """
     from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
-    inputs = {
-        "encode_query": ("queries",),
-        "encode_title": ("titles",),
-        "encode_query_with_prior": ("queries",),
-        "encode_title_with_prior": ("titles",),
-        "score": ("queries", "titles"),
-        "serving_default": ("queries", "titles"),
-    }
+    inputs = _INPUTS | {"serving_default": _INPUTS["score"]}
     with tf.io.TFRecordWriter(str(path)) as writer:
         for signature, names in inputs.items():
             for size in (1, 8):

@@ -28,6 +28,7 @@ from dssm_tf.export.saved_model import (
     export,
     load_export,
     python_text_batch,
+    served_answers,
     tolerance,
     verify,
 )
@@ -427,11 +428,11 @@ def test_a_wrong_prior_and_a_weight_that_is_no_number_are_found(run, exported):
     other = SemanticRanker.load(run)
     other.prior_weight = WEIGHT + 0.01
     with pytest.raises(UserError, match="`score` disagrees"):
-        verify(exported, other)
+        verify(served_answers(exported), other)
     other.prior_weight = WEIGHT
     other.model.weights[0].assign(other.model.weights[0] * float("nan"))
     with pytest.raises(UserError, match="`encode_query` disagrees"):
-        verify(exported, other)
+        verify(served_answers(exported), other)
 
 
 def test_an_export_that_fails_leaves_nothing(run, tmp_path, monkeypatch):

@@ -75,16 +75,30 @@ def test_what_is_no_compact_model_is_named(lstm_run, tmp_path):
         Ranker.load(tmp_path / "file")
 
 
-def test_a_model_that_disagrees_is_not_exported(lstm_run, tmp_path, monkeypatch):
-    write = exporting._write
+@pytest.mark.parametrize(
+    ("form", "key", "message"),
+    [
+        ({}, "query_tower/recurrence/bias", "`encode_query` disagrees with the trained model on "),
+        ({"table": "int8"}, "title_tower/hashing/scale", "title_tower/hashing/kernel is not"),
+        ({"table": "float16"}, "query_tower/hashing/kernel", "query_tower/hashing/kernel is not"),
+        ({"table": "int8"}, "title_tower/recurrence/bias", "`encode_title` disagrees"),
+        ({"dimension": 2}, "query_tower/projection", "`encode_query` disagrees"),
+    ],
+)
+def test_a_model_that_disagrees_is_not_exported_in_any_form(
+    lstm_run, tmp_path, monkeypatch, form, key, message
+):
+    save = np.savez
 
-    def spoiled(directory, ranker, name, arrays, dimension):
-        key = "query_tower/recurrence/bias"
-        return write(directory, ranker, name, arrays | {key: arrays[key] + 0.1}, dimension)
+    def spoiled(file, **arrays):
+        if key in arrays:
+            arrays[key] = arrays[key].copy()
+            arrays[key][..., 0] += 0.1
+        save(file, **arrays)
 
-    monkeypatch.setattr(exporting, "_write", spoiled)
-    with pytest.raises(UserError, match="`queries` disagrees with the trained model on "):
-        export_compact(lstm_run, tmp_path / "out")
+    monkeypatch.setattr(exporting.np, "savez", spoiled)
+    with pytest.raises(UserError, match=message):
+        export_compact(lstm_run, tmp_path / "out", **form)
     assert not any((tmp_path / "out" / "lstm").iterdir())
 
 
@@ -186,7 +200,7 @@ def test_the_command_writes_and_says_how_to_read(lstm_run, tmp_path, capsys):
     assert main([*command, "--name", "shop", "--table", "float16"]) in (0, None)
     said = capsys.readouterr().out
     assert f"Ranker.load({str(out / 'shop')!r})" in said
-    assert "before they were rounded" in said
+    assert "rounded and shortened alike" in said
     assert Ranker.load(out / "shop").score("fox", TITLES).shape == (4,)
 
 

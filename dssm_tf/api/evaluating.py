@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -51,4 +52,7 @@ def evaluate(
         judgments = read_judgments(judgments, title_fields=tuple(title_fields))
     if isinstance(corpus, (str, Path)):
         corpus = read_corpus(corpus, title_fields=tuple(title_fields))
-    return measure(named, judgments, corpus, metrics=metrics)
+    evaluation = measure(named, judgments, corpus, metrics=metrics)
+    for line in evaluation.task.foregone():
+        warnings.warn(line, stacklevel=2)
+    return evaluation

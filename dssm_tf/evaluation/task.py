@@ -109,6 +109,21 @@ class RankingTask:
         """Rows of the queries without a relevant title, which no mean counts."""
         return [row for row, grades in enumerate(self.judged_grades) if not (grades > 0).any()]
 
+    def foregone(self) -> list[str]:
+        """A sentence about queries whose titles are perfect in any order; none if there are none.
+
+        Such are judgments made of clicks alone, without a corpus.
+        """
+        kinds = [set(grades.tolist()) for grades in self.judged_grades]
+        measured = [kind for kind in kinds if kind != {0}]
+        alike = sum(len(kind) == 1 for kind in measured)
+        if self.whole_corpus or not alike:
+            return []
+        return [
+            f"For {alike:,} of {len(measured):,} queries all judged titles have the same grade: "
+            "any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
+        ]
+
     def grade(self, query: int, column: int) -> float | None:
         """The grade of a title for a query, None if nobody judged it."""
         columns = self.judged_columns[query]

@@ -79,7 +79,7 @@ def about_part(evaluation: Evaluation, part: Part) -> str:
 
 
 def cautions(evaluation: Evaluation) -> list[str]:
-    """What rests on few queries."""
+    """What means nothing, and what rests on few queries."""
     found = caution("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
         whose = {
@@ -92,7 +92,7 @@ def cautions(evaluation: Evaluation) -> list[str]:
     if evaluation.half is not None and _chosen(evaluation):
         half = min(int((evaluation.half[evaluation.counted] == h).sum()) for h in (0, 1))
         found += caution("Free parameters were chosen on halves, the smaller of", half)
-    return found
+    return evaluation.task.foregone() + found
 
 
 def _chosen(evaluation: Evaluation) -> bool:

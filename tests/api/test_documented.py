@@ -12,10 +12,9 @@ BLOCK = re.compile(r"^```python\n(.*?)^```", re.S | re.M)
 JUDGMENTS = """\
 query_id	query	doc_id	title	grade
 1	red foxs	1	red fox	1
-1	red foxs	2	the green owl story	0
 2	owl	2	the green owl story	2
-2	owl	1	red fox	0
 """
+CORPUS = "doc_id\ttitle\n1\tred fox\n2\tthe green owl story\n3\tblack bear\n"
 
 
 def blocks(page) -> list[str]:
@@ -26,6 +25,7 @@ def blocks(page) -> list[str]:
 def test_every_block_runs(checkout, tmp_path, monkeypatch, capsys):
     write_data(tmp_path / "DATA", click_log())
     (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
+    (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
     monkeypatch.chdir(tmp_path)
     (readme,) = blocks(checkout / "README.md")
     training, measuring = blocks(checkout / "docs" / "api.md")

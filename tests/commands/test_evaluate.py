@@ -167,6 +167,17 @@ def test_without_a_corpus_and_without_models_the_baseline_stands_alone(paths):
     assert not evaluation.task.whole_corpus
 
 
+@pytest.mark.parametrize(("corpus", "times"), [(None, 1), ("c.tsv", 0)])
+def test_judgments_that_any_order_satisfies_are_warned_of(paths, corpus, times):
+    rows = [row for row in JUDGMENTS.splitlines() if not row.endswith("\t0")]
+    (paths / "j.tsv").write_text("\n".join(rows) + "\n")
+    console = Console(file=io.StringIO(), width=200)
+    given = None if corpus is None else paths / corpus
+    evaluate_command([], paths / "j.tsv", given, paths / "out", console=console)
+    said = " ".join(console.file.getvalue().split())
+    assert said.count("For 2 of 2 queries all judged titles have the same grade: any") == times
+
+
 def test_baselines_learn_from_the_clicks_of_a_data_directory(paths):
     # Nothing but clicks says that a chapeau is a hat.
     log = [Click("chapeau", "Red Hat", 3), Click("boite", "Blue Box", 2)]

@@ -102,7 +102,7 @@ def test_every_arrow_of_the_architecture_is_an_import(checkout):
                      for one in (above, below)}  # fmt: skip
             place = checkout / rooms[above].replace(".", "/")
             files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
-            imports = re.compile(rf"(from|import) {re.escape(rooms[below])}\b")
+            imports = re.compile(rf'(from |import |"){re.escape(rooms[below])}\b')
             assert any(imports.search(one.read_text("utf-8")) for one in files), (above, below)
 
 

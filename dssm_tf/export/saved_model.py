@@ -210,8 +210,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
         ranking = json.dumps({"mean_prior": ranker.mean_prior})
-        (extra / RANKING).write_text(ranking + "
-", "utf-8")
+        (extra / RANKING).write_text(ranking + "\n", "utf-8")
         verify(served_answers(aside), ranker)
         # The ranker's own path runs the TensorFlow text ops inside the Keras model.
         verify(ranker_answers(ranker), ranker)

@@ -46,7 +46,7 @@ def test_a_variant_scores_as_the_baseline_fitted_with_its_values(tmp_path):
         assert (same == alone.score_matrix(["halo game"], TITLES)).all()
 
 
-@pytest.mark.parametrize("name", [name for name, one in BASELINES.items() if one.fitted_free])
+@pytest.mark.parametrize("name", [name for name in BASELINES if BASELINES[name].fitted_free])
 def test_no_setting_is_the_constructor_s_own(name, tmp_path):
     variants = Variants(BASELINES[name], {}, tmp_path)
     fit(variants)

@@ -19,7 +19,15 @@ EXTRAS = {
         "grpcio",
         "protobuf>=4.25",
     ],
-    "serve": ["grpcio", "grpcio-health-checking", "uvicorn>=0.30"],
+    "serve": [
+        "grpcio",
+        "grpcio-health-checking",
+        "jinja2",
+        "prometheus_client",
+        "protobuf>=4.25",
+        "starlette",
+        "uvicorn>=0.30",
+    ],
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     "figures": ["matplotlib>=3.8"],
@@ -93,6 +101,7 @@ setup(
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "bm25s>=0.2",
+        "filelock",
         "google-crc32c",  # checksums of TFRecords; Beam looks for it too
         "importlib_resources",  # tensorflow-datasets imports it without asking for it
         "keras>=3.12,<3.16",  # `make test-keras` runs on the lowest; constraints.txt has the newest

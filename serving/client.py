@@ -1,43 +1,39 @@
 """The gRPC client of a served ranker, and its command line; needs no TensorFlow.
 
-    with Client("127.0.0.1:8500", model="lstm") as client:
+    with Client("127.0.0.1:8500", "lstm") as client:
         for title, score, position in client.rank("wizard of oz", titles):
             ...
 
-It needs grpcio, protobuf and numpy; `RestClient`, with the same methods, only numpy.
+It needs grpcio, protobuf and numpy.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import ssl
 import sys
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from serving.address import join_address, split_address
-from serving.model_client import (
-    LONGEST_VECTOR,
-    ModelClient,
-    RankedTitle,
-    ServingError,
-    VersionStatus,
+import grpc
+import numpy as np
+
+from serving import messages
+from serving.predict_pb2 import (
+    GetModelStatusRequest,
+    GetModelStatusResponse,
+    ModelSpec,
+    PredictRequest,
+    PredictResponse,
 )
-from serving.rest_client import HOST as REST_HOST
-from serving.rest_client import PORT as REST_PORT
-from serving.rest_client import RestClient
 
-__all__ = ["Client", "RankedTitle", "RestClient", "ServingError", "VersionStatus", "main"]
+HOST = "127.0.0.1:8500"
+LONGEST_VECTOR = 8192
+"""Numbers of a vector that a client reads at most, so that no answer fills the memory."""
 
-PORT = 8500
-HOST = f"127.0.0.1:{PORT}"
-
-_NUMBER_BYTES = 8
-_ANSWER_BYTES = 1 << 20  # what else an answer may hold
-
+_LONGEST_TIMEOUT = 86_400.0  # seconds
 _OPTIONS = [
     # A model server is a neighbour: the environment's proxies are for the world outside.
     ("grpc.enable_http_proxy", 0),
@@ -49,61 +45,167 @@ _OPTIONS = [
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
 ]
+_REMEDIES = {
+    "UNAVAILABLE": "Check that a model server listens there (usual port: 8500).",
+    "DEADLINE_EXCEEDED": "Allow a longer timeout, or ask for less at once.",
+    "NOT_FOUND": "Name a model that the server has, and a version it has loaded.",
+    "INVALID_ARGUMENT": "Set batch_size to what the server takes at once, or less.",
+    "RESOURCE_EXHAUSTED": "Ask again later, or set a smaller batch_size.",
+    "UNIMPLEMENTED": "This address answers, but is no model server's: check the port.",
+    "FAILED_PRECONDITION": "Serve a model that `dssm export` wrote.",
+    "BAD_ANSWER": "Serve a model that `dssm export` wrote.",
+}
 
-# What gRPC resolves in ways of its own.
-_SCHEMES = ("ipv4:", "ipv6:", "unix:", "unix-abstract:", "xds:")
+
+class ServingError(Exception):
+    """A request that a model server did not answer.
+
+    The message says what was asked of whom, what came back and what to do about it, in one line.
+
+    Args:
+        call: what was asked of whom, e.g. `score of model lstm at 127.0.0.1:8500`.
+        status: the name of the gRPC status, e.g. `UNAVAILABLE`; `BAD_ANSWER` for an answer
+            that is not a ranker's.
+        details: the server's or the network's own words.
+    """
+
+    def __init__(self, call: str, status: str, details: str) -> None:
+        self.status = status
+        details = " ".join(details.split())[:300].rstrip(".")
+        remedy = _REMEDIES.get(status, "The server's log says more.")
+        super().__init__(f"{call}: {status}: {details}. {remedy}")
 
 
-class Client(ModelClient):
-    """A client of TensorFlow Serving's PredictionService and ModelService.
+class RankedTitle(NamedTuple):
+    """A title, its score, and its place in what was asked."""
 
-    Connects at the first request.
+    title: str
+    score: float
+    position: int
+
+
+class VersionStatus(NamedTuple):
+    """A version of the served model; it answers when its state is `AVAILABLE`."""
+
+    version: int
+    state: str
+    error: str
+
+
+class Client:
+    """Scores, vectors and rankings from a model served by `dssm serve` or TensorFlow Serving.
+
+    Threads may share a client. It connects at the first request, and is a context manager that
+    closes the connection.
 
     Args:
         host: `HOST:PORT`, or any target that gRPC can resolve, as `dns:///ranker:8500`.
         model: the served model's name.
+        version: the version to ask; the server's newest by default.
+        timeout: seconds a method may take, all its requests together.
+        batch_size: texts a request; larger calls are split.
         credentials: of the connection, such as `grpc.ssl_channel_credentials()` for TLS; without,
             nothing is encrypted.
-        options: further arguments of `ModelClient`.
 
     Raises:
-        ModuleNotFoundError: grpcio or protobuf is not installed.
+        ServingError: from every method that asks the server.
+        ValueError: arguments that no server could answer.
     """
 
     def __init__(
-        self, host: str = HOST, model: str = "lstm", *, credentials: Any = None, **options: Any
+        self,
+        host: str,
+        model: str,
+        *,
+        version: int | None = None,
+        timeout: float = 10.0,
+        batch_size: int = 256,
+        credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
-        target = _target(host)
-        super().__init__(target, model, **options)
-        self._grpc = grpc = _import_grpc()
-        from serving import messages, predict_pb2
-
-        self._messages, self._predict_pb2 = messages, predict_pb2
-        most = _ANSWER_BYTES + self.batch_size * LONGEST_VECTOR * _NUMBER_BYTES
-        limited = [*_OPTIONS, ("grpc.max_receive_message_length", min(most, (1 << 31) - 1))]
+        if not 0 < timeout <= _LONGEST_TIMEOUT:
+            raise ValueError(f"timeout is {timeout!r}; expected seconds above 0, a day at most.")
+        if batch_size < 1:
+            raise ValueError(f"batch_size is {batch_size!r}; expected 1 or more.")
+        if version is not None and not 0 <= version < 1 << 63:
+            raise ValueError(f"version is {version!r}; expected a whole number, such as 1.")
+        if not model:
+            raise ValueError("model is empty; expected the served model's name.")
+        if ":" not in host:  # gRPC itself would ask at port 443
+            raise ValueError(f"host is {host[:100]!r}; expected HOST:PORT, such as {HOST}.")
+        self.host = host
+        self.timeout = timeout
+        self.batch_size = batch_size
+        self._spec = ModelSpec(name=model)
+        if version is not None:
+            self._spec.version.value = version
+        most = (1 << 20) + 8 * batch_size * LONGEST_VECTOR
+        options = [*_OPTIONS, ("grpc.max_receive_message_length", min(most, (1 << 31) - 1))]
         self._channel = (
-            grpc.insecure_channel(target, limited)
+            grpc.insecure_channel(host, options)
             if credentials is None
-            else grpc.secure_channel(target, credentials, limited)
+            else grpc.secure_channel(host, credentials, options)
         )
-        self._call_predict = self._channel.unary_unary(
-            messages.PREDICT,
-            request_serializer=predict_pb2.PredictRequest.SerializeToString,
-            response_deserializer=predict_pb2.PredictResponse.FromString,
+        self._predict = self._channel.unary_unary(
+            messages.PREDICT, PredictRequest.SerializeToString, PredictResponse.FromString
         )
-        self._call_status = self._channel.unary_unary(
+        self._status = self._channel.unary_unary(
             messages.GET_MODEL_STATUS,
-            request_serializer=predict_pb2.GetModelStatusRequest.SerializeToString,
-            response_deserializer=predict_pb2.GetModelStatusResponse.FromString,
+            GetModelStatusRequest.SerializeToString,
+            GetModelStatusResponse.FromString,
         )
+
+    def score(self, queries: str | Sequence[str], titles: Sequence[str]) -> np.ndarray:
+        """Scores pairs of a query and a title.
+
+        Args:
+            queries: one for each title, or a single one for all of them.
+            titles: `(n,)`.
+
+        Returns:
+            float32 `(n,)`; higher is better.
+        """
+        titles = _texts("titles", titles)
+        # A single query is repeated here: a server that batches refuses inputs of unequal length.
+        queries = [queries] * len(titles) if isinstance(queries, str) else queries
+        queries = _texts("queries", queries)
+        if len(queries) != len(titles):
+            raise ValueError(
+                f"queries holds {len(queries)} texts and titles {len(titles)}; expected as many "
+                "of both, or one query as a str."
+            )
+        return self._ask("score", {"queries": queries, "titles": titles}, "scores", ())
+
+    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> np.ndarray:
+        """Semantic vectors of queries, float32 `(n, d)`; `(0, 0)` for none.
+
+        Args:
+            queries: `(n,)`.
+            prior: False for unit vectors, whose inner products are cosines; True for vectors with
+                one more dimension, whose inner products with those of titles are the scores.
+        """
+        signature = "encode_query_with_prior" if prior else "encode_query"
+        return self._ask(signature, {"queries": _texts("queries", queries)}, "embeddings", (None,))
+
+    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> np.ndarray:
+        """Semantic vectors of titles; see `encode_queries`."""
+        signature = "encode_title_with_prior" if prior else "encode_title"
+        return self._ask(signature, {"titles": _texts("titles", titles)}, "embeddings", (None,))
+
+    def rank(self, query: str, titles: Sequence[str]) -> list[RankedTitle]:
+        """Titles from best to worst; equal scores keep the order of `titles`."""
+        if not isinstance(query, str):
+            raise ValueError(f"query is {type(query).__name__}; expected a str.")
+        titles = _texts("titles", titles)
+        scores = self.score(query, titles)
+        order = np.argsort(-scores, kind="stable").tolist()
+        return [RankedTitle(titles[row], float(scores[row]), row) for row in order]
 
     def status(self) -> list[VersionStatus]:
         """The versions of the model that the server knows."""
-        request = self._predict_pb2.GetModelStatusRequest()
-        self._name_model(request.model_spec)
-        answer = self._call("status", self._call_status, request, self.timeout)
+        request = GetModelStatusRequest(model_spec=self._spec)
+        answer = self._call("status", self._status, request, self.timeout)
         return [
-            VersionStatus(one.version, self._messages.state_name(one), one.status.error_message)
+            VersionStatus(one.version, messages.state_name(one), one.status.error_message)
             for one in answer.model_version_status
         ]
 
@@ -111,189 +213,120 @@ class Client(ModelClient):
         """Closes the connection."""
         self._channel.close()
 
-    def _predict(
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _ask(
         self,
         signature: str,
-        inputs: Mapping[str, Sequence[str]],
+        inputs: Mapping[str, list[str]],
         output: str,
-        most: int,
-        timeout: float,
-    ) -> Any:
-        request = self._predict_pb2.PredictRequest()
-        self._name_model(request.model_spec)
-        request.model_spec.signature_name = signature
-        for name, texts in inputs.items():
-            request.inputs[name].CopyFrom(self._messages.encode_tensor(texts))
-        answer = self._call(signature, self._call_predict, request, timeout)
-        if output not in answer.outputs:
-            raise self._error(signature, "BAD_ANSWER", f"the answer has no output {output!r}")
-        try:
-            return self._messages.decode_tensor(answer.outputs[output], most)
-        except ValueError as error:
-            raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
+        row: tuple[int | None, ...],
+    ) -> np.ndarray:
+        """Asks in batches within the timeout; joins the answers, rows of the shape `row`."""
+        total = len(next(iter(inputs.values())))
+        deadline = time.monotonic() + self.timeout
+        parts = [] if total else [np.zeros((0, *(0 for _ in row)), np.float32)]
+        for start in range(0, total, self.batch_size):
+            left = deadline - time.monotonic()
+            if left <= 0:
+                told = f"{start} of {total} texts done after {self.timeout:g} s"
+                raise self._error(signature, "DEADLINE_EXCEEDED", told)
+            request = PredictRequest(model_spec=self._spec)
+            request.model_spec.signature_name = signature
+            end = min(start + self.batch_size, total)
+            for name, texts in inputs.items():
+                request.inputs[name].CopyFrom(messages.encode_texts(texts[start:end]))
+            answer = self._call(signature, self._predict, request, left)
+            if output not in answer.outputs:
+                raise self._error(signature, "BAD_ANSWER", f"the answer has no output {output!r}")
+            try:
+                values = messages.decode_floats(
+                    answer.outputs[output], (end - start, *row), LONGEST_VECTOR
+                )
+            except ValueError as error:
+                raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
+            parts.append(values)
+            row = values.shape[1:]  # of all batches alike
+        return np.concatenate(parts)
 
-    def _name_model(self, spec: Any) -> None:
-        spec.name = self.model
-        if self.version is not None:
-            spec.version.value = self.version
-
-    def _call(self, name: str, call: Any, request: Any, timeout: float) -> Any:
+    def _call(self, name: str, call: Callable[..., Any], request: Any, timeout: float) -> Any:
         try:
             return call(request, timeout=timeout)
-        except self._grpc.RpcError as error:
+        except grpc.RpcError as error:
             status, details = error.code().name, error.details() or ""
-            if "CLIENT: Received message larger" in details:
-                status = "BAD_ANSWER"  # a smaller batch may have but a smaller answer
+            if "CLIENT: Received message larger" in details or "deserializing" in details:
+                status = "BAD_ANSWER"
             raise self._error(name, status, details) from error
 
-
-def _import_grpc() -> Any:
-    """gRPC; imported only where it is used, as RestClient is for where it is not installed."""
-    try:
-        import google.protobuf  # noqa: F401
-        import grpc
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"gRPC needs the package {error.name}: pip install grpcio protobuf, or use "
-            "RestClient (--rest), which needs neither.",
-            name=error.name,
-        ) from error
-    return grpc
+    def _error(self, call: str, status: str, details: str) -> ServingError:
+        spec = self._spec
+        version = f" version {spec.version.value}" if spec.HasField("version") else ""
+        return ServingError(f"{call} of model {spec.name}{version} at {self.host}", status, details)
 
 
-def _target(host: str) -> str:
-    """An address as gRPC takes it; without a port, it would ask at 443."""
-    if host.startswith(_SCHEMES):
-        return host
-    cut = (host.rfind("/") + 1 or len("dns:")) if host.startswith("dns:") else 0
-    resolver, name = host[:cut], host[cut:]
-    if "://" in name:
-        raise ValueError(
-            f"host is {host[:100]!r}; gRPC expects HOST:PORT. For a web address use RestClient."
-        )
-    return resolver + join_address(*split_address(name, PORT))
-
-
-class _Parser(argparse.ArgumentParser):
-    """Takes `--titles_file` for `--titles-file`, and says what a typo may have meant."""
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        words = list(sys.argv[1:] if args is None else args)
-        known = self._option_string_actions
-        for place, word in enumerate(words):
-            name, equals, value = word.partition("=")
-            if (flag := name.replace("_", "-")) in known:
-                words[place] = f"{flag}{equals}{value}"
-            elif word.startswith("--") and " " not in name:
-                near = "".join(
-                    f" Did you mean {one!r}?" for one in get_close_matches(flag, known, 1, 0.7)
-                )
-                self.error(f"there is no {name}.{near}")
-        return super().parse_known_args(words, namespace)
+def _texts(name: str, texts: Sequence[str]) -> list[str]:
+    if isinstance(texts, (str, bytes)):
+        raise ValueError(f"{name} is one {type(texts).__name__}; expected a list of str.")
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"{name}[{index}] is {type(text).__name__}; expected str.")
+    return list(texts)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = argparse.ArgumentParser(
         prog="python -m serving.client",
-        usage="%(prog)s (--query Q --title T ... | --status) [--host HOST:PORT] [--model NAME] ...",
-        allow_abbrev=False,
-        description="Ask a ranker that TensorFlow Serving serves: rank titles for a query, or "
-        "show the state of the model.",
+        description="Ask a served ranker: rank titles for a query, best first, as rank, score and "
+        "title; or show the state of the model.",
         epilog="example: python -m serving.client --model lstm --query 'wizard of oz' "
-        "--title 'The Wizard of Oz' --title 'Wizard book'. Prints rank, score and title, best "
-        "first, separated by tabs. Exit codes: 0 done, 1 failed with a one-line reason, "
-        "2 wrong usage.",
+        "--title 'The Wizard of Oz' --title 'Wizard book'. Exit codes: 0 done, 1 failed with a "
+        "one-line reason, 2 wrong usage.",
     )
-    parser.add_argument(
-        "--host", metavar="HOST:PORT", help=f"the server (default {HOST}; with --rest {REST_HOST})"
-    )
-    parser.add_argument("--model", default="lstm", help="the served model's name (default lstm)")
-    parser.add_argument(
-        "--model-version", type=int, metavar="N", help="its version (default: the newest served)"
-    )
-    parser.add_argument("--rest", action="store_true", help="speak REST instead of gRPC")
-    parser.add_argument("--tls", action="store_true", help="encrypt, and check who the server is")
-    parser.add_argument(
-        "--ca-file",
-        metavar="PEM",
-        help="with --tls: whom to trust instead of the public authorities",
-    )
-    parser.add_argument("--cert-file", metavar="PEM", help="with --tls: the client's certificate")
-    parser.add_argument("--key-file", metavar="PEM", help="with --tls: its private key")
-    parser.add_argument("--query", metavar="Q", help="the query to rank titles for")
-    parser.add_argument(
-        "--title", metavar="T", action="append", default=[], help="a title; may be repeated"
-    )
-    parser.add_argument(
-        "--titles-file", metavar="FILE", help="titles, one a line, UTF-8; - for standard input"
-    )
-    parser.add_argument(
-        "--status", action="store_true", help="show the model's versions and their state instead"
-    )
-    parser.add_argument(
-        "--timeout", type=float, default=10.0, metavar="SECONDS", help="in all (default 10)"
-    )
-    parser.add_argument(
-        "--batch-size", type=int, default=256, metavar="N", help="titles a request (default 256)"
-    )
+    add = parser.add_argument
+    add("--host", metavar="HOST:PORT", default=HOST, help="the server (default %(default)s)")
+    add("--model", required=True, help="the served model's name")
+    add("--model-version", type=int, metavar="N", help="its version (default: the newest)")
+    add("--tls", action="store_true", help="encrypt, and check who the server is")
+    add("--ca-file", metavar="PEM", help="TLS: whom to trust instead of the public authorities")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--query", metavar="Q", help="the query to rank titles for")
+    what.add_argument("--status", action="store_true", help="the model's versions instead")
+    add("--title", metavar="T", action="append", default=[], help="a title; may be repeated")
+    add("--titles-file", metavar="FILE", help="titles, one a line, UTF-8; - for standard input")
+    add("--timeout", type=float, default=10.0, metavar="SECONDS", help="in all (default 10)")
+    add("--batch-size", type=int, default=256, metavar="N", help="titles a request (default 256)")
     return parser
 
 
-def _client(arguments: argparse.Namespace) -> ModelClient:
-    options = {
-        "version": arguments.model_version,
-        "timeout": arguments.timeout,
-        "batch_size": arguments.batch_size,
-    }
-    files = arguments.ca_file, arguments.key_file, arguments.cert_file
-    context = _certificates(*files) if arguments.tls else None
-    if arguments.rest:
-        host = arguments.host or REST_HOST
-        if arguments.tls and "://" not in host:
-            host = f"https://{join_address(*split_address(host, REST_PORT))}"
-        return RestClient(host, arguments.model, context=context, **options)
+def _lines(arguments: argparse.Namespace) -> Iterator[str]:
+    """What is printed."""
     credentials = None
-    if arguments.tls:
-        read = [Path(file).read_bytes() if file else None for file in files]
-        credentials = _import_grpc().ssl_channel_credentials(*read)
-    return Client(arguments.host or HOST, arguments.model, credentials=credentials, **options)
-
-
-def _certificates(ca: str | None, key: str | None, certificate: str | None) -> ssl.SSLContext:
-    """Certificates for https; made for gRPC too, as this alone says what is wrong with a file.
-
-    Raises:
-        OSError: a file cannot be read, or holds no certificate or key.
-    """
-    try:
-        context = ssl.create_default_context(cafile=ca)
-        if certificate:
-            context.load_cert_chain(certificate, key)
-    except OSError as error:
-        named = ", ".join(file for file in (ca, certificate, key) if file)
-        raise OSError(f"{named}: {error.strerror or error}; expected files in PEM.") from error
-    return context
-
-
-def _titles(arguments: argparse.Namespace) -> list[str]:
+    if arguments.tls or arguments.ca_file:
+        trusted = Path(arguments.ca_file).read_bytes() if arguments.ca_file else None
+        credentials = grpc.ssl_channel_credentials(trusted)
     titles = list(arguments.title)
-    if arguments.titles_file == "-":
-        titles += sys.stdin.read().splitlines()
-    elif arguments.titles_file:
-        titles += Path(arguments.titles_file).read_text("utf-8").splitlines()
-    return [title for title in titles if title.strip()]
-
-
-def _table(client: ModelClient, arguments: argparse.Namespace) -> list[str]:
-    if arguments.status:
-        return [f"{one.version}\t{one.state}\t{one.error}".rstrip() for one in client.status()]
-    ranking = client.rank(arguments.query, _titles(arguments))
-    return [
-        f"{rank}\t{one.score:.4f}\t{' '.join(one.title.split())}"
-        for rank, one in enumerate(ranking, start=1)
-    ]
+    if arguments.titles_file:
+        file = sys.stdin if arguments.titles_file == "-" else Path(arguments.titles_file)
+        text = file.read_text("utf-8") if isinstance(file, Path) else file.read()
+        titles += [line for line in text.splitlines() if line.strip()]
+    with Client(
+        arguments.host,
+        arguments.model,
+        version=arguments.model_version,
+        timeout=arguments.timeout,
+        batch_size=arguments.batch_size,
+        credentials=credentials,
+    ) as client:
+        if arguments.status:
+            for one in client.status():
+                yield f"{one.version}\t{one.state}\t{one.error}".rstrip()
+        else:
+            for rank, (title, score, _) in enumerate(client.rank(arguments.query, titles), 1):
+                yield f"{rank}\t{score:.4f}\t{' '.join(title.split())}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -302,34 +335,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     parser = _parser()
     arguments = parser.parse_args(argv)
-    if arguments.status == (arguments.query is not None):
-        parser.error("give either --query or --status")
     if arguments.query is not None and not (arguments.title or arguments.titles_file):
         parser.error("--query needs titles to rank: --title or --titles-file")
-    if (arguments.ca_file or arguments.cert_file or arguments.key_file) and not arguments.tls:
-        parser.error("--ca-file, --cert-file and --key-file are for --tls")
-    if bool(arguments.cert_file) != bool(arguments.key_file):
-        parser.error("--cert-file and --key-file go together")
     try:
-        client = _client(arguments)
-    except (OSError, ModuleNotFoundError) as error:
-        return _fail(str(error))
+        for line in _lines(arguments):
+            # A terminal takes no lone surrogates.
+            sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
+    except (ServingError, OSError, UnicodeDecodeError) as error:
+        sys.stderr.write(f"serving.client: {error}\n")
+        return 1
     except ValueError as error:
         parser.error(str(error))
-    try:
-        with client:
-            lines = _table(client, arguments)
-    except (ServingError, OSError, UnicodeDecodeError) as error:
-        return _fail(str(error))
-    for line in lines:
-        # A terminal takes no lone surrogates.
-        sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
     return 0
-
-
-def _fail(reason: str) -> int:
-    sys.stderr.write(f"serving.client: {reason}\n")
-    return 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,3 @@
-from google.protobuf import any_pb2 as _any_pb2
 from google.protobuf import wrappers_pb2 as _wrappers_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -12,28 +11,18 @@ class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     DT_INVALID: _ClassVar[DataType]
     DT_FLOAT: _ClassVar[DataType]
-    DT_DOUBLE: _ClassVar[DataType]
-    DT_INT32: _ClassVar[DataType]
     DT_STRING: _ClassVar[DataType]
-    DT_INT64: _ClassVar[DataType]
-    DT_BOOL: _ClassVar[DataType]
 DT_INVALID: DataType
 DT_FLOAT: DataType
-DT_DOUBLE: DataType
-DT_INT32: DataType
 DT_STRING: DataType
-DT_INT64: DataType
-DT_BOOL: DataType
 
 class TensorShape(_message.Message):
     __slots__ = ("dim", "unknown_rank")
     class Dim(_message.Message):
-        __slots__ = ("size", "name")
+        __slots__ = ("size",)
         SIZE_FIELD_NUMBER: _ClassVar[int]
-        NAME_FIELD_NUMBER: _ClassVar[int]
         size: int
-        name: str
-        def __init__(self, size: _Optional[int] = ..., name: _Optional[str] = ...) -> None: ...
+        def __init__(self, size: _Optional[int] = ...) -> None: ...
     DIM_FIELD_NUMBER: _ClassVar[int]
     UNKNOWN_RANK_FIELD_NUMBER: _ClassVar[int]
     dim: _containers.RepeatedCompositeFieldContainer[TensorShape.Dim]
@@ -41,28 +30,18 @@ class TensorShape(_message.Message):
     def __init__(self, dim: _Optional[_Iterable[_Union[TensorShape.Dim, _Mapping]]] = ..., unknown_rank: bool = ...) -> None: ...
 
 class Tensor(_message.Message):
-    __slots__ = ("dtype", "tensor_shape", "version_number", "tensor_content", "float_val", "double_val", "int_val", "string_val", "int64_val", "bool_val")
+    __slots__ = ("dtype", "tensor_shape", "tensor_content", "float_val", "string_val")
     DTYPE_FIELD_NUMBER: _ClassVar[int]
     TENSOR_SHAPE_FIELD_NUMBER: _ClassVar[int]
-    VERSION_NUMBER_FIELD_NUMBER: _ClassVar[int]
     TENSOR_CONTENT_FIELD_NUMBER: _ClassVar[int]
     FLOAT_VAL_FIELD_NUMBER: _ClassVar[int]
-    DOUBLE_VAL_FIELD_NUMBER: _ClassVar[int]
-    INT_VAL_FIELD_NUMBER: _ClassVar[int]
     STRING_VAL_FIELD_NUMBER: _ClassVar[int]
-    INT64_VAL_FIELD_NUMBER: _ClassVar[int]
-    BOOL_VAL_FIELD_NUMBER: _ClassVar[int]
     dtype: DataType
     tensor_shape: TensorShape
-    version_number: int
     tensor_content: bytes
     float_val: _containers.RepeatedScalarFieldContainer[float]
-    double_val: _containers.RepeatedScalarFieldContainer[float]
-    int_val: _containers.RepeatedScalarFieldContainer[int]
     string_val: _containers.RepeatedScalarFieldContainer[bytes]
-    int64_val: _containers.RepeatedScalarFieldContainer[int]
-    bool_val: _containers.RepeatedScalarFieldContainer[bool]
-    def __init__(self, dtype: _Optional[_Union[DataType, str]] = ..., tensor_shape: _Optional[_Union[TensorShape, _Mapping]] = ..., version_number: _Optional[int] = ..., tensor_content: _Optional[bytes] = ..., float_val: _Optional[_Iterable[float]] = ..., double_val: _Optional[_Iterable[float]] = ..., int_val: _Optional[_Iterable[int]] = ..., string_val: _Optional[_Iterable[bytes]] = ..., int64_val: _Optional[_Iterable[int]] = ..., bool_val: _Optional[_Iterable[bool]] = ...) -> None: ...
+    def __init__(self, dtype: _Optional[_Union[DataType, str]] = ..., tensor_shape: _Optional[_Union[TensorShape, _Mapping]] = ..., tensor_content: _Optional[bytes] = ..., float_val: _Optional[_Iterable[float]] = ..., string_val: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class ModelSpec(_message.Message):
     __slots__ = ("name", "version", "signature_name", "version_label")
@@ -77,7 +56,7 @@ class ModelSpec(_message.Message):
     def __init__(self, name: _Optional[str] = ..., version: _Optional[_Union[_wrappers_pb2.Int64Value, _Mapping]] = ..., signature_name: _Optional[str] = ..., version_label: _Optional[str] = ...) -> None: ...
 
 class PredictRequest(_message.Message):
-    __slots__ = ("model_spec", "inputs", "output_filter")
+    __slots__ = ("model_spec", "inputs")
     class InputsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -87,11 +66,9 @@ class PredictRequest(_message.Message):
         def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
     MODEL_SPEC_FIELD_NUMBER: _ClassVar[int]
     INPUTS_FIELD_NUMBER: _ClassVar[int]
-    OUTPUT_FILTER_FIELD_NUMBER: _ClassVar[int]
     model_spec: ModelSpec
     inputs: _containers.MessageMap[str, Tensor]
-    output_filter: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ..., inputs: _Optional[_Mapping[str, Tensor]] = ..., output_filter: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ..., inputs: _Optional[_Mapping[str, Tensor]] = ...) -> None: ...
 
 class PredictResponse(_message.Message):
     __slots__ = ("outputs", "model_spec")
@@ -107,76 +84,6 @@ class PredictResponse(_message.Message):
     outputs: _containers.MessageMap[str, Tensor]
     model_spec: ModelSpec
     def __init__(self, outputs: _Optional[_Mapping[str, Tensor]] = ..., model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ...) -> None: ...
-
-class TensorInfo(_message.Message):
-    __slots__ = ("name", "dtype", "tensor_shape")
-    NAME_FIELD_NUMBER: _ClassVar[int]
-    DTYPE_FIELD_NUMBER: _ClassVar[int]
-    TENSOR_SHAPE_FIELD_NUMBER: _ClassVar[int]
-    name: str
-    dtype: DataType
-    tensor_shape: TensorShape
-    def __init__(self, name: _Optional[str] = ..., dtype: _Optional[_Union[DataType, str]] = ..., tensor_shape: _Optional[_Union[TensorShape, _Mapping]] = ...) -> None: ...
-
-class SignatureDef(_message.Message):
-    __slots__ = ("inputs", "outputs", "method_name")
-    class InputsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: TensorInfo
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TensorInfo, _Mapping]] = ...) -> None: ...
-    class OutputsEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: TensorInfo
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[TensorInfo, _Mapping]] = ...) -> None: ...
-    INPUTS_FIELD_NUMBER: _ClassVar[int]
-    OUTPUTS_FIELD_NUMBER: _ClassVar[int]
-    METHOD_NAME_FIELD_NUMBER: _ClassVar[int]
-    inputs: _containers.MessageMap[str, TensorInfo]
-    outputs: _containers.MessageMap[str, TensorInfo]
-    method_name: str
-    def __init__(self, inputs: _Optional[_Mapping[str, TensorInfo]] = ..., outputs: _Optional[_Mapping[str, TensorInfo]] = ..., method_name: _Optional[str] = ...) -> None: ...
-
-class SignatureDefMap(_message.Message):
-    __slots__ = ("signature_def",)
-    class SignatureDefEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: SignatureDef
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[SignatureDef, _Mapping]] = ...) -> None: ...
-    SIGNATURE_DEF_FIELD_NUMBER: _ClassVar[int]
-    signature_def: _containers.MessageMap[str, SignatureDef]
-    def __init__(self, signature_def: _Optional[_Mapping[str, SignatureDef]] = ...) -> None: ...
-
-class GetModelMetadataRequest(_message.Message):
-    __slots__ = ("model_spec", "metadata_field")
-    MODEL_SPEC_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_FIELD_NUMBER: _ClassVar[int]
-    model_spec: ModelSpec
-    metadata_field: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ..., metadata_field: _Optional[_Iterable[str]] = ...) -> None: ...
-
-class GetModelMetadataResponse(_message.Message):
-    __slots__ = ("model_spec", "metadata")
-    class MetadataEntry(_message.Message):
-        __slots__ = ("key", "value")
-        KEY_FIELD_NUMBER: _ClassVar[int]
-        VALUE_FIELD_NUMBER: _ClassVar[int]
-        key: str
-        value: _any_pb2.Any
-        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
-    MODEL_SPEC_FIELD_NUMBER: _ClassVar[int]
-    METADATA_FIELD_NUMBER: _ClassVar[int]
-    model_spec: ModelSpec
-    metadata: _containers.MessageMap[str, _any_pb2.Any]
-    def __init__(self, model_spec: _Optional[_Union[ModelSpec, _Mapping]] = ..., metadata: _Optional[_Mapping[str, _any_pb2.Any]] = ...) -> None: ...
 
 class GetModelStatusRequest(_message.Message):
     __slots__ = ("model_spec",)

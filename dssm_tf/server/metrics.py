@@ -1,89 +1,57 @@
-"""Counts and latencies for Prometheus, under the names that TensorFlow Serving gives them."""
+"""What the server counts, for Prometheus."""
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import defaultdict
-from itertools import accumulate
-from threading import Lock
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import perf_counter
 
-PATH = "/monitoring/prometheus/metrics"
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
-_REQUESTS = ":tensorflow:serving:request_count"
-_REQUEST_LATENCY = ":tensorflow:serving:request_latency"
-_RUN_LATENCY = ":tensorflow:serving:runtime_latency"
-_LOADS = ":tensorflow:cc:saved_model:load_attempt_count"
-_LOAD_LATENCY = ":tensorflow:cc:saved_model:load_latency"
+from dssm_tf.server.limits import Refusal
 
-# Upper ends of a histogram's buckets in microseconds: from 10 to some twenty minutes.
-_LIMITS = [10 * 1.8**power for power in range(33)]
-_ENDS = [f"{limit:g}" for limit in _LIMITS] + ["+Inf"]
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
 class Metrics:
-    """What happened since the start. Threads share it."""
+    """Counts since the start."""
 
     def __init__(self) -> None:
-        self._lock = Lock()
-        self._counts: dict[tuple[str, str], int] = defaultdict(int)
-        self._buckets: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * len(_ENDS))
-        self._sums: dict[tuple[str, str], float] = defaultdict(float)
+        self._registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "dssm_requests", "Requests, answered or refused", ["api", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "dssm_request_seconds", "From the first byte of a request to its answer", ["api"],
+            registry=registry, buckets=_SECONDS,
+        )  # fmt: skip
+        self._loads = Counter(
+            "dssm_loads", "Attempts to load a version", ["model", "status"], registry=registry
+        )
+        self._version = Gauge(
+            "dssm_model_version", "The version that answers", ["model"], registry=registry
+        )
 
-    def answered(self, model: str, status: str, api: str, entrypoint: str, seconds: float) -> None:
-        """Counts a request, answered or refused.
+    @contextmanager
+    def request(self, api: str) -> Iterator[None]:
+        """Counts the request that the block answers, by the status that it ends with."""
+        started, status = perf_counter(), "CANCELLED"
+        try:
+            yield
+            status = "OK"
+        except Refusal as refusal:
+            status = refusal.status
+            raise
+        finally:
+            self._requests.labels(api, status).inc()
+            self._seconds.labels(api).observe(perf_counter() - started)
 
-        Args:
-            model: its name; empty where there is no such model.
-            status: the name of the gRPC status.
-            api: `Predict` of gRPC, `predict` of REST.
-            entrypoint: `GRPC` or `REST`.
-            seconds: from the request's last byte to the answer.
-        """
-        labels = _labels(model_name=model, API=api, entrypoint=entrypoint)
-        with self._lock:
-            self._counts[_REQUESTS, _labels(model_name=model, status=status)] += 1
-            self._observe(_REQUEST_LATENCY, labels, seconds)
+    def loaded(self, model: str, version: int, well: bool) -> None:
+        """Counts an attempt to load a version of a model."""
+        self._loads.labels(model, "success" if well else "fail").inc()
+        if well:
+            self._version.labels(model).set(version)
 
-    def ran(self, model: str, seconds: float) -> None:
-        """Counts a run of a model."""
-        with self._lock:
-            labels = _labels(model_name=model, API="Predict", runtime="TF1")
-            self._observe(_RUN_LATENCY, labels, seconds)
-
-    def loaded(self, directory: object, well: bool, seconds: float) -> None:
-        """Counts an attempt to load a version."""
-        status = "success" if well else "fail"
-        with self._lock:
-            self._counts[_LOADS, _labels(model_path=str(directory), status=status)] += 1
-            path = _labels(model_path=str(directory))
-            self._counts[_LOAD_LATENCY, path] += round(1e6 * seconds)
-
-    def text(self) -> str:
+    def text(self) -> bytes:
         """All of it in Prometheus's text format."""
-        lines = []
-        with self._lock:
-            for name, labels in sorted(self._counts):
-                lines.append((name, "counter", f"{name}{{{labels}}} {self._counts[name, labels]}"))
-            for name, labels in sorted(self._buckets):
-                below = list(accumulate(self._buckets[name, labels]))
-                told = [
-                    f'{name}_bucket{{{labels},le="{end}"}} {count}'
-                    for end, count in zip(_ENDS, below, strict=True)
-                ]
-                told.append(f"{name}_sum{{{labels}}} {self._sums[name, labels]:g}")
-                told.append(f"{name}_count{{{labels}}} {below[-1]}")
-                lines.append((name, "histogram", "\n".join(told)))
-        heads = {name: f"# TYPE {name} {kind}\n" for name, kind, _ in lines}
-        return "".join(f"{heads.pop(name, '')}{told}\n" for name, _, told in lines)
-
-    def _observe(self, name: str, labels: str, seconds: float) -> None:
-        self._buckets[name, labels][bisect_left(_LIMITS, 1e6 * seconds)] += 1
-        self._sums[name, labels] += 1e6 * seconds
-
-
-def _labels(**labels: str) -> str:
-    return ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items())
-
-
-def _escaped(value: str) -> str:
-    return value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+        return generate_latest(self._registry)

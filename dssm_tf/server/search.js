@@ -1,7 +1,6 @@
 "use strict";
 // Without this script the page works by form and links; with it results change in place.
 const box = document.getElementById("q");
-const model = document.getElementById("model");
 const failed = document.getElementById("failed");
 let asking = new AbortController();
 let waiting = 0;
@@ -28,16 +27,11 @@ async function show(address, push) {
 }
 
 function addressOf(query) {
-  const asked = new URLSearchParams();
-  if (query.trim()) asked.set("q", query.trim());
-  if (model.value) asked.set("model", model.value);
-  return "/" + (asked.size ? "?" + asked : "");
+  return query.trim() ? "/?" + new URLSearchParams({ q: query.trim() }) : "/";
 }
 
 function read(search) {
-  const asked = new URLSearchParams(search);
-  box.value = asked.get("q") || "";
-  model.value = asked.get("model") || "";
+  box.value = new URLSearchParams(search).get("q") || "";
 }
 
 box.addEventListener("input", () => {

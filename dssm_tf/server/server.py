@@ -1,43 +1,50 @@
-"""Both listeners over the same models, from start to stop."""
+"""Both listeners over the same models, on one event loop, from start to stop."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
-import os
+import logging
 import socket
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import TYPE_CHECKING
 
+import grpc
 import uvicorn
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.server.grpc_api import grpc_server
+from dssm_tf.server.limits import Limits
 from dssm_tf.server.metrics import Metrics
-from dssm_tf.server.models import Model
-from dssm_tf.server.rest_api import Page, RestApi
-from dssm_tf.server.service import Limits, Service
-from serving.address import join_address
+from dssm_tf.server.rest import mortal, rest_app
+from dssm_tf.server.rpc import grpc_server
+from dssm_tf.server.service import Service
+from dssm_tf.server.versions import Model
 
-_WAITING = 2048  # connections that may wait to be accepted
-_MOST_THREADS = 2 * (os.cpu_count() or 1) + 4
+if TYPE_CHECKING:
+    from dssm_tf.server.page import SearchPage
+
+_LOG = logging.getLogger("dssm_tf.server")
+_BACKLOG = 2048  # connections that may wait to be accepted
+_LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
 class Server:
     """Answers gRPC and REST until it is stopped.
 
-    A port in use is known before a model is loaded; connections are refused until all are.
+    Ports are bound at once, and connections refused until all models are loaded. The models may
+    be asked for while all workers compute: status, health and metrics are answered by the event
+    loop itself.
 
     Args:
-        models: of different names; each is looked for at the start, and now and then.
+        models: of different names.
         host: the address to listen at.
         port: of gRPC; 0 takes a free one, None listens at none.
-        rest_api_port: of REST, likewise.
-        limits: of a request.
-        timeout: seconds a REST request may take.
+        rest_port: of REST, metrics and page, likewise.
+        limits: see `Limits`.
+        hosts: names in the header Host beside those of loopback and `host`; `*` for any.
         poll: seconds between two looks for new versions; 0 looks but once.
-        page: further pages of the REST port.
+        page: the search page; it follows the versions of its model.
         credentials: of gRPC, such as `grpc.ssl_server_credentials`; None does not encrypt.
 
     Raises:
@@ -50,38 +57,39 @@ class Server:
         *,
         host: str = "127.0.0.1",
         port: int | None = 8500,
-        rest_api_port: int | None = 8501,
+        rest_port: int | None = 8501,
         limits: Limits | None = None,
-        timeout: float = 30.0,
+        hosts: Sequence[str] = (),
         poll: float = 1.0,
-        page: Page | None = None,
-        credentials: Any = None,
+        page: SearchPage | None = None,
+        credentials: grpc.ServerCredentials | None = None,
     ) -> None:
-        self._models = models
-        self._poll = poll
-        self._metrics = Metrics()
-        service = Service({one.name: one for one in models}, limits or Limits(), self._metrics)
-        self._threads = f"dssm-serve-{id(self):x}"
-        self._pool = ThreadPoolExecutor(_MOST_THREADS, self._threads)
-        self._stopped = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
-        self._grpc, self._health = grpc_server(service, self._pool)
-        self._host, self._port, self._credentials = host, port, credentials
         self.grpc_address = self.rest_address = ""
+        self._models, self._poll, self._page = models, poll, page
+        self._host, self._port, self._credentials = host, port, credentials
+        self._metrics = Metrics()
+        limits = limits or Limits()
+        self._service = Service({one.name: one for one in models}, limits, self._metrics)
         self._socket: socket.socket | None = None
         if port is not None:
             _bound(host, port, "--port").close()
-        if rest_api_port is not None:
-            self._socket = _bound(host, rest_api_port, "--rest_api_port")
-        application = RestApi(service, self._pool, timeout, page)
-        config = uvicorn.Config(
-            application, log_config=None, access_log=False, lifespan="off", ws="none",
-            interface="asgi3", server_header=False, timeout_graceful_shutdown=10,
-        )  # fmt: skip
-        self._rest = uvicorn.Server(config)
-        self._rest_thread = threading.Thread(
-            target=self._rest.run, kwargs={"sockets": [self._socket]}, daemon=True
-        )
+        if rest_port is not None:
+            self._socket = _bound(host, rest_port, "--rest-port")
+        routes = page.routes(self._service) if page else []
+        app = rest_app(self._service, [*_LOOPBACK, host, *hosts], routes)
+        self._rest = uvicorn.Server(uvicorn.Config(
+            app, http=mortal(limits), ws="none", lifespan="off", access_log=False, log_config=None,
+            log_level="critical", server_header=False, timeout_graceful_shutdown=10,
+            h11_max_incomplete_event_size=1 << 14,
+        ))  # fmt: skip
+        self._stopped = threading.Event()
+        self._started = threading.Event()
+        self._failed: Exception | None = None
+        self._grace = 0.0
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ended: asyncio.Event | None = None
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def load(self) -> None:
         """Loads the models.
@@ -95,22 +103,19 @@ class Server:
                 self.stop()
                 told = [f"{number} ({one.error})" for number, one in model.states().items()]
                 raise UserError(
-                    f"{model.source.directory}: no version of {model.name} can be served: "
+                    f"{model.directory}: no version of {model.name} can be served: "
                     f"{', '.join(told) or 'there is none'}"
                 )
 
     def start(self) -> None:
         """Begins to answer; models that are not loaded yet are loaded first, see `load`."""
         self.load()
-        if self._port is not None:
-            self.grpc_address = join_address(self._host, self._add_port(self._port))
-            self._grpc.start()
-        if self._socket is not None:
-            self._socket.listen(_WAITING)
-            self.rest_address = join_address(self._host, self._socket.getsockname()[1])
-            self._rest_thread.start()
-            while not self._rest.started and self._rest_thread.is_alive():
-                self._stopped.wait(0.01)
+        self._thread.start()
+        self._started.wait()
+        if self._failed:
+            self._thread.join()
+            self.stop()
+            raise self._failed
         self._watcher.start()
 
     def stop(self, grace: float = 10.0) -> None:
@@ -119,28 +124,16 @@ class Server:
         Args:
             grace: seconds to wait for them.
         """
+        self._grace = grace
         self._stopped.set()
-        self._health.enter_graceful_shutdown()
-        ended = self._grpc.stop(grace)
-        self._rest.should_exit = True
-        if self._rest_thread.is_alive():
-            self._rest_thread.join(grace)
-        elif self._socket is not None:
+        if self._loop is not None and self._ended is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._ended.set)
+            self._thread.join(2 * grace)
+        if self._socket is not None:
             self._socket.close()
-        ended.wait(grace)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._service.close()
         if self._watcher.is_alive():
             self._watcher.join(grace)
-
-    def is_busy(self) -> bool:
-        """Whether a stopped server still computes for somebody who has been told to go.
-
-        Python would not end before it has.
-        """
-        own = [one for one in threading.enumerate() if one.name.startswith(self._threads)]
-        for one in own:
-            one.join(1)
-        return any(one.is_alive() for one in own)
 
     def __enter__(self) -> Server:
         self.start()
@@ -149,25 +142,60 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _add_port(self, port: int) -> int:
-        """Binds gRPC's port, which was free a while ago; returns its number."""
-        address = join_address(self._host, port)
+    async def _serve(self) -> None:
+        """Both protocols, until `_ended` is set."""
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        rest: asyncio.Task[None] | None = None
         try:
-            taken = (
-                self._grpc.add_secure_port(address, self._credentials)
-                if self._credentials
-                else self._grpc.add_insecure_port(address)
-            )
+            rpc, health = await grpc_server(self._service)
+            if self._port is not None:
+                self.grpc_address = _address(self._host, self._listen(rpc, self._port))
+                await rpc.start()
+            if self._socket is not None:
+                self._socket.listen(_BACKLOG)
+                self.rest_address = _address(self._host, self._socket.getsockname()[1])
+                rest = asyncio.create_task(self._rest.serve(sockets=[self._socket]))
+                while not self._rest.started and not rest.done():
+                    await asyncio.sleep(0.005)
+        except Exception as error:
+            self._failed = error
+            return
+        finally:
+            self._started.set()
+        await self._ended.wait()
+        await health.enter_graceful_shutdown()
+        self._rest.should_exit = True
+        await asyncio.gather(rpc.stop(self._grace), *([rest] if rest else []))
+
+    def _listen(self, rpc: grpc.aio.Server, port: int) -> int:
+        """Binds gRPC's port, which was free a while ago; returns its number."""
+        address = _address(self._host, port)
+        try:
+            if self._credentials:
+                return int(rpc.add_secure_port(address, self._credentials))
+            return int(rpc.add_insecure_port(address))
         except RuntimeError:
-            self.stop()
-            _bound(self._host, port, "--port").close()  # which says why
             raise UserError(f"--port {port}: gRPC cannot listen at {address}.") from None
-        return int(taken)
 
     def _watch(self) -> None:
+        said = ""
         while self._poll and not self._stopped.wait(self._poll):
-            for model in self._models:
-                model.look(self._metrics.loaded)
+            try:
+                for model in self._models:
+                    model.look(self._metrics.loaded)
+                if self._page:
+                    self._page.follow()
+                said = ""
+            except Exception as error:  # a disk that is away now may be back at the next look
+                told = f"{type(error).__name__}: {error}"
+                if told != said:
+                    _LOG.error("what answers goes on; new versions cannot be taken: %s", told)
+                said = told
+
+
+def _address(host: str, port: int) -> str:
+    """`HOST:PORT`, with brackets around IPv6."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def _bound(host: str, port: int, flag: str) -> socket.socket:
@@ -185,12 +213,9 @@ def _bound(host: str, port: int, flag: str) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        address = join_address(host, port)
+        address = _address(host, port)
         if error.errno == errno.EADDRINUSE:
-            raise UserError(
-                f"{flag} {port}: {address} is in use, by another server perhaps; choose another "
-                "port, or stop it."
-            ) from None
+            raise UserError(f"{flag} {port}: {address} is in use; choose another port.") from None
         why = error.strerror or str(error)
         raise UserError(f"{flag} {port}: cannot listen at {address} ({why}).") from None
     return bound

@@ -1,198 +1,222 @@
-"""What the server answers, whatever protocol asks: models by name, limits, and runs."""
+"""What the server answers, whatever protocol asks: models by name, within the limits."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
-from time import perf_counter
-from typing import Any, NamedTuple
+import os
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import did_you_mean
+from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
 from dssm_tf.server.metrics import Metrics
-from dssm_tf.server.models import Model, Version, VersionState
-from dssm_tf.server.servable import Texts
-from serving.predict_pb2 import ModelSpec, SignatureDef
+from dssm_tf.server.versions import Model, Ranker, Version
 
 _LOG = logging.getLogger("dssm_tf.server")
+_T = TypeVar("_T")
 
-_DEFAULT_SIGNATURE = "serving_default"
 
-
-class Refusal(Exception):
-    """A request that is not answered, and why in one line.
+class Request(NamedTuple):
+    """What is asked of a model.
 
     Args:
-        message: names the field of the request.
-        status: the name of a gRPC status.
+        model: its name.
+        signature: one of `SIGNATURES`; empty for `serving_default`.
+        inputs: texts by the names of the inputs, UTF-8.
+        version: its number; None for the one that answers.
     """
 
-    def __init__(self, message: str, status: str = "INVALID_ARGUMENT") -> None:
-        super().__init__(message)
-        self.status = status
+    model: str
+    signature: str
+    inputs: Mapping[str, list[bytes]]
+    version: int | None = None
 
 
-@dataclass(frozen=True)
-class Limits:
-    """How much one request may ask for.
+class Answer(NamedTuple):
+    """What a signature of a version made of texts."""
 
-    Attributes:
-        batch_size: texts of an input.
-        text_bytes: of a text, as UTF-8.
-        body_bytes: of a whole request.
-    """
-
-    batch_size: int = 4096
-    text_bytes: int = 1 << 16
-    body_bytes: int = 1 << 24
-
-    def check_size(self, field: str, texts: int) -> None:
-        """Raises Refusal where an input holds too many texts."""
-        if texts > self.batch_size:
-            raise Refusal(
-                f"{field} holds {texts:,} texts, more than max_batch_size, {self.batch_size:,}."
-            )
-
-    def check(self, inputs: Texts) -> None:
-        """Raises Refusal where texts are too many or too long, or do not fit each other."""
-        for name, texts in inputs.items():
-            self.check_size(f"inputs[{name!r}]", len(texts))
-            for place, text in enumerate(texts):
-                if len(text) > self.text_bytes:
-                    raise Refusal(
-                        f"inputs[{name!r}][{place}] has {len(text):,} bytes, more than "
-                        f"max_text_bytes, {self.text_bytes:,}."
-                    )
-        sizes = {name: len(texts) for name, texts in inputs.items()}
-        if len(set(sizes.values())) > 1 and sizes.get("queries") != 1:
-            told = " and ".join(f"{size} {name}" for name, size in sorted(sizes.items()))
-            raise Refusal(
-                f"inputs hold {told}; expected as many of both, or one query for all titles."
-            )
-
-
-class Predicted(NamedTuple):
-    """What a signature of a version made of texts: arrays by the names of its outputs."""
-
+    model: str
     version: Version
     signature: str
-    outputs: dict[str, NDArray[Any]]
+    output: str
+    values: NDArray[np.float32]
+
+
+class Signature(NamedTuple):
+    """What a model answers: the names of its inputs and its output, and how it is computed."""
+
+    inputs: tuple[str, ...]
+    output: str
+    call: Callable[..., NDArray[np.float32]]
+
+
+def _scores(ranker: Ranker, queries: list[str], titles: list[str]) -> NDArray[np.float32]:
+    """One query for all titles, or one for each; a query that is repeated is encoded once."""
+    if len(queries) not in (1, len(titles)):
+        raise Refusal(
+            INVALID,
+            f"inputs hold {len(queries)} queries and {len(titles)} titles; expected as many of "
+            "both, or one query for all titles.",
+        )
+    rows = {query: row for row, query in enumerate(dict.fromkeys(queries))}
+    vectors = ranker.encode_queries(list(rows), prior=True)[[rows[query] for query in queries]]
+    scores: NDArray[np.float32] = (vectors * ranker.encode_titles(titles, prior=True)).sum(axis=1)
+    return scores
+
+
+_SCORE = Signature(("queries", "titles"), "scores", _scores)
+SIGNATURES: Mapping[str, Signature] = {
+    "score": _SCORE,
+    "serving_default": _SCORE,
+    **{
+        f"encode_{side}{'_with_prior' * prior}": Signature(
+            (texts,),
+            "embeddings",
+            lambda ranker, given, call=f"encode_{texts}", prior=prior: getattr(ranker, call)(
+                given, prior
+            ),
+        )
+        for side, texts in (("query", "queries"), ("title", "titles"))
+        for prior in (False, True)
+    },
+}
 
 
 class Service:
-    """The models of a server. Threads share it.
+    """The models of a server and the threads that compute. Its methods run on one event loop.
 
     Args:
         models: by name.
-        limits: of a request.
-        metrics: where requests are counted.
+        limits: see `Limits`.
+        metrics: where requests are counted, refused ones too.
     """
 
     def __init__(self, models: Mapping[str, Model], limits: Limits, metrics: Metrics) -> None:
-        self.models = models
-        self.limits = limits
-        self.metrics = metrics
+        self.models, self.limits, self.metrics = models, limits, metrics
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
+        self._in_flight = self._pending = 0
 
-    def predict(
-        self,
-        spec: ModelSpec,
-        signature: str,
-        read: Callable[[SignatureDef], Texts],
-        only: Sequence[str] = (),
-    ) -> Predicted:
-        """Runs a signature on texts.
+    async def handle(self, api: str, work: Coroutine[Any, Any, _T]) -> _T:
+        """Counts a request and gives it its seconds; whatever goes wrong is a `Refusal`."""
+        with self.metrics.request(api):
+            try:
+                return await asyncio.wait_for(work, self.limits.seconds)
+            except asyncio.TimeoutError:  # another class before Python 3.11
+                told = f"not answered within {self.limits.seconds:g} s."
+                raise Refusal(LATE, told) from None
+            except Refusal:
+                raise
+            except Exception as error:
+                # Not the error's own text, in which a query may stand.
+                _LOG.error("%s: a request failed: %s", api, type(error).__name__)
+                _LOG.debug("", exc_info=error)
+                told = f"the model failed ({type(error).__name__})."
+                raise Refusal(FAILED, told) from None
 
-        Args:
-            spec: names the model.
-            signature: its name; empty for the default one.
-            read: gives the texts of each input of that signature.
-            only: outputs to return; all if empty.
+    async def compute(self, work: Callable[[], _T]) -> _T:
+        """Lets a worker do something; raises Refusal if too much is in flight."""
+        if self._in_flight >= self.limits.in_flight:
+            raise Refusal(BUSY, f"{self.limits.in_flight} requests are in flight; ask again later.")
+        self._in_flight += 1
+        loop = asyncio.get_running_loop()
+
+        def done(_: object) -> None:
+            with suppress(RuntimeError):  # the loop has ended
+                loop.call_soon_threadsafe(self._done)
+
+        future = self._pool.submit(work)
+        # What nobody waits for any longer counts until it ends.
+        future.add_done_callback(done)
+        return await asyncio.wrap_future(future)
+
+    @contextmanager
+    def receiving(self) -> Iterator[Callable[[int], None]]:
+        """Counts the bytes of a request that is being received; yields what they are told to.
+
+        Raises:
+            Refusal: all requests that are being received hold too many.
+        """
+        held = 0
+
+        def add(size: int) -> None:
+            nonlocal held
+            if self._pending + size > self.limits.pending_bytes:
+                raise Refusal(BUSY, "too many requests are being received; ask again later.")
+            self._pending, held = self._pending + size, held + size
+
+        try:
+            yield add
+        finally:
+            self._pending -= held
+
+    def model(self, name: str) -> Model:
+        """A model by its name; raises Refusal if there is none."""
+        if name not in self.models:
+            raise Refusal(
+                NOT_FOUND,
+                f"no model {name!r:.100} is served; there is {', '.join(sorted(self.models))}."
+                f"{did_you_mean(name[:100], self.models)}",
+            )
+        return self.models[name]
+
+    def close(self) -> None:
+        """Takes no more work; what waits is given up."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def answer(self, request: Request) -> Answer:
+        """Runs a signature on texts, in a worker.
 
         Raises:
             Refusal: there is no such model or signature, or its inputs are not these texts.
         """
-        version = self.version(spec)
-        name = signature or _DEFAULT_SIGNATURE
-        known = version.servable.definition.signature_def
-        if name not in known or not known[name].inputs:
-            ours = sorted(one for one in known if known[one].inputs)
+        name = request.signature or "serving_default"
+        version = self.model(request.model).current
+        if version is None or request.version not in (None, version.number):
+            raise Refusal(NOT_FOUND, f"version {request.version} of {request.model} is not served.")
+        if (signature := SIGNATURES.get(name)) is None:
+            known = ", ".join(SIGNATURES)
             raise Refusal(
-                f"signature_name: {name!r:.100} is none of model {version.model!r}; expected one "
-                f"of {', '.join(ours)}.{did_you_mean(name, ours)}",
-                "FAILED_PRECONDITION",
+                INVALID,
+                f"signature_name: {name!r:.100}; expected one of {known}."
+                f"{did_you_mean(name[:100], SIGNATURES)}",
             )
-        outputs = sorted(known[name].outputs)
-        if len(set(only)) < len(only) or not set(only) <= set(outputs):
+        if set(request.inputs) != set(signature.inputs):
+            expected = " and ".join(signature.inputs)
+            raise Refusal(INVALID, f"inputs: expected {expected} for signature {name}.")
+        inputs = [request.inputs[one] for one in signature.inputs]
+        self._check(dict(zip(signature.inputs, inputs, strict=True)))
+        texts = [[text.decode("utf-8", "replace") for text in one] for one in inputs]
+        # This version answers, whatever takes over meanwhile.
+        values = signature.call(version.ranker, *texts)
+        return Answer(request.model, version, name, signature.output, values)
+
+    def _done(self) -> None:
+        self._in_flight -= 1
+
+    def _check(self, inputs: Mapping[str, Sequence[bytes]]) -> None:
+        """Raises Refusal where texts are too many or too long."""
+        total = 0
+        for name, texts in inputs.items():
+            if len(texts) > self.limits.texts:
+                raise Refusal(
+                    INVALID, f"{name} holds {len(texts):,} texts, more than {self.limits.texts:,}."
+                )
+            for index, text in enumerate(texts):
+                if len(text) > self.limits.text_bytes:
+                    raise Refusal(
+                        INVALID,
+                        f"{name}[{index}] has {len(text):,} bytes, more than "
+                        f"{self.limits.text_bytes:,}.",
+                    )
+                total += len(text)
+        if total > self.limits.total_bytes:
             raise Refusal(
-                f"output_filter is {list(only)!r:.200}; expected some of {outputs}, each once."
+                INVALID,
+                f"the texts have {total:,} bytes, more than {self.limits.total_bytes:,} together.",
             )
-        inputs = read(known[name])
-        self.limits.check(inputs)
-        started = perf_counter()
-        found = version.servable.run(name, inputs)
-        self.metrics.ran(version.model, perf_counter() - started)
-        return Predicted(version, name, {one: found[one] for one in only} if only else found)
-
-    def version(self, spec: ModelSpec) -> Version:
-        """The version that a request asks for; raises Refusal where it is not served."""
-        current = self._model(spec).current
-        if current is None or (spec.HasField("version") and spec.version.value != current.number):
-            answering = f"; version {current.number} is" if current else ""
-            raise Refusal(
-                f"model_spec.version: {spec.version.value} of model {spec.name!r:.100} is not "
-                f"served{answering}.",
-                "NOT_FOUND",
-            )
-        return current
-
-    def states(self, spec: ModelSpec) -> dict[int, VersionState]:
-        """What became of a model's versions, newest first; of the one that is asked for, if one is.
-
-        Raises:
-            Refusal: there is none.
-        """
-        states = self._model(spec).states()
-        if not spec.HasField("version"):
-            return states
-        if (number := spec.version.value) not in states:
-            told = f"model_spec.version: model {spec.name!r:.100} has no {number}."
-            raise Refusal(told, "NOT_FOUND")
-        return {number: states[number]}
-
-    def _model(self, spec: ModelSpec) -> Model:
-        if not spec.name:
-            raise Refusal("model_spec.name is empty; expected a model's name.")
-        if spec.version_label:
-            raise Refusal(
-                f"model_spec.version_label: {spec.version_label!r:.100} is no label of this "
-                "server, which has none; leave it out."
-            )
-        if spec.name not in self.models:
-            raise Refusal(
-                f"model_spec.name: no model {spec.name!r:.100} is served; there is "
-                f"{', '.join(sorted(self.models))}.{did_you_mean(spec.name, self.models)}",
-                "NOT_FOUND",
-            )
-        return self.models[spec.name]
-
-    @contextmanager
-    def counted(self, spec: ModelSpec, api: str, entrypoint: str) -> Iterator[None]:
-        """Counts a request; what goes wrong in the block is a `Refusal` in the end."""
-        started, status = perf_counter(), "OK"
-        try:
-            yield
-        except Refusal as refusal:
-            status = refusal.status
-            raise
-        except Exception as error:
-            # Not the error's own text, in which a query may stand.
-            status = "INTERNAL"
-            _LOG.error("%s of %.100s failed: %s", api, spec.name, type(error).__name__)
-            _LOG.debug("", exc_info=error)
-            raise Refusal(f"the model failed ({type(error).__name__}).", status) from error
-        finally:
-            name = spec.name if spec.name in self.models else ""
-            self.metrics.answered(name, status, api, entrypoint, perf_counter() - started)

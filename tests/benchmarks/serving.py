@@ -1,16 +1,15 @@
-"""Speed of `dssm serve` under load: requests a second and latencies, over gRPC and REST.
+"""Latencies of `dssm serve` when requests come at a steady rate, over gRPC and REST.
 
     dssm export --model RUN --out SAVED
     dssm export --model RUN --out COMPACT --format compact
-    python -m tests.benchmarks.serving COMPACT/dssm COMPACT/lstm SAVED/dssm SAVED/lstm
+    python -m tests.benchmarks.serving COMPACT/dssm COMPACT/lstm SAVED/dssm
 
 prints a table. A request encodes one query of WebQuestions; with `--titles N` it scores one query
-and N titles. `N clients` ask one after another, each over a connection of its own, as fast as they
-are answered. `200 a second` come at even distances, whether or not those before are answered, and
-a late start counts unless it was the client's own doing. Clients are threads of one process, the
+and N titles. Requests come at even distances, whether or not those before are answered (open loop):
+a late start counts, unless it was the client's own doing. Clients are threads of one process, the
 server is another; both are on this machine, over loopback.
 
-Each figure is the median over `--runs` runs. CPU is the server's own, in milliseconds of the
+Of `--runs` runs each number is the median. CPU is the server's own, in milliseconds of the
 processor a request, of all its threads.
 """
 
@@ -20,7 +19,6 @@ import argparse
 import contextlib
 import gc
 import http.client
-import json
 import os
 import socket
 import subprocess
@@ -33,10 +31,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from serving import messages, predict_pb2
+from serving import messages
 from serving.client import Client, ServingError
 from tests.benchmarks.runtime import questions
 from tests.conftest import CHECKOUT
+from tests.server.asking import OWN_CONNECTION, body_of, request_of
+
+CONNECTIONS = 16
+WARM_UP = 20  # requests of each connection
 
 Ask = Callable[[int], None]
 """Asks one of the requests, by number, and waits for the answer."""
@@ -82,7 +84,7 @@ def serving(directory: Path, *flags: str, log: str = os.devnull) -> Iterator[Ser
         with socket.create_server(("127.0.0.1", 0)) as free:
             ports.append(free.getsockname()[1])
     command = [sys.executable, "-m", "dssm_tf.cli", "serve", directory]
-    command += ["--port", ports[0], "--rest_api_port", ports[1], *flags]
+    command += ["--port", ports[0], "--rest-port", ports[1], *flags]
     with open(log, "w") as file:
         process = subprocess.Popen(
             list(map(str, command)), cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=file
@@ -107,19 +109,14 @@ def serving(directory: Path, *flags: str, log: str = os.devnull) -> Iterator[Ser
 def requests_of(model: str, titles: int) -> tuple[list[bytes], list[bytes]]:
     """The same requests for gRPC and REST, so that no client spends time on making them."""
     queries = questions()[:1000]
-    asked = predict_pb2.PredictRequest()
-    asked.model_spec.name = model
-    asked.model_spec.signature_name = "score" if titles else "encode_query"
     grpc, rest = [], []
     for place, query in enumerate(queries):
         inputs = {"queries": [query]}
         if titles:
             inputs["titles"] = [queries[(place + n) % len(queries)] for n in range(titles)]
-        for name, texts in inputs.items():
-            asked.inputs[name].CopyFrom(messages.encode_tensor(texts))
-        grpc.append(asked.SerializeToString())
-        body = {"signature_name": asked.model_spec.signature_name, "inputs": inputs}
-        rest.append(json.dumps(body).encode())
+        signature = "score" if titles else "encode_query"
+        grpc.append(request_of(model, signature, **inputs).SerializeToString())
+        rest.append(body_of(signature, **inputs))
     return grpc, rest
 
 
@@ -128,7 +125,7 @@ def grpc_client(served: Served, requests: Sequence[bytes]) -> Iterator[Ask]:
     """A connection of its own."""
     import grpc
 
-    with grpc.insecure_channel(served.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
+    with grpc.insecure_channel(served.grpc, OWN_CONNECTION) as channel:
         predict = channel.unary_unary(messages.PREDICT)
         yield lambda number: predict(requests[number % len(requests)], timeout=60)
 
@@ -154,21 +151,19 @@ CLIENTS = {"gRPC": grpc_client, "REST": rest_client}
 
 
 def load(
-    served: Served, protocol: str, requests: Sequence[bytes], clients: int, rate: float,
-    seconds: float,
-) -> tuple[float, list[float]]:  # fmt: skip
+    served: Served, protocol: str, requests: Sequence[bytes], rate: float, seconds: float
+) -> list[float]:
     """Asks for some seconds.
 
     Args:
         served: whom.
         protocol: by which, of `CLIENTS`.
         requests: what, in turn.
-        clients: how many at once.
-        rate: requests a second of all clients; 0 for as many as are answered.
+        rate: requests a second.
         seconds: how long.
 
     Returns:
-        Requests a second, and the latency of each in milliseconds.
+        The latency of each request in milliseconds.
     """
     latencies: list[float] = []
     failed: list[Exception] = []
@@ -181,14 +176,10 @@ def load(
 
     def work() -> None:
         with CLIENTS[protocol](served, requests) as ask:
-            for number in range(20):  # of each connection the first ones warm up
+            for number in range(WARM_UP):
                 ask(number)
             ready.wait(60)
-            while True:
-                number = next(numbers)
-                due = started + number / rate if rate else perf_counter()
-                if due > started + seconds:
-                    return
+            while (due := started + (number := next(numbers)) / rate) < started + seconds:
                 if (early := due - perf_counter()) > 0:
                     sleep(early)
                     due = perf_counter()
@@ -199,8 +190,8 @@ def load(
                     return
                 latencies.append(1000 * (perf_counter() - due))
 
-    ready = threading.Barrier(clients, begin)  # once all have connected
-    threads = [threading.Thread(target=work, daemon=True) for _ in range(clients)]
+    ready = threading.Barrier(CONNECTIONS, begin)  # once all have connected
+    threads = [threading.Thread(target=work, daemon=True) for _ in range(CONNECTIONS)]
     gc.collect()
     gc.disable()
     for thread in threads:
@@ -210,7 +201,7 @@ def load(
     gc.enable()
     if failed:
         raise failed[0]
-    return len(latencies) / (perf_counter() - started), latencies
+    return latencies
 
 
 def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
@@ -221,25 +212,17 @@ def measure(directory: Path, arguments: argparse.Namespace) -> Iterator[str]:
         for protocol, requests in zip(
             CLIENTS, requests_of(served.model, arguments.titles), strict=True
         ):
-            loads = [
-                (f"{count} client{'s'[: count - 1]}", count, 0.0) for count in arguments.clients
-            ]
-            if arguments.rate:
-                loads.append((f"{arguments.rate:g} a second", 16, arguments.rate))
-            for told, clients, rate in loads:
+            for rate in arguments.rates:
                 runs = []
                 for _ in range(arguments.runs):
                     before = served.cpu()
-                    reached, taken = load(
-                        served, protocol, requests, clients, rate, arguments.seconds
-                    )
-                    cpu = 1000 * (served.cpu() - before) / (len(taken) + 20 * clients)
-                    runs.append((reached, *np.percentile(taken, (50, 95, 99)), cpu))
-                reached, p50, p95, p99, cpu = np.median(runs, axis=0)
-                yield (
-                    f"| {name} | {protocol} | {told} | {reached:,.0f} | {p50:.1f} | {p95:.1f} | "
-                    f"{p99:.1f} | {cpu:.2f} |"
-                )
+                    taken = load(served, protocol, requests, rate, arguments.seconds)
+                    asked = len(taken) + WARM_UP * CONNECTIONS
+                    runs.append([
+                        *np.percentile(taken, (50, 99)), 1000 * (served.cpu() - before) / asked
+                    ])  # fmt: skip
+                p50, p99, cpu = np.median(runs, axis=0)
+                yield (f"| {name} | {protocol} | {rate:g} | {p50:.1f} | {p99:.1f} | {cpu:.2f} |")
 
 
 def load_average() -> str:
@@ -251,17 +234,18 @@ def main() -> None:
     """Prints a table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("models", nargs="+", type=Path, help="what `dssm export` wrote: OUT/NAME")
-    parser.add_argument("--clients", nargs="*", type=int, default=[1, 4, 16])
-    parser.add_argument("--rate", type=float, default=200, help="requests a second; 0 for none")
+    parser.add_argument(
+        "--rates", nargs="+", type=float, default=[50, 500], help="requests a second"
+    )
     parser.add_argument("--titles", type=int, default=0, help="to score with each query")
-    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--seconds", type=float, default=10, help="of a run")
     parser.add_argument("--runs", type=int, default=5)
     arguments = parser.parse_args()
     write = sys.stdout.write
     write(
-        f"{load_average()}\n\n| model | by | load | requests/s | p50, ms | p95 | p99 | CPU, ms |\n"
+        f"{load_average()}\n\n| model | by | requests/s | p50, ms | p99 | CPU, ms |\n"
+        "|---|---|---|---|---|---|\n"
     )
-    write("|---|---|---|---|---|---|---|---|\n")
     for directory in arguments.models:
         for row in measure(directory.resolve(), arguments):
             write(f"{row}\n")

@@ -13,46 +13,54 @@ the server's memory; exits with 1 where something failed.
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, sleep
-from typing import Any
 
 import numpy as np
 
 from dssm_tf.common.model_versions import newest_version
-from dssm_tf.server.sources import open_servable
-from serving.client import Client, RestClient
+from dssm_tf.server.versions import open_ranker
+from serving.client import Client
 from tests.benchmarks.runtime import questions
-from tests.benchmarks.serving import load_average, serving
+from tests.benchmarks.serving import Served, load_average, serving
+from tests.server.asking import body_of, rest
 
 QUERIES = questions()[:50]
 
 
 class Asking:
-    """Clients that ask until they are told to end.
+    """Clients of both protocols that ask until they are told to end.
 
     Args:
-        address: of each client class.
-        model: its name.
+        served: the server.
         expected: vectors of `QUERIES`, of either version.
         rate: requests a second of each client.
     """
 
-    def __init__(
-        self, address: dict[type, str], model: str, expected: list[np.ndarray], rate: float
-    ) -> None:
+    def __init__(self, served: Served, expected: list[np.ndarray], rate: float) -> None:
         self.answers = [0] * len(expected)
         self.errors: list[str] = []
         self.milliseconds: list[float] = []
         self._ended = threading.Event()
         self._expected, self._pause = expected, 1 / rate
+        client = Client(served.grpc, served.model, timeout=60)
+        path = f"/v1/models/{served.model}:predict"
+
+        def by_rest(query: str) -> np.ndarray:
+            code, told = rest(served.rest, path, body_of("encode_query", queries=[query]))
+            if code != 200:
+                raise RuntimeError(told)
+            return np.float32(json.loads(told)["outputs"][0])
+
         self._threads = [
-            threading.Thread(target=self._ask, args=(kind(host, model, timeout=60),))
-            for kind, host in address.items()
+            threading.Thread(target=self._ask, args=(ask,))
+            for ask in (by_rest, lambda query: client.encode_queries([query])[0])
         ]
         for thread in self._threads:
             thread.start()
@@ -63,13 +71,13 @@ class Asking:
         for thread in self._threads:
             thread.join()
 
-    def _ask(self, client: Any) -> None:
+    def _ask(self, ask: Callable[[str], np.ndarray]) -> None:
         place = 0
         while not self._ended.wait(self._pause):
             place = (place + 1) % len(QUERIES)
             started = perf_counter()
             try:
-                found = client.encode_queries([QUERIES[place]])[0]
+                found = ask(QUERIES[place])
             except Exception as error:
                 self.errors.append(f"{type(error).__name__}: {error}")
                 continue
@@ -80,16 +88,12 @@ class Asking:
                     break
             else:
                 self.errors.append(f"a vector of neither version for {QUERIES[place]!r}")
-        client.close()
 
 
 def expected_of(directory: Path) -> np.ndarray:
     """What a version answers, a query at a time as it is asked."""
-    servable = open_servable(directory)
-    found = [
-        servable.run("encode_query", {"queries": [one.encode()]})["embeddings"] for one in QUERIES
-    ]
-    return np.concatenate(found)
+    ranker = open_ranker(directory)
+    return np.concatenate([ranker.encode_queries([one]) for one in QUERIES])
 
 
 def put(source: Path, base: Path, number: int, broken: bool) -> None:
@@ -119,17 +123,16 @@ def main() -> int:
         base = Path(scratch) / "model"
         base.mkdir()
         put(sources[0], base, 1, broken=False)
-        flags = ("--file_system_poll_wait_seconds", "0.5")
+        flags = ("--poll", "0.5")
         with serving(base, *flags) as served:
-            addresses = {Client: served.grpc, RestClient: served.rest}
-            asking = Asking(addresses, served.model, expected, arguments.rate / 2)
+            asking = Asking(served, expected, arguments.rate / 2)
             started, number, good, swaps, refused = perf_counter(), 1, 0, 0, 0
             memory: list[float] = []
             while (past := perf_counter() - started) < arguments.seconds:
                 number += 1
                 broken = number % 5 == 0
                 put(sources[(good + 1) % 2], base, number, broken)
-                with RestClient(served.rest, served.model, timeout=60) as client:
+                with Client(served.grpc, served.model, timeout=60) as client:
                     wanted = "END" if broken else "AVAILABLE"
                     while dict(one[:2] for one in client.status()).get(number) != wanted:
                         if perf_counter() - started - past > 60:

@@ -10,12 +10,12 @@ import pytest
 
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
-from dssm_tf.server.models import Model
+from dssm_tf.server.limits import Limits
 from dssm_tf.server.server import Server
-from dssm_tf.server.service import Limits
-from dssm_tf.server.sources import Source
+from dssm_tf.server.versions import Model
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
+from tests.serving.conftest import ranker  # noqa: F401
 
 LOG = [Click("fox", "Red Fox", 5), Click("owl", "green owl", 2), Click("bear", "black bear", 1)]
 CONFIG = {"tower": {"name": "dssm", "widths": [8, 4]}, "shared_towers": True}
@@ -69,13 +69,12 @@ def base(exports, tmp_path) -> Path:
 @pytest.fixture(scope="module")
 def server(exports) -> Iterator[Server]:
     """Serves version 2 of `pets`; at most 8 texts of 100 bytes in 4,000 bytes."""
-    limits = Limits(batch_size=8, text_bytes=100, body_bytes=4000)
-    model = Model("pets", Source(exports / "pets"))
-    with Server([model], port=0, rest_api_port=0, limits=limits) as server:
+    limits = Limits(texts=8, text_bytes=100, message_bytes=4000)
+    with Server([Model("pets", exports / "pets")], port=0, rest_port=0, limits=limits) as server:
         yield server
 
 
 @pytest.fixture
 def server_of():
     """Makes a server of models at free ports."""
-    return lambda *models, **options: Server(models, port=0, rest_api_port=0, **options)
+    return lambda *models, **options: Server(models, port=0, rest_port=0, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -13,15 +14,14 @@ import threading
 from contextlib import contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
-from dssm_tf.server.models import Model
 from dssm_tf.server.server import Server
-from dssm_tf.server.sources import Source
-from serving.client import Client, RestClient, ServingError
+from dssm_tf.server.versions import Model
+from serving.client import Client, ServingError
+from tests.server.asking import body_of, connect, rest, wait_for
 from tests.serving.conftest import TinyRanker, served
 
 
@@ -32,11 +32,15 @@ def taken():
         yield listening.getsockname()[1]
 
 
+def tiny(load) -> Model:
+    return Model("tiny", Path("tiny"), 1, load=load)
+
+
 def test_a_port_in_use_is_one_line_before_a_model_is_loaded(taken):
-    model = Model("tiny", Source(Path("tiny"), 1), load=lambda _: pytest.fail("it was loaded"))
-    for flag in ("port", "rest_api_port"):
-        ports = {"port": 0, "rest_api_port": 0, flag: taken}
-        with pytest.raises(UserError, match=rf"--{flag} {taken}: 127\.0\.0\.1:{taken} is in use"):
+    model = tiny(lambda _: pytest.fail("it was loaded"))
+    for flag in ("--port", "--rest-port"):
+        ports = {"port": 0, "rest_port": 0, flag[2:].replace("-", "_"): taken}
+        with pytest.raises(UserError, match=rf"{flag} {taken}: 127\.0\.0\.1:{taken} is in use"):
             Server([model], **ports)
 
 
@@ -47,10 +51,20 @@ def test_two_servers_do_not_share_a_port():
             served(TinyRanker(), port)
 
 
+def test_a_port_that_is_taken_meanwhile_is_one_line():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = served(TinyRanker(), port)
+    with (
+        socket.create_server(("127.0.0.1", port)),
+        pytest.raises(UserError, match=f"--port {port}: gRPC cannot listen"),
+    ):
+        server.start()
+
+
 def test_an_address_of_another_machine_is_one_line():
-    model = Model("tiny", Source(Path("tiny"), 1), load=lambda _: TinyRanker())
-    with pytest.raises(UserError, match=r"--rest_api_port 0: cannot listen at 192\.0\.2\.1"):
-        Server([model], host="192.0.2.1", port=None, rest_api_port=0)
+    with pytest.raises(UserError, match=r"--rest-port 0: cannot listen at 192\.0\.2\.1"):
+        Server([tiny(lambda _: TinyRanker())], host="192.0.2.1", port=None, rest_port=0)
 
 
 def test_a_model_that_cannot_be_loaded_is_one_line_and_frees_the_port():
@@ -59,100 +73,69 @@ def test_a_model_that_cannot_be_loaded_is_one_line_and_frees_the_port():
 
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    model = Model("tiny", Source(Path("tiny"), 1), load=fail)
-    server = Server([model], port=None, rest_api_port=port)
+    server = Server([tiny(fail)], port=None, rest_port=port)
     with pytest.raises(UserError, match=r"no version of tiny can be served: 1 \(saved_model"):
         server.start()
     with socket.create_server(("127.0.0.1", port)):
         """Nobody listens there."""
 
 
-@pytest.mark.parametrize("client_class", [Client, RestClient])
-def test_stopping_answers_what_was_asked(client_class):
-    ranker = TinyRanker()
+@pytest.mark.parametrize("api", ["grpc", "rest"])
+def test_stopping_answers_what_was_asked(ranker, api):
     server = served(ranker)
     server.start()
-    host = server.grpc_address if client_class is Client else server.rest_address
+    client = Client(server.grpc_address, "tiny", timeout=60)
+    body = body_of("encode_query", queries=["red"])
+
+    def ask():
+        if api == "grpc":
+            return client.encode_queries(["red"]).tolist()
+        _, told = rest(server.rest_address, "/v1/models/tiny:predict", body)
+        return json.loads(told)["outputs"]
+
     found = []
     ranker.answering.clear()
-    with client_class(host, "tiny", timeout=60) as client:
-        asking = threading.Thread(target=lambda: found.append(client.score("red", ["red"])))
-        asking.start()
-        while not server._pool._threads or server._pool._idle_semaphore._value:
-            """Until the request is with the model."""
-        stopping = threading.Thread(target=server.stop)
-        stopping.start()
-        stopping.join(0.3)
-        ranker.answering.set()
-        asking.join(60)
-        stopping.join(60)
-        assert np.array_equal(found, [[1]])
-        with pytest.raises(ServingError, match="UNAVAILABLE"):
-            client.score("red", ["red"])
+    asking = threading.Thread(target=lambda: found.append(ask()))
+    asking.start()
+    wait_for(lambda: server._service._in_flight)
+    stopping = threading.Thread(target=server.stop)
+    stopping.start()
+    stopping.join(0.3)
+    ranker.answering.set()
+    asking.join(60)
+    stopping.join(60)
+    assert found == [[[3, 1]]]
+    with pytest.raises(ServingError, match="UNAVAILABLE"):
+        client.encode_queries(["red"])
+    client.close()
 
 
-def test_a_model_that_fails_is_an_error_without_the_query(caplog):
-    ranker = TinyRanker()
-
-    def fail(*_):
+def test_a_model_that_fails_is_an_error_without_the_query(ranker, caplog):
+    def fail(*_, **__):
         raise RuntimeError("secret query")
 
-    ranker.run = fail
+    ranker.encode_queries = fail
     with served(ranker) as server:
-        for client_class, host in (
-            (Client, server.grpc_address),
-            (RestClient, server.rest_address),
-        ):
-            with client_class(host, "tiny") as client, pytest.raises(ServingError) as caught:
-                client.score("secret", ["query"])
-            assert "the model failed (RuntimeError)" in str(caught.value)
+        with Client(server.grpc_address, "tiny") as client, pytest.raises(ServingError) as caught:
+            client.score("secret", ["query"])
+        body = body_of("score", queries=["secret"], titles=["query"])
+        code, told = rest(server.rest_address, "/v1/models/tiny:predict", body)
+    assert code == 500
+    for said in (told, str(caught.value)):
+        assert "the model failed (RuntimeError)" in said
     assert "failed: RuntimeError" in caplog.text
     assert "secret" not in caplog.text
-
-
-def test_a_slow_model_meets_the_timeout_of_the_server(ranker_that_waits, server_of):
-    model = Model("tiny", Source(Path("tiny"), 1), load=lambda _: ranker_that_waits)
-    with server_of(model, timeout=0.2) as server:
-        client = RestClient(server.rest_address, "tiny", timeout=60)
-        with pytest.raises(ServingError, match=r"HTTP 504, not answered within 0\.2 s"):
-            client.score("red", ["red"])
-        ranker_that_waits.answering.set()
-        assert client.score("red", ["red"]) == [1]
-
-
-@pytest.fixture
-def ranker_that_waits():
-    ranker = TinyRanker()
-    ranker.answering.clear()
-    yield ranker
-    ranker.answering.set()
-
-
-def test_a_client_that_sends_half_a_request_is_given_up(server_of):
-    model = Model("tiny", Source(Path("tiny"), 1), load=lambda _: TinyRanker())
-    with server_of(model, timeout=0.2) as server:
-        host, port = server.rest_address.split(":")
-        with socket.create_connection((host, int(port)), timeout=60) as half:
-            half.sendall(
-                b"POST /v1/models/tiny:predict HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n"
-            )
-            assert b" 504 " in half.recv(65536)
-        with RestClient(server.rest_address, "tiny") as client:
-            assert client.score("red", ["red"]) == [1]
 
 
 # ------------------------------------------------------------------------------ the command
 
 
-def wait_until_listening(port: int, process: subprocess.Popen) -> None:
-    waiting = threading.Event()
-    while process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=60).close()
-        except ConnectionRefusedError:
-            waiting.wait(0.05)
-        else:
-            return
+def is_listening(port: str) -> bool:
+    try:
+        connect(f"127.0.0.1:{port}").close()
+    except ConnectionRefusedError:
+        return False
+    return True
 
 
 def free_ports() -> list[str]:
@@ -170,13 +153,12 @@ def command(checkout, *arguments: str):
     ports = free_ports()
     process = subprocess.Popen(
         [sys.executable, "-m", "dssm_tf.cli", "serve", *arguments,
-         "--port", ports[0], "--rest_api_port", ports[1]],
+         "--port", ports[0], "--rest-port", ports[1]],
         cwd=checkout, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONPATH": str(checkout)},
     )  # fmt: skip
     try:
-        for port in ports:
-            wait_until_listening(int(port), process)
+        wait_for(lambda: process.poll() is not None or all(map(is_listening, ports)))
         yield process, *(f"127.0.0.1:{port}" for port in ports)
     finally:
         process.kill()
@@ -186,9 +168,10 @@ def command(checkout, *arguments: str):
 @pytest.mark.serving
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_ends_when_told(checkout, compact, number):
-    with command(checkout, str(compact)) as (process, _, rest):
-        with RestClient(rest, "pets", timeout=120) as client:
+    with command(checkout, str(compact)) as (process, grpc, rest_):
+        with Client(grpc, "pets", timeout=60) as client:
             assert client.status() == [(1, "AVAILABLE", "")]
+        assert rest(rest_, "/health") == (200, "ok\n")
         process.send_signal(number)
         said = "".join(process.communicate(timeout=60))
         assert process.returncode == 0
@@ -205,22 +188,16 @@ def serve_here():
         ended = threading.Event()
 
         def work():
-            waiting = threading.Event()
-            while not ended.is_set():  # a signal earlier would end the tests
-                try:
-                    socket.create_connection(("127.0.0.1", int(rest)), timeout=60).close()
-                    break
-                except ConnectionRefusedError:
-                    waiting.wait(0.05)
+            wait_for(lambda: ended.is_set() or is_listening(rest))
             try:
-                ask(f"127.0.0.1:{grpc}", f"127.0.0.1:{rest}")
+                ask(f"127.0.0.1:{grpc}")
             finally:
                 os.kill(os.getpid(), signal.SIGTERM)
 
         asking = threading.Thread(target=work)
         asking.start()
         try:
-            return main(["serve", *arguments, "--port", grpc, "--rest_api_port", rest])
+            return main(["serve", *arguments, "--port", grpc, "--rest-port", rest])
         finally:
             ended.set()
             asking.join(60)
@@ -231,24 +208,23 @@ def serve_here():
     logging.getLogger("dssm_tf.server").setLevel(logging.NOTSET)
 
 
-def test_the_command_serves_a_run_and_an_export(run, exports, serve_here, capsys, caplog):
+def test_the_command_serves_several_models(compact, exports, serve_here, capsys, caplog):
     found = []
 
-    def ask(grpc, rest):
-        with Client(grpc, "dssm", timeout=120) as client:
-            found.append(client.score("secret query", ["red fox", "owl"]))
-        with RestClient(rest, "pets", timeout=120) as client:
-            found.append(client.score("secret query", ["red fox", "owl"]))
-            found.append(client.status())
+    def ask(grpc):
+        for name in ("small", "pets"):
+            with Client(grpc, name, timeout=120) as client:
+                found.append(client.score("secret query", ["red fox", "owl"]))
+                found.append(client.status())
 
     with caplog.at_level(logging.INFO):
-        assert serve_here(ask, str(run), f"pets={exports / 'pets' / '1'}") == 0
+        assert serve_here(ask, f"small={compact}", str(exports / "pets" / "1")) == 0
     # Both are of the same run.
-    assert found[0] == pytest.approx(found[1], abs=1e-5)
-    assert found[2] == [(1, "AVAILABLE", "")]
+    assert found[0] == pytest.approx(found[2], abs=1e-5)
+    assert found[1] == found[3] == [(1, "AVAILABLE", "")]
     said = capsys.readouterr().err + caplog.text
     assert "secret" not in said
-    assert "/v1/models/dssm" in said
+    assert "/v1/models/small" in said
     assert "pets version 1 answers: " in said
 
 
@@ -260,14 +236,17 @@ def test_the_command_serves_a_run_and_an_export(run, exports, serve_here, capsys
         (["{pets}", "{pets}/1"], "models: two are called 'pets'; name them, NAME=PATH"),
         (["={pets}"], "expected PATH or NAME=PATH"),
         (["{pets}", "--port", "70000"], "--port 70000: expected 1 to 65535"),
-        (["{pets}", "--port", "0", "--rest_api_port", "0"], "nothing is left to serve"),
-        (["{pets}", "--max_batch_size", "0"], "--max_batch_size 0: expected 1 or more"),
-        (["{pets}", "--file_system_poll_wait_seconds", "-1"], "seconds from 0 on"),
-        (["{pets}", "--rest_api_port", "{taken}"], "is in use"),
+        (["{pets}", "--port", "0", "--rest-port", "0"], "nothing is left to serve"),
+        (["{run}"], "is a run; export it first: dssm export --model"),
+        (["{pets}", "--texts", "0"], "--texts 0: expected more than 0"),
+        (["{pets}", "--seconds", "nan"], "--seconds nan: expected more than 0"),
+        (["{pets}", "--poll", "-1"], "seconds from 0 on"),
+        (["{pets}", "--corpus", "x", "--rest-port", "0"], "the search page is at the REST port"),
+        (["{pets}", "--rest-port", "{taken}"], "is in use"),
     ],
 )
-def test_what_cannot_be_served_is_one_line(exports, tmp_path, taken, capsys, arguments, words):
-    known = {"folder": tmp_path, "pets": exports / "pets", "taken": taken}
+def test_what_cannot_be_served_is_one_line(run, exports, tmp_path, taken, capsys, arguments, words):
+    known = {"folder": tmp_path, "pets": exports / "pets", "taken": taken, "run": run}
     given = [one.format(**known) for one in arguments]
     if not any(one.startswith("--port") for one in given):
         given += ["--port", "0"]

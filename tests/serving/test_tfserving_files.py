@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 
-from serving.model_client import ModelClient
+from serving.client import Client
 
 
 @pytest.fixture
@@ -27,7 +27,6 @@ def test_the_models_are_a_valid_configuration(folder):
 
     config = read_text_proto(folder / "models.config", model_server_config_pb2.ModelServerConfig())
     (model,) = config.model_config_list.config
-    # The clients ask for this one when no model is named.
     assert (model.name, model.base_path) == ("lstm", "/models/lstm")
     assert model.model_platform == "tensorflow"
     assert model.model_version_policy.latest.num_versions == 1
@@ -44,7 +43,7 @@ def test_a_client_never_sends_more_than_the_server_takes(folder):
         "max_enqueued_batches",
     ]
     assert re.sub(r"\w+ \{ value: \d+ \}", "", text).strip() == ""
-    assert int(values["max_batch_size"]) >= ModelClient.__init__.__kwdefaults__["batch_size"]
+    assert int(values["max_batch_size"]) >= Client.__init__.__kwdefaults__["batch_size"]
 
 
 def test_image_and_manifest_start_the_server_alike(folder):

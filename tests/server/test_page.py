@@ -7,23 +7,21 @@ import re
 import shutil
 import socket
 from html.parser import HTMLParser
-from urllib.parse import urlencode
 
 import numpy as np
 import pytest
 
+from dssm_tf.analysis.score_parts import ScoreParts
 from dssm_tf.cli import main
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.saved_model import tolerance
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.searcher import SYSTEMS, Searcher
 from dssm_tf.retrieval.title_index import TitleIndex
-from dssm_tf.server.models import Model
-from dssm_tf.server.search_page import SearchPage
-from dssm_tf.server.served_model import ServedModel
-from dssm_tf.server.sources import Source
+from dssm_tf.server.page import SearchPage
+from dssm_tf.server.versions import Model
 from dssm_tf.tables.judgments import CorpusTitle
+from tests.server.asking import rest, wait_for
 from tests.server.browser import Browser, find_chromium
 
 EVIL = '<script>alert(1)</script> "fox" onmouseover=x'
@@ -38,21 +36,26 @@ CORPUS = [
 
 @pytest.fixture(scope="module")
 def model(exports):
-    model = Model("pets", Source(exports / "pets" / "1", 1))
+    model = Model("pets", exports / "pets" / "1", 1)
     model.look()
     return model
+
+
+def page_of(model, titles=CORPUS) -> SearchPage:
+    page = SearchPage(model, titles)
+    page.follow()
+    return page
 
 
 @pytest.fixture(scope="module")
 def search(model):
     """The page of a query, read."""
-    page = SearchPage([model], CORPUS)
-    page.prepare()
+    page = page_of(model)
 
-    def search(query: str = "", status: int = 200, **more: str) -> Read:
-        answer = page("/", urlencode({"q": query, **more}, errors="surrogateescape"))
-        assert (answer.status, answer.type) == (status, "text/html; charset=utf-8")
-        return Read(answer.content.decode())
+    def search(query: str = "", status: int = 200, why: str = "", system: str = "") -> Read:
+        code, html = page.render(query, why, system)
+        assert code == status
+        return Read(html)
 
     return search
 
@@ -109,34 +112,9 @@ def test_the_rankings_are_those_of_the_run(run, search):
             assert f"{found[system].hits[0].score:.3f}" in page.texts[f"{system}-1"]
 
 
-def test_a_served_version_has_the_vectors_and_priors_of_its_run(run, model):
-    ranker, served = SemanticRanker.load(run), ServedModel(model.current)
-    texts = ["fox", "", "Red Fox", "x" * 2000, "owl " * 80, "\ud800"] * 200
-    for prior in (False, True):
-        for name in ("encode_queries", "encode_titles"):
-            found = getattr(served, name)(texts, prior)
-            assert np.abs(found - getattr(ranker, name)(texts, prior)).max() <= tolerance(ranker)
-    gap = served.weighted_prior(texts) - ranker.weighted_prior(texts)
-    assert np.abs(gap).max() <= 2 * tolerance(ranker)
-    assert served.encode_titles([]).shape == (0, 4)
-    assert served.vocabulary.fingerprint == ranker.vocabulary.fingerprint
-
-
-def test_words_of_the_query_are_marked_and_those_spelled_like_them_too(search):
+def test_words_of_the_query_are_marked(search):
     page = search("red foxe")
-    marks = set(page.marks)
-    # #foxe# and #fox# share #fo and fox of 4 and 3; #foxe# and #foxes# #fo fox oxe of 4 and 5.
-    assert {("", "Red"), ("near", "Fox"), ("near", "foxes")} <= marks
-    assert not any("owl" in text for _, text in marks)
-
-
-def test_a_word_that_no_title_holds_is_told_with_what_may_have_been_meant(search):
-    page = search("red foxe xqzt")
-    text = " ".join(page.texts["results"].split())
-    assert "foxe stands in no title. Did you mean foxes (1 title) or fox (2 titles)?" in text
-    assert "xqzt stands in no title. The model knows none of its letter trigrams." in text
-    assert "/?q=red+foxes+xqzt" in page.links()
-    assert "stands in no title" not in search("red fox").texts["results"]
+    assert {text for _, text in page.marks} == {"Red"}
 
 
 def test_nothing_asked_is_an_invitation(search):
@@ -144,6 +122,7 @@ def test_nothing_asked_is_an_invitation(search):
     assert "Type a query" in page.texts["results"]
     assert any(link.startswith("/?q=") for link in page.links())
     assert "5 titles, model pets, version 1" in page.html
+    assert search("fox").html.count("5 titles, model pets, version 1") == 1
 
 
 def test_nothing_found_says_why(search):
@@ -160,7 +139,7 @@ def test_a_query_that_is_too_long_is_refused(search):
 
 @pytest.mark.parametrize("query", [EVIL, "'\"><img src=x>", "&amp; <fox>", "\x00 fox", "fox\udcff"])
 def test_nothing_of_the_data_becomes_html(search, query):
-    for page in (search(query), search(query, why='t"4', **{"in": "semantic"})):
+    for page in (search(query), search(query, why='t"4', system="semantic")):
         assert [tag for tag, _ in page.tags].count("script") == 1
         assert {tag for tag, _ in page.tags}.isdisjoint({"img", "iframe", "object", "link", "base"})
         for name, value in (pair for _, given in page.tags for pair in given.items()):
@@ -183,7 +162,7 @@ def test_the_page_may_run_its_own_script_alone(search):
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_a_hit_is_explained_in_its_place(search, system):
-    page = search("red foxe", why="t1", **{"in": system})
+    page = search("red foxe", why="t1", system=system)
     (rank,) = [n for n, name in enumerate(page.titles(system), 1) if name in ("t1", "")]
     text = page.texts[f"{system}-{rank}"]
     assert "'red' stands in the title" in text
@@ -194,93 +173,75 @@ def test_a_hit_is_explained_in_its_place(search, system):
 
 
 def test_an_explanation_of_what_was_not_found_is_none(search):
-    page = search("fox", why="t99", **{"in": "bm25"})
+    page = search("fox", why="t99", system="bm25")
     assert "true" not in {given.get("aria-expanded") for _, given in page.tags}
 
 
-def test_another_path_is_no_page(model):
-    assert SearchPage([model], CORPUS)("/index.html", "") is None
+def test_what_clicks_add_is_told_beside_the_average_title(search, run):
+    ranker = SemanticRanker.load(run)
+    (prior,) = ranker.weighted_prior(["Red Fox"])
+    assert prior > ranker.mean_prior  # it has most clicks
+    cosine = float(ranker.encode_queries(["red fox"])[0] @ ranker.encode_titles(["Red Fox"])[0])
+    page = search("red fox", why="t1", system="semantic")
+    text = str(ScoreParts.of(cosine, prior, ranker.mean_prior)).capitalize()
+    assert text in page.texts["results"]
+    assert text.split()[1] in page.texts["semantic-1"].partition("why")[0]  # the hit's own score
+    assert "the title's clicks" not in search("red fox", why="t1", system="bm25").html
+
+
+def test_what_is_too_long_to_explain_is_said(search):
+    text = search("red " * 100, why="t1", system="semantic").texts["results"]
+    assert "Texts of so many words are not explained here." in text
 
 
 def test_a_corpus_of_one_title_is_searched(model):
-    page = SearchPage([model], CORPUS[:1])
-    page.prepare()
-    read = Read(page("/", "q=red+fox").content.decode())
+    read = Read(page_of(model, CORPUS[:1]).render("red fox")[1])
     assert [read.titles(system) for system in SYSTEMS] == [["t1"]] * 3
 
 
-def test_the_page_follows_the_version_that_answers(exports, base):
-    model = Model("pets", Source(base))
+def test_the_version_that_is_shown_is_the_one_that_is_searched(exports, base):
+    model = Model("pets", base)
     model.look()
-    page = SearchPage([model], CORPUS)
-    page.prepare()
+    page = page_of(model)
+
+    def version_and_score() -> tuple[str, str]:
+        html = page.render("fox")[1]
+        score = re.search(r"-?\d\.\d{3}", Read(html).texts["semantic-1"])
+        return html.partition(", version ")[2][0], score[0]
+
+    first = version_and_score()
     shutil.copytree(exports / "pets" / "2", base / "2")
     model.look()
-    for _ in range(2000):
-        if b"model pets, version 2" in page("/", "q=fox").content:
-            break
-        with page.searched["pets"]._preparing:
-            """Until it has been prepared."""
-    else:
-        raise AssertionError("it stayed with version 1")
-    wanted = ServedModel(model.current).encode_titles([one.title for one in CORPUS], prior=True)
-    assert np.array_equal(page.searched["pets"].searcher.index.vectors, wanted)
+    # Its vectors are not made yet: the page shows and searches the version before.
+    assert version_and_score() == first
+    page.follow()
+    second = version_and_score()
+    assert (first[0], second[0], first[1] != second[1]) == ("1", "2", True)
+    wanted = model.current.ranker.encode_titles([one.title for one in CORPUS], prior=True)
+    assert np.array_equal(page.searched.searcher.index.vectors, wanted)
 
 
-def test_each_model_of_the_server_can_be_searched_by(exports, model):
-    other = Model("owls", Source(exports / "pets" / "2", 2))
-    other.look()
-    page = SearchPage([model, other], CORPUS)
-    page.prepare()
-
-    def read(asked: str, status: int = 200) -> Read:
-        answer = page("/", asked)
-        assert answer.status == status
-        return Read(answer.content.decode())
-
-    for name, one in (("", model), ("pets", model), ("owls", other)):
-        found = searcher_of(ServedModel(one.current)).search("fox")["semantic"].hits
-        shown = read(f"q=fox&model={name}")
-        assert [hit.doc_id for hit in found] == [
-            one.replace("%22", '"') for one in shown.titles("semantic")
-        ]
-        assert f"{found[0].score:.3f}" in shown.texts["semantic-1"]
-    # What was asked goes with the other model, and the model with what is asked next.
-    assert "/?q=fox&model=owls" in read("q=fox").links()
-    assert "/?q=fox" in read("q=fox&model=owls").links()
-    assert "/?q=red+foxes&model=owls" in read("q=red+foxe&model=owls").links()
-    hidden = [given["value"] for _, given in read("q=fox&model=owls").tags
-              if given.get("id") == "model"]  # fmt: skip
-    assert hidden == ["owls"]
-    assert "No model 'cats' is served. There is pets, owls." in " ".join(
-        read("q=fox&model=cats", status=404).texts["results"].split()
-    ).replace("served.There", "served. There")
+def test_the_watcher_lets_the_page_follow(exports, base, server_of):
+    model = Model("pets", base)
+    model.look()
+    page = page_of(model)
+    with server_of(model, page=page, poll=0.05) as server:
+        assert ", version 1" in rest(server.rest_address, "/?q=fox")[1]
+        shutil.copytree(exports / "pets" / "2", base / "2")
+        wait_for(lambda: ", version 2" in rest(server.rest_address, "/?q=fox")[1])
 
 
-def test_an_index_is_searched_by_its_model_and_refused_with_another(
-    exports, base, run, model, tmp_path
-):
+def test_an_index_is_searched_by_its_model_and_refused_with_another(exports, run, model, tmp_path):
     ranker = SemanticRanker.load(run)
     TitleIndex.build(ranker, CORPUS).save(tmp_path / "index", fingerprint(run))
     index = TitleIndex.open(tmp_path / "index")
-    page = SearchPage([model], index)
-    page.prepare()
-    assert page.searched["pets"].searcher.index is index
-    assert b"Red <mark>Fox</mark>" in page("/", "q=fox&why=t1&in=bm25").content
-    other = Model("pets", Source(exports / "pets" / "2", 2))
+    page = page_of(model, index)
+    assert page.searched.searcher.index is index
+    assert "Red <mark>Fox</mark>" in page.render("fox", "t1", "bm25")[1]
+    other = Model("pets", exports / "pets" / "2", 2)
     other.look()
     with pytest.raises(UserError, match="is not what this model makes of it"):
-        SearchPage([other], index).prepare()
-
-
-def test_a_model_without_vectors_is_one_line(model):
-    from serving.predict_pb2 import SignatureDefMap
-
-    class ScoresAlone:
-        definition = SignatureDefMap()
-
-    with pytest.raises(UserError, match="model 'pets' cannot search, it has no encode_query and"):
-        ServedModel(model.current._replace(servable=ScoresAlone()))
+        page_of(other, index)
 
 
 @pytest.mark.parametrize(
@@ -297,7 +258,7 @@ def test_a_corpus_that_cannot_be_searched_is_one_line(exports, tmp_path, capsys,
         path.write_text(corpus, "utf-8")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = str(free.getsockname()[1])
-    given = ["--corpus", str(path), "--port", "0", "--rest_api_port", port]
+    given = ["--corpus", str(path), "--port", "0", "--rest-port", port]
     assert main(["serve", str(exports / "pets" / "1"), *given]) == 1
     said = capsys.readouterr().err.splitlines()
     told = [line for line in said if line.startswith("dssm serve: ")]
@@ -308,9 +269,7 @@ def test_a_corpus_that_cannot_be_searched_is_one_line(exports, tmp_path, capsys,
 def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
     if find_chromium() is None:
         pytest.skip("Chromium is not installed")
-    page = SearchPage([model], CORPUS)
-    page.prepare()
-    with server_of(model, page=page) as server, Browser() as browser:
+    with server_of(model, page=page_of(model)) as server, Browser() as browser:
         browser.open(f"http://{server.rest_address}/")
         assert browser.run("document.activeElement.id") == "q"
         browser.type("red foxe")
@@ -328,10 +287,8 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
         assert browser.run("document.activeElement.id") == "semantic-2-why"
         browser.press("/")
         assert browser.run("document.activeElement.id") == "q"
-        browser.run("document.querySelector('.unknown a').click()")
-        browser.wait_for("document.getElementById('q').value == 'red foxes'")
         browser.run("history.back()")
-        browser.wait_for("document.getElementById('q').value == 'red foxe'")
+        browser.wait_for("document.querySelector('#semantic-2 .words') == null")
         assert browser.complaints == []
         # No text is wider than a phone.
         browser.resize(500, 900)
@@ -342,9 +299,7 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
 
 
 def test_the_page_comes_over_http(model, server_of):
-    page = SearchPage([model], CORPUS)
-    page.prepare()
-    with server_of(model, page=page) as server:
+    with server_of(model, page=page_of(model)) as server:
         connection = http.client.HTTPConnection(server.rest_address, timeout=60)
         connection.request("GET", "/?q=fox%FF")
         answer = connection.getresponse()
@@ -353,3 +308,4 @@ def test_the_page_comes_over_http(model, server_of):
         connection.request("HEAD", "/?q=fox")
         assert connection.getresponse().read() == b""
         connection.close()
+        assert 'api="page",status="OK"} 2.0' in rest(server.rest_address, "/metrics")[1]

@@ -1,0 +1,160 @@
+"""Strangers ask `dssm serve` for everything it refuses, for as long as one likes.
+
+    dssm export --model RUN --out COMPACT --format compact
+    python -m tests.benchmarks.hostile COMPACT/dssm --seconds 3600
+
+prints what was done, how often, and what came of it, how long an ordinary query took between, and
+the server's memory in the first tenth of the time, at most and at the end. Ends with 1 if memory
+has grown by more than a tenth since, and with an error at the first answer that names no cause.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from time import perf_counter
+
+import grpc
+import numpy as np
+
+from serving import messages
+from tests.benchmarks.serving import load_average, serving
+from tests.server import faults
+from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, request_of
+from tests.server.faults import Target
+
+SECONDS = 2.0  # of a request; a silent connection has twice that
+
+
+def many_dimensions(target: Target) -> Counter[str]:
+    """Shapes of 32,000 sizes of 2^62, and a text of 64 KB repeated 4,096 times."""
+    shape = request_of(target.model, "encode_query", queries=["a"])
+    for _ in range(32_000):
+        shape.inputs["queries"].tensor_shape.dim.add(size=1 << 62)
+    repeated = request_of(target.model, "encode_query", queries=["x" * 65_000])
+    repeated.inputs["queries"].tensor_shape.dim[0].size = 4096
+    found: Counter[str] = Counter()
+    with grpc.insecure_channel(target.grpc, OWN_CONNECTION) as channel:
+        for request in (shape, repeated):
+            found[predict(channel, request.SerializeToString())[0]] += 1
+    return found
+
+
+def large(target: Target) -> Counter[str]:
+    """As many texts as are taken, bodies and messages above the limit, and nested JSON."""
+    texts = ["a quick brown fox"] * 4096
+    bodies = (body_of("encode_query", queries=texts), b" " * (5 << 20), b"[" * (1 << 20))
+    found = Counter(map(target.post, bodies))
+    options = [*OWN_CONNECTION, ("grpc.max_send_message_length", -1)]
+    with grpc.insecure_channel(target.grpc, options) as channel:
+        found[predict(channel, b" " * (5 << 20))[0]] += 1
+    return found
+
+
+def half_sent(target: Target) -> Counter[str]:
+    """Half heads, bodies without their last byte and calls without a message, 40 of each."""
+    head = (
+        f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Length: {4 << 20}\r\n\r\n"
+    ).encode()
+    ended = threading.Event()
+
+    def nothing():
+        ended.wait(60)
+        yield from ()
+
+    with ExitStack() as stack:
+        options = [*OWN_CONNECTION, ("grpc.max_send_message_length", -1)]
+        channel = stack.enter_context(grpc.insecure_channel(target.grpc, options))
+        call = channel.stream_unary(messages.PREDICT)
+        calls = [call.future(nothing(), timeout=60) for _ in range(40)]
+        bodies = [stack.enter_context(connect(target.rest)) for _ in range(40)]
+        heads = [stack.enter_context(connect(target.rest)) for _ in range(40)]
+        for one in heads:
+            one.sendall(b"POST /v1/mod")
+        found: Counter[str] = Counter()
+        for one in bodies:
+            try:
+                one.sendall(head + b" " * ((4 << 20) - 1))
+            except OSError:
+                found["cut off"] += 1
+        for one in (*bodies, *heads):
+            try:
+                found[(one.recv(1 << 16).split(b" ")[1:2] or [b"closed"])[0].decode()] += 1
+            except OSError:
+                found["closed"] += 1
+        found += Counter(one.exception(60).code().name for one in calls)
+        ended.set()
+    return found
+
+
+def unread(target: Target) -> Counter[str]:
+    """Long answers that nobody reads."""
+    body = body_of("encode_query", queries=["a"] * 2000)
+    head = (
+        f"POST /v1/models/{target.model}:predict HTTP/1.1\r\nHost: localhost\r\n"
+        f"Content-Length: {len(body)}\r\n\r\n"
+    ).encode()
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(connect(target.rest)).sendall(head + body)
+    return Counter({"closed": 8})
+
+
+ATTACKS: dict[str, Callable[[Target], Counter[str]]] = {
+    "malformed bodies": lambda target: faults.malformed_bodies(target, 100),
+    "malformed messages": lambda target: faults.malformed_messages(target, 100),
+    "texts that are no UTF-8": lambda target: faults.invalid_utf8(target, 20),
+    "heads of a megabyte": lambda target: faults.long_heads(target, 5),
+    "connections reset at any point": lambda target: faults.dropped(target, 100),
+    "shapes and repetitions": many_dimensions,
+    "large bodies and messages": large,
+    "half a request": half_sent,
+    "answers that nobody reads": unread,
+}
+
+
+def main() -> int:
+    """Prints the tables; returns 1 if memory has grown."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("model", type=Path, help="what `dssm export` wrote: OUT/NAME")
+    parser.add_argument("--seconds", type=float, default=60, help="at least one round is done")
+    arguments = parser.parse_args()
+    write = sys.stdout.write
+    write(f"{load_average()}\n")
+    times: Counter[str] = Counter()
+    came: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    memory, taken = [], []
+    with serving(arguments.model.resolve(), "--seconds", str(SECONDS)) as served:
+        target = Target(served.grpc, served.rest, served.model)
+        for attack in ATTACKS.values():  # once, so that all code has run
+            attack(target)
+        started = perf_counter()
+        for what in itertools.cycle(ATTACKS):
+            came[what] += ATTACKS[what](target)
+            times[what] += 1
+            taken.append(1000 * target.answers())
+            memory.append(served.mebibytes())
+            if perf_counter() - started > arguments.seconds and len(memory) >= len(ATTACKS):
+                break
+    write("\n| what was done | times | what came of it |\n|---|---|---|\n")
+    for what, count in times.items():
+        told = ", ".join(f"{number:,} {name}" for name, number in came[what].most_common())
+        write(f"| {what} | {count} | {told} |\n")
+    first = max(memory[: max(len(ATTACKS), len(memory) // 10)])
+    write(
+        f"\n{arguments.seconds:g} s; an ordinary query between two took {np.median(taken):.0f} ms, "
+        f"{max(taken):.0f} at most; memory {first:.0f} MiB in the first tenth, {max(memory):.0f} "
+        f"at most, {memory[-1]:.0f} at the end\n{load_average()}\n"
+    )
+    return int(memory[-1] > 1.1 * first)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

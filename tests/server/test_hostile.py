@@ -1,0 +1,251 @@
+"""What strangers may do to the server: each is refused at once, in a short line, and counted."""
+
+from __future__ import annotations
+
+import re
+import socket
+import threading
+import time
+from contextlib import ExitStack
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from serving import messages, predict_pb2
+from tests.server.asking import (
+    OWN_CONNECTION,
+    body_of,
+    connect,
+    predict,
+    request_of,
+    rest,
+    wait_for,
+)
+from tests.serving.conftest import served
+
+AT_ONCE = 2.0  # seconds, on a machine that does other things too
+PREDICT = "/v1/models/tiny:predict"
+
+
+@pytest.fixture
+def serve(ranker):
+    """Starts a server of the ranker with limits."""
+    with ExitStack() as stack:
+        yield lambda **limits: stack.enter_context(served(ranker, **limits))
+
+
+def post(server, body: bytes) -> tuple[int, str]:
+    return rest(server.rest_address, PREDICT, body)
+
+
+ASK = body_of("encode_query", queries=["a"])
+RAW = request_of("tiny", "encode_query", queries=["a"]).SerializeToString()
+
+
+@pytest.fixture
+def channel_to():
+    """Connects to a server; each channel has a connection of its own."""
+    with ExitStack() as stack:
+        yield lambda server: stack.enter_context(
+            grpc.insecure_channel(server.grpc_address, OWN_CONNECTION)
+        )
+
+
+def counted(server, api: str, status: str) -> float:
+    _, text = rest(server.rest_address, "/metrics")
+    line = rf'^dssm_requests_total{{api="{api}",status="{status}"}} (\S+)$'
+    found = re.search(line, text, re.MULTILINE)
+    return float(found[1]) if found else 0.0
+
+
+# --------------------------------------------------------------------------------- one request
+
+
+def test_a_shape_of_many_dimensions_is_compared_and_never_multiplied(serve, channel_to):
+    server = serve()
+    request = request_of("tiny", "encode_query", queries=["a"])
+    for _ in range(32_000):
+        request.inputs["queries"].tensor_shape.dim.add(size=1 << 62)
+    started = time.monotonic()
+    status, details = predict(channel_to(server), request.SerializeToString())
+    assert time.monotonic() - started < AT_ONCE
+    assert (status, len(details) < 600) == ("INVALID_ARGUMENT", True)
+
+
+def test_left_out_repetitions_are_counted_before_they_are_filled_in(serve, channel_to, ranker):
+    server = serve(texts=4096)
+    request = request_of("tiny", "encode_query", queries=["x" * 65_000])
+    request.inputs["queries"].tensor_shape.dim[0].size = 4096  # 266 MB
+    status, details = predict(channel_to(server), request.SerializeToString())
+    assert (status, "8,388,608 bytes" in details) == ("INVALID_ARGUMENT", True)
+    # The format's own use of it stays.
+    request = request_of("tiny", "encode_query", queries=["ab"])
+    request.inputs["queries"].tensor_shape.dim[0].size = 3
+    assert predict(channel_to(server), request.SerializeToString()) == ("OK", "")
+    assert ranker.requests[-1] == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "status"),
+    [
+        (b"[" * 100_000, 400, "INVALID_ARGUMENT"),
+        (b'{"inputs": {"queries": [' + b"1," * 200_000 + b"1]}}", 400, "INVALID_ARGUMENT"),
+        (b'{"inputs": {' + b",".join(b'"%d": 1' % n for n in range(50_000)) + b"}}", 400,
+         "INVALID_ARGUMENT"),
+        (b" " * (5 << 20), 413, "RESOURCE_EXHAUSTED"),
+    ],
+    ids=["nested", "numbers", "names", "long"],
+)  # fmt: skip
+def test_a_body_of_no_use_is_one_short_line_and_counted(serve, body, code, status):
+    server = serve()
+    started = time.monotonic()
+    found, told = post(server, body)
+    assert time.monotonic() - started < AT_ONCE
+    assert (found, len(told) < 600) == (code, True)
+    assert counted(server, "rest", status) == 1
+
+
+def test_a_request_of_another_host_is_refused(serve):
+    server = serve()
+    for path, body in ((PREDICT, ASK), ("/metrics", None), ("/v1/models/tiny", None)):
+        assert rest(server.rest_address, path, body, {"Host": "evil.example"})[0] == 400
+        for host in ("localhost", "127.0.0.1:8501", "[::1]:8501"):
+            assert rest(server.rest_address, path, body, {"Host": host})[0] == 200
+
+
+# --------------------------------------------------------------------------- many at a time
+
+
+def in_threads(count: int, ask) -> list:
+    """What `count` calls at the same time returned; those in flight end with the test."""
+    found: list = []
+    for number in range(count):
+        threading.Thread(target=lambda n=number: found.append(ask(n)), daemon=True).start()
+    return found
+
+
+def test_requests_above_the_limit_are_refused_at_once(serve, channel_to, ranker):
+    server = serve(in_flight=4)
+    ranker.answering.clear()
+    channel = channel_to(server)
+
+    def ask(number: int):
+        if number % 2:
+            return predict(channel, RAW)[0]
+        return post(server, ASK)[0]
+
+    found = in_threads(12, ask)
+    wait_for(lambda: len(found) == 8)
+    assert set(found) == {503, "RESOURCE_EXHAUSTED"}
+    ranker.answering.set()
+    wait_for(lambda: len(found) == 12)
+    assert set(found[8:]) <= {200, "OK"}
+    assert counted(server, "rest", "OK") + counted(server, "grpc", "OK") == 4
+
+
+def test_probes_are_answered_while_all_workers_compute(serve, channel_to, ranker):
+    server = serve(seconds=20.0)
+    ranker.answering.clear()
+    channel = channel_to(server)
+    in_threads(30, lambda number: predict(channel, RAW)
+               if number % 2 else post(server, ASK))  # fmt: skip
+    time.sleep(0.5)
+    started = time.monotonic()
+    for path in ("/v1/models/tiny", "/health", "/metrics"):
+        assert rest(server.rest_address, path)[0] == 200
+    other = channel_to(server)
+    stub = health_pb2_grpc.HealthStub(other)
+    answer = stub.Check(health_pb2.HealthCheckRequest(), timeout=20)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+    asked = predict_pb2.GetModelStatusRequest(model_spec={"name": "tiny"})
+    other.unary_unary(messages.GET_MODEL_STATUS)(asked.SerializeToString(), timeout=20)
+    assert time.monotonic() - started < AT_ONCE
+
+
+def test_a_request_that_takes_too_long_is_late_and_counted_so(serve, channel_to, ranker):
+    server = serve(seconds=0.4)
+    ranker.answering.clear()
+    code, told = post(server, ASK)
+    assert (code, "not answered within 0.4 s" in told) == (504, True)
+    assert predict(channel_to(server), RAW)[0] == "DEADLINE_EXCEEDED"
+    for api in ("rest", "grpc"):
+        assert (counted(server, api, "DEADLINE_EXCEEDED"), counted(server, api, "OK")) == (1, 0)
+
+
+def test_connections_above_the_limit_are_closed_and_the_silent_ones_in_time(serve, channel_to):
+    server = serve(connections=5, seconds=1.0)
+    with ExitStack() as stack:
+        for address in (server.rest_address, server.grpc_address):
+            silent = [connect(address) for _ in range(12)]
+            [stack.callback(one.close) for one in silent]
+            for one in silent:
+                one.sendall(b"PRI")  # half a head of either protocol
+            wait_for(lambda silent=silent: sum(map(is_closed, silent)) == 7)
+        wait_for(lambda: all(map(is_closed, silent)))
+    assert post(server, ASK)[0] == 200
+    assert predict(channel_to(server), RAW) == ("OK", "")
+
+
+def is_closed(connection: socket.socket) -> bool:
+    connection.setblocking(False)
+    try:
+        while connection.recv(1 << 16):
+            """What came before."""
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        pass
+    return True
+
+
+def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
+    server = serve(message_bytes=1 << 20, pending_bytes=4 << 20, seconds=1.5)
+    head = (
+        f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 20}\r\n\r\n"
+    ).encode()
+    answers: list[bytes] = []
+
+    def send(_: int) -> None:
+        with connect(server.rest_address) as connection:
+            connection.sendall(head + b" " * ((1 << 20) - 1))
+            answers.append(connection.recv(1 << 16).split(b" ")[1])
+
+    in_threads(8, send)
+    wait_for(lambda: len(answers) == 8)
+    assert sorted(answers) == [b"503"] * 4 + [b"504"] * 4
+    # What they held is free again.
+    assert post(server, ASK)[0] == 200
+
+
+def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to):
+    server = serve(message_bytes=1 << 20, pending_bytes=4 << 20, seconds=1.5)
+    channel, ended = channel_to(server), threading.Event()
+
+    def nothing():
+        ended.wait(20)
+        yield from ()
+
+    call = channel.stream_unary(messages.PREDICT)
+    calls = [call.future(nothing(), timeout=20) for _ in range(8)]
+    found = [one.exception(20).code().name for one in calls]
+    ended.set()
+    assert sorted(found) == ["DEADLINE_EXCEEDED"] * 4 + ["RESOURCE_EXHAUSTED"] * 4
+    assert predict(channel, RAW) == ("OK", "")
+
+
+def test_an_answer_that_nobody_reads_is_given_up(serve, ranker):
+    server = serve(texts=4096, seconds=1.0)
+    body = body_of("encode_query", queries=["a b c"] * 4096)
+    with ExitStack() as stack:
+        readers = [stack.enter_context(connect(server.rest_address)) for _ in range(4)]
+        for one in readers:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 12)
+            one.sendall(
+                f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n".encode()
+                + body
+            )
+        wait_for(lambda: len(ranker.requests) >= 4)
+        wait_for(lambda: not server._rest.server_state.connections)
+    assert post(server, ASK)[0] == 200

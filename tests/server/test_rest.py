@@ -1,0 +1,154 @@
+"""REST by columns, as TensorFlow Serving's documentation has it, and what is refused."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import socket
+from time import perf_counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.export.saved_model import load_export
+from dssm_tf.server.service import SIGNATURES
+from tests.server.asking import body_of, rest
+from tests.server.conftest import QUERIES, TITLES
+
+PREDICT = "/v1/models/pets:predict"
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_each_signature_answers_what_the_saved_model_does(server, exports, name):
+    inputs = {"queries": QUERIES, "titles": TITLES}
+    given = {one: inputs[one] for one in SIGNATURES[name].inputs}
+    code, told = rest(server.rest_address, PREDICT, body_of(name, **given))
+    assert code == 200, told
+    model = load_export(exports / "pets" / "2")
+    tensors = {one: tf.constant(texts) for one, texts in given.items()}
+    wanted = model.signatures[name](**tensors)[SIGNATURES[name].output].numpy()
+    assert np.allclose(json.loads(told)["outputs"], wanted, atol=1e-6)
+
+
+def test_without_a_signature_pairs_are_scored(server):
+    body = json.dumps({"inputs": {"queries": ["fox"], "titles": TITLES}}).encode()
+    assert rest(server.rest_address, PREDICT, body) == rest(
+        server.rest_address, PREDICT, body_of("score", queries=["fox"], titles=TITLES)
+    )
+
+
+def test_a_kept_connection_is_answered_at_once(server):
+    connection = http.client.HTTPConnection(server.rest_address, timeout=60)
+    connection.connect()
+    connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    seconds = []
+    for _ in range(30):
+        started = perf_counter()
+        connection.request("POST", PREDICT, body_of("encode_query", queries=["fox"]))
+        connection.getresponse().read()
+        seconds.append(perf_counter() - started)
+    connection.close()
+    # Where the server waits for the acknowledgement of a first packet, it is 40 ms each time.
+    assert min(seconds[5:]) < 0.035
+
+
+def test_no_text_is_no_vector(server):
+    code, told = rest(server.rest_address, PREDICT, body_of("encode_title", titles=[]))
+    assert (code, json.loads(told)) == (200, {"outputs": []})
+
+
+def test_the_status_is_as_documented(server):
+    code, told = rest(server.rest_address, "/v1/models/pets")
+    version = {"version": "2", "state": "AVAILABLE"}
+    version["status"] = {"error_code": "OK", "error_message": ""}
+    assert (code, json.loads(told)) == (200, {"model_version_status": [version]})
+
+
+FINE = body_of("score", queries=QUERIES, titles=TITLES)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "status", "words"),
+    [
+        ("/v1/models/pest:predict", FINE, 404, "Did you mean 'pets'?"),
+        ("/v1/models/pest", None, 404, "there is pets"),
+        ("/v1/models", None, 404, "/v1/models/NAME"),
+        ("/v1/models/pets:guess", FINE, 405, "/v1/models/NAME:predict"),
+        ("/v1/models/pets:predict", None, 404, "there is pets"),
+        ("/v2/models/pets", None, 404, "/v2/models/pets"),
+        ("/", None, 404, "no GET /"),
+        (PREDICT, b"", 400, "Invalid JSON"),
+        (PREDICT, b"{", 400, "Invalid JSON"),
+        (PREDICT, b'{"inputs": "\xff"}', 400, "Invalid JSON"),
+        (PREDICT, b"1" * 3000, 400, "the body"),
+        (PREDICT, b"[1]", 400, "the body"),
+        (PREDICT, b"{}", 400, "inputs: Field required"),
+        (PREDICT, b'{"inputs": ["a"]}', 400, "inputs: "),
+        (PREDICT, b'{"inputs": {"queries": "a"}}', 400, "inputs.queries: "),
+        (PREDICT, b'{"inputs": {"queries": ["a", 5]}}', 400, "inputs.queries.1: "),
+        (PREDICT, b'{"inputs": {"queries": ["a"], "titels": ["a"]}}', 400,
+         "expected queries and titles for signature serving_default"),
+        (PREDICT, b'{"inputs": {}, "signature_name": 5}', 400, "signature_name: "),
+        (PREDICT, body_of("scores", queries=["a"]), 400, "Did you mean 'score'?"),
+        (PREDICT, body_of("score", queries=QUERIES), 400, "expected queries and titles"),
+        (PREDICT, body_of("score", queries=QUERIES[:2], titles=TITLES), 400,
+         "2 queries and 3 titles"),
+        (PREDICT, body_of("encode_title", titles=["a"] * 9), 400, "titles holds 9 texts"),
+        (PREDICT, body_of("encode_title", titles=["a", "b" * 101]), 400,
+         "titles[1] has 101 bytes, more than 100"),
+        (PREDICT, body_of("encode_title", titles=["b" * 4000]), 413, "more than 4,000"),
+        (PREDICT, b" " * 3_000_000, 413, "3,000,000 bytes"),
+    ],
+)  # fmt: skip
+def test_a_request_that_cannot_be_answered_names_the_field(server, path, body, status, words):
+    code, told = rest(server.rest_address, path, body)
+    assert (code, list(json.loads(told))) == (status, ["error"])
+    assert words in json.loads(told)["error"]
+    assert len(told.splitlines()) == 1
+
+
+def test_metrics_are_what_prometheus_reads_and_count_no_stranger_s_names(server):
+    from prometheus_client.parser import text_string_to_metric_families
+
+    def samples():
+        code, text = rest(server.rest_address, "/metrics")
+        assert (code, "pest" in text) == (200, False)
+        families = text_string_to_metric_families(text)
+        return {(one.name, *one.labels.values()): one.value
+                for family in families for one in family.samples}  # fmt: skip
+
+    before = samples()
+    assert rest(server.rest_address, PREDICT, FINE)[0] == 200
+    assert rest(server.rest_address, PREDICT, b"5")[0] == 400
+    assert rest(server.rest_address, "/v1/models/pest:predict", FINE)[0] == 404
+    after = samples()
+    for key, more in (
+        (("dssm_requests_total", "rest", "OK"), 1),
+        (("dssm_requests_total", "rest", "INVALID_ARGUMENT"), 1),
+        (("dssm_requests_total", "rest", "NOT_FOUND"), 1),
+        (("dssm_request_seconds_count", "rest"), 3),
+    ):
+        assert after[key] - before.get(key, 0) == more, key
+    assert after["dssm_loads_total", "pets", "success"] == 1
+    assert after["dssm_model_version", "pets"] == 2
+
+
+def test_limits_are_named_in_the_help_and_the_documentation(checkout, capsys):
+    from dataclasses import fields
+
+    from dssm_tf.cli import main
+    from dssm_tf.server.limits import Limits
+
+    with pytest.raises(SystemExit):
+        main(["serve", "--help"])
+    text = " ".join(capsys.readouterr().out.split())
+    page = (checkout / "docs" / "serving.md").read_text("utf-8")
+    for one in fields(Limits):
+        flag = f"--{one.name.replace('_', '-')}"
+        assert re.search(rf"{flag} [A-Z_]+ .*?\(default: {one.default}\)", text), flag
+        shown = f"{one.default:,}" if isinstance(one.default, int) else f"{one.default:g}"
+        assert f"| `{flag}` |" in page, flag
+        (row,) = [line for line in page.splitlines() if f"| `{flag}` |" in line]
+        assert f"| {shown} |" in row, row

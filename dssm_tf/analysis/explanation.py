@@ -144,7 +144,7 @@ class Explanation:
                 found.append(f"{self._matched(place)} ({share}).")
         if others:
             names = ", ".join(f"'{self.query.words[place]}'" for place in others)
-            share = f"{100 * shares[others].sum():.0f} %"
+            share = f"{round(100 * shares[others].sum())} %"
             if cancel:
                 share = f"{self.query.contributions[others].sum():+.3f}"
             found.append(f"Of little weight: {names} ({share}).")

@@ -10,6 +10,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.analysis.cells import Reading
+from dssm_tf.analysis.survey import activations, readings
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
 from dssm_tf.text.letter_ngrams import letter_ngrams
@@ -54,14 +55,13 @@ def look_inside(
     tower, text = towers.pop(side), " ".join(words)
     vector = encode.pop(side)([text])[0]
     (encode_other,) = encode.values()
-    batch = ranker.features(tf.constant([text.encode()]))
     lost = _lost(tower, ranker.vocabulary, words, encode_other([other])[0]) if trigrams else []
-    return Inside(
-        vector.astype(np.float64),
-        lost,
-        _readings(tower, words, batch) if isinstance(tower, RecurrentTower) else [],
-        tower.activations(batch)[0].numpy() if isinstance(tower, CLSM) else None,
-    )
+    read, features = [], None
+    if isinstance(tower, RecurrentTower):
+        (read,) = readings(tower, ranker.vocabulary, [text])
+    elif isinstance(tower, CLSM):
+        ((_, features),) = activations(tower, ranker.vocabulary, [text])
+    return Inside(vector.astype(np.float64), lost, read, features)
 
 
 def _lost(
@@ -87,14 +87,3 @@ def _known(word: str, vocabulary: Vocabulary) -> list[str]:
     if vocabulary.rules.hash_buckets:  # every trigram has an id
         return letter_ngrams(word, vocabulary.rules.max_letters)
     return [vocabulary.ngrams[number - 1] for number in vocabulary.ngram_ids(word)]
-
-
-def _readings(tower: RecurrentTower, words: list[str], batch: object) -> list[Reading]:
-    return [
-        Reading(
-            words,
-            tower.directions[direction],
-            {name: values[0].numpy() for name, values in found.items()},
-        )
-        for direction, found in tower.activations(batch).items()
-    ]

@@ -17,14 +17,15 @@ from dssm_tf.analysis.explanation import Explanation, explain
 from dssm_tf.analysis.graded import graded
 from dssm_tf.analysis.html import contexts_html, graded_html, topics_html, winners_html
 from dssm_tf.analysis.show import explained_html
-from dssm_tf.analysis.survey import neighbours, plane, readings, varied_contexts, won
-from dssm_tf.common.charts import line_chart, point_map
+from dssm_tf.analysis.survey import neighbours, readings, varied_contexts, won
+from dssm_tf.common.charts import line_chart
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.page import contents, page, script, table
+from dssm_tf.common.page import contents, page, table
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import caution, interval
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.model.run_files import CONFIG
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.clsm import CLSM
@@ -43,7 +44,6 @@ _CELLS = (
 _NEURONS = (
     "; words that win one of the five most active neurons are bold (Shen et al. 2014, table 3)"
 )
-_NO_CATEGORY = "no category"
 _SHORT = 3  # letters of words too short to have neighbours worth a line
 
 
@@ -54,7 +54,6 @@ def report(
     *,
     beside: Mapping[str, Path] | None = None,
     words: Sequence[str] = (),
-    categories: Mapping[str, str] | None = None,
     console: Console | None = None,
 ) -> str:
     """A run as one HTML page without network.
@@ -65,7 +64,6 @@ def report(
         corpus: the titles to rank and to survey; those of the run, most clicked first, if None.
         beside: further runs: their curves, cosines and keywords stand beside this one's.
         words: looked at in different texts and among their neighbours; chosen if none.
-        categories: by title, which the map is coloured by.
         console: where to show progress.
 
     Raises:
@@ -95,24 +93,9 @@ def report(
             else _won(ranker, evaluation, texts)
         ),
         *_learned(ranker, texts, surveyed, words),
-        "<h2>A map of titles</h2>",
-        _map(ranker, surveyed, categories),
     ]
     head = f"<h1>{escape(ranker.name)}, seen from inside</h1>"
-    return page(f"{ranker.name}: {run}", head + contents("\n".join(parts)), [script("map.js")])
-
-
-def _map(
-    ranker: SemanticRanker, titles: Sequence[str], categories: Mapping[str, str] | None
-) -> str:
-    points, kept = plane(ranker.encode_titles(titles))
-    key = ranker.vocabulary.rules.key
-    known = {key(title): kind for title, kind in reversed([*(categories or {}).items()])}
-    kinds = [] if categories is None else [
-        known.get(key(title), _NO_CATEGORY) for title in titles
-    ]  # fmt: skip
-    said = f"{len(titles):,} titles by their two principal components, which keep {kept:.0%} "
-    return point_map(points, titles, f"{said}of the variance.", kinds)
+    return page(f"{ranker.name}: {run}", head + contents("\n".join(parts)))
 
 
 def surveyed_titles(ranker: SemanticRanker, corpus: Sequence[CorpusTitle] | None) -> list[str]:
@@ -124,25 +107,17 @@ def surveyed_titles(ranker: SemanticRanker, corpus: Sequence[CorpusTitle] | None
 
 def _about(ranker: SemanticRanker, run: Path, evaluation: Evaluation | None) -> str:
     """The lead, and what the run was made of."""
-    model, config = ranker.model, ranker.config
-    tower = ", ".join(f"{key} {value}" for key, value in config.tower.arguments.items())
-    loss = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
-    rows = [
-        ["Tower", escape(f"{config.tower.name}: {tower}")],
-        ["Towers", "shared" if model.shared else "one a side"],
-        ["Parameters", f"{model.count_params():,}"],
-        ["Letter trigrams known", f"{len(ranker.vocabulary.ngrams):,}"],
-        ["Titles that were clicked", f"{len(ranker.prior.log_shares):,}"],
-        ["Loss", escape(f"{config.loss.name}: {loss}")],
-        ["Optimiser", f"{config.optimizer.name}, step size {config.optimizer.learning_rate:g}"],
-        ["Epochs", f"{len(read_history(run)):,}"],
-        ["Weight of the log-prior of titles", f"{ranker.prior_weight:g}"],
-    ]
     lead = f"What {escape(str(run))} learned from its clicks."
     if evaluation is not None:
         mean = evaluation.mean(ranker.name, _METRIC)
         lead += f" {metric_label(_METRIC)} {mean:.3f} on {evaluation.measured_queries:,} queries."
-    return f'<p class="lead">{lead}</p>' + table(["", ""], rows, text=2, caption="The run")
+    config = escape((run / CONFIG).read_text("utf-8"))
+    return (
+        f'<p class="lead">{lead}</p><p>{ranker.model.count_params():,} parameters, '
+        f"{len(ranker.vocabulary.ngrams):,} letter trigrams, {len(ranker.prior.log_shares):,} "
+        f"titles that were clicked; the log-prior of titles has weight {ranker.prior_weight:g}.</p>"
+        f"<details><summary>Configuration</summary><pre>{config}</pre></details>"
+    )
 
 
 def _curves(run: Path, name: str, beside: Mapping[str, Path]) -> str:

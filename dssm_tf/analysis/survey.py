@@ -1,9 +1,10 @@
-"""What a model makes of many texts: readings, words in context, neighbours, a map."""
+"""What a model makes of many texts: readings, words in context, neighbours."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,29 +26,25 @@ _BATCH = 256
 _ENOUGH = 6  # occurrences of a word that is looked at in different contexts
 
 
-def readings(tower: RecurrentTower, vocabulary: Vocabulary, texts: Sequence[str]) -> Iterator[Any]:
-    """How the tower reads each text that has a word: a list of `Reading`, one a direction."""
+def activations(
+    tower: CLSM | RecurrentTower, vocabulary: Vocabulary, texts: Iterable[str]
+) -> Iterator[tuple[list[str], Any]]:
+    """The words of each text that has one, and the tower's `activations` at them, as NumPy."""
     features = TextFeatures(vocabulary)
-    for start in range(0, len(texts), _BATCH):
-        chunk = [
-            words for text in texts[start : start + _BATCH] if (words := vocabulary.words(text))
-        ]
-        if not chunk:
-            continue
-        found = tower.activations(features(tf.constant([" ".join(one).encode() for one in chunk])))
-        sides = {
-            side: {name: values.numpy() for name, values in of.items()}
-            for side, of in found.items()
-        }
+    known = filter(None, map(vocabulary.words, texts))
+    while chunk := list(islice(known, _BATCH)):
+        batch = features(tf.constant([" ".join(words).encode() for words in chunk]))
+        found = tf.nest.map_structure(np.asarray, tower.activations(batch))
         for row, words in enumerate(chunk):
-            yield [
-                Reading(
-                    words,
-                    tower.directions[side],
-                    {name: values[row, : len(words)] for name, values in of.items()},
-                )
-                for side, of in sides.items()
-            ]
+            yield words, tf.nest.map_structure(lambda values: values[row, : len(words)], found)  # noqa: B023
+
+
+def readings(
+    tower: RecurrentTower, vocabulary: Vocabulary, texts: Iterable[str]
+) -> Iterator[list[Reading]]:
+    """How the tower reads each text that has a word, one reading for each direction."""
+    for words, found in activations(tower, vocabulary, texts):
+        yield [Reading(words, tower.directions[side], found[side]) for side in tower.directions]
 
 
 class Won(NamedTuple):
@@ -66,7 +63,7 @@ def won(tower: CLSM, vocabulary: Vocabulary, texts: Sequence[str]) -> list[Won]:
     """
     return [
         Won(words, frozenset(place for _, place in winners(features)))
-        for words, features in _in_context(tower, vocabulary, texts)
+        for words, features in activations(tower, vocabulary, texts)
     ]
 
 
@@ -174,18 +171,11 @@ def _in_context(
     tower: Tower, vocabulary: Vocabulary, texts: Sequence[str]
 ) -> Iterator[tuple[list[str], Array]]:
     """The words of each text and what the tower has at each, `(words, units)`."""
-    if isinstance(tower, RecurrentTower):
-        for of_text in readings(tower, vocabulary, texts):
-            yield of_text[0].words, np.concatenate([one.activations["y"] for one in of_text], 1)
-    elif isinstance(tower, CLSM):
-        features = TextFeatures(vocabulary)
-        for start in range(0, len(texts), _BATCH):
-            chunk = [
-                one for text in texts[start : start + _BATCH] if (one := vocabulary.words(text))
-            ]
-            batch = features(tf.constant([" ".join(one).encode() for one in chunk], tf.string))
-            for one, values in zip(chunk, tower.activations(batch).numpy(), strict=True):
-                yield one, values[: len(one)]
+    if isinstance(tower, CLSM | RecurrentTower):
+        for words, found in activations(tower, vocabulary, texts):
+            if isinstance(tower, RecurrentTower):
+                found = np.concatenate([found[side]["y"] for side in tower.directions], axis=1)
+            yield words, found
 
 
 def neighbours(
@@ -222,23 +212,3 @@ def neighbours(
         order = [i for i in np.argsort(-cosines, kind="stable") if others[i] != place[word]]
         found[word] = [(known[others[i]], float(cosines[i])) for i in order[:number]]
     return found
-
-
-def plane(vectors: Array) -> tuple[NDArray[np.float64], float]:
-    """Vectors in two dimensions by principal components, and the share of variance they keep.
-
-    Args:
-        vectors: `(texts, dimension)`.
-
-    Returns:
-        `(texts, 2)`, the largest entry of either direction positive, and a share from 0 to 1.
-    """
-    centred = np.asarray(vectors, np.float64) - np.mean(vectors, axis=0, dtype=np.float64)
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
-    directions = directions[:2] * np.sign(
-        np.take_along_axis(directions[:2], np.abs(directions[:2]).argmax(1)[:, None], 1)
-    )
-    points = np.zeros((len(centred), 2))
-    points[:, : len(directions)] = centred @ directions.T
-    total = float((sizes**2).sum())
-    return points, float((sizes[:2] ** 2).sum()) / total if total else 1.0

@@ -8,7 +8,6 @@ from pathlib import Path
 from dssm_tf.commands.fields import title_fields_of
 from dssm_tf.commands.named import named_paths
 from dssm_tf.commands.parser import Commands, command
-from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.tables.title_fields import TITLE
 
@@ -35,12 +34,6 @@ def add(commands: Commands) -> None:
     parser.add_argument(
         "--words", default="", help="comma-separated words to look at; chosen if not given"
     )
-    parser.add_argument(
-        "--category",
-        metavar="COLUMN",
-        help="of --corpus, else of --judgments: what the map of titles is coloured by (default: "
-        "the column 'category' where there is one)",
-    )
     parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
 
 
@@ -48,22 +41,14 @@ def _run(arguments: argparse.Namespace) -> None:
     from rich.console import Console
 
     from dssm_tf.common.files import atomic_directory, refuse_existing
-    from dssm_tf.tables.judgments import read_categories, read_corpus, read_judgments
+    from dssm_tf.tables.judgments import read_corpus, read_judgments
 
     refuse_existing(arguments.out)
     beside = named_paths(arguments.beside, "--beside")
-    corpus, table = arguments.corpus, arguments.corpus or arguments.judgments
-    if arguments.category and table is None:
-        raise UserError(
-            f"--category {arguments.category} is a column of --corpus or --judgments; give one."
-        )
     fields = title_fields_of(arguments.model) or (TITLE,)
-    titles = None if corpus is None else read_corpus(corpus, title_fields=fields)
+    corpus = arguments.corpus and read_corpus(arguments.corpus, title_fields=fields)
     judgments = [] if arguments.judgments is None else read_judgments(
-        arguments.judgments, title_fields=fields, corpus=titles
-    )  # fmt: skip
-    categories = None if table is None else read_categories(
-        table, arguments.category, title_fields=fields
+        arguments.judgments, title_fields=fields, corpus=corpus
     )  # fmt: skip
     load_tensorflow()
     from dssm_tf.analysis.report import report
@@ -71,8 +56,7 @@ def _run(arguments: argparse.Namespace) -> None:
     console = Console()
     words = [word for word in arguments.words.split(",") if word]
     html = report(
-        arguments.model, judgments, titles, beside=beside, words=words, categories=categories,
-        console=console,
+        arguments.model, judgments, corpus, beside=beside, words=words, console=console
     )  # fmt: skip
     with atomic_directory(arguments.out) as directory:
         (directory / "report.html").write_text(html, "utf-8")

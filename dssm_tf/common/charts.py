@@ -3,27 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 _COLORS = ("var(--accent)", "var(--loss)", "var(--gain)")
 _DASHES = ("", "7 3", "2 3")  # so that lines differ without their colours, too
 _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 420, 240, 44, 34
-_MAP_WIDTH, _MAP_HEIGHT = 900, 520
-# Outlines from a point's place, so that kinds differ without their colours, too.
-_CIRCLE = "m-4 0a4 4 0 1 0 8 0a4 4 0 1 0 -8 0"
-_SHAPES = (
-    _CIRCLE,
-    "m-3.5 -3.5h7v7h-7z",
-    "m0 -5l4.5 8h-9z",
-    "m0 -5l5 5l-5 5l-5 -5z",
-    "m0 5l4.5 -8h-9z",
-    "m-1.5 -5h3v3.5h3.5v3h-3.5v3.5h-3v-3.5h-3.5v-3h3.5z",
-)
 
 
 def line_chart(
@@ -137,58 +124,3 @@ def _stroke(place: int) -> str:
     """Colour and dashes of a line by its place."""
     dashes = _DASHES[(place // len(_COLORS) + place) % len(_DASHES)]
     return f'style="stroke:{_COLORS[place % len(_COLORS)]}" stroke-dasharray="{dashes}"'
-
-
-def point_map(
-    points: NDArray[np.floating], names: Sequence[str], label: str, kinds: Sequence[str] = ()
-) -> str:
-    """Named points in a plane as inline SVG; `map.js` names the one that is pointed at.
-
-    Args:
-        points: `(names, 2)`.
-        names: of the points.
-        label: what is drawn.
-        kinds: what each point is coloured and shaped by, with a legend; the most frequent kinds
-            alone where there are more than there are colours.
-    """
-    low, high = points.min(axis=0), points.max(axis=0)
-    span = np.maximum(high - low, 1e-12)
-    size = np.array([_MAP_WIDTH, _MAP_HEIGHT])
-    places = 12 + (points - low) / span * (size - 24)
-    places[:, 1] = _MAP_HEIGHT - places[:, 1]
-    shown = [kind for kind, _ in Counter(kinds).most_common(len(_SHAPES))]
-    marks = []
-    for row, ((x, y), name) in enumerate(zip(places, names, strict=True)):
-        kind, about = (kinds[row], f"{name} ({kinds[row]})") if kinds else (None, name)
-        marks.append(
-            f'<path class="{_kind(kind, shown)}" data-name="{escape(about)}" data-x="{x:.1f}" '
-            f'data-y="{y:.1f}" d="M{x:.1f} {y:.1f}{_shape(kind, shown)}"/>'
-        )
-    legend = " ".join(
-        f'<span class="key"><svg class="mark" viewBox="-6 -6 12 12"><path '
-        f'class="{_kind(kind, shown)}" d="M0 0{_shape(kind, shown)}"/></svg> {escape(kind)} '
-        f"{sum(one == kind for one in kinds):,}</span>"
-        for kind in shown
-    )
-    if others := sum(kind not in shown for kind in kinds):
-        legend += (
-            f'<span class="key"><svg class="mark" viewBox="-6 -6 12 12"><path class="other" '
-            f'd="M0 0{_CIRCLE}"/></svg> {len(set(kinds)) - len(shown):,} others {others:,}</span>'
-        )
-    return (
-        f'<figure><svg class="map" viewBox="0 0 {_MAP_WIDTH} {_MAP_HEIGHT}" role="application" '
-        f'tabindex="0" aria-label="{escape(label)} Arrow keys move from point to point.">'
-        f'{"".join(marks)}</svg><output aria-live="polite">&nbsp;</output>'
-        f"<p>{legend}</p><figcaption>{escape(label)}</figcaption></figure>"
-    )
-
-
-def _kind(kind: str | None, shown: Sequence[str]) -> str:
-    """The class of a point: the colour of its kind, or of all points that have none."""
-    if kind is None:
-        return "point"
-    return f"kind{shown.index(kind)}" if kind in shown else "other"
-
-
-def _shape(kind: str | None, shown: Sequence[str]) -> str:
-    return _SHAPES[shown.index(kind)] if kind in shown else _CIRCLE

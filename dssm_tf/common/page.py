@@ -34,11 +34,6 @@ def page(title: str, body: str, scripts: Sequence[str] = (), policy: str = POLIC
     )
 
 
-def script(name: str) -> str:
-    """A script of this package, for `page`."""
-    return (files("dssm_tf.common") / name).read_text("utf-8")
-
-
 def contents(body: str) -> str:
     """The body under links to its headings of the second order, each of which gets an id.
 

@@ -10,15 +10,14 @@ from typing import Literal, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, grade, identifier, one_line, text
-from dssm_tf.tables.reader import format_of, open_table, read_rows
-from dssm_tf.tables.table import Cells, Layout
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.table import Cells
 from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
 JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
 CORPUS_COLUMNS = ("doc_id", "title")
-CATEGORY = "category"
 
 
 class Judgment(NamedTuple):
@@ -132,45 +131,6 @@ def corpus_title(cells: Cells) -> CorpusTitle:
     return CorpusTitle(_id(doc_id, "doc_id"), one_line(text(title, "title")))
 
 
-def read_categories(
-    path: Path | str,
-    column: str | None = None,
-    encoding: str = "utf-8",
-    title_fields: tuple[str, ...] = (TITLE,),
-) -> dict[str, str] | None:
-    """The category of each title of a corpus or a judgments table.
-
-    Args:
-        path: the table.
-        column: that holds the category; None: one called `category`, where there is one.
-        encoding: of its text.
-        title_fields: columns that a title is made of.
-
-    Returns:
-        Categories by title, the first one where a title has several; empty ones left out. None if
-        no column is asked for and there is none.
-
-    Raises:
-        UserError: naming file and line; the column is missing, or a cell is no text or number.
-    """
-    if column is None:
-        format = format_of(path, otherwise="tsv")
-        with open_table(path, format, Layout(encoding)) as table:
-            if CATEGORY not in table.names:
-                return None
-    found: dict[str, str] = {}
-    for _, (title, category) in read_rows(
-        path,
-        (TITLE, column or CATEGORY),
-        _category,
-        encoding=encoding,
-        title_fields=title_fields,
-    ):
-        if category:
-            found.setdefault(title, category)
-    return found
-
-
 def write_judgments(
     path: Path | str, judgments: Iterable[Judgment], title_fields: Sequence[str] = (TITLE,)
 ) -> None:
@@ -248,12 +208,6 @@ def _judgment(cells: Cells) -> Judgment:
         one_line(text(title, "title")),
         grade(graded),
     )
-
-
-def _category(cells: Cells) -> tuple[str, str]:
-    title, category = cells
-    shown = "" if category is None else one_line(identifier(category, CATEGORY)).strip()
-    return text(title, "title"), shown
 
 
 def _id(value: object, name: str) -> str:

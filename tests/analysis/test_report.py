@@ -79,7 +79,7 @@ def test_a_run_s_page_has_what_its_tower_can_show(runs, name):
         expected.append("What its cells stand for")
     if name != "dssm":
         expected.append("The same word in different titles")
-    assert page.heads == [*expected, "Nearest words in the first layer", "A map of titles"]
+    assert page.heads == [*expected, "Nearest words in the first layer"]
     assert "red <fox>" in page.text
     assert "the query '?!' has no word" in page.text
     assert "These means rest on 2 queries, fewer than 200" in page.text
@@ -120,23 +120,6 @@ def test_a_run_beside_needs_a_name_of_its_own(runs):
         report(runs("rnn"), beside={"rnn": runs("lstm")})
 
 
-def test_titles_are_coloured_by_their_category(runs, tmp_path):
-    corpus = tmp_path / "corpus.tsv"
-    corpus.write_text(
-        "doc_id\ttitle\tcategory\tshelf\na\tred fox\tland\t1\nb\tblue whale\tsea\t1\n"
-        "c\tgreen whale\tsea\t2\nd\twhite owl\t\t2\n"
-    )
-    arguments = ["--model", str(runs("dssm")), "--corpus", str(corpus)]
-    assert main(["report", *arguments, "--out", str(tmp_path / "page")]) == 0
-    html = (tmp_path / "page" / "report.html").read_text("utf-8")
-    assert [html.count(f'class="kind{kind}" data-name') for kind in range(4)] == [2, 1, 1, 0]
-    assert 'data-name="blue whale (sea)"' in html
-    assert 'data-name="white owl (no category)"' in html
-    arguments += ["--category", "shelf", "--out", str(tmp_path / "shelves")]
-    assert main(["report", *arguments]) == 0
-    assert "red fox (1)" in (tmp_path / "shelves" / "report.html").read_text("utf-8")
-
-
 @pytest.mark.parametrize("corpus", [None, "corpus.tsv"])
 def test_titles_are_read_from_the_columns_that_the_run_learned_from(tmp_path, monkeypatch, corpus):
     """Once by the column `title`, whatever the run learned from: a wrong figure, silently."""
@@ -147,7 +130,7 @@ def test_titles_are_read_from_the_columns_that_the_run_learned_from(tmp_path, mo
     tower = {"name": "dssm", **small(TOWERS["dssm"])}
     run = finished_run(tmp_path / "run", data, {"tower": tower})
     (tmp_path / "corpus.tsv").write_text(
-        "doc_id\tname\tbrand\tcategory\na\tred fox\tacme\tland\nb\tblue owl\tbolt\tair\n"
+        "doc_id\tname\tbrand\na\tred fox\tacme\nb\tblue owl\tbolt\n"
     )
     heads, fox, owl = ("title", "x", "x") if corpus else ("name\tbrand", "red fox\tacme", "blue\tb")
     (tmp_path / "judgments.tsv").write_text(
@@ -158,26 +141,8 @@ def test_titles_are_read_from_the_columns_that_the_run_learned_from(tmp_path, mo
     assert main(["report", *flags, "--out", str(tmp_path / "page")]) == 0
     html = (tmp_path / "page" / "report.html").read_text("utf-8")
     assert "red fox␟acme" in html
-    assert ("red fox␟acme (land)" in html) == bool(corpus)
     seen = []
     task = lambda *given: seen.append(RankingTask(*given)) or seen[0]  # noqa: E731
     monkeypatch.setattr("dssm_tf.evaluation.task.RankingTask", task)
     assert main(["export", *flags, "--format", "compact", "--out", str(tmp_path / "out")]) == 0
     assert "red fox␟acme" in seen[0].titles
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [(["--category", "colour"], "--category colour is a column of --corpus or --judgments"),
-     (["--category", "colour", "--corpus", "CORPUS"], "expected 'title', 'colour'")],
-)  # fmt: skip
-def test_what_a_page_cannot_have_is_a_sentence(runs, tmp_path, capsys, flags, said):
-    corpus = tmp_path / "corpus.tsv"
-    corpus.write_text("doc_id\ttitle\na\tred fox\n")
-    flags = [str(corpus) if flag == "CORPUS" else flag for flag in flags]
-    arguments = ["--model", str(runs("dssm")), *flags, "--out", str(tmp_path / "page")]
-    assert main(["report", *arguments]) == 1
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "page").exists()

@@ -1,4 +1,4 @@
-"""Readings, words in context, neighbours and the map, on towers set by hand."""
+"""Readings, words in context and neighbours, on towers set by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.analysis import survey
-from dssm_tf.analysis.survey import contexts, neighbours, plane, readings, varied_contexts
+from dssm_tf.analysis.survey import contexts, neighbours, readings, varied_contexts
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
@@ -119,11 +119,3 @@ def test_the_nearest_word_shares_most_of_the_first_matrix():
     # aabb has #aa and bb#, and no other known trigram: one of either word.
     assert found["aa"][0][1] == pytest.approx(1 / np.sqrt(2))
     assert found["aa"][1][1] == 0
-
-
-def test_the_plane_keeps_the_directions_of_most_variance():
-    points = np.array([[3.0, 0, 0], [-3, 0, 0], [0, 1, 0], [0, -1, 0], [0, 0, 0.1], [0, 0, -0.1]])
-    found, kept = plane(points)
-    assert np.abs(found) == pytest.approx(np.abs(points[:, :2]), abs=1e-9)
-    assert kept == pytest.approx(20 / 20.02)
-    assert plane(np.ones((4, 5)))[0] == pytest.approx(np.zeros((4, 2)))

@@ -9,7 +9,6 @@ from dssm_tf.tables.judgments import (
     CorpusTitle,
     Judgment,
     judgments_from_clicks,
-    read_categories,
     read_corpus,
     read_judgments,
     write_corpus,
@@ -159,20 +158,3 @@ def test_judgments_that_are_not_utf8_say_which_flag_reads_them(write):
     with pytest.raises(UserError, match=r"j\.csv:2: not UTF-8; say what it is, such as --encoding"):
         read_judgments(path)
     assert read_judgments(path, encoding="cp1252")[0].title == "Ærø"
-
-
-def test_a_title_s_category_is_the_first_that_is_given(tmp_path):
-    path = tmp_path / "corpus.tsv"
-    path.write_text(
-        "doc_id\ttitle\tCategory\tshelf\na\tRed fox\tland\t1\nb\tRed fox\tsea\t2\nc\towl\t\t3\n"
-    )
-    assert read_categories(path) == {"Red fox": "land"}
-    assert read_categories(path, "shelf") == {"Red fox": "1", "owl": "3"}
-
-
-def test_without_a_column_category_there_is_none_unless_it_is_asked_for(tmp_path):
-    path = tmp_path / "corpus.tsv"
-    path.write_text("doc_id\ttitle\na\tred fox\n")
-    assert read_categories(path) is None
-    with pytest.raises(UserError, match="missing: colour"):
-        read_categories(path, "colour")

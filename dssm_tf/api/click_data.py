@@ -65,10 +65,9 @@ class ClickData:
         from dssm_tf.graded.sources import pinned, read_sources
         from dssm_tf.training.devices import Devices, Workers, reuse_memory, use_xla
         from dssm_tf.training.fitting import training_batches
-        from dssm_tf.training.settings import check_devices, check_records
+        from dssm_tf.training.settings import check_devices, check_records, with_gamma
         from dssm_tf.training.warm_start import WarmStart
 
-        self.config = pinned(self.config)
         reuse_memory()
         if (workers := Workers.from_environment()).count > 1:
             raise UserError(
@@ -76,6 +75,7 @@ class ClickData:
                 "use `dssm train`, or unset TF_CONFIG."
             )
         self._data = Preprocessed(Path(directory))
+        self.config = with_gamma(pinned(self.config), self._data)
         self._devices = Devices(workers, tf.distribute.get_strategy())
         if self.config.negatives.mine_every:
             raise UserError(

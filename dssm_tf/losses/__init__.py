@@ -6,6 +6,8 @@ once.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from dssm_tf.common.sections import AboveZero, Choice, Named, Table
 
 LOSSES = Table(
@@ -14,7 +16,7 @@ LOSSES = Table(
         "click_softmax": Choice(
             "dssm_tf.losses.click_softmax:ClickSoftmax",
             Named,
-            gamma=(AboveZero, 10.0),
+            gamma=(AboveZero | Literal["auto"], 10.0),
             learn_gamma=(bool, False),
         ),
         "pairwise_logistic": Choice(

@@ -17,7 +17,8 @@ class ClickSoftmax(RankingLoss):
     several, and is corrected for how often each is drawn (logQ).
 
     Args:
-        gamma: smoothing factor of the softmax, chosen on held-out data.
+        gamma: smoothing factor of the softmax, chosen on held-out data. A configuration may have
+            `auto`, for which `with_gamma` puts a number.
         learn_gamma: whether gamma is where learning begins: it is then multiplied by `scale`, a
             weight of the model (`Siamese`).
 

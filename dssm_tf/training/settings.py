@@ -9,6 +9,18 @@ from dssm_tf.training.devices import Devices
 from dssm_tf.training.optimizers import check_optimizer
 
 
+def with_gamma(config: Config, data: Preprocessed) -> Config:
+    """The configuration with the number that `loss.gamma: auto` is for these data.
+
+    The more titles there are, the more of them nearly fit a query, and the steeper a softmax has
+    to be to tell them apart: 10 up to 2,500 titles, 25 from 6,250 on, see docs/training.md.
+    """
+    if config.loss.arguments.get("gamma") != "auto":
+        return config
+    gamma = min(25.0, max(10.0, len(data.titles) / 250))
+    return config.model_copy(update={"loss": config.loss.model_copy(update={"gamma": gamma})})
+
+
 def check_settings(config: Config, data: Preprocessed) -> None:
     """Raises UserError where records, negatives or optimizer are unusable.
 

@@ -22,7 +22,7 @@ from dssm_tf.training.folds import choose_by_folds
 from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
-from dssm_tf.training.settings import check_devices, check_settings
+from dssm_tf.training.settings import check_devices, check_settings, with_gamma
 from dssm_tf.training.validation import ValidationTask, encoded, ndcg_by_length
 from dssm_tf.training.warm_start import WarmStart
 
@@ -59,8 +59,8 @@ def train(
             of others, or the training cannot learn, see `Keeper`.
     """
     started = monotonic()
-    config = pinned(config)
     data, out = Preprocessed(Path(directory)), Path(out)
+    config = with_gamma(pinned(config), data)
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)

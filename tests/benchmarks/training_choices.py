@@ -1,11 +1,12 @@
-"""Losses, negatives and vector lengths in one table, on the validation parts of three logs.
+"""Losses, negatives and vector lengths in one table, on the validation parts of four logs.
 
     python -m tests.benchmarks.training_choices --data DATA --out OUT
 
 trains `--config` under each of `CHOICES` with each seed and prints docs/training.md's tables. DATA
 holds `bestbuy` and `homedepot`, see `logs`; WebQuestions is bundled. What other pages report stays
 unread: Best Buy's later fifth, the questions that `dssm demo` judges by, a fifth of Home Depot's
-queries, of the others of which a quarter is taken. Of what is left, 30 % of the queries validate,
+queries, of the others of which a quarter is taken; for the whole catalogue another fifth, see
+`whole_catalogue`. Of what is left, 30 % of the queries validate,
 and every figure is theirs. OUT keeps every finished training: the same command goes on.
 """
 
@@ -28,6 +29,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.tables.splits import is_held_out
 from tests.benchmarks.later_clicks import split_by_time
+from tests.benchmarks.whole_catalogue import split
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 BASE, NESTED = "softmax", "nested lengths"
@@ -72,6 +74,10 @@ def logs(data: Path, folder: Path) -> dict[str, list[str]]:
         if not is_held_out(row[0], 0.2, "homedepot") and is_held_out(row[0], 0.25, "choices")
     ]
     flags["Home Depot"] = _write(folder / "homedepot.tsv", [header, *kept])
+
+    split(data / "homedepot", folder / "catalogue")
+    tables = [str(folder / "catalogue" / name) for name in ("clicks.tsv", "corpus.tsv")]
+    flags["Whole catalogue"] = ["--input", tables[0], "--corpus", tables[1]]
     return flags
 
 
@@ -81,21 +87,23 @@ def _write(path: Path, rows: Sequence[Sequence[str]]) -> list[str]:
     return ["--input", str(path)]
 
 
-def prepared(data: Path, out: Path) -> dict[str, Path]:
-    """The preprocessed directory of each log, and beside it what BM25 mines there."""
+def prepared(data: Path, out: Path, asked: Sequence[str], mined: bool) -> dict[str, Path]:
+    """The preprocessed directory of each log, and beside it what BM25 mines there, if asked."""
     from dssm_tf import mine
     from pipelines.preprocess import run
 
     found = {}
     out.mkdir(parents=True, exist_ok=True)
     for name, flags in logs(data, out).items():
+        if asked and name not in asked:
+            continue
         found[name] = out / name.lower().replace(" ", "")
         done = found[name] / "SHA256SUMS"
         if not done.exists() and run(
             [*flags, "--output", str(found[name]), "--validation-fraction", "0.3", "--overwrite"]
         ):
             sys.exit(1)
-        if not bm25_table(found[name]).exists():
+        if mined and not bm25_table(found[name]).exists():
             mine(found[name], bm25_table(found[name]), bm25=True)
     return found
 
@@ -208,9 +216,9 @@ def main(argv: Sequence[str] | None = None) -> None:
         choices[name] = tuple(overrides.split(";"))
     asked = [name for name in options.choices.split(";") if name] or list(choices)
     found: dict[str, dict[str, list[dict[str, Any]]]] = {}
-    for log, data in prepared(options.data, options.out).items():
-        if options.logs and log not in options.logs.split(","):
-            continue
+    mined = any("{bm25}" in one for choice in asked for one in choices[choice])
+    names = [name for name in options.logs.split(",") if name]
+    for log, data in prepared(options.data, options.out, names, mined).items():
         for choice in asked:
             for seed in range(options.seeds):
                 key = f"{options.config} {choice} {seed}".replace("/", "-")

@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from pytest import approx
 
+import dssm_tf
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import parse_config
+from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training import fitting, keeper
 from dssm_tf.training.devices import Workers
+from dssm_tf.training.settings import with_gamma
 from dssm_tf.training.train import train
 from dssm_tf.training.validation import ValidationTask, encoded
 from tests.clicks import Click, click_log, count_bytes, read_examples, write_data, write_records
@@ -220,3 +222,31 @@ def test_a_learned_gamma_is_a_weight_of_the_run_and_stands_on_its_card(data, fol
     assert factor != 1
     card = (folder / "learned" / "MODEL_CARD.md").read_text("utf-8")
     assert f"learn_gamma True, in the end multiplied by {factor:.3g} |" in card
+
+
+@pytest.mark.parametrize(
+    ("titles", "gamma"),
+    [(1, 10.0), (2_500, 10.0), (4_000, 16.0), (6_250, 25.0), (54_667, 25.0)],
+)
+def test_an_automatic_gamma_grows_with_the_catalogue(data, titles, gamma):
+    raw = config(loss={"gamma": "auto"})
+    read = Preprocessed(data.path)
+    read.titles[:] = read.titles[:1] * titles
+    assert with_gamma(parse_config(raw), read).loss.arguments["gamma"] == gamma
+    fixed = parse_config(config(loss={"gamma": 7}))
+    assert with_gamma(fixed, read) == fixed
+
+
+def test_the_run_says_which_gamma_was_chosen(data, folder):
+    raw = config(loss={"gamma": "auto"}, training__epochs=1)
+    train(parse_config(raw), data.path, folder / "auto", quiet=True)
+    assert load_config(folder / "auto" / "config.yaml").loss.arguments["gamma"] == 10
+    again = train(parse_config(raw), data.path, folder / "auto", quiet=True)
+    assert again.seconds == 0  # the same run, finished
+    assert dssm_tf.ClickData(data.path, raw).loss().gamma == 10
+
+
+@pytest.mark.parametrize("gamma", ["max", 0, -1])
+def test_a_gamma_that_is_no_number_says_what_it_may_be(gamma):
+    with pytest.raises(UserError, match=r"loss\.gamma: .*greater than 0|loss\.gamma: .*'auto'"):
+        parse_config(config(loss={"gamma": gamma}))

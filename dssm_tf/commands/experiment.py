@@ -1,18 +1,17 @@
-"""`dssm experiment`: the DSE paper's experiments, and what models make of order, by name."""
+"""`dssm experiment`: the DSE paper's experiments by name."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from dssm_tf.commands.parser import Commands
 from dssm_tf.common.quiet import load_tensorflow
 
 
 def add(commands: Commands) -> None:
-    """Adds `experiment` and its three experiments to a parser's commands."""
-    summary = "repeat an experiment, with its tables and figures: DSE's (Wu et al. 2014), or order"
+    """Adds `experiment` and its two experiments to a parser's commands."""
+    summary = "repeat an experiment of the DSE paper (Wu et al. 2014), with its tables and figures"
     experiment = commands.add_parser(
         "experiment", help=summary, description=summary[0].upper() + summary[1:]
     )
@@ -40,32 +39,6 @@ def add(commands: Commands) -> None:
     )
     wikispeedia.add_argument("--docs", required=True, type=Path, help="table with doc_id, text")
     wikispeedia.add_argument("--links", required=True, type=Path, help="table with source, target")
-
-    order = _kind(
-        kinds,
-        "order",
-        _run_order,
-        "dssm, clsm, rnn and lstm on logs made so that order, a negation or a topic decides",
-        "Writes order.png, .svg, .html and .tsv, tables.md, results.json and the logs, in five "
-        "minutes on two cores. What a flag does not say is as in docs/analysis.md.",
-        "two distances, one seed, few epochs, to see that it works, not how well",
-    )
-    order.add_argument(
-        "--distances", nargs="+", type=int, metavar="WORDS",
-        help="from a word that matters to the next, in one log",
-    )  # fmt: skip
-    order.add_argument(
-        "--share", type=float, help="of queries of order and negation, when distances are compared"
-    )
-    order.add_argument(
-        "--shares", nargs="*", type=float, metavar="SHARE", help="further ones, to be compared"
-    )
-    order.add_argument(
-        "--seeds", type=int, help="logs of each share, and trainings of each model (default: 1)"
-    )
-    order.add_argument("--queries", type=int, help="of a log")
-    order.add_argument("--epochs", type=int, help="of a training")
-    order.add_argument("--jobs", type=int, help="trainings at a time (default: one a core)")
 
 
 def _kind(
@@ -115,26 +88,5 @@ def _run_wikispeedia(arguments: argparse.Namespace) -> None:
         arguments.out,
         quick=arguments.quick,
         seed=arguments.seed,
-        console=Console(),
-    )
-
-
-def _run_order(arguments: argparse.Namespace) -> None:
-    from rich.console import Console
-
-    load_tensorflow()
-    from dssm_tf.order.experiment import QUICK, Dials, order
-
-    given: dict[str, Any] = {
-        name: tuple(value) if isinstance(value, list) else value
-        for name in Dials._fields
-        if (value := getattr(arguments, name, None)) is not None
-    }
-    order(
-        arguments.out,
-        (QUICK if arguments.quick else Dials())._replace(**given),
-        quick=arguments.quick,
-        seed=arguments.seed,
-        jobs=arguments.jobs,
         console=Console(),
     )

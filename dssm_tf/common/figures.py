@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -328,70 +328,6 @@ def matched_words(
     axis.set_ylim(rows, 0)
     axis.set_axis_off()
     axis.set_title(title)
-    return figure
-
-
-class Panel(NamedTuple):
-    """Curves of several models over one dial.
-
-    Args:
-        title: above it.
-        label: what the dial is.
-        places: on its axis, at equal distances from each other.
-        curves: mean, low and high end at each place, by model.
-        levels: further lines by name: one height, or one for each place.
-    """
-
-    title: str
-    label: str
-    places: Sequence[float]
-    curves: Mapping[str, Mapping[float, tuple[float, float, float]]]
-    levels: Mapping[str, float | Sequence[float]]
-
-
-def curves_by_model(panels: Sequence[Panel], label: str) -> Any:
-    """Panels of one range, a line a model, its intervals side by side where models agree.
-
-    Args:
-        panels: at least one, with the same models.
-        label: what the heights are.
-
-    Returns:
-        The figure, for `save`.
-    """
-    columns = min(len(panels), 2)
-    rows = -(-len(panels) // columns)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=(4.8 * columns, 0.8 + 3.3 * rows), layout="constrained",
-        sharey=True, squeeze=False,
-    )  # fmt: skip
-    for axis in axes.flat[len(panels) :]:
-        axis.set_axis_off()
-    for axis, panel in zip(axes.flat, panels, strict=False):
-        at = np.arange(len(panel.places))
-        for (name, heights), style in zip(panel.levels.items(), ("--", ":"), strict=False):
-            axis.plot(at, np.broadcast_to(heights, at.shape), color="0.4", linestyle=style,
-                      linewidth=1, label=name)  # fmt: skip
-        middle = (len(panel.curves) - 1) / 2
-        for place, (name, curve) in enumerate(panel.curves.items()):
-            mean, low, high = np.array([curve[x] for x in panel.places]).T
-            axis.errorbar(
-                at + 0.05 * (place - middle), mean, (mean - low, high - mean), label=name,
-                color=_OKABE_ITO[place % 8], marker="osD^vPX*"[place % 8], markersize=5,
-                linewidth=1, elinewidth=1, capsize=2,
-            )  # fmt: skip
-        axis.set_xticks(at, [f"{x:g}" for x in panel.places])
-        axis.set_title(panel.title, fontsize=10)
-        axis.set_xlabel(panel.label)
-        axis.grid(alpha=0.3, axis="y")
-    for row in axes:
-        row[0].set_ylabel(label)
-    named = dict(
-        pair[::-1]
-        for axis in axes.flat[: len(panels)]
-        for pair in zip(*axis.get_legend_handles_labels(), strict=True)
-    )
-    figure.legend(named.values(), named.keys(), loc="outside lower center", ncols=5)
     return figure
 
 

@@ -77,6 +77,12 @@ def test_keywords_go_by_the_change_of_y_and_not_by_its_size():
     assert cell_keywords([read("the pizza place", [0.1, 0.9, 0.9])]) == {0: ["pizza"]}
 
 
+def test_the_word_read_first_is_no_keyword_of_a_cell():
+    """Before it all cells are zero, so it would move each of them (P16, footnote 3)."""
+    assert cell_keywords([read("pizza place", [0.9, 0.9])]) == {}
+    assert cell_keywords([read("best pizza", [0.9, 0.9], backwards=True)]) == {}
+
+
 def test_cells_of_the_second_direction_count_on_and_keep_the_order_of_the_text():
     forwards = read("corn hash corn now", [0, 0, 0, 0])
     backwards = read("corn hash corn now", [0.9, 0.4, 0.9, 0], backwards=True)

@@ -1,7 +1,13 @@
-"""Writes a click log in which order, a negation far away or a topic among noise decides.
+r"""Makes a click log in which order, a negation far away or a topic among noise decides.
+
+    python examples/order_log.py --out ORDER
+    dssm preprocess --input ORDER/clicks.tsv --negatives 1 --negatives-from impressions --output D
+    dssm train --config lstm --data D --out R \
+        --set negatives.recorded=1 --set negatives.in_batch=false
+    dssm evaluate --model R --judgments ORDER/judgments.tsv --out EVALUATION
 
 Texts come in groups of two queries and two titles: each title is right for one of the queries and
-wrong for the other, so a title alone tells nothing. The words that matter stand a given distance
+wrong for the other, so a title alone says nothing. The words that matter are a given distance
 apart; the words before, between and after them are noise, drawn alike:
 
     order     oslo .. rome        against  rome .. oslo
@@ -15,6 +21,7 @@ two titles have one: whatever ignores order is right for exactly one query of a 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Iterator, Sequence
 from itertools import combinations, permutations
 from pathlib import Path
@@ -50,9 +57,10 @@ NOISE = (
 EDGE = 4
 """Fewest words of noise on either side: a window of five over a word that matters sees no edge."""
 
-CLICKS, JUDGMENTS = "clicks.tsv", "judgments.tsv"
+LEARNED, VALIDATION, JUDGED = "learned", "validation", "judgments"
+PARTS = {LEARNED: 0.6, VALIDATION: 0.2, JUDGED: 0.2}
+"""Shares of the pairs of words of each kind."""
 _JITTER = 3  # 0 to 2 more words of noise on either side, so that places tell nothing
-_HELD_OUT = 0.3  # of the pairs of words of each kind
 
 
 class Group(NamedTuple):
@@ -71,8 +79,8 @@ class Group(NamedTuple):
 class OrderLog:
     """Draws groups to learn from, and groups of other pairs of words to judge by.
 
-    Three tenths of the pairs of words of a kind stand together in judged texts alone, so what a
-    pair is clicked for cannot be memorised; each of the words is learned in other pairs.
+    A pair of words of the validation part or of the judgments is together in no text of the log,
+    so what a pair is clicked for cannot be memorised; each of its words is learned in other pairs.
 
     Args:
         seed: of all that is drawn.
@@ -84,19 +92,20 @@ class OrderLog:
         for kind, words in WORDS.items():
             pairs = list(combinations(words, 2))
             mixed = [pairs[place] for place in self._random.permutation(len(pairs))]
-            held_out = round(_HELD_OUT * len(pairs))
-            self._pairs[kind] = {True: mixed[:held_out], False: mixed[held_out:]}
+            ends = np.rint(np.cumsum([*PARTS.values()]) * len(pairs)).astype(int)
+            parts = zip(PARTS, (0, *ends), ends, strict=False)
+            self._pairs[kind] = {part: mixed[start:end] for part, start, end in parts}
 
-    def groups(self, kind: str, distance: int, number: int, *, judged: bool) -> Iterator[Group]:
+    def groups(self, kind: str, distance: int, number: int, part: str) -> Iterator[Group]:
         """Draws groups of one kind and distance.
 
         Args:
             kind: one of `KINDS`.
             distance: from a word that matters to the next, in words; 1 is side by side.
             number: of groups.
-            judged: whether of the pairs that are held out; else of all others.
+            part: of `PARTS`, whose pairs of words are drawn.
         """
-        choices: Sequence[tuple[str, ...]] = self._pairs[kind][judged]
+        choices: Sequence[tuple[str, ...]] = self._pairs[kind][part]
         if kind == "topic":
             choices = [found for both in combinations(choices, 2) if (found := _shared(*both))]
         for place in self._random.integers(len(choices), size=number):
@@ -140,16 +149,16 @@ def write_log(
     log: OrderLog,
     directory: Path,
     *,
-    queries: int,
-    share: float,
-    distances: Sequence[int],
-    judged: int,
+    queries: int = 2000,
+    share: float = 0.6,
+    distances: Sequence[int] = (1, 2, 4, 8),
+    judged: int = 100,
 ) -> None:
-    """Writes `clicks.tsv` and `judgments.tsv`.
+    """Writes `clicks.tsv`, and `judgments.tsv`, `validation.tsv` and `learned.tsv` to judge by.
 
     Each query was shown both titles of its group, and the right one was clicked. The log has all
     distances alike; of each kind and distance as many queries are judged, whatever `share` is.
-    A query's id there is KIND-DISTANCE-NUMBER.
+    `learned.tsv` has queries of the log itself. A query's id is KIND-DISTANCE-NUMBER.
 
     Args:
         log: draws the groups.
@@ -162,18 +171,24 @@ def write_log(
     each = queries / 2 / len(distances)
     of_order = int(share * each / 2)
     numbers = {"order": of_order, "negation": of_order, "topic": round(each) - 2 * of_order}
-    rows = (
-        (query, title, str(int(right)), "1")
+    groups = {
+        (kind, distance): list(log.groups(kind, distance, number, LEARNED))
         for kind, number in numbers.items()
         for distance in distances
-        for group in log.groups(kind, distance, number, judged=False)
+    }
+    rows = (
+        (query, title, str(int(right)), "1")
+        for some in groups.values()
+        for group in some
         for query, title, right in group.judged()
     )
-    write_table(directory / CLICKS, ("query", "title", "clicks", "impressions"), rows)
-    judgments = []
-    for kind in KINDS:
-        for distance in distances:
-            drawn = log.groups(kind, distance, judged // 2, judged=True)
+    write_table(directory / "clicks.tsv", ("query", "title", "clicks", "impressions"), rows)
+    for part in PARTS:
+        judgments = []
+        for kind, distance in groups:
+            drawn = log.groups(kind, distance, judged // 2, part)
+            if part == LEARNED:
+                drawn = iter(groups[kind, distance][: judged // 2])
             for place, group in enumerate(drawn):
                 ids = {text: 2 * place + i for side in group for i, text in enumerate(side)}
                 judgments += [
@@ -183,4 +198,29 @@ def write_log(
                     )
                     for query, title, right in group.judged()
                 ]  # fmt: skip
-    write_judgments(directory / JUDGMENTS, judgments)
+        write_judgments(directory / f"{part}.tsv", judgments)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Writes a log and its judgments."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
+    parser.add_argument("--queries", type=int, default=2000)
+    parser.add_argument("--share", type=float, default=0.6, help="of order and negation")
+    parser.add_argument("--distances", nargs="+", type=int, default=[1, 2, 4, 8])
+    parser.add_argument("--judged", type=int, default=100, help="queries a kind and distance")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args(argv)
+    options.out.mkdir(parents=True)
+    write_log(
+        OrderLog(options.seed),
+        options.out,
+        queries=options.queries,
+        share=options.share,
+        distances=options.distances,
+        judged=options.judged,
+    )
+
+
+if __name__ == "__main__":
+    main()

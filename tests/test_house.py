@@ -24,6 +24,7 @@ TOP_LEVEL = [
     "serving",
     "tests",
     "configs",
+    "examples",
     "pyproject.toml",
     "Makefile",
     "constraints.txt",

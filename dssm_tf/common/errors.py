@@ -46,7 +46,8 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra for this Python, in a checkout as in an installation."""
+    """The command that installs an extra for this Python: from a checkout, where it comes from."""
     checkout = Path(__file__).parents[2]
-    package = f"-e '{checkout}[" if (checkout / "setup.py").is_file() else "'dssm-tf["
-    return f"{sys.executable} -m pip install {package}{extra}]'"
+    if (checkout / "setup.py").is_file():
+        return f"{sys.executable} -m pip install -e '{checkout}[{extra}]'"
+    return f"{sys.executable} -m pip install '.[{extra}]' in a checkout of dssm-tf"

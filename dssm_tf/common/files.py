@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import tempfile
@@ -60,7 +59,7 @@ def atomic_directory(path: Path | str, *, own: Sequence[str] = ()) -> Iterator[P
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_name(f".{path.name}.incomplete")
     old = path.with_name(f".{path.name}.replaced")
-    with _alone(path):
+    with alone(path):
         shutil.rmtree(aside, ignore_errors=True)
         if old.exists():
             _give_up(old, aside) if path.exists() else old.rename(path)
@@ -96,25 +95,26 @@ def _give_up(old: Path, aside: Path) -> None:
 
 
 @contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Keeps other processes from writing a directory; the lock of a killed one is nobody's."""
-    lock = path.with_name(f".{path.name}.writing")
-    while True:
-        with lock.open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise UserError(f"{path} is being written by another process.") from None
-            try:
-                if not os.path.samestat(lock.stat(), os.fstat(file.fileno())):
-                    continue
-            except FileNotFoundError:  # who had the lock has removed it since it was opened here
-                continue
-            try:
-                yield
-            finally:
-                lock.unlink(missing_ok=True)
-            return
+def alone(path: Path) -> Iterator[None]:
+    """Keeps other processes from writing a directory; the lock of a killed one is nobody's.
+
+    Raises:
+        UserError: another process writes it.
+    """
+    from filelock import FileLock, Timeout  # not where NumPy is all there is
+
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path.with_name(f".{path.name}.writing"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        raise UserError(f"{path} is being written by another process.") from None
+    try:
+        yield
+    finally:
+        Path(lock.lock_file).unlink(missing_ok=True)
+        lock.release()
 
 
 def refuse_existing(path: Path) -> None:

@@ -18,7 +18,13 @@ async function show(address, push) {
     document.title = found.title;
     failed.textContent = "";
     history[push ? "pushState" : "replaceState"](null, "", address);
-    if (held && held !== "q") document.getElementById(held)?.focus({ preventScroll: true });
+    const kept = held && held !== "q" && document.getElementById(held);
+    if (kept) {
+      kept.focus({ preventScroll: true });
+      const hit = kept.closest("li");
+      const hidden = box.getBoundingClientRect().bottom - hit.getBoundingClientRect().top;
+      if (hidden > 0) hit.scrollIntoView(); // from under the box
+    }
   } catch (error) {
     if (error.name === "AbortError") return;
     results.removeAttribute("aria-busy");

@@ -140,7 +140,12 @@ def finish_run(
         data: what it was trained on.
         out: the run.
         start: the earlier run that it went on from.
+
+    Raises:
+        UserError: the run was removed or replaced meanwhile.
     """
+    if not (out / CONFIG).exists() or load_config(out / CONFIG) != config:
+        raise UserError(f"{out} was removed or replaced while it was trained; train it again.")
     aside = out / f".{WEIGHTS}"
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)

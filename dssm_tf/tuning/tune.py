@@ -10,6 +10,7 @@ from time import monotonic
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import alone
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.graded.sources import pinned
 from dssm_tf.training.devices import Workers
@@ -46,7 +47,8 @@ def tune(
         The trials with what became of them, in the plan's order.
 
     Raises:
-        UserError: the data do not suit, `out` holds something else, or every trial failed.
+        UserError: the data do not suit, `out` holds something else, is being written or was
+            removed, or every trial failed.
     """
     logs = [Path(one) for one in ([data] if isinstance(data, (str, Path)) else data)]
     out = Path(out)
@@ -62,47 +64,50 @@ def tune(
         raise UserError(f"--data {' '.join(map(str, logs))}: two of them hold the same records.")
     # What a run is tied to belongs to what is compared with the run.
     trials = [replace(trial, config=pinned(trial.config)) for trial in plan.trials]
-    _start(out)
-    tuning = Tuning(plan, logs, out, fingerprints, [
-        Row(trial, [
-            TrialRun(trial.seeded(seed), log, fingerprint, out / TRIALS)
-            for log, fingerprint in zip(logs, fingerprints, strict=True)
-            for seed in range(plan.request.seeds)
-        ])
-        for trial in trials
-    ])  # fmt: skip
-    write_trials(tuning)
-    wanted = ("waiting", "failed") if retry_failed else ("waiting",)
-    todo = [row for row in tuning.rows if row.outcome.status in wanted]
-    if kept := len(tuning.rows) - len(todo):
-        say(console, f"{kept} of {len(tuning.rows)} trials were done before and are kept")
-    started = monotonic()
-    for done, row in enumerate(todo):
-        left = (monotonic() - started) / done * (len(todo) - done) if done else None
-        _announce(console, tuning, row, left)
-        for place, run in enumerate(row.runs):
-            if row.outcomes[place].status not in wanted:
-                continue
-            if len(row.runs) > 1:
-                seed = run.trial.config.training.seed
-                say(console, f"{tuning.names[place // plan.request.seeds]}, seed {seed}")
-            row.outcomes[place] = run.run(quiet=console is None)
-            write_trials(tuning)
-            if row.outcomes[place].status == "failed":
-                break  # a setting that fails once is no choice
-        _conclude(console, tuning, row)
-    print_trials(console, tuning)
-    best = tuning.best
-    if best is None:
-        reason = tuning.rows[0].outcome.reason
-        raise UserError(
-            f"all {len(tuning.rows)} trials failed, the first because: {reason} "
-            "When the cause is mended, add --retry-failed."
-        )
-    write_best(tuning)
-    say(console, f"{out / 'best.yaml'}: {best.trial}")
-    say(console, f"next: {tuning.training_command}")
-    return tuning
+    with alone(out):
+        _start(out)
+        tuning = Tuning(plan, logs, out, fingerprints, [
+            Row(trial, [
+                TrialRun(trial.seeded(seed), log, fingerprint, out / TRIALS)
+                for log, fingerprint in zip(logs, fingerprints, strict=True)
+                for seed in range(plan.request.seeds)
+            ])
+            for trial in trials
+        ])  # fmt: skip
+        write_trials(tuning)
+        wanted = ("waiting", "failed") if retry_failed else ("waiting",)
+        todo = [row for row in tuning.rows if row.outcome.status in wanted]
+        if kept := len(tuning.rows) - len(todo):
+            say(console, f"{kept} of {len(tuning.rows)} trials were done before and are kept")
+        started = monotonic()
+        for done, row in enumerate(todo):
+            left = (monotonic() - started) / done * (len(todo) - done) if done else None
+            _announce(console, tuning, row, left)
+            for place, run in enumerate(row.runs):
+                if row.outcomes[place].status not in wanted:
+                    continue
+                if len(row.runs) > 1:
+                    seed = run.trial.config.training.seed
+                    say(console, f"{tuning.names[place // plan.request.seeds]}, seed {seed}")
+                row.outcomes[place] = run.run(quiet=console is None)
+                write_trials(tuning)
+                if row.outcomes[place].status == "failed":
+                    break  # a setting that fails once is no choice
+            _conclude(console, tuning, row)
+        print_trials(console, tuning)
+        if not (out / _MARK).exists():
+            raise UserError(f"{out} was removed while it was tuned; start again.")
+        best = tuning.best
+        if best is None:
+            reason = tuning.rows[0].outcome.reason
+            raise UserError(
+                f"all {len(tuning.rows)} trials failed, the first because: {reason} "
+                "When the cause is mended, add --retry-failed."
+            )
+        write_best(tuning)
+        say(console, f"{out / 'best.yaml'}: {best.trial}")
+        say(console, f"next: {tuning.training_command}")
+        return tuning
 
 
 def _check(plan: Plan, data: Preprocessed) -> None:

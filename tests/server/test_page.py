@@ -285,10 +285,18 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
         browser.wait_for("document.querySelector('#semantic-2 .words') != null")
         # The explanation came in place: the focus is where it was.
         assert browser.run("document.activeElement.id") == "semantic-2-why"
+        # A hit that lies half under the box comes out from under it when it is explained.
+        browser.resize(500, 300)
+        browser.run("document.getElementById('hybrid-3').scrollIntoView()")
+        browser.run("window.scrollBy(0, 95)")
+        assert covered(browser) > 0
+        browser.run("document.getElementById('hybrid-3-why').click()")
+        browser.wait_for("document.querySelector('#hybrid-3 .words') != null")
+        assert covered(browser) <= 0
         browser.press("/")
         assert browser.run("document.activeElement.id") == "q"
         browser.run("history.back()")
-        browser.wait_for("document.querySelector('#semantic-2 .words') == null")
+        browser.wait_for("document.querySelector('#semantic-2 .words') != null")
         assert browser.complaints == []
         # No text is wider than a phone.
         browser.resize(500, 900)
@@ -296,6 +304,14 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
         server.stop()
         browser.type("x")
         browser.wait_for("document.getElementById('failed').textContent.includes('not answer')")
+
+
+def covered(browser) -> float:
+    """How much of the third hybrid hit lies under the box."""
+    return browser.run(
+        "document.getElementById('ask').getBoundingClientRect().bottom"
+        " - document.getElementById('hybrid-3').getBoundingClientRect().top"
+    )
 
 
 def test_the_page_comes_over_http(model, server_of):

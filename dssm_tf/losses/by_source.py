@@ -26,7 +26,6 @@ class BySource(RankingLoss):
     def __init__(self, losses: Sequence[RankingLoss], name="by_source", **kwargs):
         super().__init__(name=name, **kwargs)
         self.losses = tuple(losses)
-        self.learn_gamma = any(loss.learn_gamma for loss in self.losses)
 
     def call(self, y_true, y_pred):
         """Loss of each query `(batch,)`."""

@@ -19,19 +19,16 @@ class ClickSoftmax(RankingLoss):
     Args:
         gamma: smoothing factor of the softmax, chosen on held-out data. A configuration may have
             `auto`, for which `with_gamma` puts a number.
-        learn_gamma: whether gamma is where learning begins: it is then multiplied by `scale`, a
-            weight of the model (`Siamese`).
 
     Reference: Palangi et al. 2016, eq. 4-5; Shen et al. 2014, eq. 5-6; without gamma
     Palangi et al. 2014, eq. 9.
     """
 
-    def __init__(self, gamma=10.0, learn_gamma=False, name="click_softmax", **kwargs):
+    def __init__(self, gamma=10.0, name="click_softmax", **kwargs):
         super().__init__(name=name, **kwargs)
         if not gamma > 0:
             raise ValueError(f"ClickSoftmax received gamma={gamma}; expected gamma > 0.")
         self.gamma = gamma
-        self.learn_gamma = learn_gamma
 
     def per_query(self, scores, mask, correction, targets):
         """Minus the log of the clicked title's probability."""
@@ -40,4 +37,4 @@ class ClickSoftmax(RankingLoss):
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma, "learn_gamma": self.learn_gamma}
+        return super().get_config() | {"gamma": self.gamma}

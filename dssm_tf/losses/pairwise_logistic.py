@@ -17,18 +17,16 @@ class PairwiseLogistic(RankingLoss):
 
     Args:
         gamma: factor of the scores, chosen on held-out data.
-        learn_gamma: whether gamma is where learning begins, see `ClickSoftmax`.
 
     Reference: Burges et al. 2005 (RankNet), eq. 3 with target probability 1; Rendle et al. 2009
     (BPR), sec. 4.1.
     """
 
-    def __init__(self, gamma=10.0, learn_gamma=False, name="pairwise_logistic", **kwargs):
+    def __init__(self, gamma=10.0, name="pairwise_logistic", **kwargs):
         super().__init__(name=name, **kwargs)
         if not gamma > 0:
             raise ValueError(f"PairwiseLogistic received gamma={gamma}; expected gamma > 0.")
         self.gamma = gamma
-        self.learn_gamma = learn_gamma
 
     def per_query(self, scores, mask, correction, targets):
         """The sum over the rivals of the pair's negative log probability."""
@@ -37,4 +35,4 @@ class PairwiseLogistic(RankingLoss):
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
-        return super().get_config() | {"gamma": self.gamma, "learn_gamma": self.learn_gamma}
+        return super().get_config() | {"gamma": self.gamma}

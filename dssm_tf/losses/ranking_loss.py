@@ -20,20 +20,16 @@ class RankingLoss(keras.losses.Loss, abc.ABC):
 
     Call arguments:
         y_true: dict of `mask`, `correction` and `targets`, each `(batch, columns)`, see
-            `per_query`; and `scale`, by which a loss with `learn_gamma` true multiplies the scores.
+            `per_query`.
         y_pred: scores `(batch, columns)`, such as cosines; or `(batch, columns, lengths)`, by
             nested lengths of the vectors: the loss is then the mean of each length's.
     """
-
-    learn_gamma = False
 
     def call(self, y_true, y_pred):
         """Loss of each query `(batch,)`."""
         if len(y_pred.shape) == 3:
             by_length = ops.unstack(y_pred, axis=-1)
             return sum(self.call(y_true, scores) for scores in by_length) / len(by_length)
-        if self.learn_gamma:
-            y_pred = y_true["scale"] * y_pred
         mask = ops.cast(y_true["mask"], "bool")
         return self.per_query(y_pred, mask, y_true["correction"], y_true["targets"])
 

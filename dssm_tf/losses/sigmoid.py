@@ -19,19 +19,17 @@ class Sigmoid(RankingLoss):
 
     Args:
         gamma: factor of the scores, chosen on held-out data.
-        learn_gamma: whether gamma is where learning begins, see `ClickSoftmax`.
         bias: the logit of a score of 0. Below 0, because a query has many rivals and one click.
 
     Reference: Mikolov et al. 2013, eq. 4 (negative sampling); Zhai et al. 2023 (SigLIP), sec. 3.2,
     who start from gamma 10 and bias -10.
     """
 
-    def __init__(self, gamma=10.0, learn_gamma=False, bias=-5.0, name="sigmoid", **kwargs):
+    def __init__(self, gamma=10.0, bias=-5.0, name="sigmoid", **kwargs):
         super().__init__(name=name, **kwargs)
         if not gamma > 0:
             raise ValueError(f"Sigmoid received gamma={gamma}; expected gamma > 0.")
         self.gamma = gamma
-        self.learn_gamma = learn_gamma
         self.bias = bias
 
     def per_query(self, scores, mask, correction, targets):
@@ -45,5 +43,5 @@ class Sigmoid(RankingLoss):
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
-        own = {"gamma": self.gamma, "learn_gamma": self.learn_gamma, "bias": self.bias}
+        own = {"gamma": self.gamma, "bias": self.bias}
         return super().get_config() | own

@@ -52,7 +52,6 @@ def build_model(config: Config, vocabulary_size: int, precision: str = "float32"
     model = Siamese(
         query_tower,
         None if config.shared_towers else tower("title_tower"),
-        learn_gamma=config.loss.arguments.get("learn_gamma", False),
         nested_lengths=nested,
         name="siamese",
     )

@@ -30,8 +30,6 @@ class Siamese(keras.Model):
     Args:
         query_tower: encodes queries.
         title_tower: encodes titles; None shares the query tower. The papers keep two.
-        learn_gamma: whether there is a weight, 1 at first, by which a loss with `learn_gamma`
-            multiplies the cosines. It learns as its logarithm, so that it stays above 0.
         nested_lengths: lengths at which vectors may be cut and still rank, increasing and below
             the towers' dimension: the loss is the mean of that of each, and of the whole.
 
@@ -49,9 +47,7 @@ class Siamese(keras.Model):
     2022 (Matryoshka), eq. 1, which sums: the mean keeps the loss in its units.
     """
 
-    def __init__(
-        self, query_tower, title_tower=None, learn_gamma=False, nested_lengths=(), **kwargs
-    ):
+    def __init__(self, query_tower, title_tower=None, nested_lengths=(), **kwargs):
         super().__init__(**kwargs)
         for tower in (query_tower, title_tower):
             if tower is not None and not isinstance(tower, Tower):
@@ -73,7 +69,6 @@ class Siamese(keras.Model):
         self.nested_lengths = tuple(nested_lengths)
         self.query_tower = query_tower
         self.shared = title_tower is None
-        self.learn_gamma = learn_gamma
         self.title_tower = query_tower if self.shared else title_tower
 
     def build(self, *_):
@@ -86,8 +81,6 @@ class Siamese(keras.Model):
                 # The side stands in the paths of the weights, by which the optimiser clips.
                 with nullcontext() if tower.name == side else keras.name_scope(side):
                     tower.build()
-        if self.learn_gamma:
-            self.log_factor = self.add_weight(shape=(), initializer="zeros", name="log_factor")
         self.built = True
 
     def call(self, inputs, training=False):
@@ -116,13 +109,6 @@ class Siamese(keras.Model):
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The compiled `RankingLoss`; Keras' own would look for an output for each part of `y`."""
-        if self.loss.learn_gamma != self.learn_gamma:
-            raise ValueError(
-                f"The loss has learn_gamma={self.loss.learn_gamma}, the Siamese "
-                f"learn_gamma={self.learn_gamma}; expected both alike: the weight is the model's."
-            )
-        if self.learn_gamma:
-            y = {**y, "scale": ops.exp(self.log_factor)}
         return self.loss(y, y_pred, sample_weight)
 
     def encode_query(self, texts):
@@ -147,7 +133,6 @@ class Siamese(keras.Model):
         return super().get_config() | {
             "query_tower": serialize(self.query_tower),
             "title_tower": None if self.shared else serialize(self.title_tower),
-            "learn_gamma": self.learn_gamma,
             "nested_lengths": self.nested_lengths,
         }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from textwrap import fill
 
@@ -78,8 +77,6 @@ def write_model_card(
         names = [*next(iter(result.by_length.values()))]
         shorter = _SHORTER.format(" | ".join(names), "---|" * len(names), rows)
     arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
-    if model.learn_gamma:
-        arguments += f", in the end multiplied by {math.exp(model.log_factor.numpy()):.3g}"
     went_on = before = ""
     if start is not None:
         new = spec.vocabulary_size - spec.rules.hash_buckets - start.ngrams

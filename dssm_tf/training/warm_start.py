@@ -124,8 +124,7 @@ def _check_tower(before: Config, now: Config, run: Path) -> None:
             for key, value in arguments.items()
             if not any(word in key for word in _FREE)
         }
-        gamma = config.loss.arguments.get("learn_gamma", False)
-        return kept | {"shared_towers": config.shared_towers, "loss.learn_gamma": gamma}
+        return kept | {"shared_towers": config.shared_towers}
 
     old, new = described(before), described(now)
     for key in [*old, *new]:

@@ -36,7 +36,6 @@ BASE, NESTED = "softmax", "nested lengths"
 PLAIN = ("training.refit=false", "training.epochs=10")
 CHOICES: dict[str, tuple[str, ...]] = {
     BASE: (),
-    "softmax, gamma learned": ("loss.learn_gamma=true",),
     "pairwise logistic": ("loss={name: pairwise_logistic}",),
     "hinge": ("loss={name: hinge}",),
     "sigmoid": ("loss={name: sigmoid}",),

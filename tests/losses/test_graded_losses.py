@@ -174,22 +174,7 @@ def test_a_teacher_s_large_scores_do_not_spoil_the_gradients_of_other_sources():
     assert np.isfinite(tape.gradient(value, variable).numpy()).all()
 
 
-def test_a_learned_gamma_scales_the_scores_of_its_own_loss_alone():
-    made = BySource([ClickSoftmax(2.0, learn_gamma=True), MarginMSE()], reduction="none")
-    labels = {
-        "mask": np.ones((2, 2), bool),
-        "correction": np.zeros((2, 2), np.float32),
-        "targets": np.array([[1.0, 0.0], [2.0, 1.0]], np.float32),  # a click; a teacher's scores
-        "source": np.array([0, 1]),
-        "scale": np.float32(3.0),
-    }
-    found = np.array(made(labels, np.array([[0.5, 0.1], [0.5, 0.1]], np.float32)))
-    # softmax(2 * 3 * [.5, .1])_0 = 1 / (1 + exp(-2.4)); ((.5 - .1) - (2 - 1))^2 = .36
-    np.testing.assert_allclose(found, [np.log1p(np.exp(-2.4)), 0.36], rtol=1e-5)
-
-
 def test_losses_by_source_survive_their_configuration():
-    made = BySource([ClickSoftmax(3.0, learn_gamma=True), KL()], reduction="sum")
+    made = BySource([ClickSoftmax(3.0), KL()], reduction="sum")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
     assert again.get_config() == made.get_config()
-    assert again.learn_gamma

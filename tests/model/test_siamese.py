@@ -234,38 +234,3 @@ def test_compile_and_fit_learn_to_rank_the_clicked_title_first(make, policy, jit
     assert history[0] < 2.5
     assert history[-1] < 0.5
     assert (np.array(model(inputs)).argmax(axis=1) == 0).all()
-
-
-@pytest.mark.numeric
-def test_a_learned_gamma_takes_the_step_that_the_softmax_s_derivative_says():
-    keras.utils.set_random_seed(0)
-    model = Siamese(DSSM(len(KNOWN), (8, 5)), learn_gamma=True)
-    model.build()
-    cosines = np.array(model(INPUTS), np.float64)
-    model.compile(keras.optimizers.SGD(0.01), ClickSoftmax(gamma=4.0, learn_gamma=True))
-    model.train_on_batch(INPUTS, all_count(cosines))
-    # d/dt mean(-log softmax(4 exp(t) R)_0) at t = 0 is mean(4 (sum_j p_j R_j - R_0))
-    posteriors = np.exp(4 * cosines) / np.exp(4 * cosines).sum(axis=1, keepdims=True)
-    slope = np.mean(4 * ((posteriors * cosines).sum(axis=1) - cosines[:, 0]))
-    assert float(model.log_factor) == pytest.approx(-0.01 * slope, rel=1e-4)
-    again = Siamese.from_config(model.get_config())
-    again.build()
-    assert again.learn_gamma
-
-
-def test_a_learned_gamma_is_multiplied_by_the_weight_s_exponential():
-    model = Siamese(DSSM(len(KNOWN), (8, 5)), learn_gamma=True)
-    model.build()
-    model.log_factor.assign(np.log(3.0))
-    model.compile("sgd", ClickSoftmax(gamma=2.0, learn_gamma=True))
-    found = float(model.test_on_batch(INPUTS, all_count(CANDIDATES)))
-    logits = 2.0 * 3.0 * np.array(model(INPUTS), np.float64)
-    expected = np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[:, 0])
-    assert found == pytest.approx(expected, rel=1e-5)
-
-
-def test_a_learned_gamma_needs_its_weight_in_the_model():
-    model = siamese()
-    model.compile("sgd", ClickSoftmax(learn_gamma=True))
-    with pytest.raises(ValueError, match="learn_gamma=True, the Siamese learn_gamma=False"):
-        model.train_on_batch(INPUTS, all_count(CANDIDATES))

@@ -214,16 +214,6 @@ def test_an_unusable_tf_config_is_explained(monkeypatch, value):
         Workers.from_environment()
 
 
-def test_a_learned_gamma_is_a_weight_of_the_run_and_stands_on_its_card(data, folder):
-    raw = config(loss={"learn_gamma": True}, training__averaging=0.5)
-    train(parse_config(raw), data.path, folder / "learned", quiet=True)
-    model = SemanticRanker.load(folder / "learned").model
-    factor = math.exp(float(model.log_factor))
-    assert factor != 1
-    card = (folder / "learned" / "MODEL_CARD.md").read_text("utf-8")
-    assert f"learn_gamma True, in the end multiplied by {factor:.3g} |" in card
-
-
 @pytest.mark.parametrize(
     ("titles", "gamma"),
     [(1, 10.0), (2_500, 10.0), (4_000, 16.0), (6_250, 25.0), (54_667, 25.0)],

@@ -166,7 +166,6 @@ def _cold(folder, today):
         ({"tower__widths": [8, 4]}, r"tower.widths \[8, 6\], the configuration \[8, 4\]"),
         ({"tower": {"name": "clsm"}}, "tower.name 'dssm', the configuration 'clsm'"),
         ({"shared_towers": True}, "shared_towers False, the configuration True"),
-        ({"loss__learn_gamma": True}, "loss.learn_gamma False"),
     ],
 )
 def test_another_model_is_refused(folder, earlier, today, change, named):

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from dssm_tf.common.errors import UserError
@@ -37,21 +40,59 @@ def run_command(name: str, run: Callable[[], Any], interrupted: str = "") -> int
         0 done, 1 failed with a one-line reason on standard error, or what `run` returned.
     """
     _write_whatever_the_locale()
-    try:
-        code = run()
-        return code if isinstance(code, int) else 0
-    except KeyboardInterrupt:
-        reason = f"interrupted; {interrupted}" if interrupted else "interrupted"
-    except BrokenPipeError:  # the reader of our output went away
-        sys.stderr.close()
-        return 1
-    except Exception as error:
-        told = one_line(error)
-        if told is None or os.environ.get("DSSM_DEBUG"):
-            raise
-        reason = told
+    with _CtrlC() as ctrl_c:
+        try:
+            code = run()
+            return code if isinstance(code, int) else 0
+        except BrokenPipeError:  # the reader of our output went away
+            sys.stderr.close()
+            return 1
+        except (KeyboardInterrupt, Exception) as error:
+            if ctrl_c.pressed or isinstance(error, KeyboardInterrupt):
+                reason = f"interrupted; {interrupted}" if interrupted else "interrupted"
+            else:
+                told = one_line(error)
+                if told is None or os.environ.get("DSSM_DEBUG"):
+                    raise
+                reason = told
     sys.stderr.write(f"{name}: {reason}\n")
     return 1
+
+
+class _CtrlC:
+    """Raises KeyboardInterrupt on Ctrl-C, and again each second until the command has ended.
+
+    What is raised in a destructor or below a call from C may be lost, or become another error:
+    TensorFlow takes graphs apart in destructors while it traces a step. It is not raised again
+    where it is being handled, so that what is half-written is cleared away.
+    """
+
+    pressed = False
+
+    def __enter__(self) -> _CtrlC:
+        self._thread, self._ended = threading.current_thread(), threading.Event()
+        self._ours = self._thread is threading.main_thread() and (
+            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+        if self._ours:
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self.pressed:
+            self.pressed = True
+            threading.Thread(target=self._repeat, daemon=True).start()
+        if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            raise KeyboardInterrupt
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(1.0):
+            signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
 
 
 def one_line(error: BaseException) -> str | None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sqlite3
+import subprocess
 import sys
 import zipfile
 
@@ -102,3 +104,40 @@ def test_what_the_encoding_of_the_terminal_lacks_is_escaped(monkeypatch):
     assert run_command("dssm train", lambda: sys.stdout.write("epoch 1 · été\n") and None) == 0
     sys.stdout.flush()
     assert raw.getvalue() == b"epoch 1 \\xb7 \\xe9t\\xe9\n"
+
+
+SLOW = """
+import gc, sys, time
+from dssm_tf.common.boundary import run_command
+
+def slow(*_):
+    try:  # as TensorFlow's destructors do
+        print("begun", flush=True)
+        time.sleep(1)
+    except:
+        pass
+
+class Graph:
+    def __del__(self):
+        slow()
+
+def work():
+    {drop}
+    time.sleep(60)
+
+sys.exit(run_command("dssm train", work, "nothing was written"))
+"""
+
+
+@pytest.mark.parametrize("drop", ["Graph()", "gc.callbacks.append(slow); gc.collect()"])
+def test_ctrl_c_is_not_lost_in_a_destructor(drop):
+    """While a step was traced, one in four was."""
+    command = [sys.executable, "-c", SLOW.format(drop=drop)]
+    with subprocess.Popen(command, text=True, stdout=-1, stderr=-1) as process:
+        try:
+            assert process.stdout.readline() == "begun\n"
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (process.returncode, said) == (1, "dssm train: interrupted; nothing was written\n")

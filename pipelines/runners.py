@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, SetupOptions
+from apache_beam.runners.runner import create_runner
 
 from dssm_tf.common.errors import did_you_mean
 from pipelines import local_worker
@@ -49,6 +50,11 @@ def choose_runner(
     if unknown and local:
         typed, ours = unknown[0].partition("=")[0], known or parser().flags()
         raise BadFlag(f"neither {command} nor Beam has {typed}.{did_you_mean(typed, ours)}")
+    if not local:
+        try:
+            create_runner(name)
+        except (AttributeError, ImportError, ValueError) as error:
+            raise BadFlag(f"--runner {name}: {error}") from None
     options = PipelineOptions(flags=[*flags, *([] if local else [f"--runner={name}"])])
     options.view_as(SetupOptions).save_main_session = False
     return (_local_runner(options, verbose) if local else name), options

@@ -158,6 +158,12 @@ def test_other_runners_and_their_flags_are_passed_through():
     assert options.get_all_options()["flink_master"] == "host:1"
 
 
+@pytest.mark.parametrize("name", ["DirectRuner", "nowhere.Runner", "os.Runner"])
+def test_a_runner_that_does_not_exist_is_a_bad_flag(name):
+    with pytest.raises(BadFlag, match=f"--runner {name}: "):
+        choose_runner(name, [])
+
+
 def test_a_mistyped_flag_of_a_local_run_is_not_dropped_in_silence():
     with pytest.raises(BadFlag, match=r"has --negative\. Did you mean '--negatives'"):
         choose_runner("DirectRunner", ["--negative=4"])

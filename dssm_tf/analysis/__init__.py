@@ -1,4 +1,4 @@
-"""What looks into trained models: curves of a training, and why a title matches a query.
+"""Looks into trained models: curves of training, why a title matches a query, words and cells.
 
 May import model and what lies below it. Every function returns plain arrays; drawings are made of
 them by common/figures.

@@ -27,13 +27,20 @@ def same(run) -> float:
 
 
 @every_kind
-def test_a_model_knows_what_it_was_loaded_from(models, kind, run, exported, compact):
+def test_a_model_knows_what_it_was_loaded_from(models, kind, run, exported, compact, monkeypatch):
     model = models[kind]
+    encode = model._answers.encode_queries
     assert model.kind == kind
     assert model.name == {"run": "dssm"}.get(kind, "fox")
     assert model.path == {"run": run, "export": exported / "1"}.get(kind, compact / "1")
     assert repr(model) == f"<TrainedModel {model.name!r}, the {kind} {model.path}>"
-    assert model.dimension == 6
+    encoded = []
+    monkeypatch.setattr(
+        model._answers,
+        "encode_queries",
+        lambda texts, **o: encoded.extend(texts) or encode(texts, **o),
+    )
+    assert (model.dimension, encoded) == (6, [])
 
 
 @every_kind

@@ -1,5 +1,7 @@
 """A new model gives four methods; what the base class makes of them."""
 
+import subprocess
+import sys
 from typing import ClassVar
 
 import numpy as np
@@ -90,3 +92,14 @@ def test_a_parameter_that_a_file_lacks_has_its_default_and_one_too_many_is_refus
         else:
             with pytest.raises(UserError, match=r"named\.npz holds no saved named model: .*height"):
                 Named.load(tmp_path)
+
+
+def test_a_baseline_is_imported_when_it_is_first_named():
+    code = """
+import sys
+from dssm_tf.systems import BASELINES
+assert BASELINES["ulm"].name == "ulm"
+assert not {"bm25s", "dssm_tf.baselines.lda", "dssm_tf.dse"} & set(sys.modules)
+assert all(BASELINES[name].name == name for name in BASELINES)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +21,7 @@ class Limits:
     text_bytes: int = _limit(1 << 16, "a text, in UTF-8")
     total_bytes: int = _limit(8 << 20, "all texts of a request, repeated ones written out")
     pending_bytes: int = _limit(
-        128 << 20, "all requests being received; over gRPC each counts as message-bytes"
+        128 << 20, "all that is being received or sent; a gRPC request counts as message-bytes"
     )
     in_flight: int = _limit(32, "requests computed or waiting, over gRPC and REST together")
     connections: int = _limit(256, "connections, of each protocol")
@@ -47,3 +49,31 @@ class Refusal(Exception):
     def __init__(self, kind: tuple[str, int], message: str) -> None:
         super().__init__(" ".join(message.split())[:500])
         self.status, self.http = kind
+
+
+class Budget:
+    """Bytes that are held for all requests together, on one event loop."""
+
+    def __init__(self, size: int) -> None:
+        self._left = size
+
+    @contextmanager
+    def holding(self, size: int = 0) -> Iterator[Callable[[int], None]]:
+        """Holds bytes while the block runs; yields what holds more of them.
+
+        Raises:
+            Refusal: so many are not left.
+        """
+        held = 0
+
+        def hold(more: int) -> None:
+            nonlocal held
+            if more > self._left:
+                raise Refusal(BUSY, "too much is being received or sent; ask again later.")
+            self._left, held = self._left - more, held + more
+
+        try:
+            hold(size)
+            yield hold
+        finally:
+            self._left += held

@@ -99,11 +99,11 @@ async def _not_found(request: HttpRequest, error: Exception) -> Response:
 async def _body(request: HttpRequest, service: Service) -> bytes:
     """A request's body; one that is too long is read to its end, so that its sender listens."""
     limit, size, body = service.limits.message_bytes, 0, bytearray()
-    with service.receiving() as add:
+    with service.pending.holding() as hold:
         async for part in request.stream():
             size += len(part)
             if size <= limit:
-                add(len(part))
+                hold(len(part))
                 body += part
         if size > limit:
             raise Refusal(TOO_LARGE, f"the body has {size:,} bytes, more than {limit:,}.")
@@ -146,6 +146,9 @@ def mortal(limits: Limits) -> type[H11Protocol]:
         def on_response_complete(self) -> None:
             super().on_response_complete()
             self._rearm()
+            unsent = (one.transport.get_write_buffer_size() for one in self.connections)
+            if sum(unsent) > limits.pending_bytes:  # by others, who do not read their answers
+                self.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             if self._end is not None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1.health import aio as health
+from grpc_health.v1 import health_pb2
 
-from dssm_tf.server.limits import INVALID, NOT_FOUND, Refusal
+from dssm_tf.server.limits import INVALID, NOT_FOUND, Budget, Refusal
 from dssm_tf.server.service import Answer, Request, Service
 from serving import messages
 from serving.predict_pb2 import (
@@ -23,9 +21,11 @@ from serving.predict_pb2 import (
     PredictResponse,
 )
 
+_SERVICES = [path.split("/")[1] for path in (messages.PREDICT, messages.GET_MODEL_STATUS)]
 
-async def grpc_server(service: Service) -> tuple[grpc.aio.Server, health.HealthServicer]:
-    """A server of both services that does not listen yet, and what tells its health."""
+
+def grpc_server(service: Service) -> grpc.aio.Server:
+    """A server of both services and of health that does not listen yet."""
     limits = service.limits
     milliseconds = int(1000 * limits.seconds)
     options = [
@@ -38,50 +38,45 @@ async def grpc_server(service: Service) -> tuple[grpc.aio.Server, health.HealthS
         ("grpc.max_connection_idle_ms", 2 * milliseconds),
     ]
     server = grpc.aio.server(options=options)
-    calls: dict[str, tuple[_Call, int]] = {
-        messages.PREDICT: (_predict, limits.message_bytes),
-        messages.GET_MODEL_STATUS: (_status, 0),
+    probes = Budget(limits.pending_bytes)  # of their own: they are answered whatever others send
+    calls = {
+        messages.PREDICT: _handler(service, _predict, service.pending, "grpc"),
+        messages.GET_MODEL_STATUS: _handler(service, _status, probes, "status"),
+        "/grpc.health.v1.Health/Check": _handler(service, _health, probes, "health"),
     }
-    healthy = health.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(healthy, server)
-    await healthy.set("", health_pb2.HealthCheckResponse.SERVING)
-    for path, (call, size) in calls.items():
+    for path, handler in calls.items():
         _, name, method = path.split("/")
-        handlers = {method: _handler(service, call, size)}
-        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
-        await healthy.set(name, health_pb2.HealthCheckResponse.SERVING)
-    return server, healthy
+        generic = grpc.method_handlers_generic_handler(name, {method: handler})
+        server.add_generic_rpc_handlers((generic,))
+    return server
 
 
 _Call = Callable[[Service, bytes], Awaitable[bytes]]
 
 
-def _handler(service: Service, call: _Call, size: int) -> grpc.RpcMethodHandler:
+def _handler(service: Service, call: _Call, pending: Budget, api: str) -> grpc.RpcMethodHandler:
     """Takes and gives bytes: gRPC would call what it cannot parse an error of the server.
 
-    On the wire a unary call is a stream of one message. As a stream it can be refused before its
-    message is received, so that half-sent messages fill neither the memory nor a worker.
+    On the wire a unary call is two streams of one message. As streams, both are within limits:
+    half-sent requests and answers that nobody reads fill neither the memory nor a worker.
     """
 
-    async def receive_and_answer(context: Any) -> bytes:
-        with service.receiving() as add:
-            add(size)
+    async def answer(context: Any) -> None:
+        with pending.holding(service.limits.message_bytes):
             raw = await context.read()
         if raw is grpc.aio.EOF:
             raise Refusal(INVALID, "expected one message.")
-        return await call(service, raw)
+        answered = await call(service, raw)
+        with pending.holding(len(answered)):
+            await context.write(answered)
 
-    async def handle(_: object, context: Any) -> bytes:
+    async def handle(_: object, context: Any) -> None:
         try:
-            work = receive_and_answer(context)
-            if size:
-                return await service.handle("grpc", work)
-            return await asyncio.wait_for(work, service.limits.seconds)
+            await service.handle(api, answer(context))
         except Refusal as refusal:
             await context.abort(grpc.StatusCode[refusal.status], str(refusal))
-            raise
 
-    return grpc.stream_unary_rpc_method_handler(handle)
+    return grpc.stream_stream_rpc_method_handler(handle)
 
 
 async def _predict(service: Service, raw: bytes) -> bytes:
@@ -127,6 +122,14 @@ async def _status(service: Service, raw: bytes) -> bytes:
         one.status.error_message = state.error
         one.status.error_code = grpc.StatusCode.UNKNOWN.value[0] if state.error else 0
     sent: bytes = response.SerializeToString()
+    return sent
+
+
+async def _health(_: Service, raw: bytes) -> bytes:
+    if _parse(health_pb2.HealthCheckRequest, raw).service not in ("", *_SERVICES):
+        raise Refusal(NOT_FOUND, f"expected a service of {', '.join(_SERVICES)}.")
+    serving = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+    sent: bytes = serving.SerializeToString()
     return sent
 
 

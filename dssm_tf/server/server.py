@@ -147,7 +147,7 @@ class Server:
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
         rest: asyncio.Task[None] | None = None
         try:
-            rpc, health = await grpc_server(self._service)
+            rpc = grpc_server(self._service)
             if self._port is not None:
                 self.grpc_address = _address(self._host, self._listen(rpc, self._port))
                 await rpc.start()
@@ -163,7 +163,6 @@ class Server:
         finally:
             self._started.set()
         await self._ended.wait()
-        await health.enter_graceful_shutdown()
         self._rest.should_exit = True
         await asyncio.gather(rpc.stop(self._grace), *([rest] if rest else []))
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import did_you_mean
-from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
+from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Budget, Limits, Refusal
 from dssm_tf.server.metrics import Metrics
 from dssm_tf.server.versions import Model, Ranker, Version
 
@@ -95,12 +95,16 @@ class Service:
         models: by name.
         limits: see `Limits`.
         metrics: where requests are counted, refused ones too.
+
+    Attributes:
+        pending: what is being received or sent.
     """
 
     def __init__(self, models: Mapping[str, Model], limits: Limits, metrics: Metrics) -> None:
         self.models, self.limits, self.metrics = models, limits, metrics
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
-        self._in_flight = self._pending = 0
+        self.pending = Budget(limits.pending_bytes)
+        self._in_flight = 0
 
     async def handle(self, api: str, work: Coroutine[Any, Any, _T]) -> _T:
         """Counts a request and gives it its seconds; whatever goes wrong is a `Refusal`."""
@@ -134,26 +138,6 @@ class Service:
         # What nobody waits for any longer counts until it ends.
         future.add_done_callback(done)
         return await asyncio.wrap_future(future)
-
-    @contextmanager
-    def receiving(self) -> Iterator[Callable[[int], None]]:
-        """Counts the bytes of a request that is being received; yields what they are told to.
-
-        Raises:
-            Refusal: all requests that are being received hold too many.
-        """
-        held = 0
-
-        def add(size: int) -> None:
-            nonlocal held
-            if self._pending + size > self.limits.pending_bytes:
-                raise Refusal(BUSY, "too many requests are being received; ask again later.")
-            self._pending, held = self._pending + size, held + size
-
-        try:
-            yield add
-        finally:
-            self._pending -= held
 
     def model(self, name: str) -> Model:
         """A model by its name; raises Refusal if there is none."""

@@ -16,7 +16,7 @@ import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from time import perf_counter
 
@@ -24,12 +24,13 @@ import grpc
 import numpy as np
 
 from serving import messages
+from serving.client import ServingError
 from tests.benchmarks.serving import load_average, serving
 from tests.server import faults
 from tests.server.asking import OWN_CONNECTION, body_of, connect, predict, request_of
 from tests.server.faults import Target
 
-SECONDS = 2.0  # of a request; a silent connection has twice that
+SECONDS = 5.0  # of a request; a silent connection has twice that
 
 
 def many_dimensions(target: Target) -> Counter[str]:
@@ -120,6 +121,17 @@ ATTACKS: dict[str, Callable[[Target], Counter[str]]] = {
 }
 
 
+def answered(target: Target) -> float:
+    """Asks an ordinary query until it is answered; the seconds that took."""
+    started = perf_counter()
+    while True:
+        with suppress(ServingError, AssertionError):  # others are still computed for
+            target.answers()
+            return perf_counter() - started
+        if perf_counter() - started > 60:
+            raise SystemExit("an ordinary query was not answered within a minute")
+
+
 def main() -> int:
     """Prints the tables; returns 1 if memory has grown."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -139,7 +151,7 @@ def main() -> int:
         for what in itertools.cycle(ATTACKS):
             came[what] += ATTACKS[what](target)
             times[what] += 1
-            taken.append(1000 * target.answers())
+            taken.append(1000 * answered(target))
             memory.append(served.mebibytes())
             if perf_counter() - started > arguments.seconds and len(memory) >= len(ATTACKS):
                 break

@@ -47,7 +47,7 @@ class Target(NamedTuple):
         if code == 200:
             assert list(json.loads(told)) == ["outputs"], told
             return "OK"
-        assert code in (400, 404, 413), (code, told)
+        assert code in (400, 404, 413, 503, 504), (code, told)
         _check_reason(json.loads(told)["error"])
         return str(code)
 

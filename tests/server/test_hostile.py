@@ -218,7 +218,10 @@ def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
     assert post(server, ASK)[0] == 200
 
 
-def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to):
+@pytest.mark.parametrize(
+    "path", [messages.PREDICT, messages.GET_MODEL_STATUS, "/grpc.health.v1.Health/Check"]
+)
+def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to, path):
     server = serve(message_bytes=1 << 20, pending_bytes=4 << 20, seconds=1.5)
     channel, ended = channel_to(server), threading.Event()
 
@@ -226,7 +229,7 @@ def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to):
         ended.wait(20)
         yield from ()
 
-    call = channel.stream_unary(messages.PREDICT)
+    call = channel.stream_unary(path)
     calls = [call.future(nothing(), timeout=20) for _ in range(8)]
     found = [one.exception(20).code().name for one in calls]
     ended.set()

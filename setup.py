@@ -30,6 +30,7 @@ EXTRAS = {
     ],
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
+    "encoders": ["sentence-transformers>=5"],  # `dssm benchmark --encoder`
     "figures": ["matplotlib>=3.8"],
     # Markdown as rich has it needs a myst-parser of Python 3.11 and newer.
     "docs": [

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.foreign import Foreign
-from dssm_tf.benchmark.worker import model_bytes
+from dssm_tf.benchmark.worker import megabytes, microseconds
 from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.by_cosine import without_prior
 from dssm_tf.evaluation.evaluate import RankerScores
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.ranker import Ranker
@@ -66,8 +67,12 @@ def finished_source(name: str, path: Path, task: RankingTask) -> Finished:
     # A log without a judged query holds no click that is judged.
     if known is None or known.any():
         about["notes"] = [*about["notes"], f"was not trained here: {lead} may hold judged clicks"]
-    kind: Literal["model", "baseline"] = "baseline" if isinstance(ranker, Baseline) else "model"
-    return Finished(kind, Foreign(RankerScores(ranker, task), model_bytes(path), about), known)
+    kind: Literal["model", "baseline"] = "baseline"
+    if not isinstance(ranker, Baseline):
+        # A row of its own adds the prior, as to every other system.
+        kind, ranker = "model", without_prior(ranker)
+    about["microseconds_per_query"] = microseconds(ranker, task)
+    return Finished(kind, Foreign(RankerScores(ranker, task), megabytes(path), about), known)
 
 
 def load_finished(name: str, path: Path) -> tuple[Ranker, Path | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,12 +24,12 @@ class Foreign(NamedTuple):
 
     Attributes:
         source: its scores.
-        bytes: of its files; vectors count, a run is no model.
+        megabytes: of its files; vectors count, a run is no model.
         about: what the table has to say about it.
     """
 
     source: ScoreSource
-    bytes: int | None
+    megabytes: float | None
     about: dict[str, object]
 
 
@@ -43,24 +43,12 @@ def run_source(name: str, path: Path, task: RankingTask) -> Foreign:
     return Foreign(source, None, {"source": str(path), "notes": source.notes})
 
 
-class Listed(Protocol):
-    """The ids of queries and titles, in the order of `queries.tsv` and `titles.tsv`."""
-
-    @property
-    def query_ids(self) -> Sequence[str]:
-        """Ids of the queries."""
-        ...
-
-    @property
-    def doc_ids(self) -> Sequence[str]:
-        """Ids of the titles."""
-        ...
-
-
-def embedding_source(name: str, paths: tuple[Path, Path], task: Listed) -> Foreign:
+def embedding_source(
+    name: str, paths: tuple[Path, Path], query_ids: Sequence[str], doc_ids: Sequence[str]
+) -> Foreign:
     """Vectors of any model as a system that ranks by their cosine.
 
-    Vectors with the prior, as `dssm embed` writes them, rank by their inner product, the score.
+    The prior that `dssm embed` writes as a last number is left out.
 
     Row `i` belongs to line `i` (from 0 on, the header not counted) of `queries.tsv` and
     `titles.tsv`, as a benchmark or `dssm teach` wrote them, or to the id on line `i` of
@@ -70,17 +58,19 @@ def embedding_source(name: str, paths: tuple[Path, Path], task: Listed) -> Forei
     Raises:
         UserError: a file is no matrix of finite numbers, or rows or dimensions do not fit.
     """
-    queries = _vectors(paths[0], task.query_ids, "queries.tsv")
-    titles = _vectors(paths[1], task.doc_ids, "titles.tsv")
+    queries = _vectors(paths[0], query_ids, "queries.tsv")
+    titles = _vectors(paths[1], doc_ids, "titles.tsv")
     if queries.shape[1] != titles.shape[1]:
         raise UserError(
             f"--embeddings {name}: {paths[0]} has {queries.shape[1]} dimensions and {paths[1]} "
             f"{titles.shape[1]}; both must come from one model."
         )
-    size = sum(path.stat().st_size for path in paths)
-    if not have_prior(queries, titles):
-        queries, titles = _unit(queries), _unit(titles)
-    return Foreign(_InnerProducts(queries, titles), size, {"source": ", ".join(map(str, paths))})
+    size = sum(path.stat().st_size for path in paths) / 1e6
+    if have_prior(queries, titles):
+        queries, titles = queries[:, :-1], titles[:, :-1]
+    return Foreign(
+        InnerProducts(_unit(queries), _unit(titles)), size, {"source": ", ".join(map(str, paths))}
+    )
 
 
 def judgments_of_qrels(
@@ -124,10 +114,12 @@ def judgments_of_qrels(
     return judgments
 
 
-class _InnerProducts:
+class InnerProducts:
     """Scores by the inner product of given vectors; a zero vector scores 0 everywhere."""
 
-    def __init__(self, queries: NDArray[np.float32], titles: NDArray[np.float32]) -> None:
+    def __init__(
+        self, queries: NDArray[np.floating[Any]], titles: NDArray[np.floating[Any]]
+    ) -> None:
         self._queries = queries
         self._titles = titles
 
@@ -136,22 +128,6 @@ class _InnerProducts:
         titles = self._titles if columns is None else self._titles[columns]
         scores: Scores = self._queries[queries] @ titles.T
         return scores
-
-
-class PopularityScores:
-    """The same scores for every query: how often titles were clicked.
-
-    Args:
-        log_prior: `(titles,)`, of `RankingTask.titles`.
-    """
-
-    def __init__(self, log_prior: NDArray[np.float64]) -> None:
-        self._log_prior = log_prior
-
-    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
-        """See `ScoreSource`."""
-        row = self._log_prior if columns is None else self._log_prior[columns]
-        return np.tile(row, (len(queries), 1))
 
 
 def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:

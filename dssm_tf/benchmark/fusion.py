@@ -2,7 +2,8 @@
 
 A hybrid joins, query by query, the kept titles of its members' rankings (all of them in a small
 corpus, see `worker.POOL`). A title that a member does not list has that member's lowest score
-(linear) or no share (reciprocal ranks).
+(linear) or no share (reciprocal ranks). A row with the prior is a hybrid of two: the score of one
+system as it is, and the title's log share of clicks times a weight.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dssm_tf.benchmark.cross_validation import (
 from dssm_tf.benchmark.systems import PRIOR
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import Measured
+from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
 from dssm_tf.evaluation.task import RankingTask
@@ -36,6 +38,9 @@ HYBRIDS = "hybrids"
 
 RRF_K = (1, 3, 10, 30, 60, 100)
 _SCALES: tuple[Literal["min-max", "z-norm"], ...] = ("min-max", "z-norm")
+PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
+"""Weights of the prior that are tried, in units of what makes it spread as far as the scores."""
+
 # By the number of members: into how many steps the weights' sum is cut. At most 231 weightings.
 _STEPS = {2: 20, 3: 20, 4: 8, 5: 6}
 
@@ -49,12 +54,18 @@ class Hybrid:
     Attributes:
         name: of the row, as written by the user.
         members: rows, and `prior` for the titles' log-prior.
-        kind: `linear`, weighted scores, or `rrf`, reciprocal ranks.
+        kind: `linear`, weighted scores, `rrf`, reciprocal ranks, or `prior`, a score as it is and
+            the weighted log-prior.
     """
 
     name: str
     members: tuple[str, ...]
-    kind: Literal["linear", "rrf"] = "linear"
+    kind: Literal["linear", "rrf", "prior"] = "linear"
+
+    @classmethod
+    def with_prior(cls, row: str) -> Hybrid:
+        """A row ranked by its score and the titles' prior."""
+        return cls(row + PRIOR_SUFFIX, (row, PRIOR), "prior")
 
     @classmethod
     def parse(cls, text: str, rows: Sequence[str]) -> Hybrid:
@@ -88,10 +99,16 @@ class Hybrid:
             )
         return cls(text, tuple(members), kind)
 
-    def settings(self) -> list[dict[str, Any]]:
-        """What cross validation chooses from."""
+    def settings(self, unit: float = 1.0) -> list[dict[str, Any]]:
+        """What cross validation chooses from.
+
+        Args:
+            unit: of the weights of the prior, where the kind is `prior`, see `prior_unit`.
+        """
         if self.kind == "rrf":
             return [{"k": k} for k in RRF_K]
+        if self.kind == "prior":
+            return [{"prior": unit * weight} for weight in PRIOR_WEIGHTS]
         return [
             {"scale": scale, "weights": dict(zip(self.members, weights, strict=True))}
             for scale in _SCALES
@@ -136,12 +153,28 @@ def to_deploy(
     facts = {name: value for name, value in final.items() if name != "values"}
     return ChosenHybrid(
         tuple(system for system, _ in own),
-        hybrid.kind,
+        "rrf" if hybrid.kind == "rrf" else "linear",
         values,
         depth,
         tuple(parameters for _, parameters in own),
         {"hybrid": hybrid.name, **facts},
     )
+
+
+def prior_unit(measured: Measured, log_prior: Values) -> float:
+    """The weight by which the prior varies between titles as much as a system's scores do.
+
+    Nobody's judgments take part in it: it puts one grid of weights on the scale of every system.
+
+    Args:
+        measured: rankings with scores.
+        log_prior: see `fuse`.
+    """
+    variances = [
+        np.var(scores.astype(np.float64)) for _, scores in measured.rankings if len(scores)
+    ]
+    spread = float(np.std(log_prior))
+    return float(np.sqrt(np.mean(variances))) / spread if variances and spread else 0.0
 
 
 class _Pool(NamedTuple):
@@ -182,7 +215,10 @@ def fuse(
         The rankings, and what was chosen, for the result.
     """
     half = next(iter(members.values())).half
-    settings = hybrid.settings()
+    unit = 1.0
+    if hybrid.kind == "prior":
+        unit = prior_unit(members[hybrid.members[0]].deployed(), log_prior)
+    settings = hybrid.settings(unit)
     weights = _weights(hybrid, settings)
     relevant = [task.relevant_grades(row) for row in range(len(task.queries))]
     unranked = RelevantRanks.from_lists([np.zeros(len(grades)) for grades in relevant], relevant)
@@ -252,6 +288,8 @@ def _pool(
         own = log_prior[columns] if ranking is None else next(scores)
         if hybrid.kind == "rrf":
             parts.append(ranks(own))
+        elif hybrid.kind == "prior":
+            parts.append(own)
         else:
             parts += [linear_fusion([fill(own)], [1.0], scale) for scale in _SCALES]
     wanted = task.judged_columns[row][task.judged_grades[row] > 0]
@@ -264,6 +302,8 @@ def _weights(hybrid: Hybrid, settings: Sequence[Mapping[str, Any]]) -> Values:
     """What `_scores` takes for the settings: k `(settings, 1)`, or `(settings, parts)` weights."""
     if hybrid.kind == "rrf":
         return np.array([[setting["k"]] for setting in settings], dtype=np.float64)
+    if hybrid.kind == "prior":
+        return np.array([[1.0, setting["prior"]] for setting in settings])
     table = np.zeros((len(settings), len(hybrid.members) * len(_SCALES)))
     for row, setting in zip(table, settings, strict=True):
         row[_SCALES.index(setting["scale"]) :: len(_SCALES)] = list(setting["weights"].values())

@@ -25,6 +25,10 @@ TRAFFIC = "traffic.tsv"
 LOG = "log.json"
 _COLUMNS = ("query", "title", "clicks")
 _TRAFFIC_COLUMNS = ("query", "clicks")
+INPUTS = "inputs"
+SHARES = {"1/8": f"{INPUTS}-1-8", "1/4": f"{INPUTS}-1-4", "1/2": f"{INPUTS}-1-2"}
+"""Of a learning curve, the folders with so much of the clicks."""
+
 RECORDED = 4
 """Negatives that preprocess records unless a configuration asks for more."""
 

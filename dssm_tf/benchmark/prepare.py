@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+import numpy as np
 from rich.console import Console
 
 from dssm_tf.benchmark.foreign import judgments_of_qrels
 from dssm_tf.benchmark.inputs import (
     CLICKS,
     CORPUS,
+    INPUTS,
     JUDGMENTS,
     LOG,
     RECORDED,
+    SHARES,
     TRAFFIC,
     Inputs,
     data_name,
@@ -47,7 +52,6 @@ from dssm_tf.tables.splits import (
 )
 from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
-from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.text.rules import FOLDED
 
 WORK = "work"
@@ -140,9 +144,8 @@ class Sources:
             "thousands": self.layout.thousands,
             "time_format": self.time_format,
             "max_reject_fraction": self.max_reject_fraction,
-        } | (
-            {"title_fields": [*fields]} if (fields := self.layout.title_fields) != (TITLE,) else {}
-        )
+            "title_fields": [*self.layout.title_fields],
+        }
 
 
 def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inputs:
@@ -168,7 +171,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
 
 def _prepared(sources: Sources, out: Path, console: Console | None) -> Inputs:
     sources.check()
-    folder = out / WORK / "inputs"
+    folder = out / WORK / INPUTS
     fingerprint = sources.fingerprint()
     if (folder / _SOURCE).exists():
         _refuse_others(json.loads((folder / _SOURCE).read_text("utf-8")), fingerprint, out)
@@ -215,6 +218,34 @@ def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
     target = inputs.folder / data_name(negatives)
     if not target.exists():
         _preprocess_for(sources, inputs.folder, target, negatives)
+
+
+def ensure_shares(sources: Sources, inputs: Inputs) -> None:
+    """Writes `SHARES` of the clicks as inputs beside the whole, where that is not done yet.
+
+    Each click is kept by a throw of the dice, those of an eighth among those of a quarter, and
+    what judges stays as it is.
+    """
+    draw = np.random.default_rng(0)
+    clicks = inputs.clicks()
+    for name in reversed(SHARES.values()):
+        wholes = [math.ceil(count) for _, _, count in clicks]
+        kept = draw.binomial(wholes, 0.5)
+        clicks = [
+            (query, title, count * part / whole)
+            for (query, title, count), part, whole in zip(clicks, kept, wholes, strict=True)
+            if part
+        ]
+        folder = inputs.folder.parent / name
+        if folder.exists():
+            continue
+        with atomic_directory(folder) as aside:
+            for file in inputs.folder.iterdir():
+                if file.name in (JUDGMENTS, CORPUS, TRAFFIC, LOG):
+                    shutil.copy(file, aside)
+            write_clicks(aside / _ROWS, clicks)
+            write_clicks(aside / CLICKS, clicks)
+            _preprocess_for(sources, aside, aside / data_name(RECORDED), RECORDED)
 
 
 def _preprocess_for(sources: Sources, folder: Path, output: Path, negatives: int) -> dict[str, Any]:
@@ -308,21 +339,15 @@ def _preprocess(
 
 def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
     """Raises UserError when the benchmark in `out` had other inputs."""
-    for name, value in now.items():
-        if before.get(name) == value:
-            continue
-        what = "the files of" if name == "clicks" else "the content of"
-        option = "--" + name.replace("_", "-")
-        changed = (
-            f"{what} {option} changed"
-            if name in ("clicks", "judgments", "corpus", "queries")
-            else f"{option} was {before.get(name)}, now {value}"
-        )
-        if name == "version":
-            changed = "prepared by another version of this package"
+    changed = [
+        "the version of this package" if name == "version" else "--" + name.replace("_", "-")
+        for name, value in now.items()
+        if before.get(name) != value
+    ]
+    if changed:
         raise UserError(
-            f"{out} holds a benchmark of other inputs ({changed}); its results would not be "
-            "comparable. Choose another --out, or remove it."
+            f"{out} holds a benchmark of other inputs ({', '.join(changed)} changed); its results "
+            "would not be comparable. Choose another --out, or remove it."
         )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,16 @@ from dssm_tf.benchmark import foreign
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
 from dssm_tf.benchmark.finished import finished_source
 from dssm_tf.benchmark.fusion import HYBRIDS, Hybrid, fuse, to_deploy
-from dssm_tf.benchmark.inputs import Inputs
-from dssm_tf.benchmark.prepare import WORK, Sources, ensure_data, prepare, provenance
-from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
+from dssm_tf.benchmark.inputs import INPUTS, Inputs
+from dssm_tf.benchmark.prepare import (
+    WORK,
+    Sources,
+    ensure_data,
+    ensure_shares,
+    prepare,
+    provenance,
+)
+from dssm_tf.benchmark.scheduler import Job, cores, run_jobs
 from dssm_tf.benchmark.systems import (
     POPULARITY,
     PRIOR,
@@ -37,7 +45,15 @@ from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.versions import versions
 from dssm_tf.evaluation.evaluate import DEPTH, Measured, measure
-from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
+from dssm_tf.evaluation.evaluation import (
+    CLICKS,
+    COST_NAMES,
+    PRIOR_SUFFIX,
+    Evaluation,
+    Row,
+    SeedResult,
+    values_of,
+)
 from dssm_tf.evaluation.metrics import parse_metric
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.significance import compare
@@ -48,8 +64,6 @@ from dssm_tf.text.rules import FOLDED
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
 """What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
-
-GIB = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -66,14 +80,14 @@ class Options:
     models: Mapping[str, Path] = field(default_factory=dict)
     runs: Mapping[str, Path] = field(default_factory=dict)
     embeddings: Mapping[str, tuple[Path, Path]] = field(default_factory=dict)
+    encoders: Mapping[str, str] = field(default_factory=dict)
+    curves: Sequence[str] = ()
     hybrids: Sequence[str] = ()
     against: Sequence[str] = ()
     metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
     tune: str = "ndcg@10"
     cross: tuple[str, str] | None = None
     jobs: int | None = None
-    memory: int | None = None
-    samples: int = 10_000
 
 
 def run_benchmark(options: Options, console: Console | None = None) -> Evaluation:
@@ -88,7 +102,14 @@ def run_benchmark(options: Options, console: Console | None = None) -> Evaluatio
     """
     _check(options)
     names = [name for name in options.systems if name != POPULARITY]
-    systems = choose_systems(names, options.configs, options.sweeps, options.overrides)
+    systems = choose_systems(
+        names,
+        options.configs,
+        options.sweeps,
+        options.overrides,
+        options.encoders,
+        options.curves,
+    )
     options.out.mkdir(parents=True, exist_ok=True)
     with _lock(options.out):
         inputs = prepare(options.sources, options.out, console)
@@ -96,9 +117,12 @@ def run_benchmark(options: Options, console: Console | None = None) -> Evaluatio
         _write_texts(task, options.out)
         benchmark = _Benchmark(options, inputs, task, systems, console)
         benchmark.check()
+        if options.curves:
+            ensure_shares(options.sources, inputs)
         for system in systems:
             if system.negatives:
-                ensure_data(options.sources, inputs, system.negatives)
+                learned = Inputs(inputs.folder.parent / system.inputs)
+                ensure_data(options.sources, learned, system.negatives)
         evaluation = benchmark.run()
         write(evaluation, options.out, options.cross)
     return evaluation
@@ -152,13 +176,12 @@ class _Benchmark:
         self._systems = systems
         self._console = console
         self._popularity = any(name in ("all", POPULARITY) for name in options.systems)
-        self._memory = options.memory or int(0.9 * available_memory())
-        self._jobs = options.jobs or default_jobs(self._memory)
+        self._jobs = options.jobs or cores()
         # Where the rankings of each row and seed can be had again, for fusions.
         self._rankings: dict[str, list[Callable[[], ByHalf]]] = {}
         self._foreign: dict[str, tuple[str, foreign.Foreign]] = {}
         self._hybrids: list[Hybrid] = []
-        self._log_prior: NDArray[np.float64] | None = None
+        self._priors: dict[str, NDArray[np.float64]] = {}
         in_log = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
         self._known = np.array([FOLDED.key(query) in in_log for query in task.queries], bool)
 
@@ -181,15 +204,20 @@ class _Benchmark:
                 self._known |= found.known
         for name, path in options.runs.items():
             self._foreign[name] = ("run", foreign.run_source(name, path, self._task))
+        ids = self._task.query_ids, self._task.doc_ids
         for name, paths in options.embeddings.items():
-            vectors = foreign.embedding_source(name, paths, self._task)
+            vectors = foreign.embedding_source(name, paths, *ids)
             self._foreign[name] = ("embeddings", vectors)
-        members = tuple(names)  # a hybrid is no member of another
-        for text in dict.fromkeys(options.hybrids):
-            self._hybrids.append(Hybrid.parse(text, members))
-            names.append(text)
         if not names:
             raise UserError("there is no system to measure; name some with --systems.")
+        members = tuple(names)  # a hybrid is no member of another
+        self._hybrids = [Hybrid.with_prior(name) for name in names if name != POPULARITY]
+        names += [hybrid.name for hybrid in self._hybrids]
+        for text in dict.fromkeys(options.hybrids):
+            hybrid = Hybrid.parse(text, members)
+            if text not in names:
+                self._hybrids.append(hybrid)
+                names.append(text)
         for option, wanted in (("--against", options.against), ("--cross", options.cross or ())):
             for name in wanted:
                 if name not in names and name != "all":
@@ -207,7 +235,7 @@ class _Benchmark:
         rows += self._fitted_rows()
         for name, (kind, system) in self._foreign.items():
             rows.append(self._measured_row(name, kind, system))
-        rows += self._hybrid_rows(rows)
+        rows = self._with_hybrids(rows)
         measured = [row for row in rows if row.seeds]
         if not measured:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
@@ -217,9 +245,7 @@ class _Benchmark:
             comparisons = compare(
                 values_of(measured, metrics),
                 metrics,
-                against=against,
-                family="table",
-                samples=self._options.samples,
+                pairs=_pairs(measured, against),
             )
         clicks = self._inputs.traffic()
         traffic = [clicks.get(FOLDED.key(query), 0.0) for query in self._task.queries]
@@ -229,7 +255,6 @@ class _Benchmark:
             rows,
             comparisons,
             against,
-            family="table",
             seen=self._known,
             half=self._half,
             traffic=np.array(traffic, dtype=np.float64),
@@ -246,9 +271,6 @@ class _Benchmark:
             "judge_later": options.sources.judge_later,
             "hold_out_queries": options.sources.hold_out_queries,
             "log": self._inputs.log(),
-            "clicks": list(map(str, options.sources.clicks)),
-            "judgments": str(options.sources.judgments) if options.sources.judgments else None,
-            "corpus": str(options.sources.corpus) if options.sources.corpus else None,
             "distinct_pairs": len(self._inputs.clicks()),
             "inputs": provenance(options.sources, self._inputs),
             "models": {
@@ -259,12 +281,14 @@ class _Benchmark:
         }
 
     def _against(self, rows: Sequence[Row]) -> tuple[str, ...]:
-        """The systems that superscripts are about; those that failed are about nothing."""
-        names = [row.name for row in rows]
+        """The systems that superscripts are about, and the same with the prior, if not failed."""
+        names = [row.name for row in rows if not _in_curve(row)]
         if "all" in self._options.against:
             return tuple(names)
         wanted = self._options.against or [name for name in _PAPER_REFERENCES if name in names]
-        return tuple(dict.fromkeys(name for name in (wanted or names[:1]) if name in names))
+        wanted = wanted or names[:1]
+        both = [*wanted, *(name + PRIOR_SUFFIX for name in wanted)]
+        return tuple(dict.fromkeys(name for name in both if name in names))
 
     def _fitted_rows(self) -> list[Row]:
         options = self._options
@@ -274,7 +298,7 @@ class _Benchmark:
                 specification = system.specification(seed or 0, options.tune)
                 folder = options.out / WORK / "systems" / folder_name(system.name, specification)
                 jobs.append(Job(system.name, seed, folder.resolve(), specification))
-        run_jobs(jobs, self._jobs, self._memory, self._console)
+        run_jobs(jobs, self._jobs, self._console)
         rows = {
             system.name: Row(system.name, system.kind, sweep=system.sweep)
             for system in self._systems
@@ -289,7 +313,9 @@ class _Benchmark:
         return list(rows.values())
 
     def _popularity_row(self) -> Row:
-        source = foreign.PopularityScores(self._prior())
+        source = foreign.InnerProducts(
+            np.ones((len(self._task.queries), 1)), self._prior()[:, None]
+        )
         clicked = {title for _, title, _ in self._inputs.clicks()}
         system = foreign.Foreign(source, None, {"parameters": len(clicked)})
         return self._measured_row(POPULARITY, POPULARITY, system)
@@ -302,24 +328,32 @@ class _Benchmark:
         except UserError as error:
             row.error = str(error)
             return row
-        about = {"bytes": system.bytes, **system.about}
-        self._add(row, None, by_half, about)
+        about = {"megabytes": system.megabytes, **system.about}
+        self._add(row, None, by_half, about, lambda: by_half)
         return row
 
-    def _hybrid_rows(self, done: Sequence[Row]) -> list[Row]:
-        rows: list[Row] = []
+    def _with_hybrids(self, done: Sequence[Row]) -> list[Row]:
+        """All rows: those with the prior each behind the one without, then other hybrids."""
+        rows = {row.name: [row] for row in done}
+        folders = {system.name: system.inputs for system in self._systems}
         for hybrid in self._hybrids:
-            row = Row(hybrid.name, "hybrid")
-            rows.append(row)
             own = [name for name in hybrid.members if name != PRIOR]
             failed = [name for name in own if not self._rankings.get(name)]
+            if hybrid.kind != "prior":
+                row = Row(hybrid.name, "hybrid", prior=PRIOR in hybrid.members)
+                rows[row.name] = [row]
+                if failed:
+                    row.error = f"its member {failed[0]} has no result"
+            elif not failed:
+                (base,) = rows[own[0]]
+                row = Row(hybrid.name, base.kind, sweep=base.sweep, prior=True)
+                rows[base.name].append(row)
             if failed:
-                row.error = f"its member {failed[0]} has no result"
                 continue
-            seeds = max(len(self._rankings[name]) for name in own)
-            queries = seeds * len(self._task.queries)
+            seeds = max((rows[name][0].seeds for name in own), key=len)
+            queries = len(seeds) * len(self._task.queries)
             with progress_of(hybrid.name, queries, self._console, "queries") as progress:
-                for seed in range(seeds):
+                for seed, of_seed in enumerate(seeds):
                     # A member that is not random stands beside every seed of the others.
                     members = {
                         name: loads[min(seed, len(loads) - 1)]()
@@ -329,17 +363,17 @@ class _Benchmark:
                     by_half, about = fuse(
                         hybrid,
                         members,
-                        self._prior(),
+                        self._prior(folders.get(own[0], INPUTS)),
                         self._task,
                         self._options.tune,
                         POOL,
                         progress.advance,
                     )
-                    if seed == 0 and "final" in about:
+                    if seed == 0 and "final" in about and hybrid.kind != "prior":
                         self._write_hybrid(hybrid, about["final"], done)
                     about |= self._costs_of([row for row in done if row.name in own], seed)
-                    self._add(row, seed if seeds > 1 else None, by_half, about)
-        return rows
+                    self._add(row, of_seed.seed, by_half, about)
+        return [row for both in rows.values() for row in both]
 
     def _write_hybrid(self, hybrid: Hybrid, final: Mapping[str, Any], rows: Sequence[Row]) -> None:
         """Writes what a hybrid's final choice is, with those of its members, for `dssm search`."""
@@ -360,7 +394,7 @@ class _Benchmark:
     def _costs_of(members: Sequence[Row], seed: int) -> dict[str, Any]:
         """A hybrid costs what its members cost; unknown where one of them is unknown."""
         found: dict[str, Any] = {}
-        for name in ("training_seconds", "parameters", "bytes"):
+        for name in COST_NAMES:
             costs = [row.seeds[min(seed, len(row.seeds) - 1)].about.get(name) for row in members]
             found[name] = None if None in costs else sum(costs)
         return found
@@ -373,7 +407,7 @@ class _Benchmark:
         about: Mapping[str, Any],
         load: Callable[[], ByHalf] | None = None,
     ) -> None:
-        """Adds what a seed came to; `load` has it again, so that it need not stay in memory."""
+        """Adds what a seed came to; `load` has it again, for a hybrid."""
         from dssm_tf.evaluation import tf_ranking
 
         joined: Measured = by_half.joined()
@@ -381,13 +415,33 @@ class _Benchmark:
         # What files and reports show; fusions load the deeper rankings again.
         rankings = [Ranking(c[:DEPTH].copy(), s[:DEPTH].copy()) for c, s in joined.rankings]
         row.seeds.append(SeedResult(seed, values, rankings, about))
-        self._rankings.setdefault(row.name, []).append(load or (lambda: by_half))
+        if load:
+            self._rankings.setdefault(row.name, []).append(load)
 
-    def _prior(self) -> NDArray[np.float64]:
-        """The log-prior of the task's titles, in nats."""
-        if self._log_prior is None:
-            self._log_prior = self._inputs.prior()(self._task.titles).astype(np.float64)
-        return self._log_prior
+    def _prior(self, folder: str = INPUTS) -> NDArray[np.float64]:
+        """The log-prior of the task's titles by the clicks of a folder, in nats."""
+        if folder not in self._priors:
+            prior = Inputs(self._inputs.folder.parent / folder).prior()
+            self._priors[folder] = prior(self._task.titles).astype(np.float64)
+        return self._priors[folder]
+
+
+def _in_curve(row: Row) -> bool:
+    return row.sweep is not None and row.sweep[0] == CLICKS
+
+
+def _pairs(rows: Sequence[Row], against: Sequence[str]) -> list[tuple[str, str]]:
+    """What is tested: rows with the prior among each other, rows without, and each with its own.
+
+    So no system with the prior is said to be better than one without. Points of a learning curve
+    are not tested.
+    """
+    return [
+        (later.name, earlier.name)
+        for earlier, later in combinations([row for row in rows if not _in_curve(row)], 2)
+        if later.name == earlier.name + PRIOR_SUFFIX
+        or (later.prior == earlier.prior and {later.name, earlier.name} & set(against))
+    ]
 
 
 def _write_texts(task: RankingTask, out: Path) -> None:

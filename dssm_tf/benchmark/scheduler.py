@@ -1,10 +1,11 @@
-"""Runs jobs in processes of their own, as many at a time as cores and memory allow."""
+"""Runs jobs in processes of their own, some at a time."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -19,9 +20,6 @@ from dssm_tf.benchmark.worker import ERROR, JOB, RESULT, STAGE
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import Progress, Task
 
-_GIB = 1 << 30
-_EACH = 2 * _GIB  # memory counted for a job by default: TensorFlow with a small model
-_RESERVE = _GIB // 2
 _POLL = 0.2
 _COUNTED = re.compile(r"(\d+) of (\d+)")
 _COMMAND = (sys.executable, "-m", "dssm_tf.benchmark.worker")
@@ -61,25 +59,7 @@ class _Running:
     job: Job
     process: subprocess.Popen[bytes]
     task: Task
-
-
-def available_memory() -> int:
-    """Bytes that can be used: what the machine has free, or a container's limit."""
-    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    try:
-        for line in Path("/proc/meminfo").read_text("ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                free = int(line.split()[1]) * 1024
-    except OSError:
-        pass  # not Linux: all of the machine's memory
-    try:
-        limit = Path("/sys/fs/cgroup/memory.max").read_text("ascii").strip()
-        used = int(Path("/sys/fs/cgroup/memory.current").read_text("ascii"))
-        if limit.isdecimal():
-            free = min(free, int(limit) - used)
-    except (OSError, ValueError):
-        pass  # no container
-    return max(free, 0)
+    alone: bool
 
 
 def cores() -> int:
@@ -90,27 +70,18 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
-def default_jobs(memory: int) -> int:
-    """Processes at a time: one a core, and no more than memory holds."""
-    return max(1, min(cores(), (memory - _RESERVE) // _EACH))
-
-
-def run_jobs(
-    jobs: Sequence[Job], at_a_time: int, memory: int, console: Console | None = None
-) -> None:
+def run_jobs(jobs: Sequence[Job], at_a_time: int, console: Console | None = None) -> None:
     """Runs the jobs that have no result yet; one that fails keeps the reason in `error`.
 
-    When the running jobs together need more than `memory`, the youngest is stopped and
-    runs again later, alone; a job that needs more when it is alone fails.
+    A job that was killed, as the system does where memory runs out, runs again at the end, alone.
 
     Args:
         jobs: what to run.
         at_a_time: processes at a time; each may use an equal share of the cores.
-        memory: bytes that all processes together may use.
         console: where to show progress.
     """
     waiting = [job for job in jobs if not job.done]
-    alone: list[Job] = []  # those that did not fit beside others
+    alone: list[Job] = []  # those that were killed beside others
     running: list[_Running] = []
     environment = _environment(max(1, cores() // at_a_time))
     with Progress(console) as progress:
@@ -121,7 +92,7 @@ def run_jobs(
                 while waiting and len(running) < at_a_time:
                     running.append(_start(waiting.pop(0), environment, progress))
                 if alone and not waiting and not running:
-                    running.append(_start(alone.pop(0), environment, progress))
+                    running.append(_start(alone.pop(0), environment, progress, alone=True))
                 sleep(_POLL)
                 for one in list(running):
                     _show(one.task, _read(one.job.folder / STAGE))
@@ -129,19 +100,11 @@ def run_jobs(
                     if code is not None:
                         running.remove(one)
                         progress.remove(one.task)
+                        if code == -signal.SIGKILL and not one.alone:
+                            alone.append(one.job)
+                            continue
                         _finish(one.job, code)
                         total.advance()
-                if sum(_resident(one.process.pid) for one in running) > memory:
-                    youngest = running.pop()
-                    _stop(youngest, progress)
-                    if running:
-                        alone.append(youngest.job)
-                    else:
-                        total.advance()
-                        youngest.job.error = (
-                            f"needed more than the {memory / _GIB:.1f} GiB it may use; "
-                            "raise --memory"
-                        )
         finally:
             for one in running:
                 _stop(one, progress)
@@ -154,7 +117,9 @@ def _show(task: Task, stage: str) -> None:
     task.update(int(counted[1]) if counted else 0, stage)
 
 
-def _start(job: Job, environment: dict[str, str], progress: Progress) -> _Running:
+def _start(
+    job: Job, environment: dict[str, str], progress: Progress, alone: bool = False
+) -> _Running:
     job.folder.mkdir(parents=True, exist_ok=True)
     for name in (ERROR, STAGE):
         (job.folder / name).unlink(missing_ok=True)
@@ -168,7 +133,7 @@ def _start(job: Job, environment: dict[str, str], progress: Progress) -> _Runnin
             stderr=log,
             env=environment,
         )
-    return _Running(job, process, progress.add(Task(job.label, unit="")))
+    return _Running(job, process, progress.add(Task(job.label, unit="")), alone)
 
 
 def _finish(job: Job, code: int) -> None:
@@ -197,15 +162,6 @@ def _environment(threads: int) -> dict[str, str]:
     few = {name: str(threads) for name in names if name not in os.environ}
     quiet = {"TF_CPP_MIN_LOG_LEVEL": os.environ.get("TF_CPP_MIN_LOG_LEVEL", "2")}
     return {**os.environ, **few, **quiet}
-
-
-def _resident(process: int) -> int:
-    """Bytes a process holds in memory; 0 where the system does not say."""
-    try:
-        pages = int(Path(f"/proc/{process}/statm").read_text("ascii").split()[1])
-    except (OSError, ValueError, IndexError):
-        return 0
-    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _read(path: Path) -> str:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-import yaml
-
-from dssm_tf import __version__
-from dssm_tf.benchmark.fit_code import digest
-from dssm_tf.benchmark.inputs import RECORDED, data_name
+from dssm_tf.benchmark.encoder import check_encoder
+from dssm_tf.benchmark.inputs import INPUTS, RECORDED, SHARES, data_name
+from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
+from dssm_tf.common.versions import versions
 from dssm_tf.config import (
     config_directories,
     find_config,
     load_baseline,
     load_config,
-    parse_config,
 )
-from dssm_tf.losses import LOSSES
-from dssm_tf.towers import TOWERS
+from dssm_tf.evaluation.evaluation import CLICKS
 
 POPULARITY = "popularity"
 PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
@@ -39,48 +36,51 @@ class System:
 
     Attributes:
         name: of the row.
-        kind: a `tower`, trained, or a `baseline`, fitted.
-        base: the baseline's name in `BASELINES`; the tower's configuration as YAML.
+        kind: a `tower`, trained, a `baseline`, fitted, or an `encoder`, as it is.
+        base: the baseline's name in `BASELINES`; the tower's configuration as YAML; the encoder's
+            directory or name.
         parameters: arguments of the baseline's constructor.
         seeded: whether it is random, so that seeds differ.
         negatives: recorded negatives the configuration needs.
         sweep: the key and the value that make the row one of a sweep.
+        inputs: the folder that it learns from, see `Inputs`.
     """
 
     name: str
-    kind: Literal["baseline", "tower"]
+    kind: Literal["baseline", "tower", "encoder"]
     base: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
     seeded: bool = True
     negatives: int = 0
     sweep: tuple[str, Any] | None = None
+    inputs: str = INPUTS
 
     def specification(self, seed: int, tune: str) -> dict[str, Any]:
-        """What the result depends on besides the inputs: what a worker is given."""
+        """What the result depends on besides the inputs: what a worker is given.
+
+        Versions are among it: a result of another version of a library is not taken over.
+        """
         return {
             "kind": self.kind,
             "base": self.base,
             "parameters": dict(self.parameters),
             "seed": seed if self.seeded else None,
+            "inputs": self.inputs,
             "data": self.data,
             "tune": tune,
-            "version": f"{__version__}, {self._code()}",
+            "versions": versions(),
+            "weights": self._weights(),
             "choices": self._choices(),
         }
 
-    def _code(self) -> str:
-        """Which code fits it."""
-        if self.kind == "tower":
-            config = parse_config(yaml.safe_load(self.base))
-            chosen = TOWERS[config.tower.name].module, LOSSES[config.loss.name].module
-            return digest("dssm_tf.training.train", "dssm_tf.model.semantic_ranker", *chosen)
-        from dssm_tf.systems import BASELINES
-
-        return digest(*(kind.__module__ for kind in BASELINES[self.base].__mro__))
+    def _weights(self) -> str | None:
+        """The fingerprint of an encoder's directory."""
+        path = Path(self.base)
+        return fingerprint(path) if self.kind == "encoder" and path.is_dir() else None
 
     def _choices(self) -> Any:
         """The values that cross validation tries."""
-        if self.kind == "tower":
+        if self.kind != "baseline":
             return None
         from dssm_tf.benchmark.variants import choices
         from dssm_tf.systems import BASELINES
@@ -111,6 +111,8 @@ def choose_systems(
     configs: Sequence[str] = (),
     sweeps: Sequence[str] = (),
     overrides: Sequence[str] = (),
+    encoders: Mapping[str, str] | None = None,
+    curves: Sequence[str] = (),
 ) -> list[System]:
     """The systems that the command line names, in table order.
 
@@ -119,6 +121,8 @@ def choose_systems(
         configs: `NAME=FILE`, further rows, or other configurations for named rows.
         sweeps: `SYSTEM.KEY=V1,V2,...`, a row a value.
         overrides: `KEY=VALUE` settings of every tower's configuration.
+        encoders: directories or names of encoders, by the row's name.
+        curves: rows that are there for `SHARES` of the clicks, too.
 
     Raises:
         UserError: a name, key or value is unknown.
@@ -139,7 +143,20 @@ def choose_systems(
     for sweep in sweeps:
         for system in _swept(sweep, files, overrides):
             systems[system.name] = system
-    return list(systems.values())
+    for name in curves:
+        if name not in systems:
+            raise UserError(
+                f"--learning-curve {name}: there is no such row to fit; the rows are "
+                f"{', '.join(systems) or 'none'}."
+            )
+    for name, (share, folder) in product(curves, SHARES.items()):
+        row = f"{name}.{CLICKS}={share}"
+        systems[row] = replace(systems[name], name=row, sweep=(CLICKS, share), inputs=folder)
+    found = [*systems.values()]
+    for name, model in (encoders or {}).items():
+        check_encoder(model)
+        found.append(System(name, "encoder", model, seeded=False))
+    return found
 
 
 def shipped_configs() -> list[str]:
@@ -202,7 +219,9 @@ def _baseline(
     row: str, name: str, parameters: Mapping[str, Any], sweep: tuple[str, Any] | None
 ) -> System:
     _check_parameters(name, parameters)
-    seeded = _takes(name, "seed", 0)
+    from dssm_tf.systems import BASELINES
+
+    seeded = "seed" in BASELINES[name].defaults()
     return System(row, "baseline", name, parameters, seeded, sweep=sweep)
 
 
@@ -254,51 +273,13 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _arguments(name: str) -> Mapping[str, inspect.Parameter]:
-    from dssm_tf.systems import BASELINES
-
-    return inspect.signature(BASELINES[name]).parameters
-
-
-def _takes(name: str, key: str, value: Any) -> bool:
-    """Whether a baseline has a parameter, of its own or handed on through `**options`."""
-    from dssm_tf.systems import BASELINES
-
-    allowed = _arguments(name)
-    if key in allowed:
-        return True
-    if all(one.kind is not inspect.Parameter.VAR_KEYWORD for one in allowed.values()):
-        return False
-    try:
-        BASELINES[name](**{key: value})
-    except TypeError:
-        return False
-    except ValueError:
-        pass  # it has the parameter, with another value
-    return True
-
-
-def _parameter_names(baseline: type) -> list[str]:
-    """Its own, then those of the classes that `**options` goes on to."""
-    names: dict[str, None] = {}
-    for kind in baseline.__mro__:
-        if "__init__" not in vars(kind):
-            continue
-        found = inspect.signature(kind).parameters.values()
-        named = [one.name for one in found if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        names |= dict.fromkeys(named)
-        if len(named) == len(found):
-            break
-    return list(names)
-
-
 def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     """Refuses what the constructor would refuse, before anything is fitted."""
     from dssm_tf.systems import BASELINES
 
-    for key, value in parameters.items():
-        if not _takes(name, key, value):
-            names = _parameter_names(BASELINES[name])
+    names = list(BASELINES[name].defaults())
+    for key in parameters:
+        if key not in names:
             raise UserError(
                 f"{name}.{key}: {name} has no parameter {key!r}; it has "
                 f"{', '.join(names) or 'none'}.{did_you_mean(key, names)}"

@@ -19,7 +19,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dssm_tf.benchmark.cross_validation import (
     ByHalf,
@@ -29,15 +28,16 @@ from dssm_tf.benchmark.cross_validation import (
     final_to_json,
     halves,
 )
+from dssm_tf.benchmark.encoder import load_encoder
 from dssm_tf.benchmark.inputs import Inputs
 from dssm_tf.benchmark.variants import Variants
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
+from dssm_tf.evaluation.by_cosine import without_prior
 from dssm_tf.evaluation.evaluate import RankerScores, measure
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.ranking import Scores
 from dssm_tf.evaluation.task import RankingTask
 
 JOB, RESULT, RANKED, ERROR, STAGE = (
@@ -50,7 +50,8 @@ JOB, RESULT, RANKED, ERROR, STAGE = (
 POOL = 1000
 """Titles of each ranking that are kept, and that fusions join."""
 
-_MODEL = "model"
+_MODEL, _COMPACT = "model", "compact"
+_TIMED = 50  # queries that are scored one by one
 _VARIANTS = "variants"  # fitted to choose from, removed when that is done
 _ARRAYS = (".npz", ".npy")
 
@@ -62,12 +63,14 @@ class Fitted(NamedTuple):
         settings: the combinations of free parameters to choose from; one, if there is none.
         with_setting: the ranker with such a combination.
         keep: saves the ranker with such a combination as the result's model; returns the seconds
-            its training took, how many numbers it learned, and further facts.
+            its training took, its size, how many numbers it learned, and further facts.
+        deployed: the ranker as it is used, where that is another form.
     """
 
     settings: list[dict[str, Any]]
     with_setting: Callable[[dict[str, Any]], Ranker]
     keep: Callable[[dict[str, Any]], dict[str, Any]]
+    deployed: Ranker | None = None
 
 
 def main(argv: list[str]) -> int:
@@ -99,11 +102,11 @@ def _run_job(directory: Path) -> None:
         UserError: the system cannot learn from these inputs or gives unusable scores.
     """
     job = json.loads((directory / JOB).read_text("utf-8"))
-    inputs = Inputs(directory.parent.parent / "inputs")
+    inputs = Inputs(directory.parent.parent / job["inputs"])
     task = inputs.task()
     say = _Stage(directory / STAGE)
     say("reading")
-    fit = _fit_tower if job["kind"] == "tower" else _fit_baseline
+    fit = {"tower": _fit_tower, "encoder": _load_encoder, "baseline": _fit_baseline}[job["kind"]]
     fitted = fit(job, inputs, task, directory, say)
     name = job["name"]
 
@@ -128,22 +131,16 @@ def _run_job(directory: Path) -> None:
             about["chosen"] = chosen_to_json(settings, chosen, both, half, job["tune"])
             about["final"] = final_to_json(settings, final, values, job["tune"])
     measured = {}
-    seconds = texts = 0.0
     for place in dict.fromkeys([*chosen, final]):
         say("ranking")
         ranker = fitted.with_setting(settings[place])
-        ranker.score("warm up", ["the first call"])  # which may compile
-        source = _Timed(ranker, task)
-        measured[place] = measure(name, source, task, depth=POOL)
-        seconds, texts = seconds + source.seconds, texts + source.texts
+        measured[place] = measure(name, RankerScores(ranker, task), task, depth=POOL)
     both_halves = measured[chosen[0]], measured[chosen[1]]
     ByHalf(both_halves, half, measured[final]).save(directory / RANKED)
     say("saving")
     about = fitted.keep(settings[final]) | about
-    about |= {
-        "bytes": model_bytes(directory / _MODEL),
-        "texts_per_second": texts / seconds if seconds else None,
-    }
+    deployed = fitted.deployed or fitted.with_setting(settings[final])
+    about["microseconds_per_query"] = microseconds(deployed, task)
     with atomic_write(directory / RESULT) as file:
         json.dump(about, file, indent=2)
 
@@ -165,7 +162,11 @@ def _fit_baseline(
         variants.with_setting(setting).save(directory / _MODEL)
         numbers = _learned_numbers(directory / _MODEL) + variants.free
         shutil.rmtree(directory / _VARIANTS, ignore_errors=True)
-        return {"training_seconds": variants.seconds(setting), "parameters": numbers}
+        return {
+            "training_seconds": variants.seconds(setting),
+            "parameters": numbers,
+            "megabytes": megabytes(directory / _MODEL),
+        }
 
     return Fitted(variants.settings, variants.with_setting, keep)
 
@@ -174,8 +175,10 @@ def _fit_tower(
     job: dict[str, Any], inputs: Inputs, task: RankingTask, directory: Path, say: _Stage
 ) -> Fitted:
     from dssm_tf.config import load_config
+    from dssm_tf.export.compact import export_compact
     from dssm_tf.model.run_files import is_finished
     from dssm_tf.model.semantic_ranker import SemanticRanker
+    from dssm_tf.runtime.ranker import Ranker as CompactRanker
     from dssm_tf.training.train import train
 
     path = directory / "config.yaml"
@@ -209,10 +212,24 @@ def _fit_tower(
         with atomic_write(facts) as file:
             json.dump(about, file)
     ranker = SemanticRanker.load(model, job["name"])
+    say("exporting")
+    shutil.rmtree(directory / _COMPACT, ignore_errors=True)
+    form = export_compact(model, directory / _COMPACT).directory
     about = json.loads(facts.read_text("utf-8"))
     about["parameters"] = int(ranker.model.count_params())
+    about["megabytes"] = megabytes(form)
     about |= about_vocabulary(ranker.vocabulary.unknown_share(task.queries))
-    return Fitted([{}], lambda _: ranker, lambda _: about)
+    # Rows of their own add the prior, as to every other system.
+    cosine, compact = without_prior(ranker), without_prior(CompactRanker.load(form))
+    return Fitted([{}], lambda _: cosine, lambda _: about, compact)
+
+
+def _load_encoder(
+    job: dict[str, Any], inputs: Inputs, task: RankingTask, directory: Path, say: _Stage
+) -> Fitted:
+    say("loading")
+    ranker, costs = load_encoder(job["name"], job["base"])
+    return Fitted([{}], lambda _: ranker, lambda _: costs)
 
 
 def _learned_numbers(directory: Path) -> int:
@@ -228,34 +245,25 @@ def _learned_numbers(directory: Path) -> int:
     return total
 
 
-def model_bytes(directory: Path) -> int:
+def megabytes(directory: Path) -> float:
     """Size on disk of what scoring needs; training logs are not part of it."""
-    return sum(
-        path.stat().st_size
-        for path in directory.rglob("*")
-        if path.is_file() and "logs" not in path.relative_to(directory).parts
-    )
+    files = (one for one in directory.rglob("*") if one.is_file())
+    kept = (one for one in files if "logs" not in one.relative_to(directory).parts)
+    return sum(one.stat().st_size for one in kept) / 1e6
 
 
-class _Timed(RankerScores):
-    """Counts texts and the seconds they take, from raw text to scores."""
-
-    def __init__(self, ranker: Ranker, task: RankingTask) -> None:
-        super().__init__(ranker, task)
-        self.seconds = 0.0
-        self.texts = 0
-        self._seen_corpus = False
-
-    def block(self, queries: NDArray[np.int64], columns: NDArray[np.int64] | None) -> Scores:
-        """See `ScoreSource`."""
+def microseconds(ranker: Ranker, task: RankingTask) -> float:
+    """The median time to score one query against its titles, which another query had encoded."""
+    source = RankerScores(ranker, task)
+    rows = np.linspace(0, len(task.queries) - 1, min(_TIMED, len(task.queries))).astype(np.int64)
+    taken = []
+    for other, row in zip(np.roll(rows, 1), rows, strict=True):
+        columns = None if task.whole_corpus else task.judged_columns[row]
+        source.block(np.array([other]), columns)
         started = time.perf_counter()
-        scores = super().block(queries, columns)
-        self.seconds += time.perf_counter() - started
-        self.texts += len(queries)
-        if columns is not None or not self._seen_corpus:
-            self.texts += scores.shape[1]
-            self._seen_corpus = columns is None
-        return scores
+        source.block(np.array([row]), columns)
+        taken.append(time.perf_counter() - started)
+    return 1e6 * float(np.median(taken))
 
 
 class _Stage:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dssm_tf.commands.named import named_paths, named_vectors
+from dssm_tf.commands.named import named_models, named_paths, named_vectors
 from dssm_tf.commands.parser import Commands, add_log_flags, command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
@@ -130,12 +130,27 @@ def add(commands: Commands) -> None:
         "and OUT/titles.tsv, or with ids in STEM.ids.txt beside each; may be repeated",
     )
     rows.add_argument(
+        "--encoder",
+        action="append",
+        default=[],
+        metavar="[NAME=]MODEL",
+        help="an encoder as it is, ranked by cosine: the name or the directory of a "
+        "sentence-transformers model; may be repeated",
+    )
+    rows.add_argument(
+        "--learning-curve",
+        default="",
+        metavar="NAMES",
+        help="comma-separated rows that are also fitted on an eighth, a quarter and half of the "
+        "clicks",
+    )
+    rows.add_argument(
         "--hybrid",
         action="append",
         default=[],
         metavar="A+B[+prior]",
         help="fuse rows, and the titles' log-prior, by weighted scores, or by reciprocal ranks "
-        "with rrf:A+B; may be repeated",
+        "with rrf:A+B; each row alone is there with the prior anyway; may be repeated",
     )
 
     tests = parser.add_argument_group("metrics and tests")
@@ -162,10 +177,7 @@ def add(commands: Commands) -> None:
 
     how = parser.add_argument_group("how to run")
     how.add_argument("--out", required=True, type=Path, help="directory to write, or to go on in")
-    how.add_argument("--jobs", type=int, help="systems at a time; by cores and memory if not given")
-    how.add_argument(
-        "--memory", type=float, metavar="GIB", help="memory for all systems at a time together"
-    )
+    how.add_argument("--jobs", type=int, help="systems at a time; one a core if not given")
 
 
 def benchmark_command(arguments: argparse.Namespace, console: Console | None = None) -> Evaluation:
@@ -183,7 +195,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
 
     load_tensorflow()
     from dssm_tf.benchmark.prepare import Sources
-    from dssm_tf.benchmark.run_benchmark import GIB, Options, run_benchmark
+    from dssm_tf.benchmark.run_benchmark import Options, run_benchmark
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.table import print_tables
     from dssm_tf.tables.table import Layout
@@ -218,13 +230,14 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
         models=named_paths(arguments.model, "--model"),
         runs=named_paths(arguments.runs, "--runs"),
         embeddings=named_vectors(arguments.embeddings, "--embeddings"),
+        encoders=named_models(arguments.encoder, "--encoder"),
+        curves=_names(arguments.learning_curve),
         hybrids=[name for text in arguments.hybrid for name in _names(text)],
         against=_names(arguments.against),
         metrics=_names(arguments.metrics),
         tune=arguments.tune,
         cross=(cross[0], cross[1]) if cross else None,
         jobs=arguments.jobs,
-        memory=None if arguments.memory is None else int(arguments.memory * GIB),
     )
     evaluation = run_benchmark(options, console)
     print_tables(evaluation, console, f"Written: {arguments.out}/{WRITTEN}")

@@ -98,7 +98,9 @@ def add(commands: Commands) -> None:
         help="joins BM25 and the model as `dssm benchmark` chose, a file of BENCH/hybrids",
     )
     parser.add_argument(
-        "--cosine", action="store_true", help="rank by cosine alone, without the titles' prior"
+        "--cosine",
+        action="store_true",
+        help="rank by cosine alone, without the titles' prior, as --hybrid does anyway",
     )
 
 
@@ -152,11 +154,7 @@ def index_command(
         raise UserError(f"--kind {kind!r:.40}: expected one of {', '.join(_KINDS)}.")
     refuse_existing(out)
     chosen = None if hybrid is None else ChosenHybrid.load(hybrid)
-    if chosen and cosine:
-        raise UserError(
-            "--cosine and --hybrid: its weights were chosen on scores with the prior; leave one "
-            "of them out."
-        )
+    cosine = cosine or chosen is not None  # the weights of a hybrid were chosen on cosines
     asked: list[str] = []
     if queries is not None:
         with open_texts(queries, "query", encoding=encoding) as found:

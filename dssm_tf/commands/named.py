@@ -21,6 +21,19 @@ def named_paths(entries: Sequence[str], option: str) -> dict[str, Path]:
     return only_names([(name or _stem(str(path)), path) for name, path in pairs], option)
 
 
+def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
+    """Directories or names of models by name, as `named_paths`.
+
+    Raises:
+        UserError: an entry lacks a part, or two have one name.
+    """
+    found = []
+    for entry in entries:
+        name, model = split_name(entry, option)
+        found.append((name or model.name, entry.removeprefix(f"{name}=") if name else entry))
+    return only_names(found, option)
+
+
 def named_vectors(entries: Sequence[Sequence[str]], option: str) -> dict[str, tuple[Path, Path]]:
     """Files of queries and of titles by name, from `[NAME=]QUERIES.npy TITLES.npy`.
 

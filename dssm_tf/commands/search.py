@@ -130,7 +130,8 @@ def search_command(
         raise UserError(
             "--hybrid goes with --corpus; an index holds its own: dssm index --hybrid FILE."
         )
-    settings = Settings(hybrid=None if hybrid is None else ChosenHybrid.load(hybrid))
+    chosen = None if hybrid is None else ChosenHybrid.load(hybrid)
+    settings = Settings(prior=chosen is None, hybrid=chosen)  # chosen on cosines
     titles = [] if corpus is None else read_corpus(corpus, encoding, title_fields)
     if titles:
         warn_of_other_fields(model, title_fields, console)

@@ -40,7 +40,6 @@ def evaluate(
     runs: Mapping[str, Run] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
     metrics: Sequence[str] = METRICS,
-    samples: int = 10_000,
     console: Console | None = None,
 ) -> Evaluation:
     """Measures systems on the same judgments by the same code.
@@ -58,7 +57,6 @@ def evaluate(
             What a run does not list is not ranked.
         about: by system, what is known of it besides, see `SeedResult`.
         metrics: see `metrics.parse_metric`.
-        samples: of the bootstrap.
         console: where to show progress; None shows none.
 
     Raises:
@@ -91,7 +89,7 @@ def evaluate(
         values = tf_ranking.per_query(ranks, metrics)
         result = SeedResult(None, values, tops, known.get(name, {}))
         rows.append(Row(name, "run" if name in runs else "system", [result]))
-    tests = compare(values_of(rows, metrics), metrics, samples=samples)
+    tests = compare(values_of(rows, metrics), metrics)
     return Evaluation(task, tuple(metrics), rows, tests, against=tuple(names))
 
 

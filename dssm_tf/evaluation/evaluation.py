@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,15 @@ from dssm_tf.evaluation.task import RankingTask
 UNKNOWN = "unknown_trigrams"
 """In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
 
+CLICKS = "clicks"
+"""The key that a learning curve sweeps: the share of the clicks."""
+
+PRIOR_SUFFIX = "+prior"
+"""How the name of a row ends that adds the titles' prior to another."""
+
 _MANY_UNKNOWN = 1 / 3  # of the letter trigrams: from here on it is said
 
-COST_NAMES = ("training_seconds", "parameters", "bytes", "texts_per_second")
+COST_NAMES = ("training_seconds", "microseconds_per_query", "megabytes", "parameters")
 """What may be known of a row's cost: names in `SeedResult.about`."""
 
 
@@ -85,11 +91,13 @@ class Row:
 
     Attributes:
         name: of the system.
-        kind: `system` or `run`; in a benchmark `baseline`, `tower`, `popularity`, `run`,
-            `embeddings`, `model` or `hybrid`.
+        kind: `system` or `run`; in a benchmark `baseline`, `tower`, `encoder`, `popularity`,
+            `run`, `embeddings`, `model` or `hybrid`.
         seeds: results, one a seed; empty if the system failed.
         error: why it failed; with some `seeds`, why the others did.
         sweep: key and value, for a row of a sweep.
+        prior: whether the score holds the title's share of clicks, so that the row is compared
+            with such rows only.
     """
 
     name: str
@@ -97,6 +105,7 @@ class Row:
     seeds: list[SeedResult] = field(default_factory=list)
     error: str | None = None
     sweep: tuple[str, Any] | None = None
+    prior: bool = False
 
     def values(self, metric: str) -> Values:
         """The mean over seeds, query by query: what enters the tests."""
@@ -135,7 +144,6 @@ class Evaluation:
         rows: all of them, failed ones too, in table order.
         comparisons: tests of the rows' means over seeds, two by two.
         against: the systems that raised letters are about.
-        family: what Holm's adjustment counted together, see `significance.compare`.
         seen: `(queries,)`, whether the click log holds the query (after normalisation); None
             where no log is known.
         half: `(queries,)`, the half of the cross validation; None where there was none.
@@ -148,7 +156,6 @@ class Evaluation:
     rows: Sequence[Row]
     comparisons: Sequence[Comparison]
     against: tuple[str, ...]
-    family: Literal["metric", "table"] = "metric"
     seen: NDArray[np.bool_] | None = None
     half: NDArray[np.int64] | None = None
     traffic: NDArray[np.float64] | None = None
@@ -253,6 +260,27 @@ class Evaluation:
                 if better == system and test.difference:
                     found.add(worse)
         return [name for name in self.against if name in found]
+
+    def reference(self, system: str) -> str | None:
+        """The first of `against` to compare a system with: both with the prior, or neither."""
+        prior = {row.name: row.prior for row in self.rows}
+        alike = (name for name in self.against if prior[name] == prior[system])
+        return next((name for name in alike if name != system), None)
+
+    @cached_property
+    def sweeps(self) -> Mapping[str, Sequence[tuple[str, Row]]]:
+        """By what was swept, the values and their rows; a learning curve ends with all clicks."""
+        rows = {row.name: row for row in self.measured_rows}
+        found: dict[str, list[tuple[str, Row]]] = {}
+        for row in self.measured_rows:
+            if row.sweep:
+                target = row.name.split("=")[0] + (PRIOR_SUFFIX if row.prior else "")
+                found.setdefault(target, []).append((str(row.sweep[1]), row))
+        for target, points in found.items():
+            whole = rows.get(target.replace(f".{CLICKS}", ""))
+            if whole and whole.name != target:
+                points.append(("all", whole))
+        return found
 
     @property
     def deciding_metric(self) -> str:

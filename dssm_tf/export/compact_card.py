@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dssm_tf.evaluation.by_cosine import without_prior
 from dssm_tf.evaluation.evaluate import RankerScores, measure
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.evaluation.metrics import per_query
@@ -32,23 +31,6 @@ class Form(NamedTuple):
     table: str
     dimension: int
     full: int
-
-
-class _ByCosine:
-    """A model's unit vectors alone."""
-
-    def __init__(self, ranker: SemanticRanker | Ranker) -> None:
-        self.name = f"{ranker.name}, by the cosine alone"
-        self._ranker = ranker
-
-    def score(self, query: str, titles: Sequence[str]) -> NDArray[np.float32]:
-        row: NDArray[np.float32] = self.score_matrix([query], titles)[0]
-        return row
-
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float32]:
-        vectors = self._ranker.encode_titles(titles)
-        scores: NDArray[np.float32] = self._ranker.encode_queries(queries) @ vectors.T
-        return scores
 
 
 def described(form: Form, directory: Path, ranker: SemanticRanker, task: RankingTask | None) -> str:
@@ -82,8 +64,8 @@ vectors: {shorter}. It was checked to be equal to the trained model, rounded and
     systems: dict[str, AnyRanker] = {
         "as trained": ranker,
         "compact": compact,
-        "as trained, by the cosine alone": _ByCosine(ranker),
-        "compact, by the cosine alone": _ByCosine(compact),
+        "as trained, by the cosine alone": without_prior(ranker),
+        "compact, by the cosine alone": without_prior(compact),
     }
     lines = [f"| | {' | '.join(_METRICS)} |", "|---" * (1 + len(_METRICS)) + "|"]
     queries = 0

@@ -27,7 +27,6 @@ from dssm_tf.reports.wording import (
     about_part,
     cautions,
     cells_of,
-    corrected_over,
     cost,
     mark,
     plural,
@@ -53,7 +52,6 @@ def render(evaluation: Evaluation) -> str:
         "table": means_table(evaluation),
         "remarks": _remarks(evaluation),
         "parts": _parts(evaluation),
-        "corrected": corrected_over(evaluation),
         "comparisons": _comparisons(evaluation),
         "carried": _carried(evaluation, data),
         "left out": _left_out(evaluation),
@@ -78,8 +76,6 @@ def means_table(evaluation: Evaluation) -> str:
         cells = [_mean(evaluation, cell) for cell in means[row.name]]
         rows.append([head, *cells, *((cost(c, row.cost(c)), row.cost(c)) for c in costs)])
     heads: list[HTMLCell] = [(one, "ascending") for one in costs.values()]
-    if heads:
-        heads[-1] = (COSTS["texts_per_second"], "descending")
     return _sortable(evaluation, "All systems.", rows, heads)
 
 
@@ -137,8 +133,7 @@ def _summary(evaluation: Evaluation) -> str:
     }
     best = max(means, key=lambda name: means[name])
     text = f"<strong>{escape(best)}</strong> reaches {metric_label(metric)} {shown[best]}"
-    other = next((name for name in evaluation.against if name != best), None)
-    if other:
+    if other := evaluation.reference(best):
         text += f" against {shown[other]} for {escape(other)}"
     text += f" on {plural(evaluation.measured_queries, 'query', 'queries')}; "
     text += f"{plural(len(means), 'system was', 'systems were')} measured"
@@ -172,9 +167,8 @@ def _comparisons(evaluation: Evaluation) -> str:
     return (
         f'<details><summary><span class="query">The {len(tests):,} tests of the table, with '
         f'intervals</span></summary><div class="inside">{shown}<p class="soft">Difference of the '
-        "means with its 95 % bootstrap interval; paired t-test over queries, its p after Holm's "
-        f"correction over {corrected_over(evaluation)}, and as a check p by randomisation (each "
-        "query's sign may flip).</p></div></details>"
+        "means with its 95 % interval; paired t-test over queries, its p after Holm's "
+        "correction over all of them.</p></div></details>"
     )
 
 
@@ -193,12 +187,10 @@ def _tests(comparisons: Sequence[Comparison], by: str) -> str:
                 _interval(test, widest),
                 _p(test.p),
                 f"<strong>{sure}</strong>" if test.p_adjusted < SIGNIFICANT else sure,
-                _p(test.p_randomisation),
             ]
         )
     head = ("Systems", "Metric", "Difference", "95 % interval", "")
-    ps = ("p", "p adjusted", "p, randomised")
-    return table([*head, *ps], rows, text=2, caption=f"Tests by {by}")
+    return table([*head, "p", "p adjusted"], rows, text=2, caption=f"Tests by {by}")
 
 
 def _direction(test: Comparison) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dssm_tf.evaluation.evaluation import Evaluation, Row, spread
 from dssm_tf.evaluation.metrics import metric_label
-from dssm_tf.evaluation.significance import holm, paired_t_test
 
 TITLES = 5  # titles shown of each ranking
 RANKED_QUERIES = 300  # queries whose titles are shown
@@ -41,7 +40,10 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         "systems": [_system(evaluation, row) for row in rows],
         "metrics": [{"name": name, "label": metric_label(name)} for name in evaluation.metrics],
         "metric": evaluation.metrics.index(evaluation.deciding_metric),
-        "against": [evaluation.systems.index(name) for name in evaluation.against],
+        "references": [
+            None if one is None else evaluation.systems.index(one)
+            for one in map(evaluation.reference, evaluation.systems)
+        ],
         "measured": evaluation.measured_queries,
         "tests": all_tests(evaluation),
         "queries": [shorten(task.queries[query]) for query in shown],
@@ -58,7 +60,10 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
             "queries": _lengths(about.query_lengths),
             "titles": _lengths(about.title_lengths),
         },
-        "sweeps": _sweeps(rows, evaluation.metrics),
+        "sweeps": [
+            {"name": name, "points": [[value, rows.index(row)] for value, row in points]}
+            for name, points in evaluation.sweeps.items()
+        ],
     }
 
 
@@ -93,7 +98,8 @@ def ranked_queries(evaluation: Evaluation) -> list[int]:
     wishes: list[tuple[float, float, int]] = []  # turn, minus the difference, query
     best = int(np.argmax(values.mean(axis=1)))
     names = evaluation.systems
-    other = next((names.index(name) for name in evaluation.against if name != names[best]), best)
+    reference = evaluation.reference(names[best])
+    other = best if reference is None else names.index(reference)
     opening = values[best] - values[other]
     lots = np.random.default_rng(0).permutation(len(counted))  # by which equals stand
     for own in (*values, values.mean(axis=0), opening):
@@ -114,14 +120,16 @@ def ranked_queries(evaluation: Evaluation) -> list[int]:
 
 
 def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Paired t-tests of all pairs, a metric an entry, adjusted by Holm over its pairs.
+    """Differences of all pairs, a metric an entry, with the tests that the table made of them.
 
     Returns:
         For each metric, lists over pairs `(a, b)`, a before b, in the order
         (0, 1), (0, 2), ..., (1, 2), ...: `difference` (mean of a - b over the
-        counted queries), `p` (adjusted), and how many queries `gained` and
-        `lost`, that is, are better in a and in b.
+        counted queries), `p` (adjusted; None where the pair was not tested), and how many
+        queries `gained` and `lost`, that is, are better in a and in b.
     """
+    tested = {(one.metric, frozenset((one.a, one.b))): one for one in evaluation.comparisons}
+    names = evaluation.systems
     counted = np.flatnonzero(evaluation.counted)
     tests = []
     for metric in evaluation.metrics:
@@ -130,11 +138,11 @@ def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
         for a in range(values.shape[1] - 1):
             differences = values[:, a, None] - values[:, a + 1 :]
             found["difference"] += differences.mean(axis=0).round(6).tolist()
-            found["p"] += paired_t_test(differences).tolist()
             found["gained"] += (differences > 0).sum(axis=0).tolist()
             found["lost"] += (differences < 0).sum(axis=0).tolist()
-        found["p"] = [float(f"{p:.3g}") for p in holm(found["p"])]
-        tests.append(dict(found))
+        pairs = [tested.get((metric, frozenset(pair))) for pair in combinations(names, 2)]
+        p = [None if one is None else float(f"{one.p_adjusted:.3g}") for one in pairs]
+        tests.append({**found, "p": p})
     return tests
 
 
@@ -192,12 +200,3 @@ def _packed(values: NDArray[np.float64]) -> str:
 
 def _lengths(lengths: Any) -> list[list[int]]:
     return [[int(words), int(count)] for words, count in lengths.items()]
-
-
-def _sweeps(rows: Iterable[Row], metrics: Sequence[str]) -> list[dict[str, Any]]:
-    """The points of each sweep, by the system and key that were swept."""
-    found: dict[str, list[list[Any]]] = defaultdict(list)
-    for number, row in enumerate(rows):
-        if row.sweep:
-            found[row.name.split("=")[0]].append([str(row.sweep[1]), number])
-    return [{"name": name, "points": points} for name, points in found.items()]

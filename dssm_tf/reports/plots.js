@@ -304,7 +304,7 @@ function start() {
   byId("one").prepend(option(MEAN_OF_ALL, "all systems, their mean"));
   const order = ranked();
   chosen.a = order[0];
-  chosen.b = [...data.against, ...order].find((place) => place !== chosen.a) ?? chosen.a;
+  chosen.b = data.references[chosen.a] ?? order[1] ?? chosen.a;
   document.addEventListener("change", ({ target }) => {
     if (target.classList.contains("metric")) chosen.metric = Number(target.value);
     else if (["a", "b", "one"].includes(target.id)) chosen[target.id] = Number(target.value);

@@ -134,7 +134,7 @@ function showPair() {
   const found = test(a, b);
   const equal = data.measured - found.gained - found.lost;
   summary.replaceChildren(
-    `${names[a]} minus ${names[b]}: ${signed(found.difference, 3)} ${label}, ${chance(found.p)} adjusted. `,
+    `${names[a]} minus ${names[b]}: ${signed(found.difference, 3)} ${label}, ${chance(found.p)}${found.p === null ? "" : " adjusted"}. `,
     make("span", { class: "gain" }, `${count(found.gained)} queries gained`),
     ", ",
     make("span", { class: "loss" }, `${count(found.lost)} lost`),

@@ -223,20 +223,16 @@ def _values(values: dict[str, Any]) -> str:
 
 def _md_sweeps(evaluation: Evaluation) -> list[str]:
     """A table a swept key: NDCG against its values (P16 table IV, S14 tables 5 and 6)."""
-    swept: dict[str, list[Row]] = {}
-    for row in evaluation.measured_rows:
-        if row.sweep:
-            swept.setdefault(row.name.split("=")[0], []).append(row)
     parts = []
     means = cells_of(evaluation)
-    for target, rows in swept.items():
+    for target, rows in evaluation.sweeps.items():
         cells = [
             [
-                f"{row.sweep[1] if row.sweep else ''}",
+                value,
                 *(f"{cell.shown} ({cell.interval})" for cell in means[row.name]),
                 cost("training_seconds", row.cost("training_seconds")),
             ]
-            for row in rows
+            for value, row in rows
         ]
         heads = [target, *map(metric_label, evaluation.metrics), "Training"]
         parts += [f"## Sweep over {target}", _md_table(heads, cells)]
@@ -269,7 +265,7 @@ def _default_cross(evaluation: Evaluation) -> tuple[str, str] | None:
     """The best system and the first reference that is another one."""
     metric = evaluation.metrics[0]
     ranked = sorted(evaluation.systems, key=lambda name: -evaluation.mean(name, metric))
-    other = next((name for name in [*evaluation.against, *ranked] if name != ranked[0]), None)
+    other = evaluation.reference(ranked[0]) or next(iter(ranked[1:]), None)
     return (ranked[0], other) if other else None
 
 

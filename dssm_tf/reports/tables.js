@@ -35,6 +35,7 @@ function count(number) {
 }
 
 function chance(p) {
+  if (p === null) return "not tested";
   return p < 0.0001 ? "p < 0.0001" : `p = ${p.toFixed(4)}`;
 }
 
@@ -92,6 +93,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
 }
 
 function level(p) {
+  if (p === null) return 0;
   return p < 0.001 ? 3 : p < 0.01 ? 2 : p < 0.05 ? 1 : 0;
 }
 
@@ -132,7 +134,7 @@ function showMatrix() {
   );
   const head = make("tr", {}, make("th", { scope: "col" }, "Row minus column"), make("th", { scope: "col" }, "Mean"), ...heads);
   const pairs = (order.length * (order.length - 1)) / 2;
-  const tests = pairs === 1 ? "1 paired test" : `${count(pairs)} paired tests`;
+  const tests = pairs === 1 ? "1 pair" : `${count(pairs)} pairs`;
   byId("matrix").replaceChildren(
     make(
       "div",

@@ -8,9 +8,10 @@ import numpy as np
 
 from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
 from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
+from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.tables.splits import in_words
 
-COSTS = dict(zip(COST_NAMES, ("Training", "Parameters", "Bytes", "Texts/s"), strict=True))
+COSTS = dict(zip(COST_NAMES, ("Training", "µs a query", "MB", "Parameters"), strict=True))
 """What is known of a row's cost, and how tables head it."""
 
 PARTS = {
@@ -113,8 +114,10 @@ def mark(evaluation: Evaluation, system: str) -> str:
 def cost(name: str, number: float | None) -> str:
     """One of `COSTS` in three digits or so.
 
-    >>> cost("bytes", 1234567), cost("parameters", 971100), cost("parameters", 950)
+    >>> cost("parameters", 1234567), cost("parameters", 971100), cost("parameters", 950)
     ('1.2M', '971K', '950')
+    >>> cost("megabytes", 0.0312), cost("megabytes", 4.01), cost("microseconds_per_query", 1234.5)
+    ('0.03', '4.0', '1,234')
     >>> [cost("training_seconds", number) for number in (0.034, 8.2, 75, 7300, None)]
     ['0.03 s', '8.2 s', '75 s', '122 min', '-']
     """
@@ -124,6 +127,8 @@ def cost(name: str, number: float | None) -> str:
         if number >= 600:
             return f"{number / 60:.0f} min"
         return f"{number:.0f} s" if number >= 10 else f"{number:.{1 if number >= 1 else 2}f} s"
+    if name != "parameters":
+        return f"{number:,.{0 if number >= 10 else 1 if number >= 1 else 2}f}"
     for letter in ("", "K", "M"):
         if number < 1000:
             return f"{number:.{1 if letter and number < 100 else 0}f}{letter}"
@@ -160,11 +165,20 @@ def sentence(text: str) -> str:
     return text if text.endswith((".", "?")) else f"{text}."
 
 
-def corrected_over(evaluation: Evaluation) -> str:
-    """What Holm's correction counted."""
-    if evaluation.family == "table":
-        return f"all {len(evaluation.comparisons):,} tests of the table"
-    return "the pairs of systems, metric by metric"
+def _noise_of_training(evaluation: Evaluation) -> list[str]:
+    """What the tests leave out: another seed would have given another model."""
+    seeded = [row for row in evaluation.measured_rows if row.seeds[0].seed is not None]
+    if not seeded or not evaluation.comparisons:
+        return []
+    metric = evaluation.deciding_metric
+    spreads = [found for row in seeded if (found := spread(row.means(metric))) is not None]
+    known = (
+        f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
+        f"here (standard deviation, by system; median {np.median(spreads):.3f})"
+        if spreads
+        else "what another seed would change is not known from one seed"
+    )
+    return [f"The tests count the luck of the queries, not that of training: {known}."]
 
 
 def protocol(evaluation: Evaluation) -> list[str]:
@@ -212,6 +226,16 @@ def protocol(evaluation: Evaluation) -> list[str]:
             "each query's mean over seeds; run files, first titles and examples are of the "
             "first seed, further seeds' runs are beside it."
         )
+    sentences += _noise_of_training(evaluation)
+    if any(row.prior for row in evaluation.rows):
+        sentences.append(
+            "A row NAME+prior ranks by the score of NAME plus a weight times the log of the "
+            "title's share of clicks in the log: the difference of the two is popularity, NAME "
+            "alone is what the system makes of the texts. The weight is chosen like other free "
+            "parameters, after them, from one grid for all systems in units of the spread of "
+            "their scores; tests compare rows with the prior with each other, rows without with "
+            "each other, and each row with its own."
+        )
     if _chosen(evaluation):
         sentences.append(
             f"Free parameters: 2-fold cross validation by {settings['tune']}, chosen on "
@@ -221,13 +245,14 @@ def protocol(evaluation: Evaluation) -> list[str]:
         systems = ", ".join(f"{mark(evaluation, name)} {name}" for name in evaluation.against)
         sentences.append(
             f"Raised letters: significantly better than {systems} (paired t-test, p < 0.05 after "
-            f"Holm's correction over {corrected_over(evaluation)}; 95 % bootstrap intervals and a "
-            "randomisation test are in report.html and results.json)."
+            f"Holm's correction over all {len(evaluation.comparisons):,} tests; 95 % "
+            "intervals of the differences are in report.html and results.json)."
         )
     if jobs := settings.get("jobs"):
         beside = f"up to {jobs} systems side by side" if jobs > 1 else "one system at a time"
         sentences.append(
-            "Texts/s: queries and titles a second from raw text to scores, in one ranking of the "
-            f"task; measured with {beside}."
+            "Training: seconds of the fit. µs a query: median time of scoring one query against "
+            "its titles, which were encoded before; towers in their compact form. MB: what is "
+            f"loaded to score. Measured with {beside}."
         )
     return sentences

@@ -1,8 +1,9 @@
 """One trial: where it lies, what became of it, and running it to its end.
 
 A trial is an ordinary run directory, `trials/ID/`, with a small record of how it ended beside it,
-`trials/ID.json`. ID is of the whole configuration and of the data, so a trial that was done before
-is found again, whatever it was asked for with.
+`trials/ID.json`. ID is of the whole configuration, of the data and of the versions of this package
+and its libraries, so a trial that was done before is found again, whatever it was asked for with,
+and one of other versions is not taken for it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ import keras
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
-from dssm_tf.config import load_config
+from dssm_tf.common.versions import versions
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.records import record_files
 from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
-from dssm_tf.model.run_files import CONFIG, HISTORY, RANKING, is_finished
+from dssm_tf.model.run_files import HISTORY, RANKING, is_finished
 from dssm_tf.training import train as training
 from dssm_tf.tuning.plan import Trial
 
@@ -94,10 +95,8 @@ class TrialRun:
 
     @property
     def identity(self) -> str:
-        """Twelve hexadecimal digits of configuration and data."""
-        # Without defaults, so that a version with one more setting still knows the trial.
-        config = self.trial.config.model_dump_json(exclude_defaults=True)
-        text = f"{config}\n{self.fingerprint}"
+        """Twelve hexadecimal digits of configuration, data and versions."""
+        text = f"{self.trial.config.model_dump_json()}\n{self.fingerprint}\n{versions()}"
         return hashlib.sha256(text.encode()).hexdigest()[:_ID_DIGITS]
 
     @property
@@ -131,11 +130,6 @@ class TrialRun:
         return Outcome()
 
     def _finished(self, seconds: float | None) -> Outcome:
-        if load_config(self.directory / CONFIG) != self.trial.config:
-            raise UserError(
-                f"{self.directory} was trained with other defaults than this version has; choose "
-                "another --out."
-            )
         ranking = _read(self.directory / RANKING)
         history = _read(self.directory / HISTORY)
         best = ranking["best_epoch"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import itertools
 import json
 import random
 import re
@@ -25,6 +26,7 @@ from dssm_tf.evaluation.significance import holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
@@ -37,6 +39,7 @@ TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]
 TINY = {
     "tower": {"name": "dssm", "widths": [8]},
     "training": {"epochs": 1, "batch_size": 16, "xla": False},
+    "ranking": {"prior": 0.5},
 }
 # Nothing to compare a click with: training refuses it.
 BROKEN = TINY | {"negatives": {"recorded": 0, "in_batch": False}}
@@ -113,6 +116,10 @@ def arguments(folder: Path) -> tuple[str, ...]:
     )  # fmt: skip
 
 
+def with_prior(*names: str) -> list[str]:
+    return [one for name in names for one in (name, f"{name}+prior")]
+
+
 @pytest.fixture(scope="module")
 def done(folder):
     """The result of a whole benchmark, and what it printed."""
@@ -126,8 +133,9 @@ def written(folder, done) -> dict:
 
 def test_every_row_is_there_in_order(written):
     assert list(written["systems"]) == [
-        "popularity", "bm25", "tfidf", "broken", "bm25.b=0", "bm25.b=1", RANDOM, "theirs",
-        "vectors", f"bm25+{RANDOM}+prior", f"rrf:bm25+{RANDOM}", "bm25+broken",
+        "popularity", *with_prior("bm25", "tfidf"), "broken",
+        *with_prior("bm25.b=0", "bm25.b=1", RANDOM, "theirs", "vectors"),
+        f"bm25+{RANDOM}+prior", f"rrf:bm25+{RANDOM}", "bm25+broken",
     ]  # fmt: skip
 
 
@@ -137,7 +145,7 @@ def test_rows_that_failed_are_named_at_the_end_and_the_exit_code_is_3(folder, do
     assert main(["benchmark", *files, *arguments(folder)]) == 3
     shown = capfd.readouterr()
     assert shown.err.splitlines()[-1].startswith(
-        "dssm benchmark: 2 of 12 rows failed: broken, bm25+broken; the reasons stand above"
+        "dssm benchmark: 2 of 19 rows failed: broken, bm25+broken; the reasons stand above"
     )
     assert shown.out.index("broken failed: ") < shown.out.rindex("System")
     assert shown.out.splitlines()[-2].split() == ["bm25+broken", "failed"]
@@ -166,7 +174,7 @@ def test_cross_validated_values_are_those_of_the_chosen_parameters_on_the_other_
     grid = [{"k1": k1, "b": b} for k1 in free["k1"] for b in free["b"]]
     rankers = {str(place): fitted.with_parameters(**one) for place, one in enumerate(grid)}
     judgments = read_judgments(folder / "judgments.tsv")
-    values = evaluate(rankers, judgments, corpus, metrics=["map"], samples=10).values
+    values = evaluate(rankers, judgments, corpus, metrics=["map"]).values
     table = np.array([values[str(place)]["map"] for place in range(len(grid))])
     counted = ~np.isnan(table[0])
     expected = np.full(table.shape[1], np.nan)
@@ -190,9 +198,9 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
         ranker = BASELINES["plsa"](seed=0, **chosen["values"]).fit(inputs.clicks(), inputs.titles())
         judgments = read_judgments(folder / "judgments.tsv")
         corpus = read_corpus(folder / "corpus.tsv")
-        values = evaluate({"plsa": ranker}, judgments, corpus, metrics=["map"], samples=10).values
+        values = evaluate({"plsa": ranker}, judgments, corpus, metrics=["map"]).values
         expected[result.half == half] = values["plsa"]["map"][result.half == half]
-    (row,) = result.rows
+    row, _ = result.rows
     assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
     free = BASELINES["plsa"].free
     assert about["settings_tried"] == 3 * len(free["mu"]) * len(free["weight"])
@@ -210,7 +218,7 @@ def test_the_final_choice_is_that_of_all_judged_queries(written, folder):
     grid = [{"k1": k1, "b": b} for k1 in free["k1"] for b in free["b"]]
     rankers = {str(place): fitted.with_parameters(**one) for place, one in enumerate(grid)}
     judgments = read_judgments(folder / "judgments.tsv")
-    values = evaluate(rankers, judgments, corpus, metrics=["map"], samples=10).values
+    values = evaluate(rankers, judgments, corpus, metrics=["map"]).values
     means = [round(np.nanmean(values[str(place)]["map"]), 9) for place in range(len(grid))]
     assert about["final"]["values"] == grid[int(np.argmax(means))]
     assert about["final"]["tuned"] == pytest.approx(max(means))
@@ -234,7 +242,10 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
         "--out", str(out),
     )  # fmt: skip
     rows = {row.name: row for row in result.rows}
-    assert [row.kind for row in result.rows] == ["model"] * 3 + ["baseline", "hybrid"]
+    assert [row.kind for row in result.rows] == ["model"] * 6 + ["baseline"] * 2 + ["hybrid"]
+    for name in ("run", "served", "small"):  # by the cosine, though the run has a prior
+        assert max(np.abs(one.scores).max() for one in rows[name].seeds[0].rankings) < 1.001
+        assert rows[f"{name}+prior"].seeds[0].about["chosen"]
     for name in ("served", "small"):
         assert rows[name].values("ndcg@10") == pytest.approx(
             rows["run"].values("ndcg@10"), nan_ok=True
@@ -286,17 +297,22 @@ def test_random_systems_have_a_spread_over_seeds_and_others_have_none(done, writ
 
 def test_tests_are_paired_on_means_over_seeds_and_adjusted_over_the_whole_table(done, written):
     result = done[0]
-    # 10 rows have results; those that are not bm25 or popularity meet both, and these two once.
-    assert len(written["tests"]) == (8 * 2 + 1) * len(METRICS)
+    # Without the prior: popularity, bm25 and tfidf, bm25.b twice, doc2vec, theirs, vectors and rrf;
+    # the seven that are not named by --against meet both of those that are, and these two meet.
+    # With it: bm25+prior meets the six of the others and the hybrid. Each meets its own.
+    assert len(written["tests"]) == (7 * 2 + 1 + 7 + 7) * len(METRICS)
+    tested = {(test["a"], test["b"]) for test in written["tests"]}
+    assert ("tfidf+prior", "tfidf") in tested
+    for pair in tested - {(f"{name}+prior", name) for name in written["systems"]}:
+        assert len({one.endswith("+prior") for one in pair}) == 1
     per_row = {row.name: row for row in result.measured_rows}
     p = []
     for test in written["tests"]:
         a, b = (per_row[test[side]].values(test["metric"]) for side in "ab")
         difference = (a - b)[~np.isnan(a)]
         assert test["difference"] == pytest.approx(difference.mean())
-        assert test["p"] == pytest.approx(paired_t_test(difference[:, None])[0])
+        assert test["p"] == pytest.approx(paired_t_test(difference[:, None]).p[0])
         assert test["ci95"][0] <= test["difference"] + 1e-9
-        assert 0 < test["p_randomisation"] <= 1
         p.append(test["p"])
     assert [test["p_adjusted"] for test in written["tests"]] == pytest.approx(holm(p).tolist())
 
@@ -388,10 +404,12 @@ def test_costs_are_told(written):
     for one in (entry, bm25):
         assert one["training_seconds"] > 0
         assert one["parameters"] > 0
-        assert one["bytes"] > 100
-        assert one["texts_per_second"] > 0
-    total = entry["about"][0]["bytes"] + bm25["bytes"]
-    assert written["systems"][f"rrf:bm25+{RANDOM}"]["about"][0]["bytes"] == total
+        assert one["megabytes"] > 1e-4
+        assert one["microseconds_per_query"] > 0
+    for cost in ("megabytes", "microseconds_per_query"):
+        total = entry["about"][0][cost] + bm25[cost]
+        assert written["systems"][f"rrf:bm25+{RANDOM}"]["about"][0][cost] == total
+        assert written["systems"]["bm25+prior"][cost] == bm25[cost]
 
 
 def test_queries_the_log_does_not_hold_are_reported_apart(done, written, folder):
@@ -458,9 +476,7 @@ def test_every_seed_has_a_run_file_that_measures_as_reported(written, folder):
         "0": read_run(folder / "out" / "runs" / "doc2vec.size_4.trec"),
         "1": read_run(folder / "out" / "runs" / "doc2vec.size_4.seed1.trec"),
     }
-    again = evaluate(
-        {}, judgments, read_corpus(folder / "corpus.tsv"), runs=runs, metrics=METRICS, samples=10
-    )
+    again = evaluate({}, judgments, read_corpus(folder / "corpus.tsv"), runs=runs, metrics=METRICS)
     for seed in ("0", "1"):
         expected = written["systems"][RANDOM]["metrics"]["map"]["seeds"][int(seed)]
         assert again.mean(seed, "map") == pytest.approx(expected, abs=1e-6)
@@ -491,13 +507,89 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     assert f"first title of tiny (down) and {RANDOM} (across)" in (
         folder / "out" / "table.md"
     ).read_text().replace("\\", "")
-    assert [row.name for row in result.rows] == ["bm25", "tiny", RANDOM]
-    tiny = result.rows[1]
+    assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
+    tiny = result.rows[2]
     assert tiny.error is None
     assert tiny.cost("parameters") > 100
     assert tiny.seeds[0].about["epochs"] == 1
     assert list(result.metrics) == ["recall@10"]
+    # The row is what the model makes of the texts; the one behind it adds the prior with a weight
+    # of its own, not that of the run.
+    (model,) = (folder / "out").glob("work/systems/tiny-seed0-*/model")
+    ranker, title_texts = SemanticRanker.load(model), result.task.titles
+    query = int(np.flatnonzero(result.half == 0)[0])
+    cosines = (ranker.encode_queries([result.task.queries[query]]) @
+               ranker.encode_titles(title_texts).T)[0]  # fmt: skip
+    columns, scores = tiny.seeds[0].rankings[query]
+    assert scores == pytest.approx(cosines[columns], abs=1e-6)
+    (tiny_prior,) = result.rows[3].seeds
+    weight = tiny_prior.about["chosen"][0]["values"]["prior"]
+    columns, scores = tiny_prior.rankings[query]
+    expected = cosines + weight * ranker.prior(title_texts)
+    assert scores == pytest.approx(expected[columns], abs=1e-5)
     assert len(list((folder / "out" / "work" / "systems").glob("*/result.json"))) == 7
+
+
+def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
+    out = tmp_path / "out"
+    result, _ = benchmark(folder, "--systems", "bm25,wtm", "--learning-curve", "wtm", "--metrics",
+                          "map", "--tune", "map", "--out", str(out))  # fmt: skip
+    points = {name: [value for value, _ in rows] for name, rows in result.sweeps.items()}
+    shares = ["1/8", "1/4", "1/2", "all"]
+    assert points == {"wtm.clicks": shares, "wtm.clicks+prior": shares}
+    assert result.sweeps["wtm.clicks"][-1][1].name == "wtm"
+    assert "## Sweep over wtm.clicks\n" in (out / "table.md").read_text()
+    folders = ["inputs-1-8", "inputs-1-4", "inputs-1-2", "inputs"]
+    logs = [
+        {(query, title): count for query, title, count in Inputs(out / "work" / name).clicks()}
+        for name in folders
+    ]
+    totals = [sum(log.values()) for log in logs]
+    # Of n clicks each with chance p, the number kept lies within four standard deviations.
+    for total, share in zip(totals, (1 / 8, 1 / 4, 1 / 2), strict=False):
+        n = totals[-1]
+        assert abs(total - n * share) < 4 * np.sqrt(n * share * (1 - share))
+    for less, more in itertools.pairwise(logs):
+        assert all(count <= more[pair] for pair, count in less.items())
+    tested = {name for test in result.comparisons for name in test[:2]}
+    assert tested == {"bm25", "bm25+prior", "wtm", "wtm+prior"}
+    # Its own prior: that of the clicks it learned from.
+    task = Inputs(out / "work" / "inputs-1-8").task()
+    row = next(row for row in result.rows if row.name == "wtm.clicks=1/8")
+    (prior,) = (r for r in result.rows if r.name == "wtm.clicks=1/8+prior")
+    weights = [one["values"]["prior"] for one in prior.seeds[0].about["chosen"]]
+    log_prior = Inputs(out / "work" / "inputs-1-8").prior()(task.titles)
+    for query, half in enumerate(result.half):
+        plain, both = (one.seeds[0].rankings[query] for one in (row, prior))
+        pure = dict(zip(plain.columns, plain.scores, strict=True))
+        expected = [pure[c] + weights[half] * log_prior[c] for c in both.columns]
+        assert both.scores == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(("seeds", "said"), [
+    ("1", "what another seed would change is not known from one seed"),
+    ("2", "another seed moves MAP by"),
+])  # fmt: skip
+def test_the_protocol_says_that_tests_leave_out_the_noise_of_training(
+    folder, tmp_path, seeds, said
+):
+    _, shown = benchmark(folder, "--systems", "bm25", "--sweep", RANDOM, "--seeds", seeds,
+                         "--metrics", "map", "--out", str(tmp_path / "out"))  # fmt: skip
+    flat = " ".join(shown.split())
+    assert f"The tests count the luck of the queries, not that of training: {said}" in flat
+
+
+def test_what_opens_a_page_compares_like_with_like(done, folder):
+    result = done[0]
+    for row in result.measured_rows:
+        reference = result.reference(row.name)
+        assert reference != row.name
+        assert reference.endswith("+prior") == row.name.endswith("+prior")
+    page = (folder / "out" / "report.html").read_text("utf-8")
+    best, against = re.search(
+        r"<strong>(.*?)</strong> reaches .*? against .*? for (.*?) on", page
+    ).groups()
+    assert best.endswith("+prior") == against.endswith("+prior")
 
 
 @pytest.mark.parametrize(

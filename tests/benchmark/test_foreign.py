@@ -84,24 +84,29 @@ def test_vectors_rank_by_cosine_whatever_their_length(task, tmp_path):
     assert task.doc_ids == ("d1", "d3", "d2")  # the order of titles.tsv
     # q1 points as d1 does, which is short; d3 is long and at an angle of 45 degrees to both.
     paths = vectors(tmp_path, [[2.0, 0.0], [1.0, 1.0]], [[0.1, 0.0], [9.0, 9.0], [0.0, 0.0]])
-    source = embedding_source("v", paths, task).source
+    source = embedding_source("v", paths, task.query_ids, task.doc_ids).source
     scores = source.block(np.arange(2), None)
     assert scores[0] == pytest.approx([1, np.sqrt(0.5), 0], abs=1e-6)
     assert ranks(source, task) == [1, 1]
     assert source.block(np.array([1]), np.array([1]))[0] == pytest.approx([1.0])
 
 
-def test_vectors_with_the_prior_rank_by_their_inner_product(task, tmp_path):
+def test_vectors_with_the_prior_rank_by_the_cosine_without_it(task, tmp_path):
     # Cosines with q1, as `dssm embed` has them before the last number: 1, .6 and 0. The prior
-    # lifts d3 above d1: .6 - 1 = -.4 against 1 - 2 = -1.
+    # would lift d3 above d1: .6 - 1 = -.4 against 1 - 2 = -1.
     queries, titles = [[1.0, 0, 1], [0, 1, 1]], [[1.0, 0, -2], [0.6, 0.8, -1], [0, 1, -3]]
-    source = embedding_source("e", vectors(tmp_path, queries, titles), task).source
+    source = embedding_source(
+        "e", vectors(tmp_path, queries, titles), task.query_ids, task.doc_ids
+    ).source
     scores = source.block(np.arange(2), None)
-    assert scores == pytest.approx(np.array([[-1, -0.4, -3], [-2, -0.2, -2]]), abs=1e-6)
-    # The same numbers, one of which is not of length 1 before the last, are anybody's: a cosine.
+    assert scores == pytest.approx(np.array([[1, 0.6, 0], [0, 0.8, 1]]), abs=1e-6)
+    # The same numbers, one of which is not of length 1 before the last, are anybody's: of the
+    # cosine the last number is a part. q1 and d1: (2, 0, 1) and (1, 0, -2).
     queries[0][0] = 2.0
-    source = embedding_source("e", vectors(tmp_path, queries, titles), task).source
-    assert np.abs(source.block(np.arange(2), None)).max() <= 1
+    source = embedding_source(
+        "e", vectors(tmp_path, queries, titles), task.query_ids, task.doc_ids
+    ).source
+    assert source.block(np.arange(1), None)[0, 0] == pytest.approx(0.0, abs=1e-6)
 
 
 def test_ids_beside_a_file_say_which_row_is_whose(task, tmp_path):
@@ -111,7 +116,7 @@ def test_ids_beside_a_file_say_which_row_is_whose(task, tmp_path):
         [[0.0, 1.0], [1.0, 0.0], [-1.0, -1.0]],
         {"q": ["q2", "unused", "q1"], "t": ["d3", "d1", "d2"]},
     )
-    assert ranks(embedding_source("v", paths, task).source, task) == [1, 1]
+    assert ranks(embedding_source("v", paths, task.query_ids, task.doc_ids).source, task) == [1, 1]
 
 
 @pytest.mark.parametrize("ids", [None, {"t": ["d1", "d1"]}])
@@ -120,9 +125,9 @@ def test_a_title_in_two_wordings_has_two_rows_of_one_id(tmp_path, ids):
     task = RankingTask(wordings)
     assert task.doc_ids == ("d1", "d1")
     paths = vectors(tmp_path, [[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, 1.0]], ids)
-    assert embedding_source("v", paths, task).source.block(np.arange(2), None) == pytest.approx(
-        np.eye(2)
-    )
+    assert embedding_source("v", paths, task.query_ids, task.doc_ids).source.block(
+        np.arange(2), None
+    ) == pytest.approx(np.eye(2))
 
 
 @pytest.mark.parametrize(
@@ -140,13 +145,15 @@ def test_a_title_in_two_wordings_has_two_rows_of_one_id(tmp_path, ids):
 def test_vectors_that_do_not_fit_are_refused(task, tmp_path, queries, titles, ids, message):
     paths = vectors(tmp_path, queries, titles, ids)
     with pytest.raises(UserError, match=message):
-        embedding_source("v", paths, task)
+        embedding_source("v", paths, task.query_ids, task.doc_ids)
 
 
 def test_a_file_that_is_no_array_is_refused(task, tmp_path):
     (tmp_path / "q.npy").write_text("not numbers")
     with pytest.raises(UserError, match=r"q\.npy is no array of numbers"):
-        embedding_source("v", (tmp_path / "q.npy", tmp_path / "q.npy"), task)
+        embedding_source(
+            "v", (tmp_path / "q.npy", tmp_path / "q.npy"), task.query_ids, task.doc_ids
+        )
 
 
 QUERIES = "query_id\tquery\nq1\that\nq2\tbox\n"

@@ -2,7 +2,14 @@ import numpy as np
 import pytest
 
 from dssm_tf.benchmark.cross_validation import ByHalf, halves
-from dssm_tf.benchmark.fusion import RRF_K, Hybrid, fuse, to_deploy, weightings
+from dssm_tf.benchmark.fusion import (
+    PRIOR_WEIGHTS,
+    RRF_K,
+    Hybrid,
+    fuse,
+    to_deploy,
+    weightings,
+)
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import measure
 from dssm_tf.evaluation.task import RankingTask
@@ -124,10 +131,40 @@ def test_the_prior_breaks_ties_towards_popular_titles():
     task = task_of([3, 3, 3, 3])
     flat = np.zeros((4, TITLES))
     hybrid = Hybrid.parse("flat+prior", ["flat"])
-    log_prior = np.log([0.1, 0.2, 0.3, 0.4])
-    fused, _ = fuse(hybrid, {"flat": kept(task, flat)}, log_prior, task, "ndcg@10", 10)
+    fused, _ = fuse(hybrid, {"flat": kept(task, flat)}, LOG_PRIOR, task, "ndcg@10", 10)
     assert ranks(kept(task, flat)) == [4] * 4
     assert ranks(fused) == [1] * 4
+
+
+LOG_PRIOR = np.log([0.1, 0.2, 0.3, 0.4])
+
+
+@pytest.mark.parametrize("scale", [1.0, 1000.0])
+def test_a_row_with_the_prior_adds_a_weighted_share_of_clicks_to_the_score(scale):
+    task = task_of([3] * 8)
+    # Title 3, which is right, is half a point behind title 0 and four times as popular: a weight
+    # above .5 / ln 4 = .36 puts it first, on whatever scale the scores are.
+    scores = scale * np.tile([1.0, 0.0, 0.0, 0.5], (8, 1))
+    hybrid = Hybrid.with_prior("a")
+    assert (hybrid.name, hybrid.members) == ("a+prior", ("a", "prior"))
+    fused, about = fuse(hybrid, {"a": kept(task, scores)}, LOG_PRIOR, task, "ndcg@1", 4)
+    assert ranks(kept(task, scores)) == [2] * 8
+    assert ranks(fused) == [1] * 8
+    unit = scale * np.std([1.0, 0.0, 0.0, 0.5]) / np.std(LOG_PRIOR)
+    smallest = min(w for w in PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
+    for one in (*about["chosen"], about["final"]):
+        assert one["values"]["prior"] == pytest.approx(smallest * unit)
+    columns, found = fused.joined().rankings[0]
+    assert found == pytest.approx(scores[0, columns] + smallest * unit * LOG_PRIOR[columns])
+
+
+def test_a_prior_that_misleads_gets_no_weight():
+    task = task_of([0] * 8)  # the least popular title, which the scores have first
+    scores = np.tile([0.5, 0.4, 0.3, 0.2], (8, 1))
+    member = {"a": kept(task, scores)}
+    fused, about = fuse(Hybrid.with_prior("a"), member, LOG_PRIOR, task, "ndcg@10", 4)
+    assert ranks(fused) == [1] * 8
+    assert [one["values"]["prior"] for one in about["chosen"]] == [0.0, 0.0]
 
 
 def test_relevant_titles_that_no_member_lists_are_not_ranked():
@@ -138,7 +175,8 @@ def test_relevant_titles_that_no_member_lists_are_not_ranked():
     assert ranks(fused) == [0, 0]
 
 
-def test_no_judgment_of_a_half_takes_part_in_what_is_reported_on_it():
+@pytest.mark.parametrize("hybrid", [Hybrid.parse("a+b", ["a", "b"]), Hybrid.with_prior("a")])
+def test_no_judgment_of_a_half_takes_part_in_what_is_reported_on_it(hybrid):
     random = np.random.default_rng(3)
     relevant = random.integers(TITLES, size=24)
     task = task_of(relevant)
@@ -150,8 +188,9 @@ def test_no_judgment_of_a_half_takes_part_in_what_is_reported_on_it():
         members = {
             name: ByHalf(tuple(measure(name, Scores(one), task) for one in pair), half)
             for name, pair in zip("ab", tables, strict=True)
+            if name in hybrid.members
         }
-        by_half, _ = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@3", 4)
+        by_half, _ = fuse(hybrid, members, LOG_PRIOR, task, "ndcg@3", 4)
         return by_half.joined().rankings
 
     changed = np.where(half == 0, (relevant + 1) % TITLES, relevant)

@@ -1,6 +1,5 @@
 import io
 import json
-import os
 import re
 import sys
 import time
@@ -9,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from dssm_tf.benchmark import scheduler
-from dssm_tf.benchmark.scheduler import Job, available_memory, default_jobs, run_jobs
+from dssm_tf.benchmark.scheduler import Job, run_jobs
 from dssm_tf.common.progress import Progress, Task
 
 # What a worker does, in little: says when it started and ended, and does as it is told.
@@ -20,9 +19,6 @@ job = json.loads((folder / "job.json").read_text())
 with open(folder / "times", "a") as file:
     file.write(f"{time.monotonic()} ")
 (folder / "stage").write_text("at work")
-held = bytearray(job.get("megabytes", 0) << 20)
-for place in range(0, len(held), 4096):
-    held[place] = 1
 for _ in range(12_000 if job.get("waits") else 0):  # for the test, not for the clock
     if (folder / "go").exists():
         break
@@ -37,8 +33,6 @@ with open(folder / "times", "a") as file:
     file.write(f"{time.monotonic()}\\n")
 (folder / "result.json").write_text("{}")
 """
-MIB = 1 << 20
-PLENTY = 1 << 40
 
 
 @pytest.fixture
@@ -74,7 +68,7 @@ def times(job):
 
 def test_every_job_gets_a_result(make):
     jobs = [make(f"job{n}") for n in range(3)]
-    run_jobs(jobs, 2, PLENTY)
+    run_jobs(jobs, 2)
     assert all(job.done and job.error is None for job in jobs)
 
 
@@ -88,16 +82,16 @@ def test_as_many_run_side_by_side_as_allowed(make, meanwhile):
             go(a, b)
 
     meanwhile(both_at_work)
-    run_jobs([a, b, c], 2, PLENTY)
+    run_jobs([a, b, c], 2)
     assert third_started[0] is False
     assert all(job.done for job in (a, b, c))
 
 
 def test_a_finished_job_is_not_run_again_and_a_failed_one_is(make):
     done, failed = make("done"), make("failed", fails="no")
-    run_jobs([done, failed], 1, PLENTY)
+    run_jobs([done, failed], 1)
     again = [make("done"), make("failed")]
-    run_jobs(again, 1, PLENTY)
+    run_jobs(again, 1)
     assert len(times(done)) == 1
     assert again[1].done
     assert again[1].error is None
@@ -105,34 +99,28 @@ def test_a_finished_job_is_not_run_again_and_a_failed_one_is(make):
 
 def test_a_failing_job_keeps_its_reason_and_stops_nobody(make):
     jobs = [make("bad", fails="no clicks."), make("killed", dies=True), make("good")]
-    run_jobs(jobs, 1, PLENTY)
+    run_jobs(jobs, 1)
     assert jobs[0].error == "no clicks."
     assert jobs[1].error.startswith("ended by signal 9; its last words are in")
     assert jobs[2].done
 
 
-def test_jobs_that_do_not_fit_side_by_side_run_one_after_the_other(make, monkeypatch):
-    jobs = [make(f"job{n}", megabytes=120, waits=True) for n in range(2)]
-    stop = scheduler._stop
-    monkeypatch.setattr(scheduler, "_stop", lambda *one: (stop(*one), go(*jobs)))
-    run_jobs(jobs, 2, 200 * MIB)
-    assert all(job.done for job in jobs)
-    first, second = (times(job)[-1] for job in jobs)
-    assert second[0] > first[1]
-
-
-def test_a_job_that_needs_too_much_alone_fails_with_advice(make):
-    jobs = [make("large", megabytes=400, waits=True), make("small")]
-    run_jobs(jobs, 1, 100 * MIB)
-    assert jobs[0].error == "needed more than the 0.1 GiB it may use; raise --memory"
-    assert jobs[1].done
+def test_a_job_that_was_killed_runs_again_at_the_end_alone(make, meanwhile):
+    # As where memory runs out.
+    large, slow = make("large", dies=True), make("slow", waits=True)
+    meanwhile(lambda: (large.folder / "times").exists() and go(slow))
+    run_jobs([large, slow], 2)
+    _, second = map(float, (large.folder / "times").read_text().split())
+    assert second > times(slow)[0][1]
+    assert large.error.startswith("ended by signal 9")
+    assert slow.done
 
 
 def test_processes_share_the_cores(make, monkeypatch):
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(scheduler, "cores", lambda: 8)
     job = make("job")
-    run_jobs([job], 2, PLENTY)
+    run_jobs([job], 2)
     assert (job.folder / "threads").read_text() == "4"
 
 
@@ -151,7 +139,7 @@ def test_an_interrupted_benchmark_leaves_no_process_behind(make, monkeypatch):
 
     monkeypatch.setattr(scheduler, "sleep", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        run_jobs([make("slow", waits=True)], 1, PLENTY)
+        run_jobs([make("slow", waits=True)], 1)
     assert started[0].poll() is not None
 
 
@@ -159,7 +147,7 @@ def test_progress_names_the_running_systems_and_what_they_are_at(make, meanwhile
     out, job = io.StringIO(), make("job [red]", waits=True)
     console = Console(file=out, force_terminal=True, width=100)
     meanwhile(lambda: "at work" in out.getvalue() and go(job))
-    run_jobs([job], 1, PLENTY, console)
+    run_jobs([job], 1, console)
     assert "job [red]" in out.getvalue()
     assert "at work" in out.getvalue()
     assert "1 of 1" in out.getvalue()
@@ -171,7 +159,7 @@ def test_a_log_file_is_told_what_runs_and_when(make, meanwhile, monkeypatch):
     out = io.StringIO()
     jobs = [make("bm25"), make("dssm [0]", waits=True)]
     meanwhile(lambda: jobs[1].folder.exists() and "\n" in out.getvalue() and go(jobs[1]))
-    run_jobs(jobs, 1, PLENTY, Console(file=out, width=40))
+    run_jobs(jobs, 1, Console(file=out, width=40))
     line, *_ = out.getvalue().splitlines()
     assert re.fullmatch(
         r"\d\d:\d\d:\d\d benchmark: [01] of 2 systems, \d+:\d\d(, \d+:\d\d left)?; .*", line
@@ -193,16 +181,7 @@ def test_a_stage_that_counts_fills_the_bar_and_others_make_it_pulse():
         assert stage in task.text()
 
 
-def test_memory_decides_how_many_run_by_default(monkeypatch):
-    monkeypatch.setattr(scheduler, "cores", lambda: 4)
-    gib = 1 << 30
-    assert default_jobs(64 * gib) == 4
-    assert default_jobs(5 * gib) == 2  # half a GiB is kept back, and each counts two
-    assert default_jobs(1 * gib) == 1
-    assert 0 < available_memory() <= os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-
-
 def test_the_job_is_told_what_to_do(make):
     job = make("job", seconds=0)
-    run_jobs([job], 1, PLENTY)
+    run_jobs([job], 1)
     assert json.loads((job.folder / "job.json").read_text()) == {"name": "job", "seconds": 0}

@@ -2,8 +2,10 @@ import pytest
 import yaml
 
 from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.benchmark import systems
 from dssm_tf.benchmark.systems import choose_systems, folder_name, shipped_configs
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.versions import versions
 from dssm_tf.systems import BASELINES
 
 CONFIG = {"tower": {"name": "dssm", "widths": [4]}, "training": {"epochs": 2}}
@@ -58,14 +60,14 @@ def test_rows_keep_the_order_they_are_named_in_and_come_once():
 
 
 def test_only_random_systems_have_seeds(config):
-    systems = choose_systems(["bm25", "random", "hands_on"], [f"mine={config}"])
-    assert {system.name: system.seeded for system in systems} == {
+    rows = choose_systems(["bm25", "random", "hands_on"], [f"mine={config}"])
+    assert {row.name: row.seeded for row in rows} == {
         "bm25": False,
         "random": True,
         "hands_on": True,
         "mine": True,
     }
-    places = {folder_name("random", systems[1].specification(seed, "map")) for seed in (0, 1)}
+    places = {folder_name("random", rows[1].specification(seed, "map")) for seed in (0, 1)}
     assert len(places) == 2
 
 
@@ -93,6 +95,30 @@ def test_settings_reach_every_configuration_and_change_its_place(config):
     assert yaml.safe_load(short.base)["training"]["epochs"] == 1
     places = [folder_name("mine", one.specification(0, "map")) for one in (plain, short)]
     assert places[0] != places[1]
+
+
+@pytest.mark.parametrize("package", ["dssm-tf", "keras", "numpy", "apache-beam"])
+def test_a_resumed_benchmark_never_mixes_versions(config, monkeypatch, package):
+    rows = choose_systems(["bm25"], [f"mine={config}"])
+    before = [folder_name("x", row.specification(0, "map")) for row in rows]
+    assert [folder_name("x", row.specification(0, "map")) for row in rows] == before
+    monkeypatch.setattr(systems, "versions", lambda: {**versions(), package: "0.0"})
+    after = [folder_name("x", row.specification(0, "map")) for row in rows]
+    assert not set(before) & set(after)
+
+
+def test_a_learning_curve_is_a_row_a_share_that_learns_from_another_folder(config):
+    rows = choose_systems(["bm25"], [f"mine={config}"], curves=["mine"])
+    assert [(row.name, row.inputs) for row in rows] == [
+        ("bm25", "inputs"),
+        ("mine", "inputs"),
+        ("mine.clicks=1/8", "inputs-1-8"),
+        ("mine.clicks=1/4", "inputs-1-4"),
+        ("mine.clicks=1/2", "inputs-1-2"),
+    ]
+    assert len({folder_name("mine", row.specification(0, "map")) for row in rows}) == 5
+    with pytest.raises(UserError, match="--learning-curve bm52: there is no such row to fit"):
+        choose_systems(["bm25"], curves=["bm52"])
 
 
 def test_a_sweep_adds_a_row_a_value(config):
@@ -128,7 +154,7 @@ def test_a_configuration_says_how_many_recorded_negatives_it_needs(config):
         ((["bm25"], [], ["bm25.c=1"]), "bm25 has no parameter 'c'; it has k1, b"),
         (
             (["dse"], [], ["dse.c=1"]),
-            "pretraining_steps, weighting, learning_rate, size, dimension, ",
+            "dse has no parameter 'c'; it has size, dimension, weighting, .*pretraining_steps",
         ),
         ((["bm25"], [], ["hands_on.cells=2"]), "hands_on has no parameter 'cells'"),
         ((["bm25"], [], ["random.topics=0,1"]), "topics=0: topics is 0; expected 1 or more"),

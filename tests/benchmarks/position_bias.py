@@ -78,7 +78,7 @@ def measured(
                 ranker.prior_weight *= ranking == PRIOR
         curves[eta] = data / "examination_curve.tsv"
     judged = [one for one in judgments if one.query in logged]
-    found = evaluate(systems, judged, metrics=METRICS, samples=100)
+    found = evaluate(systems, judged, metrics=METRICS)
     means = {
         ranking: {
             (eta, name): [

@@ -179,21 +179,22 @@ def test_every_pair_is_tested_the_later_against_the_earlier():
     means = evaluation.mean("better", "ndcg@1") - evaluation.mean("worse", "ndcg@1")
     assert test.difference == pytest.approx(means)
     assert test.ci95[0] < test.difference < test.ci95[1]
-    assert test.p_adjusted == test.p < 0.01  # one pair: nothing to adjust
+    assert test.p < test.p_adjusted < 0.01  # one pair, six metrics
     assert evaluation.beaten("better", "ndcg@1") == ["worse"]
     assert evaluation.beaten("worse", "ndcg@1") == []
 
 
-def test_p_is_adjusted_over_the_pairs_of_a_metric():
+def test_p_is_adjusted_over_all_tests_that_a_page_shows():
     random = np.random.default_rng(1)
     values = {name: {"m": random.random(50) + shift, "n": random.random(50)} for name, shift in
               (("a", 0.0), ("b", 0.1), ("c", 0.2))}  # fmt: skip
     tests = [test for test in compare(values, ["m", "n"]) if test.metric == "m"]
     assert [(t.a, t.b) for t in tests] == [("b", "a"), ("c", "a"), ("c", "b")]
     smallest = min(tests, key=lambda test: test.p)
-    assert smallest.p_adjusted == pytest.approx(3 * smallest.p)
-    only = compare(values, ["m"], against=["a"])
+    assert smallest.p_adjusted == pytest.approx(6 * smallest.p)  # three pairs by two metrics
+    only = compare(values, ["m"], pairs=[("b", "a"), ("c", "a")])
     assert [(t.a, t.b) for t in only] == [("b", "a"), ("c", "a")]
+    assert min(t.p_adjusted for t in only) == pytest.approx(2 * smallest.p)
 
 
 def test_only_significant_differences_are_marked():

@@ -57,7 +57,7 @@ def figures(rows, ids, query_ids, corpus):
     titles = None if corpus is None else [CorpusTitle(ids[at], TITLES[at]) for at in corpus]
     bm25 = BASELINES["bm25"]().fit([], TITLES)
     systems = {"bm25": bm25, "counts": Counts(), "nothing": Nothing()}
-    evaluation = evaluate(systems, judgments, titles, samples=50)
+    evaluation = evaluate(systems, judgments, titles)
     written = results_json(evaluation)
     return metrics_json(evaluation), written["systems"], written["first_title_grades"]
 
@@ -86,7 +86,7 @@ def test_a_written_run_gives_other_tools_the_ranking_that_was_measured(order):
     titles = [f"title {n}" for n in range(6)]
     corpus = [CorpusTitle(f"d{place}", title) for place, title in zip(order, titles, strict=True)]
     judgments = [Judgment("q", "q", corpus[0].doc_id, titles[0], 3.0)]
-    evaluation = evaluate({"n": Nothing()}, judgments, corpus, samples=1)
+    evaluation = evaluate({"n": Nothing()}, judgments, corpus)
     scores = run(evaluation.task, evaluation.rankings["n"])["q"]
     # trec_eval: by score in single precision, then by doc id from the end.
     ranked = sorted(scores, key=lambda doc_id: (np.float32(scores[doc_id]), doc_id), reverse=True)
@@ -104,5 +104,5 @@ def test_ids_in_the_order_of_clicks_help_nobody():
         for query in range(400)
         for place, grade in enumerate([3.0] + [0.0] * 19)
     ]
-    evaluation = evaluate({"n": Nothing()}, judgments, metrics=["mrr@1"], samples=1)
+    evaluation = evaluate({"n": Nothing()}, judgments, metrics=["mrr@1"])
     assert abs(evaluation.mean("n", "mrr@1") - 1 / 20) < 0.04

@@ -283,8 +283,6 @@ def test_what_cannot_be_indexed_is_one_line_and_leaves_nothing(
     told("--kind 'pq'", kind="pq")
     told("matches no file", corpus=None, vectors=["absent*"])
     told("holds no titles with vectors", corpus=None, vectors=[str(corpus_file)])
-    (tmp_path / "h.json").write_text(json.dumps(HYBRID))
-    told("--cosine and --hybrid", cosine=True, hybrid=tmp_path / "h.json")
     (tmp_path / "q.txt").write_text("one\n")
     told("expected at least 2", queries=tmp_path / "q.txt")
     embed_command(run_with_prior, corpus_file, tmp_path / "v.parquet", cosine=True, console=console)

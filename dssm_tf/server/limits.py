@@ -36,6 +36,7 @@ TOO_LARGE = ("RESOURCE_EXHAUSTED", 413)
 FAILED = ("INTERNAL", 500)
 BUSY = ("RESOURCE_EXHAUSTED", 503)
 LATE = ("DEADLINE_EXCEEDED", 504)
+GONE = ("CANCELLED", 499)  # the client did not wait
 
 
 class Refusal(Exception):

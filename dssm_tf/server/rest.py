@@ -13,12 +13,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dssm_tf.server.limits import INVALID, TOO_LARGE, Limits, Refusal
+from dssm_tf.server.limits import GONE, INVALID, TOO_LARGE, Limits, Refusal
 from dssm_tf.server.service import Answer, Request, Service
 
 _FULL = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -46,7 +47,10 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
 
     async def predict(request: HttpRequest) -> Response:
         async def work() -> bytes:
-            raw = await _body(request, service)
+            try:
+                raw = await _body(request, service)
+            except ClientDisconnect:
+                raise Refusal(GONE, "the client went.") from None
             read = partial(_read, request.path_params["model"], raw)
             return await service.compute(lambda: _write(service.answer(read())))
 

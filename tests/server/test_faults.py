@@ -7,6 +7,7 @@ import logging
 import pytest
 
 from tests.server import faults
+from tests.server.asking import rest
 from tests.server.faults import Target
 
 
@@ -38,3 +39,5 @@ def test_what_is_no_request_is_refused(target, what):
 
 def test_dropped_connections_cost_others_nothing(target):
     faults.dropped(target, 40)
+    # A client that went is no failure of the model.
+    assert "INTERNAL" not in rest(target.rest, "/metrics")[1]

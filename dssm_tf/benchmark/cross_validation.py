@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.evaluate import Measured
+from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import Ranking, RelevantRanks
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.evaluation.typos import SUFFIX
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
 
@@ -31,11 +33,12 @@ Half = NDArray[np.int64]
 def halves(task: RankingTask) -> Half:
     """Halves the queries by the fingerprints of their normalised texts.
 
-    Queries that normalise to one text are in one half, and the split does not
-    depend on the order of the judgments. The queries that means count are
+    Queries that normalise to one text are in one half, and so is a query with a typing error;
+    the split does not depend on the order of the judgments. The queries that means count are
     split evenly; the others are in the first half.
     """
-    keys = [FOLDED.key(query) for query in task.queries]
+    texts = dict(zip(task.query_ids, task.queries, strict=True))
+    keys = [FOLDED.key(texts[name.removesuffix(SUFFIX)]) for name in task.query_ids]
     left_out = set(task.left_out())
     counted = {key for row, key in enumerate(keys) if row not in left_out}
     ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))
@@ -73,6 +76,11 @@ def choose(
     # Means that differ by rounding only are equal.
     first, second = (int(np.argmax(table[:, part].mean(axis=1).round(9))) for part in parts)
     return second, first
+
+
+def to_choose_by(ranks: RelevantRanks, metric: str, task: RankingTask) -> NDArray[np.float64]:
+    """A metric by query, NaN for those that nothing is chosen by: with typing errors, too."""
+    return np.where(task.misspelt, np.nan, per_query(ranks, [metric])[metric])
 
 
 def choose_final(values: Sequence[NDArray[np.float64]] | NDArray[np.float64]) -> int:

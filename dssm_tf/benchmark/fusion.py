@@ -22,12 +22,12 @@ from dssm_tf.benchmark.cross_validation import (
     choose_final,
     chosen_to_json,
     final_to_json,
+    to_choose_by,
 )
 from dssm_tf.benchmark.systems import PRIOR
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import Measured
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX
-from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.retrieval.fusion import fill, linear_fusion, pool_titles, ranks
@@ -217,7 +217,9 @@ def fuse(
     half = next(iter(members.values())).half
     unit = 1.0
     if hybrid.kind == "prior":
-        unit = prior_unit(members[hybrid.members[0]].deployed(), log_prior)
+        alone = members[hybrid.members[0]].deployed()
+        asked = [alone.rankings[row] for row in np.flatnonzero(~task.misspelt)]
+        unit = prior_unit(alone._replace(rankings=asked), log_prior)
     settings = hybrid.settings(unit)
     weights = _weights(hybrid, settings)
     relevant = [task.relevant_grades(row) for row in range(len(task.queries))]
@@ -239,7 +241,7 @@ def fuse(
             made[key] = (
                 pools,
                 [
-                    per_query(replace(unranked, rank=found), [tune])[tune]
+                    to_choose_by(replace(unranked, rank=found), tune, task)
                     for found in np.concatenate(places, axis=1)
                 ],
             )

@@ -33,6 +33,7 @@ from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.evaluation.typos import misspelt
 from dssm_tf.tables.click_log import LogRow, read_logs, traffic, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
@@ -56,7 +57,7 @@ from dssm_tf.text.rules import FOLDED
 
 WORK = "work"
 _SOURCE = "source.json"
-_VERSION = 4  # of what `prepare` makes of the same files
+_VERSION = 5  # of what `prepare` makes of the same files
 _ROWS = "log.tsv"
 
 
@@ -71,6 +72,7 @@ class Sources:
         queries: texts of the queries of a qrels file.
         judge_later: the share of the log's rows, the latest, that judges and is not learnt from.
         hold_out_queries: the share of the queries that is judged and not learnt from.
+        typos: whether each judged query is ranked with a typing error, too, see `with_typo`.
         repeats: what pairs judged more than once are, see `read_judgments`.
         layout: the encoding of all files, and the sign between the thousands of clicks.
         time_format: of the log's time stamps, see `Clock`.
@@ -83,6 +85,7 @@ class Sources:
     queries: Path | None = None
     judge_later: float | None = None
     hold_out_queries: float | None = None
+    typos: bool = False
     repeats: Literal["refuse", "mean"] = "refuse"
     layout: Layout = field(default_factory=Layout)
     time_format: str | None = None
@@ -139,6 +142,7 @@ class Sources:
             **{name: path and _digest(path) for name, path in files.items()},
             "judge_later": self.judge_later,
             "hold_out_queries": self.hold_out_queries,
+            "typos": self.typos,
             "repeats": self.repeats,
             "encoding": self.layout.encoding,
             "thousands": self.layout.thousands,
@@ -180,6 +184,8 @@ def _prepared(sources: Sources, out: Path, console: Console | None) -> Inputs:
         raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
     with progress_of("reading the click log", None, console, unit=""):
         judgments, corpus, rows, tally, split, judging = _judged(sources)
+    if sources.typos:
+        judgments = [*judgments, *misspelt(judgments)]
     RankingTask(judgments, corpus)  # what is wrong with them shows before the slow part
     with atomic_directory(folder) as aside:
         write_judgments(aside / JUDGMENTS, judgments)

@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import combinations
 from pathlib import Path
@@ -61,6 +61,9 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import write
 from dssm_tf.retrieval.hybrid import MODEL
 from dssm_tf.text.rules import FOLDED
+
+TYPOS = "typos"
+"""Where in the directory the tables for queries with a typing error are."""
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
 """What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
@@ -125,6 +128,9 @@ def run_benchmark(options: Options, console: Console | None = None) -> Evaluatio
                 ensure_data(options.sources, learned, system.negatives)
         evaluation = benchmark.run()
         write(evaluation, options.out, options.cross)
+        if evaluation.misspelt:
+            (options.out / TYPOS).mkdir(exist_ok=True)
+            write(evaluation.misspelt, options.out / TYPOS, options.cross)
     return evaluation
 
 
@@ -236,6 +242,15 @@ class _Benchmark:
         for name, (kind, system) in self._foreign.items():
             rows.append(self._measured_row(name, kind, system))
         rows = self._with_hybrids(rows)
+        misspelt = self._task.misspelt
+        evaluation = self._evaluation(rows, np.flatnonzero(~misspelt))
+        if misspelt.any():
+            typos = self._evaluation(rows, np.flatnonzero(misspelt))
+            evaluation = replace(evaluation, misspelt=typos)
+        return evaluation
+
+    def _evaluation(self, rows: Sequence[Row], queries: NDArray[np.int64]) -> Evaluation:
+        rows = [row.part(queries) for row in rows]
         measured = [row for row in rows if row.seeds]
         if not measured:
             raise UserError(f"no system could be measured; {rows[0].name}: {rows[0].error}")
@@ -248,15 +263,16 @@ class _Benchmark:
                 pairs=_pairs(measured, against),
             )
         clicks = self._inputs.traffic()
-        traffic = [clicks.get(FOLDED.key(query), 0.0) for query in self._task.queries]
+        task = self._task.part(queries)
+        traffic = [clicks.get(FOLDED.key(query), 0.0) for query in task.queries]
         return Evaluation(
-            self._task,
+            task,
             metrics,
             rows,
             comparisons,
             against,
-            seen=self._known,
-            half=self._half,
+            seen=self._known[queries],
+            half=self._half[queries],
             traffic=np.array(traffic, dtype=np.float64),
             settings=self._settings(),
         )
@@ -270,6 +286,7 @@ class _Benchmark:
             "overrides": list(options.overrides),
             "judge_later": options.sources.judge_later,
             "hold_out_queries": options.sources.hold_out_queries,
+            "typos": options.sources.typos,
             "log": self._inputs.log(),
             "distinct_pairs": len(self._inputs.clicks()),
             "inputs": provenance(options.sources, self._inputs),

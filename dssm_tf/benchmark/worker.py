@@ -27,6 +27,7 @@ from dssm_tf.benchmark.cross_validation import (
     chosen_to_json,
     final_to_json,
     halves,
+    to_choose_by,
 )
 from dssm_tf.benchmark.encoder import load_encoder
 from dssm_tf.benchmark.inputs import Inputs
@@ -36,7 +37,6 @@ from dssm_tf.common.files import atomic_write
 from dssm_tf.evaluation.by_cosine import without_prior
 from dssm_tf.evaluation.evaluate import RankerScores, measure
 from dssm_tf.evaluation.evaluation import about_vocabulary
-from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.task import RankingTask
 
@@ -119,7 +119,7 @@ def _run_job(directory: Path) -> None:
             say(f"tuning {number} of {len(settings)}")
             source = RankerScores(fitted.with_setting(setting), task)
             ranks = measure(name, source, task, depth=1).ranks
-            values.append(per_query(ranks, [job["tune"]])[job["tune"]])
+            values.append(to_choose_by(ranks, job["tune"], task))
         found = choose(values, half)
         if found is None:
             about["chosen"] = "nothing: fewer than two different queries have a relevant title"

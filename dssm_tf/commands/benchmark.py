@@ -68,6 +68,12 @@ def add(commands: Commands) -> None:
         "without --judgments, judge them by their clicks",
     )
     data.add_argument(
+        "--typos",
+        action="store_true",
+        help="rank each judged query also with a typing error in its longest word, if that has "
+        "four letters: further tables, in OUT/typos",
+    )
+    data.add_argument(
         "--repeats",
         choices=("refuse", "mean"),
         default="refuse",
@@ -195,7 +201,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
 
     load_tensorflow()
     from dssm_tf.benchmark.prepare import Sources
-    from dssm_tf.benchmark.run_benchmark import Options, run_benchmark
+    from dssm_tf.benchmark.run_benchmark import TYPOS, Options, run_benchmark
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.table import print_tables
     from dssm_tf.tables.table import Layout
@@ -212,6 +218,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
             queries=arguments.queries,
             judge_later=arguments.judge_later,
             hold_out_queries=arguments.hold_out_queries,
+            typos=arguments.typos,
             repeats=arguments.repeats,
             layout=Layout(
                 arguments.encoding,
@@ -241,6 +248,9 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
     )
     evaluation = run_benchmark(options, console)
     print_tables(evaluation, console, f"Written: {arguments.out}/{WRITTEN}")
+    if evaluation.misspelt:
+        console.print("\nThe same queries, each with a typing error:")
+        print_tables(evaluation.misspelt, console, f"Written: {arguments.out}/{TYPOS}/{WRITTEN}")
     return evaluation
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -120,6 +120,18 @@ class Row:
         weights = part.weights[kept]
         return [float(np.average(one.values[metric][kept], weights=weights)) for one in self.seeds]
 
+    def part(self, queries: NDArray[np.int64]) -> Row:
+        """The row for some of the queries."""
+        seeds = [
+            replace(
+                one,
+                values={metric: values[queries] for metric, values in one.values.items()},
+                rankings=[one.rankings[query] for query in queries],
+            )
+            for one in self.seeds
+        ]
+        return replace(self, seeds=seeds)
+
     def cost(self, name: str) -> float | None:
         """The mean over seeds of a cost; None where it is not known."""
         found = [one.about[name] for one in self.seeds if one.about.get(name) is not None]
@@ -149,6 +161,7 @@ class Evaluation:
         half: `(queries,)`, the half of the cross validation; None where there was none.
         traffic: `(queries,)`, clicks; None where no log is known.
         settings: how it was run: inputs, models, versions; what a benchmark was told.
+        misspelt: the same with a typing error in each query; None where that was not asked for.
     """
 
     task: RankingTask
@@ -160,6 +173,7 @@ class Evaluation:
     half: NDArray[np.int64] | None = None
     traffic: NDArray[np.float64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
+    misspelt: Evaluation | None = None
 
     @property
     def measured_rows(self) -> list[Row]:

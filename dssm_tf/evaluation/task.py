@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import tie_key
+from dssm_tf.evaluation.typos import SUFFIX
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
@@ -123,6 +125,20 @@ class RankingTask:
             f"For {alike:,} of {len(measured):,} queries all judged titles have the same grade: "
             "any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
         ]
+
+    @property
+    def misspelt(self) -> NDArray[np.bool_]:
+        """`(queries,)`, whether a query is another one of the task with a typing error."""
+        return np.array([one.endswith(SUFFIX) for one in self.query_ids], bool)
+
+    def part(self, rows: Iterable[int]) -> RankingTask:
+        """The same titles, ranked for some of the queries."""
+        part, rows = copy(self), list(rows)
+        part.query_ids = tuple(self.query_ids[row] for row in rows)
+        part.queries = tuple(self.queries[row] for row in rows)
+        part.judged_columns = [self.judged_columns[row] for row in rows]
+        part.judged_grades = [self.judged_grades[row] for row in rows]
+        return part
 
     def grade(self, query: int, column: int) -> float | None:
         """The grade of a title for a query, None if nobody judged it."""

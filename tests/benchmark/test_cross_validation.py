@@ -11,10 +11,12 @@ from dssm_tf.benchmark.cross_validation import (
     chosen_to_json,
     grid,
     halves,
+    to_choose_by,
 )
 from dssm_tf.evaluation.evaluate import measure
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.evaluation.typos import SUFFIX, misspelt
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import texts
 
@@ -164,3 +166,16 @@ def test_what_was_chosen_is_told_with_both_halves_figures():
     assert (found[0]["tuned_on"], found[0]["reported_on"]) == ("half 2", "half 1")
     assert (found[1]["tuned"], found[1]["reported"]) == pytest.approx((0.7, 0.1))
     json.dumps(found)
+
+
+def test_nothing_is_chosen_by_a_query_with_a_typing_error():
+    plain = task_of([f"query {word}" for word in ("one", "two", "three", "four", "five")])
+    both = RankingTask([*plain.qrels(), *misspelt(plain.qrels())], CORPUS)
+    half = dict(zip(both.query_ids, halves(both), strict=True))
+    assert {name: half[name] for name in plain.query_ids} == dict(
+        zip(plain.query_ids, halves(plain), strict=True)
+    )
+    assert all(half[name + SUFFIX] == half[name] for name in plain.query_ids)
+    ranks = measure("one", Constant([4, 3, 2, 1]), both).ranks
+    values = to_choose_by(ranks, "mrr@10", both)
+    assert np.isnan(values).tolist() == [name.endswith(SUFFIX) for name in both.query_ids]

@@ -1,0 +1,51 @@
+"""Typing errors put into judged queries."""
+
+from __future__ import annotations
+
+from collections import Counter
+from string import ascii_lowercase
+
+import pytest
+
+from dssm_tf.evaluation.typos import misspelt, with_typo
+from dssm_tf.tables.judgments import Judgment
+
+# Every edit of abcd after its first letter: at b or at c.
+EDITS = {
+    "deletion": {"acd", "abd"},
+    "transposition": {"acbd", "abdc"},
+    "substitution": {f"a{x}cd" for x in ascii_lowercase if x != "b"}
+    | {f"ab{x}d" for x in ascii_lowercase if x != "c"},
+    "insertion": {f"a{x}bcd" for x in ascii_lowercase} | {f"ab{x}cd" for x in ascii_lowercase},
+}
+
+
+def test_the_longest_word_gets_one_edit_of_each_kind_alike_often():
+    kinds = Counter()
+    for number in range(400):
+        first, changed, last = with_typo(f"{number}xyz abcd box").split()
+        assert (first, last) == (f"{number}xyz", "box")
+        (kind,) = (kind for kind, words in EDITS.items() if changed in words)
+        kinds[kind] += 1
+    # 100 of each expected, standard deviation 8.7.
+    assert min(kinds[kind] for kind in EDITS) > 65
+
+
+@pytest.mark.parametrize("query", ["", "box", "2 x 4 in.", "16x25x1 air"])
+def test_words_of_fewer_than_four_letters_stay_as_they_are(query):
+    assert with_typo(query) == query
+
+
+@pytest.mark.parametrize("query", ["aaaa", "книги", "Zzzz-rated", "front door"])
+def test_an_edited_query_is_another_one_and_the_same_each_time(query):
+    assert with_typo(query) == with_typo(query) != query
+
+
+def test_of_words_as_long_the_first_is_edited():
+    assert all(with_typo(f"{n} abcd efgh").endswith(" efgh") for n in range(20))
+
+
+def test_misspelt_judgments_keep_grades_and_get_ids_of_their_own():
+    one = Judgment("q1", "front door", "d1", "Front Door", 2.0)
+    (found,) = misspelt([one])
+    assert found == one._replace(query_id="q1~typo", query=with_typo("front door"))

@@ -78,7 +78,7 @@ def trial(model: str, step: float, seed: int, epochs: int, queries: int) -> dict
         found: dict[str, Any] = {"parameters": ranker.model.count_params()}
         for part in PARTS:
             judgments = read_judgments(folder / f"{part}.tsv")
-            measured = evaluate({model: ranker}, judgments, metrics=[METRIC], samples=100)
+            measured = evaluate({model: ranker}, judgments, metrics=[METRIC])
             of: dict[str, list[float]] = {}
             values = measured.values[model][METRIC]
             for query, value in zip(measured.task.query_ids, values, strict=True):

@@ -29,7 +29,7 @@ def test_rarity_by_hand():
 
 
 def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
-    vocabulary = Vocabulary(["#ca", "at#"])
+    vocabulary = Vocabulary(["#ca", "at#"], FOLDED)
     tower = {"name": "dssm", "widths": [4]}
     model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
     before = model.query_tower.hashing.kernel.numpy().copy()

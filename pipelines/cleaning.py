@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
 
 from dssm_tf.positions.curve import UNIT
-from dssm_tf.tables.click_log import LogRow
-from dssm_tf.text.rules import Key, Rules
+from dssm_tf.text.normalize import words
+from dssm_tf.text.vocabulary import TextLimits
+from pipelines.frames import Counts
+from pipelines.texts import fingerprints, normal_forms
 
 NO_WORDS = "no words"
 BLOCKED = "blocked"
@@ -18,21 +22,16 @@ MANY_QUERIES = "session with many queries"
 MANY_CLICKS = "session with many clicks"
 REPEATED = "repeated in session"
 FEW_CLICKS = "few clicks"
+_REASONS = (NO_WORDS, BLOCKED)
 
-
-@lru_cache(maxsize=1 << 17)
-def normal_form(text: str, rules: Rules) -> Key:
-    """The key of a text, remembered."""
-    return rules.key(text)
-
-
-PairCount = tuple[str, str, str, str, int, int, int]
-"""What some rows say of one (query, title): both normalised, both as logged, clicks, rows, and
-weighted clicks in thousandths.
-
-No rows at all means that only dropped sessions clicked the title: it is no evidence, but it must
-not become a negative either.
-"""
+PAIRS = {
+    "q": pl.UInt64, "t": pl.UInt64, "clicks": pl.Int64, "rows": pl.Int64, "weighted": pl.Int64,
+    "robots": pl.Int64,
+}  # fmt: skip
+"""Pairs: fingerprints of query and title, clicks, rows, weighted clicks in thousandths, and clicks
+of dropped sessions, which are no evidence but keep the title from becoming a negative."""
+TEXTS = {"fp": pl.UInt64, "text": pl.String, "clicks": pl.Int64}
+"""Texts as logged by fingerprint, and the clicks of each."""
 
 
 @dataclass(frozen=True)
@@ -62,136 +61,166 @@ class BlockList:
                 single.update(found)
             else:
                 whole.add(" ".join(found))
-        return cls(rules, frozenset(single), frozenset(whole))
+        return cls(frozenset(single), frozenset(whole))
 
     def blocks(self, query: str) -> bool:
         """Whether a normalised query is to be dropped."""
         return query in self.queries or not self.words.isdisjoint(query.split(" "))
 
 
-@dataclass
-class RowCounter:
-    """Sums rows by their texts as logged: what a worker holds of a piece, in bounded size.
-
-    `pairs` holds `[clicks, rows, weighted]` by (query, title), of rows without a session;
-    `sessions` holds `[clicks of the row with most, rows, its weighted clicks, clicks, clicked
-    rows]` by session and (query, title), since a click repeated in a session is to count once.
+class Cleaned(NamedTuple):
+    """Pairs, and the texts that they were logged with.
 
     Args:
-        weights: what a click at positions 1, 2, ... counts, in thousandths; those behind have the
-            last one, and a click whose position is unknown, or all if none are given, counts once.
+        pairs: see `PAIRS`, sorted by q and t.
+        queries: see `TEXTS`, sorted by fp.
+        titles: the same.
+        dropped: rows dropped, by reason.
     """
 
-    weights: Sequence[int] = ()
-    pairs: dict[tuple[str, str], list[int]] = field(default_factory=dict)
-    sessions: dict[str, dict[tuple[str, str], list[int]]] = field(default_factory=dict)
-    size: int = 0
-
-    def add(self, row: LogRow) -> None:
-        """Counts one row."""
-        query, title, clicks, _, session, _, position = row
-        weight = UNIT
-        if position and self.weights:
-            weight = self.weights[min(position, len(self.weights)) - 1]
-        weighted = clicks * weight
-        if session:
-            self._add_to_session(query, title, clicks, weighted, session)
-            return
-        count = self.pairs.get((query, title))
-        if count is None:
-            self.pairs[query, title] = [clicks, 1, weighted]
-            self.size += 1
-        else:
-            count[0] += clicks
-            count[1] += 1
-            count[2] += weighted
-
-    def _add_to_session(
-        self, query: str, title: str, clicks: int, weighted: int, session: str
-    ) -> None:
-        pairs = self.sessions.setdefault(session, {})
-        count = pairs.get((query, title))
-        new = [clicks, 1, weighted, clicks, 1 if clicks else 0]
-        if count is None:
-            pairs[query, title] = new
-            self.size += 1
-        else:
-            count[:] = _joined(count, new)
+    pairs: pl.DataFrame
+    queries: pl.DataFrame
+    titles: pl.DataFrame
+    dropped: Counts
 
 
-def clean_pairs(
-    pairs: Iterable[tuple[tuple[str, str], list[int]]],
-    block_list: BlockList,
-    dropped: Counter[str],
-) -> Iterator[PairCount]:
-    """Normalises counted texts and drops what has no words or is blocked.
+def weighted(rows: pl.DataFrame, weights: Sequence[int]) -> pl.DataFrame:
+    """Rows with their weighted clicks in thousandths.
 
     Args:
-        pairs: ((query, title), [clicks, rows, weighted]) with the texts as logged.
-        block_list: what to drop, and the text rules.
-        dropped: rows dropped, by reason; added to.
+        rows: of a log.
+        weights: of a click at positions 1, 2, ..., in thousandths; those behind have the last
+            one, and a click whose position is unknown, or all if none are given, counts once.
     """
-    rules = block_list.rules
-    for (query_text, title_text), (clicks, rows, weighted) in pairs:
-        query, title = normal_form(query_text, rules), normal_form(title_text, rules)
-        if not query or not title:
-            dropped[NO_WORDS] += rows
-        elif block_list.blocks(query):
-            dropped[BLOCKED] += rows
-        else:
-            yield query, title, query_text, title_text, clicks, rows, weighted
+    of = np.array([UNIT, *weights])[np.minimum(rows["position"].to_numpy(), len(weights))]
+    return rows.with_columns(weighted=pl.Series(rows["clicks"].to_numpy() * of))
 
 
-def clean_session(
-    blocks: Iterable[dict[tuple[str, str], list[int]]],
-    max_queries: int,
-    max_clicks: int,
-    dropped: Counter[str],
-    rules: Rules,
-) -> list[tuple[tuple[str, str], list[int]]]:
-    """One session's pairs, each counted once.
-
-    Of a session that looks like a machine's, the clicked pairs with no rows, see `PairCount`.
+def sum_rows(
+    rows: pl.DataFrame, rules: TextLimits, block_list: BlockList
+) -> tuple[Cleaned, pl.DataFrame]:
+    """Sums rows by what they say, without those that have no words or are blocked.
 
     Args:
-        blocks: the session's counts, as `RowCounter.sessions` holds them.
+        rows: query, title, session, clicks and weighted clicks of each.
+        rules: of texts.
+        block_list: queries to drop.
+
+    Returns:
+        Rows without a session; and those with one, by session and texts, sorted by session: their
+        clicks are still to be counted once, see `clean_sessions`.
+    """
+    names = ("query", "title", "q", "t", "reason")
+    alone = pl.col("session") == ""
+    texts = _keyed(rows, rules, block_list)
+    pairs = (
+        rows.filter(alone)
+        .group_by("query", "title")
+        .agg(pl.col("clicks", "weighted").sum(), rows=pl.len())
+    )
+    pairs = pairs.join(texts["query"], on="query").join(texts["title"], on="title")
+    most = pl.col("clicks").max()
+    visits = (
+        rows.filter(~alone)
+        .group_by("session", "query", "title")
+        .agg(
+            most=most,
+            weighted=pl.col("weighted").filter(pl.col("clicks") == most).max(),
+            rows=pl.len().cast(pl.Int64),
+            clicks=pl.col("clicks").sum(),
+            clicked=(pl.col("clicks") > 0).sum().cast(pl.Int64),
+        )
+    )
+    visits = visits.join(texts["query"], on="query").join(texts["title"], on="title")
+    names_of = visits.select(pl.col("session").unique())
+    names_of = names_of.with_columns(s=fingerprints(names_of["session"]))
+    visits = visits.join(names_of, on="session").with_columns(
+        reason=pl.min_horizontal("reason", "reason_right")
+    )
+    visits = visits.select("s", *names, "most", "weighted", "rows", "clicks", "clicked")
+    return _summed(pairs.with_columns(reason=pl.min_horizontal("reason", "reason_right"))), (
+        visits.sort("s", *names)
+    )
+
+
+def _keyed(rows: pl.DataFrame, rules: TextLimits, block_list: BlockList) -> dict[str, pl.DataFrame]:
+    """Distinct queries and titles, their fingerprints, and why they are dropped (2 if not)."""
+    found = {}
+    for side, name in (("query", "q"), ("title", "t")):
+        texts = rows.select(pl.col(side).unique())
+        forms = normal_forms(texts[side], rules)
+        distinct = pl.DataFrame({"form": forms.unique()})
+        reasons = [
+            0 if not form else 1 if side == "query" and block_list.blocks(form) else 2
+            for form in distinct["form"]
+        ]
+        distinct = distinct.with_columns(
+            fingerprints(distinct["form"]).alias(name), reason=pl.Series(reasons, dtype=pl.Int8)
+        )
+        found[side] = texts.with_columns(form=forms).join(distinct, on="form").drop("form")
+    return found
+
+
+def _summed(rows: pl.DataFrame) -> Cleaned:
+    """Rows by texts as pairs and texts, without those that have a reason to be dropped."""
+    dropped = {
+        reason: int(rows.filter(pl.col("reason") == at)["rows"].sum())
+        for at, reason in enumerate(_REASONS)
+    }
+    rows = rows.filter(pl.col("reason") == len(_REASONS))
+    if "robots" not in rows.columns:
+        rows = rows.with_columns(robots=pl.lit(0, pl.Int64))
+    pairs = rows.group_by("q", "t").agg(pl.col("clicks", "rows", "weighted", "robots").sum())
+    texts = [
+        rows.filter(pl.col("rows") > 0)
+        .group_by(fp=name, text=side)
+        .agg(pl.col("clicks").sum())
+        .select(*TEXTS)
+        .sort("fp", "text")
+        for side, name in (("query", "q"), ("title", "t"))
+    ]
+    pairs = pairs.select(pl.col(name).cast(kind) for name, kind in PAIRS.items()).sort("q", "t")
+    return Cleaned(pairs, texts[0], texts[1], dropped)
+
+
+def clean_sessions(visits: pl.DataFrame, max_queries: int, max_clicks: int) -> Cleaned:
+    """Each pair of a session once; of a session that looks like a machine's no more than clicks.
+
+    Args:
+        visits: whole sessions, as `sum_rows` gives them, in any order.
         max_queries: distinct queries beyond which the session is a bot's; 0 means no limit.
         max_clicks: clicks, repeats included, beyond which it is spam; 0 means no limit.
-        dropped: rows dropped, by reason; added to.
-        rules: which texts are one.
     """
-    best: dict[tuple[str, str], tuple[tuple[str, str], list[int]]] = {}
-    for block in blocks:
-        for texts, count in block.items():
-            key = normal_form(texts[0], rules), normal_form(texts[1], rules)
-            known = best.get(key)
-            if known is None:
-                best[key] = texts, list(count)
-                continue
-            kept, total = known
-            if (-count[0], texts) < (-total[0], kept):
-                kept = texts
-            best[key] = kept, _joined(total, count)
-    counts = [count for _, count in best.values()]
-    reason = None
-    if max_queries and len({query for query, _ in best}) > max_queries:
-        reason = MANY_QUERIES
-    elif max_clicks and sum(count[3] for count in counts) > max_clicks:
-        reason = MANY_CLICKS
-    if reason:
-        dropped[reason] += sum(count[1] for count in counts)
-        return [(texts, [count[0], 0, count[2]]) for texts, count in best.values() if count[0]]
-    pairs = []
-    for texts, (clicks, rows, weighted, _, clicked_rows) in best.values():
-        repeats = max(clicked_rows - 1, 0)
-        if repeats:
-            dropped[REPEATED] += repeats
-        pairs.append((texts, [clicks, rows - repeats, weighted]))
-    return pairs
-
-
-def _joined(one: Sequence[int], other: Sequence[int]) -> list[int]:
-    """Two counts of a session's pair, see `RowCounter`, as one."""
-    clicks, weighted = max((one[0], one[2]), (other[0], other[2]))
-    rows, all_clicks, clicked_rows = (one[at] + other[at] for at in (1, 3, 4))
-    return [clicks, rows, weighted, all_clicks, clicked_rows]
+    best = pl.col("most") == pl.col("most").max()
+    # Of texts that are one the clicks of the row with most count; the smallest text of equals.
+    pairs = (
+        visits.sort("query", "title")
+        .group_by("s", "q", "t")
+        .agg(
+            pl.col("query", "title").filter(best).first(),
+            pl.col("reason").first(),
+            pl.col("most").max(),
+            pl.col("weighted").filter(best).max(),
+            pl.col("rows", "clicks", "clicked").sum(),
+        )
+    )
+    sessions = pairs.group_by("s").agg(pl.col("q").n_unique(), pl.col("clicks").sum())
+    many = pl.col("q") > max_queries if max_queries else pl.lit(False)
+    spam = pl.col("clicks") > max_clicks if max_clicks else pl.lit(False)
+    sessions = sessions.select("s", why=pl.when(many).then(1).when(spam).then(2).otherwise(0))
+    pairs = pairs.join(sessions, on="s")
+    dropped = {
+        reason: int(pairs.filter(pl.col("why") == why)["rows"].sum())
+        for why, reason in ((1, MANY_QUERIES), (2, MANY_CLICKS))
+    }
+    human = pl.col("why") == 0
+    repeats = (pl.col("clicked") - 1).clip(0)
+    dropped[REPEATED] = int(pairs.filter(human).select(repeats.sum()).item())
+    pairs = pairs.with_columns(
+        rows=pl.when(human).then(pl.col("rows") - repeats).otherwise(0),
+        clicks=pl.when(human).then("most").otherwise(0),
+        weighted=pl.when(human).then("weighted").otherwise(0),
+        robots=pl.when(human).then(0).otherwise("most"),
+    )
+    found = _summed(pairs.filter(human | (pl.col("robots") > 0)))
+    return found._replace(dropped={**dropped, **found.dropped})

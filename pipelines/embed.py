@@ -36,10 +36,10 @@ from dssm_tf.runtime.compact_files import COMPACT
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.table import Layout
 from dssm_tf.text.fields import parse_fields
+from pipelines.output import create, is_local
 from pipelines.progress import quiet_console
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
 from pipelines.sources import Piece, find_corpus, plan, titles_of
-from pipelines.writing import create, is_local
 
 NAME = "vectors"
 ABOUT = "vectors.json"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import apache_beam as beam
@@ -13,20 +13,17 @@ from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import blocks, transforms
+from pipelines import transforms
 from pipelines.cleaning import BlockList
-from pipelines.options import TRAIN, VALIDATION, PreprocessOptions
-from pipelines.progress import Progress
-from pipelines.record_transforms import DrawNegatives, WriteShards, make_vocabulary
-from pipelines.records import SAMPLES, Coverage, PairRecord, record_order
+from pipelines.frames import Block, sum_counts
+from pipelines.output import PARTS, create, open_bytes
 from pipelines.sources import Piece
-from pipelines.writing import PARTS, Shards, create, open_bytes
+from pipelines.transforms import SAMPLES, Settings, Written
 
 _MANIFEST = "manifest.json"
 BUCKET_BYTES = 16 << 20
-MIN_BUCKETS = 8
-SHARD_BYTES = 8 << 20
-_MIN_SHARDS = 4
+_PACKED = 4
+"""How many times as large a log is as its `.gz` or Parquet file."""
 
 
 @dataclass
@@ -36,54 +33,46 @@ class Manifest:
     Args:
         counts: by name.
         ngrams: the vocabulary, in the order of ids.
-        titles: paths of title tables, each most clicked first.
-        clicked_titles: paths of parts of `clicked_titles.tsv.gz`, each sorted.
-        shards: [place in `Shards`, path].
+        files: those written, by kind and bucket.
         rejects: [piece, path].
-        samples: of training records: query, clicks and titles.
-        covered_words: [distinct words, those of which every trigram is known], validation part.
+        samples: of training records: key, query, clicks, numbers of titles.
     """
 
     counts: dict[str, int]
     ngrams: list[str]
-    titles: list[str]
-    clicked_titles: list[str]
-    shards: list[tuple[int, str]]
+    files: list[Written]
     rejects: list[tuple[int, str]]
-    samples: list[dict[str, Any]] = field(default_factory=list)
-    covered_words: tuple[int, int] = (0, 0)
+    samples: list[tuple[int, str, float, list[int]]]
 
     @classmethod
     def load(cls, directory: str) -> Manifest:
         """Reads what the pipeline wrote."""
         with open_bytes(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
-            return cls(**json.loads(file.read()))
+            found = cls(**json.loads(file.read()))
+        found.files = [Written(*one) for one in found.files]
+        return found
 
 
-def bucket_count(input_bytes: int, options: PreprocessOptions) -> int:
-    """How many pieces the log is grouped in: one is held in memory at a time."""
-    return options.buckets or max(MIN_BUCKETS, input_bytes // BUCKET_BYTES)
+def bits_of(files: Iterable[FileMetadata], shards: int) -> int:
+    """2 ** bits is how many files of a kind there are, and in how many buckets the log is grouped.
 
-
-def shards_of(input_bytes: int, options: PreprocessOptions) -> Shards:
-    """The files that records are written in."""
-    train = options.shards or max(_MIN_SHARDS, input_bytes // SHARD_BYTES)
-    counts = {TRAIN: train}
-    if share := options.validation_fraction:
-        counts[VALIDATION] = max(1, round(train * share / (1 - share)))
-    return Shards(counts)
+    Args:
+        files: that are read.
+        shards: how many are asked for, a power of two; 0: as many as keep a bucket small.
+    """
+    size = sum(
+        file.size_in_bytes * (_PACKED if file.path.endswith((".gz", ".parquet")) else 1)
+        for file in files
+    )
+    return ((shards or -(-size // BUCKET_BYTES)) - 1).bit_length()
 
 
 def build(
     pipeline: beam.Pipeline,
     pieces: Sequence[Piece],
-    input_bytes: int,
-    options: PreprocessOptions,
+    settings: Settings,
     block_list: BlockList,
-    directory: str,
-    progress: Progress,
     corpus: Sequence[FileMetadata] = (),
-    store: str | None = None,
     known: Vocabulary | None = None,
     weights: Sequence[int] = (),
 ) -> None:
@@ -92,74 +81,73 @@ def build(
     Args:
         pipeline: to add to.
         pieces: of the input.
-        input_bytes: their size, compressed or not.
-        options: the settings.
+        settings: what all steps are told.
         block_list: words and queries to drop.
-        directory: where workers write.
-        progress: where workers on this machine report.
         corpus: files of titles that may be ranked.
-        store: see `blocks.keep`.
         known: an earlier vocabulary, whose trigrams keep their ids.
-        weights: of clicks by position, see `RowCounter`.
+        weights: of clicks by position, see `cleaning.weighted`.
     """
-    buckets = bucket_count(input_bytes + sum(file.size_in_bytes for file in corpus), options)
-    shards = shards_of(input_bytes, options)
+    options = settings.options
+    # No bucket is left out because nothing is in it: each becomes a file.
+    every = pipeline | "Every bucket" >> beam.Create(
+        [(bucket, b"") for bucket in range(settings.buckets)]
+    ).with_output_types(Block)
     read = (
         pipeline
         | "Pieces" >> beam.Create(list(pieces))
         | "Spread pieces" >> beam.Reshuffle()
-        | "Read clicks"
-        >> transforms.ReadClicks(options, block_list, buckets, progress, store, weights)
+        | "ReadPieces" >> transforms.ReadPieces(settings, block_list, weights)
     )
-    sessions = read.sessions | "Clean by session" >> transforms.CleanSessions(
-        options, block_list, buckets, store
-    )
-    pairs = (read.main, sessions.main) | "Pairs" >> beam.Flatten()
-    queries = pairs | "Aggregate clicks" >> transforms.AggregateClicks(options, buckets, store)
+    sessions = read.sessions | "CleanSessions" >> transforms.CleanSessions(settings)
     offered = (
         pipeline
         | "Corpus files" >> beam.Create([file.path for file in corpus])
-        | "Read corpus" >> transforms.ReadCorpus(options, buckets, store)
+        | "Read corpus" >> transforms.ReadCorpus(settings)
     )
+    queries = (
+        (read.main, sessions.main, every) | "Pairs" >> beam.Flatten()
+    ) | "SumQueries" >> transforms.SumQueries(settings)
     titles = (
-        (queries.titles, offered.main)
+        (queries.titles, read.titles, sessions.titles, offered.main, every)
         | "Clicked and offered titles" >> beam.Flatten()
-        | "Sum by title" >> transforms.SumTitles(options, directory, store)
-    )
+    ) | "SumTitles" >> transforms.SumTitles(settings)
+    words = (
+        (queries.words, titles.words, every) | "All words" >> beam.Flatten()
+    ) | "SumWords" >> transforms.SumWords(settings)
     vocabulary = (
-        (queries.ngrams, titles.ngrams)
-        | "All trigrams" >> beam.Flatten()
-        | "Count trigrams" >> beam.CombineGlobally(blocks.sum_counts)
-        | "Choose trigrams" >> beam.Map(make_vocabulary, options, known)
+        words.ngrams
+        | "Count trigrams" >> beam.CombineGlobally(sum_counts)
+        | "Choose trigrams" >> beam.Map(transforms.choose_trigrams, options, known)
     )
     pool = titles.pool | "Fill pool" >> beam.CombineGlobally(
-        blocks.fill_pool, options.negative_pool
+        transforms.fill_pool, options.negative_pool
     )
-    records = {"queries": queries.main, "titles": titles.main} | "Make records" >> (
-        DrawNegatives(options, shards, directory, pool, store)
+    hashed = words.main | "WriteWords" >> transforms.WriteWords(settings, vocabulary)
+    tables = titles.main | "WriteTitles" >> transforms.WriteTitles(settings, words.prints)
+    records = (
+        queries.main,
+        titles.places,
+    ) | "WriteQueriesAndPairs" >> transforms.WriteQueriesAndPairs(
+        settings, words.prints, pool, queries.sizes, titles.sizes
     )
-    written = records.main | "Write records" >> WriteShards(
-        options, shards, directory, vocabulary, progress
-    )
-    rejects = read.rejects | "Keep rejects" >> transforms.WriteRejects(directory)
+    rejects = read.rejects | "WriteRejects" >> transforms.WriteRejects(settings)
     counts = (
-        tuple(one.counts for one in (read, offered, sessions, queries, titles, written))
+        tuple(one.counts for one in (read, offered, sessions, queries, titles, hashed, records))
         | "All counts" >> beam.Flatten()
-        | "Sum counts" >> beam.CombineGlobally(blocks.sum_counts)
+        | "Sum counts" >> beam.CombineGlobally(sum_counts)
     )
+    files = (hashed.main, tables, records.main) | "All files" >> beam.Flatten()
     _ = (
         pipeline
-        | "Once" >> beam.Create([directory])
+        | "Once" >> beam.Create([settings.directory])
         | "Write manifest"
         >> beam.Map(
             _write_manifest,
             counts=pvalue.AsSingleton(counts),
             vocabulary=pvalue.AsSingleton(vocabulary),
-            titles=pvalue.AsIter(titles.files),
-            clicked_titles=pvalue.AsIter(records.files),
-            shards=pvalue.AsIter(written.main),
+            files=pvalue.AsIter(files),
             rejects=pvalue.AsIter(rejects),
-            seen=pvalue.AsIter(written.seen),
+            samples=pvalue.AsIter(records.samples),
         )
     )
 
@@ -168,31 +156,16 @@ def _write_manifest(
     directory: str,
     counts: dict[str, int],
     vocabulary: Vocabulary,
-    titles: Iterable[str],
-    clicked_titles: Iterable[str],
-    shards: Iterable[tuple[int, str]],
+    files: Iterable[Any],
     rejects: Iterable[tuple[int, str]],
-    seen: Iterable[bytes],
+    samples: Iterable[tuple[int, str, float, list[int]]],
 ) -> None:
-    words: dict[int, bool] = {}
-    samples: list[PairRecord] = []
-    for block, coverage in blocks.unpack_all(seen):
-        words = Coverage({}, {**words, **coverage.words}).trim().words
-        counts = blocks.sum_counts([counts, coverage.counts])
-        samples += block
-    samples = sorted(samples, key=record_order)[:SAMPLES]
     manifest = Manifest(
         counts=dict(sorted(counts.items())),
         ngrams=list(vocabulary.ngrams),
-        titles=sorted(titles),
-        clicked_titles=sorted(clicked_titles),
-        shards=sorted(shards),
+        files=sorted(files),
         rejects=sorted(rejects),
-        samples=[
-            {"query": query, "clicks": clicks, "titles": [list(title) for title in titles]}
-            for _, query, clicks, titles in samples
-        ],
-        covered_words=(len(words), sum(words.values())),
+        samples=sorted(samples)[:SAMPLES],
     )
     with create(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
         file.write(json.dumps(manifest.__dict__).encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -31,5 +32,6 @@ def main(verbose: bool) -> None:
         logging.disable(logging.ERROR)
     from apache_beam.runners.worker import sdk_worker_main
 
+    os.environ["POLARS_MAX_THREADS"] = "1"  # there is a worker a core
     gc.set_threshold(*COLLECT_RARELY)
     sdk_worker_main.main([])

@@ -2,148 +2,139 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from hashlib import blake2b
-from itertools import accumulate
-from operator import itemgetter
-from typing import Any, TypeVar
 
-from dssm_tf.text.fingerprint import unit_interval
-from pipelines.aggregation import TitleTotal
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
-PoolEntry = tuple[float, str, str, int, int, int]
-"""A title that may be drawn: rank, normalised title, title as logged, clicks and queries of the
-training part, clicks of all parts. A plain tuple, since Beam encodes those best.
+from pipelines.texts import mix, unit
 
-The rank is exponential: a random number that is small for much-clicked titles.
-"""
-
-_Entry = TypeVar("_Entry", bound=tuple[Any, ...])
+Numbers = NDArray[np.int64]
+NONE = -1
+_ROUNDS = 40
 
 
-def pool_entries(
-    totals: Iterable[tuple[str, TitleTotal]], alpha: float, seed: int
-) -> Iterator[PoolEntry]:
-    """Ranks clicked titles for the pool: rank ~ Exponential(all_clicks ** alpha)."""
-    for key, ((text, clicks, queries), all_clicks) in totals:
-        if all_clicks:
-            uniform = unit_interval(key, f"pool {seed}")
-            rank = -math.log1p(-uniform) / all_clicks**alpha
-            yield rank, key, text, clicks, queries, all_clicks
-
-
-def smallest(entries: Iterable[_Entry], size: int) -> list[_Entry]:
-    """The `size + 1` entries of smallest rank, in any order: the pool and what bounds it."""
-    held = list(entries)
-    return held if len(held) <= size + 1 else heapq.nsmallest(size + 1, held)
+def smallest(pool: pl.DataFrame, size: int) -> pl.DataFrame:
+    """The `size + 1` titles of smallest rank: the pool and what bounds it."""
+    return pool.sort("rank", "title").head(size + 1)
 
 
 class NegativePool:
-    """Draws distinct titles in proportion to `clicks ** alpha`, never one that is excluded.
-
-    Training records draw from the training part's titles by its clicks, so that a title the
-    model is never to see as clicked is not pushed away either; other records draw from all
-    titles of the log by all clicks.
+    """Draws titles in proportion to `clicks ** alpha`.
 
     When the log has more titles than the pool holds, the pool is the bottom-k sample of the
     exponential ranks, and a title's weight is divided by its probability to be in it (Cohen and
     Kaplan 2007): over pools, draws stay in proportion to `clicks ** alpha`.
 
     Args:
-        entries: as `smallest` leaves them, in any order.
+        pool: as `smallest` leaves it: rank, the title's number, clicks of the training part and of
+            all parts.
         size: titles in the pool.
         alpha: the exponent.
+        training: whether titles are drawn that the training part clicked, by its clicks, so that a
+            title which the model is never to see as clicked is not pushed away either; else those
+            of all parts, by all clicks.
     """
 
-    def __init__(self, entries: Iterable[PoolEntry], size: int, alpha: float) -> None:
-        kept = sorted(entries)
-        bound = kept[size][0] if len(kept) > size else math.inf
-        kept = sorted(kept[:size], key=itemgetter(1))
-        self._keys = [key for _, key, *_ in kept]
-        self._titles = [(text, clicks, queries) for _, _, text, clicks, queries, _ in kept]
-        by_training, by_all = [], []
-        for *_, clicks, _, all_clicks in kept:
-            weight = all_clicks**alpha
-            inclusion = -math.expm1(-bound * weight)
-            by_training.append(clicks**alpha / inclusion if clicks else 0.0)
-            by_all.append(weight / inclusion)
-        self._by_training = _Weights(by_training)
-        self._by_all = _Weights(by_all)
+    def __init__(self, pool: pl.DataFrame, size: int, alpha: float, *, training: bool) -> None:
+        kept = pool.sort("rank", "number")
+        bound = kept["rank"][size] if len(kept) > size else math.inf
+        kept = kept.head(size).sort("number")
+        every = kept["all"].to_numpy().astype(np.float64) ** alpha
+        clicks = kept["clicks"].to_numpy().astype(np.float64)
+        weights = np.where(clicks > 0, clicks**alpha, 0) if training else every
+        weights = weights / -np.expm1(-bound * every)
+        self.numbers = kept["number"].to_numpy()[weights > 0].astype(np.int64)
+        self.weights = weights[weights > 0]
+        self._upto = np.cumsum(self.weights)
 
-    def draw(
-        self, number: int, excluded: Collection[str], stream: Iterator[int], *, training: bool
-    ) -> list[tuple[str, int, int]]:
-        """Up to `number` distinct titles (text, clicks, queries); fewer only when no other is left.
-
-        Args:
-            number: how many.
-            excluded: normalised titles that must not be drawn.
-            stream: random 64-bit numbers.
-            training: whether for a training record.
-        """
-        weights = self._by_training if training else self._by_all
-        if number <= 0 or not weights.positive:
-            return []
-        keys, cumulative, total = self._keys, weights.cumulative, weights.total
-        drawn: list[int] = []
-        # Rejection draws without replacement in proportion to the weights of what is left.
-        for _ in range(16 * number + 16):
-            at = bisect_right(cumulative, next(stream) / 18446744073709551616.0 * total)
-            at = min(at, weights.last)
-            if at in drawn or keys[at] in excluded:
-                continue
-            drawn.append(at)
-            if len(drawn) == number:
-                break
-        else:
-            drawn += self._draw_from_rest(number - len(drawn), drawn, excluded, stream, weights)
-        return [self._titles[at] for at in drawn]
-
-    def _draw_from_rest(
-        self,
-        number: int,
-        drawn: Sequence[int],
-        excluded: Collection[str],
-        stream: Iterator[int],
-        weights: _Weights,
-    ) -> list[int]:
-        """The same distribution, by looking at every title: for queries that clicked most."""
-        taken = set(drawn)
-        ranked = []
-        for at, key in enumerate(self._keys):
-            weight = weights.each[at]
-            if weight and at not in taken and key not in excluded:
-                uniform = (next(stream) >> 11) / 9007199254740992.0
-                ranked.append((-math.log1p(-uniform) / weight, at))
-        return [at for _, at in heapq.nsmallest(number, ranked)]
+    def draw(self, keys: NDArray[np.uint64], turn: int) -> Numbers:
+        """A title for each key; another turn gives another one."""
+        at = unit(mix(keys, turn)) * self._upto[-1]
+        place = np.searchsorted(self._upto, at, side="right")
+        return self.numbers[np.minimum(place, len(self.numbers) - 1)]
 
 
-class _Weights:
-    """Weights, their running sums, and where the last positive one is."""
+class Clicked:
+    """Which titles were clicked for which query.
 
-    def __init__(self, each: list[float]) -> None:
-        self.each = each
-        self.cumulative = list(accumulate(each))
-        self.total = self.cumulative[-1] if each else 0.0
-        self.positive = sum(1 for weight in each if weight)
-        self.last = max((at for at, weight in enumerate(each) if weight), default=0)
-
-
-def pair_stream(seed: int, query: str, title: str) -> Iterator[int]:
-    """Random 64-bit numbers that depend on the seed and the pair alone.
-
-    The first is the record's key: its place in the shuffled output.
+    Args:
+        query: of each pair, a row's number.
+        title: of each pair.
+        titles: how many there are.
     """
-    base = blake2b(f"{seed}\0{query}\0{title}".encode("utf-8", "surrogatepass"), digest_size=64)
-    block = 0
-    while True:
-        digest = base if not block else base.copy()
-        if block:
-            digest.update(block.to_bytes(8, "little"))
-        raw = digest.digest()
-        for at in range(0, 64, 8):
-            yield int.from_bytes(raw[at : at + 8], "little")
-        block += 1
+
+    def __init__(self, query: Numbers, title: Numbers, titles: int) -> None:
+        self._codes = np.unique(query * titles + title)
+        self._titles = titles
+
+    def __call__(self, query: Numbers, title: Numbers) -> NDArray[np.bool_]:
+        """Whether each title was clicked for the query beside it."""
+        if not len(self._codes):
+            return np.zeros(len(query), bool)
+        codes = query * self._titles + title
+        place = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
+        return self._codes[place] == codes
+
+
+def add_shown(rows: Numbers, query: Numbers, keys: NDArray[np.uint64], shown: pl.DataFrame) -> None:
+    """Fills rows with titles that were shown for their query and not clicked, in random order.
+
+    Args:
+        rows: `(pairs, negatives)`, `NONE` where nothing is yet; filled.
+        query: of each row.
+        keys: random numbers, one a row.
+        shown: pairs q, number.
+    """
+    asked = pl.DataFrame({"row": np.arange(len(rows)), "q": query, "key": keys})
+    found = asked.join(shown, on="q", maintain_order="left")
+    order = mix(found["key"].to_numpy() ^ mix(found["number"].to_numpy().astype(np.uint64)))
+    found = found.with_columns(order=pl.Series(order)).sort("row", "order", "number")
+    place = found.select(pl.int_range(pl.len()).over("row")).to_series().to_numpy()
+    kept = place < rows.shape[1]
+    rows[found["row"].to_numpy()[kept], place[kept]] = found["number"].to_numpy()[kept]
+
+
+def add_drawn(
+    rows: Numbers,
+    query: Numbers,
+    keys: NDArray[np.uint64],
+    clicked: Clicked,
+    pool: NegativePool,
+) -> None:
+    """Fills rows with distinct titles of the pool that nobody clicked for their query.
+
+    Rejection draws without replacement in proportion to the weights of what is left. A row that
+    chance leaves short gets the rest of the same distribution by looking at every title, so places
+    stay empty only where no title is left.
+
+    Args:
+        rows: `(pairs, negatives)`, `NONE` where nothing is yet; filled.
+        query: of each row.
+        keys: random numbers, one a row.
+        clicked: the pairs to avoid.
+        pool: to draw from.
+    """
+    held = (rows != NONE).sum(1)
+    wanted = rows.shape[1]
+    todo = np.flatnonzero(held < wanted)
+    if not len(pool.numbers):
+        return
+    for turn in range(_ROUNDS):
+        found = pool.draw(keys[todo], turn)
+        good = ~clicked(query[todo], found) & ~(rows[todo] == found[:, None]).any(1)
+        at = todo[good]
+        rows[at, held[at]] = found[good]
+        held[at] += 1
+        todo = todo[held[todo] < wanted]
+        if not len(todo):
+            return
+    for row in todo.tolist():
+        left = ~clicked(np.full(len(pool.numbers), query[row]), pool.numbers)
+        left &= ~np.isin(pool.numbers, rows[row])
+        numbers = pool.numbers[left]
+        uniform = unit(mix(keys[row] ^ mix(numbers.astype(np.uint64)), _ROUNDS))
+        ranks = -np.log1p(-uniform) / pool.weights[left]
+        best = numbers[np.argsort(ranks, kind="stable")][: wanted - held[row]]
+        rows[row, held[row] : held[row] + len(best)] = best

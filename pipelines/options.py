@@ -21,12 +21,11 @@ NONE = "none"
 """Of `--position-weights`; its other values are those of `dssm_tf.positions.estimation`."""
 SPLITS = (TRAIN, VALIDATION)
 _NEGATIVE_SOURCES = ("log", "impressions", "both")
-FILES, CLEANING, TEXT, TRAINING, RUNNING = (
+FILES, CLEANING, TEXT, TRAINING = (
     "files",
     "cleaning",
     "text",
     "split and negatives",
-    "running",
 )
 """How `--help` groups the flags."""
 
@@ -92,7 +91,11 @@ class PreprocessOptions:
         FILES, False, "replace an earlier output of preprocess", action="store_true"
     )
     shards: int = _flag(
-        FILES, 0, "training files to write; 0: by the size of the input", most=100_000
+        FILES,
+        0,
+        "files of each kind to write, a power of two: the log is grouped in as many pieces, of "
+        "which a worker holds one at a time; 0: by the size of the input",
+        most=1 << 17,
     )
     max_reject_fraction: float = _flag(
         FILES, MAX_REJECTED, "fail when more of the rows, or of the clicks, is malformed", most=1
@@ -184,7 +187,10 @@ class PreprocessOptions:
         choices=_NEGATIVE_SOURCES,
     )
     negative_pool: int = _flag(
-        TRAINING, 200_000, "titles a worker draws from; a larger log is sampled by clicks", least=1
+        TRAINING,
+        1_000_000,
+        "titles a worker draws from; a larger log is sampled by clicks",
+        least=1,
     )
     position_weights: str = _flag(
         TRAINING,
@@ -199,13 +205,6 @@ class PreprocessOptions:
         TRAINING, 10.0, "clip the weights of --position-weights", least=1, most=1000
     )
     seed: int = _flag(TRAINING, 0, "same input and seed: same output", least=-inf)
-
-    buckets: int = _flag(
-        RUNNING,
-        0,
-        "pieces the log is grouped in, one in memory at a time; 0: by size",
-        most=1_000_000,
-    )
 
     def __post_init__(self) -> None:
         for one in dataclasses.fields(self):
@@ -224,6 +223,8 @@ class PreprocessOptions:
             )
         if self.validation_fraction == 1:
             raise UserError("--validation-fraction is 1; less leaves something to train on.")
+        if self.shards & (self.shards - 1):
+            raise UserError(f"--shards is {self.shards}; expected a power of two, such as 16.")
         _ = self.layout
         if self.field_rows == "own" and not 1 < len(self.fields) <= MOST_OWN_FIELDS:
             raise UserError(
@@ -302,6 +303,7 @@ def parser() -> Parser:
         name = one.metadata["group"]
         group = groups.get(name) or groups.setdefault(name, p.add_argument_group(name))
         group.add_argument(flag(one.name), **one.metadata["argument"])
-    groups["running"].add_argument("--runner", default="DirectRunner", help="any Beam runner")
-    groups["running"].add_argument("--verbose", action="store_true", help="show Beam's log")
+    running = p.add_argument_group("running")
+    running.add_argument("--runner", default="DirectRunner", help="any Beam runner")
+    running.add_argument("--verbose", action="store_true", help="show Beam's log")
     return p

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import polars as pl
 from apache_beam import pvalue
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
@@ -14,58 +16,51 @@ from apache_beam.pvalue import TaggedOutput
 from dssm_tf.common.errors import OptionError, UserError, did_you_mean
 from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING, OPTION, estimate
-from dssm_tf.positions.shown import Cell, Shown
-from dssm_tf.tables.table import Reject
-from dssm_tf.text.fingerprint import fingerprint64
-from pipelines.aggregation import bucket_of
-from pipelines.blocks import (
+from dssm_tf.positions.shown import Shown
+from pipelines.frames import (
     FAILED,
-    Block,
     Counts,
-    fill_pool,
+    Part,
+    as_ipc,
+    fold,
     keep,
-    pack,
+    parts_of,
     step,
     sum_counts,
-    unpack_all,
     until_error,
 )
-from pipelines.cleaning import normal_form
-from pipelines.negatives import smallest
-from pipelines.options import NONE, PreprocessOptions
+from pipelines.options import NONE
+from pipelines.output import PARTS, create, open_bytes
 from pipelines.sources import Piece, PieceReader
-from pipelines.writing import PARTS, create, open_bytes
+from pipelines.texts import fingerprints, normal_forms
+from pipelines.transforms import MAX_ROWS_HELD, Settings
 
 _CELLS = "cells"
-_MOST_HELD = 200_000
 _MOST_CELLS = 200_000
 """Of a larger log a sample of the queries says how often positions are looked at."""
-
-_Sums = dict[tuple[str, str, int], tuple[int, int]]
-"""Impressions and clicks by normalised query, normalised title and position."""
+_KEYS = ("q", "t", "position")
+_SCHEMA = {
+    "q": pl.UInt64, "t": pl.UInt64, "position": pl.Int64, "impressions": pl.Int64,
+    "clicks": pl.Int64,
+}  # fmt: skip
 
 
 def curve_of(
     pieces: Sequence[Piece],
-    options: PreprocessOptions,
-    buckets: int,
-    directory: str,
-    store: str | None,
+    settings: Settings,
     run: Callable[[Callable[[beam.Pipeline], None]], None],
 ) -> ExaminationCurve | None:
     """The curve that clicks are to be weighted by; None if they are not.
 
     Args:
         pieces: of the log.
-        options: the settings.
-        buckets: that it is grouped in.
-        directory: where workers write.
-        store: see `blocks.keep`.
+        settings: what all steps are told.
         run: makes a pipeline, gives it to a function that adds the steps, and runs it.
 
     Raises:
         UserError: the file does not exist or is not a curve, or the log has no positions.
     """
+    options = settings.options
     asked = options.position_weights
     if asked == NONE:
         return None
@@ -77,85 +72,69 @@ def curve_of(
                 f"file with position and propensity.{did_you_mean(asked, (NONE, HARVESTING))}",
             )
         return read_curve(asked)
-    run(lambda pipeline: _add_steps(pipeline, pieces, options, buckets, directory, store))
-    with open_bytes(FileSystems.join(directory, PARTS, _CELLS)) as file:
-        ((counts, block),) = unpack_all([file.read()])
+    run(lambda pipeline: _add_steps(pipeline, pieces, settings))
+    with open_bytes(FileSystems.join(settings.directory, PARTS, _CELLS)) as file:
+        counts, cells = pickle.loads(file.read())
     if failed := sorted(counts):
         raise UserError(failed[0].removeprefix(FAILED))
-    (cells,) = unpack_all([block])
-    return estimate(Shown.of(sorted(cells)[:_MOST_CELLS]), options.seed)
+    (part,) = parts_of([cells])[_CELLS]
+    rows = part.frame.with_columns(pl.col("q", "t").reinterpret(signed=True))
+    return estimate(Shown.of(rows.to_numpy()), options.seed)
 
 
-def _add_steps(
-    pipeline: beam.Pipeline,
-    pieces: Sequence[Piece],
-    options: PreprocessOptions,
-    buckets: int,
-    directory: str,
-    store: str | None,
-) -> None:
+def _add_steps(pipeline: beam.Pipeline, pieces: Sequence[Piece], settings: Settings) -> None:
     read = (
         pipeline
         | "Pieces" >> beam.Create(list(pieces))
         | "Spread pieces" >> beam.Reshuffle()
-        | "Count impressions" >> step(_read_piece, options, buckets, store, counts=Counts)
+        | "Count impressions" >> step(_read_piece, settings, counts=Counts)
     )
     cells = (
         read.main
         | "Group queries" >> beam.GroupByKey()
-        | "Sum cells" >> beam.Map(_sum_bucket).with_output_types(bytes)
-        | "Sample queries" >> beam.CombineGlobally(fill_pool, _MOST_CELLS)
+        | "Sum cells" >> beam.Map(lambda element: _sample(element[1])).with_output_types(bytes)
+        | "Sample queries" >> beam.CombineGlobally(_sample)
     )
     counts = read.counts | "Sum counts" >> beam.CombineGlobally(sum_counts)
     _ = (
         pipeline
-        | "Once" >> beam.Create([directory])
+        | "Once" >> beam.Create([settings.directory])
         | "Write cells" >> beam.Map(_write, pvalue.AsSingleton(counts), pvalue.AsSingleton(cells))
     )
 
 
-def _read_piece(
-    piece: Piece, options: PreprocessOptions, buckets: int, store: str | None
-) -> Iterator[Any]:
+def _read_piece(piece: Piece, settings: Settings) -> Iterator[Any]:
     failed: Counts = {}
-    held: _Sums = {}
-    for _, row in until_error(PieceReader(piece, options.layout, positions=True), failed):
-        if isinstance(row, Reject) or not row.position:
-            continue
-        query, title = normal_form(row.query, options.rules), row.title
-        key = query, normal_form(title, options.rules), row.position
-        known = held.get(key, (0, 0))
-        held[key] = known[0] + row.impressions, known[1] + row.clicks
-        if len(held) == _MOST_HELD:
-            yield from _by_bucket(held, buckets, store)
-            held = {}
-    yield from _by_bucket(held, buckets, store)
+    held: list[pl.DataFrame] = []
+    for rows, _ in until_error(PieceReader(piece, settings.options.layout, positions=True), failed):
+        held.append(rows.filter(pl.col("position") > 0))
+        if sum(map(len, held)) > MAX_ROWS_HELD:
+            yield from _summed(pl.concat(held), settings)
+            held = []
+    if held:
+        yield from _summed(pl.concat(held), settings)
     yield TaggedOutput("counts", failed)
 
 
-def _by_bucket(held: _Sums, buckets: int, store: str | None) -> Iterator[Block]:
-    shares: dict[int, _Sums] = {}
-    for key, sums in held.items():
-        if key[0] and key[1]:
-            shares.setdefault(bucket_of(key[0], buckets), {})[key] = sums
-    yield from keep(shares.items(), store)
+def _summed(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
+    cells = rows.group_by("query", "title", "position").agg(pl.col("impressions", "clicks").sum())
+    for side, name in (("query", "q"), ("title", "t")):
+        texts = cells.select(pl.col(side).unique())
+        forms = normal_forms(texts[side], settings.options.limits)
+        texts = texts.with_columns(fingerprints(forms).alias(name))
+        cells = cells.join(texts.filter(forms != ""), on=side)
+    cells = cells.group_by(_KEYS).agg(pl.col("impressions", "clicks").sum())
+    parts = settings.cut(_CELLS, 0, cells.select(*_SCHEMA).sort(_KEYS), "q")
+    yield from keep(parts, settings.store)
 
 
-def _sum_bucket(element: tuple[int, Iterable[bytes]]) -> bytes:
-    """A block of the cells of a bucket's queries, of all or of a sample."""
-    total: _Sums = {}
-    for block in unpack_all(element[1]):
-        for key, (impressions, clicks) in block.items():
-            known = total.get(key, (0, 0))
-            total[key] = known[0] + impressions, known[1] + clicks
-    cells: Iterator[Cell] = (
-        (fingerprint64(query), fingerprint64(title), position, impressions, clicks)
-        for (query, title, position), (impressions, clicks) in total.items()
-        if impressions
-    )
-    return pack(smallest(cells, _MOST_CELLS))
+def _sample(blocks: Iterable[bytes]) -> bytes:
+    """The cells of some queries, those of the smallest fingerprints: of all, if they are few."""
+    cells = fold(parts_of(blocks).get(_CELLS, ()), _KEYS, _SCHEMA)
+    kept = cells.filter(pl.col("impressions") > 0).head(_MOST_CELLS)
+    return pickle.dumps(Part(_CELLS, 0, as_ipc(kept)))
 
 
 def _write(directory: str, counts: Counts, cells: bytes) -> None:
     with create(FileSystems.join(directory, PARTS, _CELLS)) as file:
-        file.write(pack((counts, cells)))
+        file.write(pickle.dumps((counts, cells)))

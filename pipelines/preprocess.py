@@ -9,25 +9,25 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict
-from itertools import chain
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import apache_beam as beam
+import numpy as np
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.runner import PipelineState
+from pyarrow import parquet
 
 from dssm_tf import __version__
 from dssm_tf.common.boundary import run_command
-from dssm_tf.common.checksums import write_checksums
 from dssm_tf.common.errors import OptionError, UserError
-from dssm_tf.data import clicked_titles
-from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, save_record_counts
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, load_vocabulary
+from dssm_tf.data.format import KINDS, VOCABULARY, Spec, describe, file_name, load_vocabulary
 from dssm_tf.positions.curve import ExaminationCurve, write_curve
 from dssm_tf.positions.estimation import OPTION
 from dssm_tf.tables.click_log import POSITION, REQUIRED
@@ -36,28 +36,27 @@ from dssm_tf.tables.tally import Placed, Tally
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
-from pipelines.blocks import FAILED
 from pipelines.cleaning import BlockList
-from pipelines.graph import Manifest, bucket_count, build, shards_of
+from pipelines.frames import FAILED
+from pipelines.graph import Manifest, bits_of, build
 from pipelines.local_worker import COLLECT_RARELY
 from pipelines.options import NONE, SPLITS, TRAIN, Job, PreprocessOptions, flag, parse, parser
-from pipelines.positions import curve_of
-from pipelines.progress import Progress, quiet_console, showing
-from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner
-from pipelines.sources import Piece, find_corpus, find_files, plan
-from pipelines.writing import (
+from pipelines.output import (
     CURVE,
     REJECTS,
     REQUEST,
     Output,
     create,
-    gzipped,
     is_local,
-    merged,
     open_bytes,
     output_directory,
     refuse,
 )
+from pipelines.positions import curve_of
+from pipelines.progress import Progress, quiet_console, showing
+from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner, with_workers
+from pipelines.sources import Piece, find_corpus, find_files, plan
+from pipelines.transforms import Settings, kinds_of
 
 # An error of the system at the end of the traceback that Beam makes of it.
 _FROM_WORKER = re.compile(
@@ -124,10 +123,13 @@ def preprocess(job: Job) -> dict[str, Any]:
     """
     started = time.monotonic()
     options = job.options
-    runner = choose_runner(job.runner, job.beam_flags, verbose=job.verbose)
-    block_list = _block_list(options.block_list, options.rules)
+    choose_runner(job.runner, job.beam_flags)
+    block_list = _block_list(options.block_list, options.keep_accents)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus, options.layout)
+    size = sum(one.size_in_bytes for one in (*files, *corpus))
+    flags = with_workers(job.runner, job.beam_flags, size)
+    runner = choose_runner(job.runner, flags, verbose=job.verbose)
     known = _known_vocabulary(options)
     inputs = [*(one.path for one in (*files, *corpus)), *filter(None, [options.block_list])]
     if known is not None:
@@ -136,12 +138,13 @@ def preprocess(job: Job) -> dict[str, Any]:
     _refuse_rejects_of_others(_rejects_aside(options.output))
     columns = REQUIRED if options.position_weights == NONE else (*REQUIRED, POSITION)
     pieces = plan(files, options.layout, columns)
-    input_bytes = sum(metadata.size_in_bytes for metadata in files)
+    bits = bits_of([*files, *corpus], options.shards)
     with output_directory(options.output, overwrite=options.overwrite) as output:
-        curve = _run_pipelines(job, runner, pieces, corpus, input_bytes, block_list, known, output)
+        settings = Settings(options, bits, output.workers)
+        curve = _run_pipelines(job, runner, pieces, corpus, block_list, known, output, settings)
         manifest = Manifest.load(output.workers)
         tally = _check(manifest, pieces, options)
-        result = _finish(manifest, pieces, input_bytes, options, output, tally, known, curve)
+        result = _finish(manifest, pieces, settings, output, tally, known, curve)
     if is_local(aside := _rejects_aside(options.output)):
         Path(aside).unlink(missing_ok=True)
     return result | {"seconds": time.monotonic() - started}
@@ -149,7 +152,7 @@ def preprocess(job: Job) -> dict[str, Any]:
 
 def _block_list(path: str, rules: Rules) -> BlockList:
     if not path:
-        return BlockList(rules)
+        return BlockList()
     try:
         with open_bytes(path) as file:
             return BlockList.parse(file.read().decode(), rules)
@@ -168,8 +171,8 @@ def _known_vocabulary(options: PreprocessOptions) -> Vocabulary | None:
     if not options.vocabulary_from:
         return None
     directory = Path(options.vocabulary_from)
-    known = load_vocabulary(directory, FeatureSpec.load(directory))
-    known.rules.check_same(options.rules, f"{flag('vocabulary_from')} {directory}")
+    known = load_vocabulary(directory, Spec.load(directory))
+    check_rules(known.limits, options.limits, f"{flag('vocabulary_from')} {directory}")
     return known
 
 
@@ -178,13 +181,12 @@ def _run_pipelines(
     runner: tuple[Any, PipelineOptions],
     pieces: Sequence[Piece],
     corpus: Sequence[FileMetadata],
-    input_bytes: int,
     block_list: BlockList,
     known: Vocabulary | None,
     output: Output,
+    settings: Settings,
 ) -> ExaminationCurve | None:
     """Runs the pipeline, and before it that of the examination curve, if one is asked for."""
-    options = job.options
 
     def run(add_steps: Callable[[beam.Pipeline], None]) -> None:
         pipeline = beam.Pipeline(runner=runner[0], options=runner[1])
@@ -200,12 +202,11 @@ def _run_pipelines(
             raise UserError(f"The pipeline ended as {state}; see the runner's log.")
 
     with ExitStack() as stack:
-        progress, store = Progress(), None
         if job.runner in LOCAL_RUNNERS:
             reports, blocks = output.scratch / "progress", output.scratch / "blocks"
             reports.mkdir()
             blocks.mkdir()
-            progress, store = Progress(str(reports)), str(blocks)
+            settings = settings._replace(progress=Progress(str(reports)), store=str(blocks))
             stack.enter_context(showing(str(reports), quiet_console()))
             # Beam's temporary directory goes with ours, even if this process is killed.
             stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
@@ -215,17 +216,11 @@ def _run_pipelines(
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
-        buckets = bucket_count(input_bytes, options)
-        curve = curve_of(pieces, options, buckets, output.workers, store, run)
-        weights = () if curve is None else curve.weights(options.max_position_weight)
-
-        def whole(pipeline: beam.Pipeline) -> None:
-            build(
-                pipeline, pieces, input_bytes, options, block_list, output.workers, progress,
-                corpus, store, known, weights,
-            )  # fmt: skip
-
-        run(whole)
+        curve = curve_of(pieces, settings, run)
+        weights = () if curve is None else curve.weights(job.options.max_position_weight)
+        run(lambda all_steps: build(
+            all_steps, pieces, settings, block_list, corpus, known, weights
+        ))  # fmt: skip
     return curve
 
 
@@ -273,7 +268,7 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
         options.negatives_from == "impressions"
         and options.negatives
         and records
-        and counts.get(f"negatives {TRAIN} 0", 0) == records
+        and counts.get(f"without negatives {TRAIN}", 0) == records
     ):
         raise UserError(
             "--negatives-from impressions finds no negative: no query of the training part has a "
@@ -291,72 +286,64 @@ def _check(manifest: Manifest, pieces: Sequence[Piece], options: PreprocessOptio
 def _finish(
     manifest: Manifest,
     pieces: Sequence[Piece],
-    input_bytes: int,
-    options: PreprocessOptions,
+    settings: Settings,
     output: Output,
     tally: Tally,
     known: Vocabulary | None,
     curve: ExaminationCurve | None,
 ) -> dict[str, Any]:
-    """Names the workers' files, joins their tables, and writes what describes them."""
-    counts = manifest.counts
-    shards = shards_of(input_bytes, options)
-    output.take({part: shards.name(place) for place, part in manifest.shards})
-    with (output.local / TITLES).open("wb") as file:
-        file.write(b"title\tclicks\tqueries\n")
-        file.writelines(merged(manifest.titles, output.scratch, _title_order))
-    with (output.local / clicked_titles.CLICKED_TITLES).open("wb") as file:
-        rows = merged(manifest.clicked_titles, output.scratch)
-        file.writelines(gzipped(chain([clicked_titles.HEADER], rows)))
+    """Names the workers' files and writes what describes them."""
+    options, count = settings.options, settings.buckets
+    names = {one.path: file_name(one.kind, one.bucket, count) for one in manifest.files}
+    output.take(names)
+    rows = {kind: [0] * count for kind in kinds_of(options)}
+    for one in manifest.files:
+        rows[one.kind][one.bucket] = one.rows
+    samples = _samples(manifest, rows["titles"], output.workers)
     with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
     vocabulary = Vocabulary(manifest.ngrams, options.rules)
     vocabulary.save(output.local / VOCABULARY)
-    records = {split: counts.get(f"records {split}", 0) for split in shards.counts}
-    records.setdefault("validation", 0)
     before = 0 if known is None else len(known.ngrams)
-    result = report.make(manifest, options, vocabulary.fingerprint, tally, before, curve)
-    if curve is not None and not curve.problem:
+    result = report.make(manifest, options, vocabulary.fingerprint, tally, samples, before, curve)
+    if curve is not None:
         write_curve(output.local / CURVE, curve)
     report.write(result, output.local)
-    FeatureSpec(
+    written = {names[one.path]: (one.size, one.digest) for one in manifest.files}
+    # Of a run on this machine, the workers' files lie there too.
+    own = [path for path in sorted(output.local.iterdir()) if path.is_file()]
+    written |= {path.name: describe(path) for path in own if path.name not in written}
+    Spec(
+        rules=options.limits,
+        title_fields=options.fields,
+        trigrams=len(vocabulary.ngrams),
+        fingerprint=vocabulary.fingerprint,
         negatives=options.negatives,
         negative_alpha=options.negative_alpha,
-        vocabulary_size=vocabulary.size,
-        vocabulary_fingerprint=vocabulary.fingerprint,
-        records=records,
-        clicks=counts.get(f"clicks {TRAIN}", 0),
-        pairs=counts.get(f"pairs {TRAIN}", 0),
-        rules=options.rules,
-        title_fields=options.fields,
+        seed=options.seed,
+        clicks=manifest.counts.get(f"clicks {TRAIN}", 0),
+        rows={kind: rows.get(kind, []) for kind in KINDS},
+        files=dict(sorted(written.items())),
     ).save(output.local)
-    save_record_counts(_record_counts(manifest, records, output), output.local)
-    # Of what stands beside the records, which have checksums of their own.
-    described = (FEATURE_SPEC, VOCABULARY, TITLES, clicked_titles.CLICKED_TITLES, RECORD_COUNTS)
-    write_checksums(output.local, described)
     return result
 
 
-def _record_counts(
-    manifest: Manifest, splits: Iterable[str], output: Output
-) -> dict[str, RecordCounts]:
-    """What can be known of the records without reading them, by split."""
-    sizes = output.record_files()
-    return {
-        split: RecordCounts(
-            {name: size for name, size in sizes.items() if name.startswith(f"{split}-")},
-            report.sizes(manifest.counts, f"pair clicks {split} "),
-            report.histogram(manifest.counts, f"clicked words {split} "),
-            report.histogram(manifest.counts, f"negatives {split} "),
-        )
-        for split in splits
-    }
-
-
-def _title_order(line: bytes) -> tuple[int, str]:
-    """Most clicked first, ties by title."""
-    title, clicks, _ = line.decode().split("\t")
-    return -int(clicks), title
+def _samples(manifest: Manifest, rows: Sequence[int], directory: str) -> list[dict[str, Any]]:
+    """Some records with their texts, and what the training part has of their titles."""
+    first = np.append(0, np.cumsum(rows))
+    numbers = np.array(sorted({one for *_, titles in manifest.samples for one in titles}), int)
+    found: dict[int, dict[str, Any]] = {}
+    for bucket in np.unique(np.searchsorted(first, numbers, side="right") - 1).tolist():
+        name = file_name("titles", bucket, len(rows))
+        with open_bytes(FileSystems.join(directory, name)) as file:
+            table = parquet.read_table(BytesIO(file.read()), columns=["text", "clicks", "queries"])
+        inside = numbers[(numbers >= first[bucket]) & (numbers < first[bucket + 1])]
+        some = table.take(inside - first[bucket]).to_pylist()
+        found |= dict(zip(inside.tolist(), some, strict=True))
+    return [
+        {"query": query, "clicks": clicks, "titles": [[*found[one].values()] for one in titles]}
+        for _, query, clicks, titles in manifest.samples
+    ]
 
 
 def _rejects(manifest: Manifest, pieces: Sequence[Piece]) -> Iterator[Placed]:

@@ -1,147 +1,128 @@
-"""Records of one query, and one shard of records."""
+"""The files of a bucket, as bytes: TFRecords of words and of pairs, Parquet of texts."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from io import BytesIO
 
-from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.letter_ngrams import letter_ngrams
-from dssm_tf.text.vocabulary import Vocabulary
-from pipelines.aggregation import QueryClicks
-from pipelines.negatives import NegativePool, pair_stream
-from pipelines.options import TRAIN, VALIDATION, PreprocessOptions
-from pipelines.progress import Progress
-from pipelines.writing import gzipped, tfrecord, write_part
+import numpy as np
+import pyarrow as pa
+from google_crc32c import value as crc32c
+from numpy.typing import NDArray
+from pyarrow import parquet
 
-SAMPLES = 12
-_MAX_COVERED_WORDS = 100_000
+from dssm_tf.data.example_pb2 import Example
+
+_GZIP_LEVEL = 1  # numbers hardly compress; higher levels cost more than they save
 
 
-TitleRow = tuple[str, int, int]
-"""A title as logged, its clicks and its pairs in the training part."""
-
-PairRecord = tuple[int, str, float, tuple[TitleRow, ...]]
-"""A pair with its negatives, before hashing: key, query as logged, clicks of the pair, the clicked
-title and the negatives.
-
-The key is a hash of the seed and the pair: its shard and its place in it. Plain tuples, since
-millions of them are pickled.
-"""
+def table(columns: dict[str, pa.Array]) -> bytes:
+    """Parquet, the same bytes for the same columns."""
+    out = BytesIO()
+    parquet.write_table(
+        pa.table(columns), out, compression="zstd", use_dictionary=False, write_statistics=False
+    )
+    return out.getvalue()
 
 
-def record_order(record: PairRecord) -> tuple[int, str, str]:
-    """The order of records in a shard: by their keys, which shuffles them."""
-    return record[0], record[1], record[3][0][0]
+def word_records(words: Iterable[tuple[str, Sequence[int]]]) -> bytes:
+    """TFRecords of `{ngrams: int64*, word: bytes}`, of words and the ids of their trigrams."""
+    records = []
+    for word, ids in words:
+        example = Example()
+        example.features.feature["ngrams"].int64_list.value.extend(ids)
+        example.features.feature["word"].bytes_list.value.append(word.encode())
+        records.append(_framed(example.SerializeToString(deterministic=True)))
+    return _gzipped(b"".join(records))
 
 
-def query_records(
-    query: str,
-    clicks: QueryClicks,
-    titles: Mapping[str, TitleRow],
-    pool: NegativePool,
-    options: PreprocessOptions,
-) -> Iterator[PairRecord]:
-    """The records of one query, one a clicked title.
+def pair_records(
+    query: NDArray[np.int64],
+    titles: NDArray[np.int64],
+    clicks: NDArray[np.float32],
+    queries: int,
+    all_titles: int,
+) -> bytes:
+    """TFRecords of `{clicks: float, query: int64, titles: int64*}`, all of one length.
 
-    Args:
-        query: normalised.
-        clicks: what the log says of it.
-        titles: at least its own titles, by normalised text.
-        pool: where negatives come from.
-        options: how many negatives, and from where.
-    """
-    clicked = {*clicks.clicks, *clicks.clicked}
-    for title, number in clicks.clicks.items():
-        stream = pair_stream(options.seed, query, title)
-        key = next(stream)
-        negatives: list[TitleRow] = []
-        excluded = clicked
-        if options.negatives_from != "log" and clicks.shown:
-            chosen = sorted((next(stream), shown) for shown in clicks.shown)[: options.negatives]
-            negatives = [titles[shown] for _, shown in chosen]
-            excluded = clicked | {shown for _, shown in chosen}
-        if options.negatives_from != "impressions":
-            wanted = options.negatives - len(negatives)
-            negatives += pool.draw(wanted, excluded, stream, training=clicks.split == TRAIN)
-        yield key, clicks.text, number, (titles[title], *negatives)
-
-
-@dataclass
-class WrittenShard:
-    """What became of a shard.
+    A number has as many bytes as the largest could need: protobuf allows it, and records can be
+    written, and read, as rows of a matrix of bytes.
 
     Args:
-        path: of the file.
-        records: in it.
-        samples: the first records, for the report.
-        coverage: see `Coverage`.
+        query: `(pairs,)`.
+        titles: `(pairs, 1 + negatives)`.
+        clicks: `(pairs,)`.
+        queries: how many queries there are.
+        all_titles: how many titles there are.
     """
-
-    path: str
-    records: int
-    samples: list[PairRecord]
-    coverage: Coverage
-
-
-@dataclass
-class Coverage:
-    """How much of the validation part's text the vocabulary knows.
-
-    Args:
-        counts: occurrences of trigrams, all and known.
-        words: (fingerprint, whether all its trigrams are known) of distinct words; the smallest
-            fingerprints only when there are more than `_MAX_COVERED_WORDS`.
-    """
-
-    counts: dict[str, int] = field(default_factory=dict)
-    words: dict[int, bool] = field(default_factory=dict)
-
-    def trim(self) -> Coverage:
-        """Forgets words beyond the limit, the same ones in any order of merging."""
-        if len(self.words) > _MAX_COVERED_WORDS:
-            self.words = dict(sorted(self.words.items())[:_MAX_COVERED_WORDS])
-        return self
+    pairs, columns = titles.shape
+    wide = [_width(queries), _width(all_titles)]
+    smallest, largest = (
+        _example(struct.unpack("<f", bit * 4)[0], [fill(wide[0])], [fill(wide[1])] * columns)
+        for bit, fill in ((b"\1", _smallest), (b"\2", _largest))
+    )
+    framed = np.frombuffer(_framed(smallest), np.uint8)
+    rows = np.tile(framed, (pairs, 1))
+    # Where two records without a number in common differ, the numbers are: in this order.
+    differ = np.frombuffer(smallest, np.uint8) != np.frombuffer(largest, np.uint8)
+    rows[:, 12 + np.flatnonzero(differ)] = np.concatenate(
+        [
+            np.ascontiguousarray(clicks, "<f4").view(np.uint8).reshape(pairs, 4),
+            _varints(query, wide[0]),
+            _varints(titles, wide[1]).reshape(pairs, wide[1] * columns),
+        ],
+        axis=1,
+    )
+    data, size = rows[:, 12:-4].tobytes(), len(smallest)
+    sums = [_masked(data[at : at + size]) for at in range(0, len(data), size)]
+    rows[:, -4:] = np.frombuffer(b"".join(sums), np.uint8).reshape(pairs, 4)
+    return _gzipped(rows.tobytes())
 
 
-def write_shard(
-    split: str,
-    records: list[PairRecord],
-    encoder: RecordEncoder,
-    directory: str,
-    progress: Progress,
-) -> WrittenShard:
-    """Writes records in the order of their keys."""
-    records.sort(key=record_order)
-    path = write_part(directory, split, gzipped(_framed(records, encoder, progress)))
-    coverage = _coverage(records, encoder.vocabulary) if split == VALIDATION else Coverage()
-    return WrittenShard(path, len(records), records[:SAMPLES] if split == TRAIN else [], coverage)
+def _example(clicks: float, query: Sequence[int], titles: Sequence[int]) -> bytes:
+    example = Example()
+    example.features.feature["clicks"].float_list.value.append(clicks)
+    example.features.feature["query"].int64_list.value.extend(query)
+    example.features.feature["titles"].int64_list.value.extend(titles)
+    return example.SerializeToString(deterministic=True)
 
 
-def _framed(
-    records: Sequence[PairRecord], encoder: RecordEncoder, progress: Progress
-) -> Iterator[bytes]:
-    for number, (_, query, clicks, titles) in enumerate(records, start=1):
-        yield tfrecord(encoder.encode(query, titles, clicks))
-        if not number % 4096:
-            progress.add("records written", 4096)
-    progress.add("records written", len(records) % 4096)
+def _width(count: int) -> int:
+    """Bytes of the varint of the largest number below a count."""
+    return max(1, -(-max(count - 1, 1).bit_length() // 7))
 
 
-def _coverage(records: Sequence[PairRecord], vocabulary: Vocabulary) -> Coverage:
-    occurrences: Counter[str] = Counter()
-    for _, query, _, titles in records:
-        occurrences.update(vocabulary.words(query))
-        occurrences.update(vocabulary.words(titles[0][0]))
-    known_ngrams = frozenset(vocabulary.ngrams)
-    total = known = 0
-    words: dict[int, bool] = {}
-    for word, times in occurrences.items():
-        ngrams = letter_ngrams(word, vocabulary.rules.max_letters)
-        found = sum(ngram in known_ngrams for ngram in ngrams)
-        total += times * len(ngrams)
-        known += times * found
-        words[fingerprint64(word)] = found == len(ngrams)
-    return Coverage({"ngrams": total, "ngrams known": known}, words).trim()
+def _smallest(width: int) -> int:
+    """The smallest number whose varint has so many bytes, but 1 instead of 0."""
+    return 1 << 7 * (width - 1)
+
+
+def _largest(width: int) -> int:
+    """The largest number whose varint has so many bytes."""
+    return (1 << 7 * width) - 1
+
+
+def _varints(numbers: NDArray[np.int64], width: int) -> NDArray[np.uint8]:
+    """Varints of so many bytes each, in a last dimension."""
+    shifted = numbers[..., None] >> (7 * np.arange(width))
+    more = np.where(np.arange(width) < width - 1, 0x80, 0)
+    return (shifted & 0x7F | more).astype(np.uint8)
+
+
+def _gzipped(data: bytes) -> bytes:
+    """A gzip stream without name and time, so that equal data make equal files."""
+    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+    return packer.compress(data) + packer.flush()
+
+
+def _framed(record: bytes) -> bytes:
+    """A record as TFRecord has it: length, its checksum, data, its checksum."""
+    length = struct.pack("<Q", len(record))
+    return b"".join((length, _masked(length), record, _masked(record)))
+
+
+def _masked(data: bytes) -> bytes:
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)

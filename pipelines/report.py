@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,8 +14,8 @@ from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.tables.tally import Placed, Tally, largest
 from pipelines.graph import Manifest
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions
+from pipelines.output import REPORT_HTML, REPORT_JSON
 from pipelines.report_page import report_page
-from pipelines.writing import REPORT_HTML, REPORT_JSON
 
 
 def make(
@@ -23,6 +23,7 @@ def make(
     options: PreprocessOptions,
     vocabulary_fingerprint: str,
     read: Tally,
+    samples: Sequence[Mapping[str, Any]],
     known: int = 0,
     curve: ExaminationCurve | None = None,
 ) -> dict[str, Any]:
@@ -33,12 +34,13 @@ def make(
         options: the settings.
         vocabulary_fingerprint: of the trigrams.
         read: how much of the log was malformed.
+        samples: of training records.
         known: trigrams of the vocabulary that this one goes on from.
         curve: that clicks are weighted by.
     """
     counts = manifest.counts
     settings = asdict(options)
-    for place in ("output", "overwrite", "buckets"):
+    for place in ("output", "overwrite"):
         del settings[place]
     splits = {
         split: {
@@ -49,7 +51,7 @@ def make(
         if f"queries {split}" in counts
     }
     ngrams = counts.get("ngrams", 0)
-    words, covered = manifest.covered_words
+    words, covered = counts.get("covered words", 0), counts.get("covered words known", 0)
     return {
         "settings": settings,
         "rows": {
@@ -61,7 +63,7 @@ def make(
         "pairs_dropped": counts.get("pairs dropped", 0),
         "splits": splits,
         "queries": sum(one["queries"] for one in splits.values()),
-        "records_without_negatives": counts.get(f"negatives {TRAIN} 0", 0),
+        "records_without_negatives": counts.get(f"without negatives {TRAIN}", 0),
         "titles": counts.get("titles", 0),
         "titles_train": counts.get("titles train", 0),
         "titles_corpus": counts.get("titles corpus", 0),
@@ -77,7 +79,7 @@ def make(
             "validation_words_known": covered / words if words else None,
         },
         "positions": _positions(curve, counts, options) if curve else None,
-        "samples": manifest.samples,
+        "samples": list(samples),
     }
 
 
@@ -160,13 +162,4 @@ def named(counts: Mapping[str, int], prefix: str) -> dict[str, int]:
 
 def histogram(counts: Mapping[str, int], prefix: str) -> dict[int, int]:
     """The counts whose names are the prefix and a number, in the order of the numbers."""
-    return {int(size): number for size, number in sizes(counts, prefix).items()}
-
-
-def sizes(counts: Mapping[str, int], prefix: str) -> dict[float, int]:
-    """The same, where some of the numbers are no whole ones."""
-    found = {
-        float(key) if "." in key else int(key): number
-        for key, number in named(counts, prefix).items()
-    }
-    return dict(sorted(found.items()))
+    return dict(sorted((int(size), number) for size, number in named(counts, prefix).items()))

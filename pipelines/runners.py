@@ -14,6 +14,8 @@ from pipelines import local_worker
 from pipelines.options import parser
 
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
+MANY_BYTES = 50 << 20
+"""Of input, from which on worker processes are worth the seconds in which they start."""
 
 
 class BadFlag(ValueError):
@@ -58,6 +60,20 @@ def choose_runner(
     options = PipelineOptions(flags=[*flags, *([] if local else [f"--runner={name}"])])
     options.view_as(SetupOptions).save_main_session = False
     return (_local_runner(options, verbose) if local else name), options
+
+
+def with_workers(name: str, flags: Sequence[str], input_bytes: int) -> Sequence[str]:
+    """Beam's flags, with those for a worker a core if a local run has much to do.
+
+    Args:
+        name: of the runner.
+        flags: if they say how it runs, they stay as they are.
+        input_bytes: that it reads.
+    """
+    small = name not in LOCAL_RUNNERS or input_bytes <= MANY_BYTES
+    if small or any(one.startswith("--direct_") for one in flags):
+        return flags
+    return [*flags, "--direct_running_mode=multi_processing", "--direct_num_workers=0"]
 
 
 class _Flags(argparse.ArgumentParser):

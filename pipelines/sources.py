@@ -8,21 +8,22 @@ from dataclasses import replace
 from glob import glob
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
 
+import polars as pl
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
 from dssm_tf.common.errors import OptionError
 from dssm_tf.tables.cells import clean_text, text
-from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, LogRow, log_rows, position
+from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, log_blocks, position
 from dssm_tf.tables.judgments import CORPUS_COLUMNS, corpus_title
 from dssm_tf.tables.reader import format_of, open_table
 from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
-from pipelines.writing import is_local
+from pipelines.output import is_local
 
 MIN_PIECE_BYTES = 1 << 20
-_MAX_PIECE_BYTES = 32 << 20
+MAX_PIECE_BYTES = 16 << 20
 PIECES = 64
 _PLAIN = Layout()
 
@@ -80,7 +81,7 @@ def plan(
         UserError: a file cannot be read, or its header lacks a column.
     """
     total = sum(metadata.size_in_bytes for metadata in files)
-    size = min(_MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
+    size = min(MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
     pieces: list[Piece] = []
     for file, metadata in enumerate(files):
         path, end = metadata.path, metadata.size_in_bytes
@@ -103,9 +104,10 @@ def plan(
 
 
 class PieceReader:
-    """Iterates over the numbered rows and rejects of a piece; `lines` counts its lines when done.
+    """Iterates over blocks of a piece: good rows, see `SCHEMA`, and rejects.
 
-    Numbers are those of lines within the piece, from 1. Positions are read if asked for.
+    Numbers are those of lines within the piece, from 1; `lines` counts them when all are read.
+    Positions are read if asked for.
     """
 
     def __init__(self, piece: Piece, layout: Layout = _PLAIN, *, positions: bool = False) -> None:
@@ -113,9 +115,10 @@ class PieceReader:
         self.lines = 0
         self._layout, self._positions = layout, positions
 
-    def __iter__(self) -> Iterator[tuple[int, LogRow | Reject]]:
+    def __iter__(self) -> Iterator[tuple[pl.DataFrame, list[Reject]]]:
         with _open(self.piece.path, self._layout, self.piece) as table:
-            yield from log_rows(table, position if self._positions else None)
+            for found, rejects in log_blocks(table, position if self._positions else None):
+                yield cast(pl.DataFrame, pl.from_arrow(found)), rejects
             self.lines = table.lines
 
 

@@ -24,20 +24,28 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.clicked_titles import load_clicked_titles
-from dssm_tf.data.example_pb2 import Example
-from dssm_tf.data.example_pb2 import Feature as StoredFeature
-from dssm_tf.data.records import read_records, record_files
-from dssm_tf.data.schema import FEATURES, Feature, FeatureSpec
+from dssm_tf.data.format import Spec
+from dssm_tf.data.stored import read_pairs, read_table, read_words
 
-_KINDS = {"bytes": tfds.features.Text(), "float": np.float32, "int64": np.int64}
+_TEXT, _NUMBER = tfds.features.Text(), np.int64
+_LIST = tfds.features.Sequence
+_FEATURES = {
+    "clicks": np.float32,
+    "query": _TEXT,
+    "query_ngrams": _LIST(_LIST(_NUMBER)),  # ids of the trigrams of each word
+    "query_number": _NUMBER,
+    "titles": _LIST(_TEXT),  # the clicked one, then the negatives
+    "title_ngrams": _LIST(_LIST(_LIST(_NUMBER))),
+    "title_numbers": _LIST(_NUMBER),
+    "clicked_numbers": _LIST(_NUMBER),  # of all titles that were clicked for the query
+}
 
 
 class ClickLog(tfds.core.GeneratorBasedBuilder):
     """Query and clicked title pairs with negatives, hashed to letter trigrams.
 
-    Differs from `dssm_tf.data.dataset` by going through tfds: its files, its splits and its
-    caching. The records are those that preprocess writes, in the same order.
+    Differs from the batches of `dssm_tf.data` by going through tfds: its files, its splits and its
+    caching. Numbers are looked up in the tables; the order is that of the records.
 
     Args:
         logs: click logs: a path, glob or directory, or several.
@@ -48,8 +56,8 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
     """
 
     name = "click_log"
-    VERSION = tfds.core.Version("1.0.0")
-    RELEASE_NOTES = {"1.0.0": "The record format of dssm_tf.data.schema."}  # noqa: RUF012
+    VERSION = tfds.core.Version("2.0.0")
+    RELEASE_NOTES = {"2.0.0": "Texts and trigrams of the third format."}  # noqa: RUF012
 
     def __init__(
         self,
@@ -70,13 +78,8 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         super().__init__(data_dir=data_dir, version=version, **tfds_arguments)
 
     def _info(self) -> tfds.core.DatasetInfo:
-        features = {
-            name: _KINDS[one.kind] if one.single else tfds.features.Sequence(_KINDS[one.kind])
-            for name, one in FEATURES.items()
-        }
-        features["clicked_ids"] = tfds.features.Sequence(_KINDS["int64"])
         return self.dataset_info_from_configs(
-            features=tfds.features.FeaturesDict(features),
+            features=tfds.features.FeaturesDict(_FEATURES),
             description="Query and clicked title pairs of search click logs, with negatives.",
             disable_shuffling=True,
         )
@@ -90,28 +93,38 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         self._work = tempfile.TemporaryDirectory(prefix="click-log-")
         data = Path(self._work.name) / "data"
         _preprocess(self._logs, self._flags, data)
-        splits = FeatureSpec.load(data).records
-        return {split: self._generate_examples(data, split) for split in splits if splits[split]}
+        spec = Spec.load(data)
+        splits = [split for split in ("train", "validation") if spec.count(split)]
+        return {split: self._generate_examples(data, split) for split in splits}
 
     def _generate_examples(self, data: Path, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from enumerate(read_examples(data, split))
 
 
 def read_examples(data: Path, split: str) -> Iterator[dict[str, Any]]:
-    """The records of a split that preprocess wrote, as features by name, in file order.
+    """The records of a split that preprocess wrote, as features by name, in file order."""
+    spec = Spec.load(data)
+    queries = read_table(data, spec, "queries", ["text", "words", "clicked"])
+    titles = read_table(data, spec, "titles", ["text", "words"])
+    words = read_words(data, spec)
 
-    `clicked_ids` are the ids of all titles clicked for the query.
-    """
-    clicked = load_clicked_titles(data)
-    for record in read_records(record_files(data, split)).as_numpy_iterator():
-        stored = Example.FromString(record).features.feature
-        values = {name: _values(one, stored[name]) for name, one in FEATURES.items()}
-        yield values | {"clicked_ids": clicked.of(values["query_id"])}
+    def ngrams(table: Any, number: int) -> list[list[int]]:
+        read = table["words"][number].as_py()
+        return [words.ngrams[words.splits[one] : words.splits[one + 1]].tolist() for one in read]
 
-
-def _values(feature: Feature, stored: StoredFeature) -> Any:
-    values = list(getattr(stored, f"{feature.kind}_list").value)
-    return values[0] if feature.single else values
+    pairs = read_pairs(data, spec, split)
+    for query, row, clicks in zip(*(one.tolist() for one in pairs), strict=True):
+        numbers = [one for one in row if one >= 0]
+        yield {
+            "clicks": clicks,
+            "query": queries["text"][query].as_py(),
+            "query_ngrams": ngrams(queries, query),
+            "query_number": query,
+            "titles": [titles["text"][one].as_py() for one in numbers],
+            "title_ngrams": [ngrams(titles, one) for one in numbers],
+            "title_numbers": numbers,
+            "clicked_numbers": queries["clicked"][query].as_py(),
+        }
 
 
 def _preprocess(logs: Sequence[str], flags: Mapping[str, Any], output: Path) -> None:

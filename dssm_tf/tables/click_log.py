@@ -7,21 +7,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute as pc
+
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, clean_text, count, grouped
+from dssm_tf.tables.cells import MAX_COUNT, BadRow, clean_text, count, grouped, readable
 from dssm_tf.tables.reader import open_table
-from dssm_tf.tables.table import Cells, Layout, Reject, Table
+from dssm_tf.tables.table import Block, Cells, Layout, Reject, Table, reject, values
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.title_fields import TITLE, without_separator
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.fields import SEPARATOR
+from dssm_tf.text.normalize import normalize
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
 POSITION = "position"
+_TEXT, _COUNT = pa.large_string(), pa.int64()
+_DEFAULTS = {"clicks": 1, "impressions": 0, POSITION: 0}
+_PLAIN_COUNT = "^[0-9]{1,12}$"
+_ODD_TEXT = f"[\t\r\n{SEPARATOR}]"
 
 
 class LogRow(NamedTuple):
@@ -46,35 +57,131 @@ class LogRow(NamedTuple):
     position: int = 0
 
 
-def log_rows(
+SCHEMA = pa.schema([(name, _COUNT if name in _DEFAULTS else _TEXT) for name in LogRow._fields])
+"""The columns of `log_blocks`, those of `LogRow`."""
+
+
+def log_blocks(
     table: Table, place: Callable[[object], int] | None = None
-) -> Iterator[tuple[int, Any]]:
-    """Numbered rows of an open log: a `LogRow`, or a `Reject` if it is malformed.
+) -> Iterator[tuple[pa.Table, list[Reject]]]:
+    """The good rows of an open log, in columns as `SCHEMA` says, and the malformed ones.
+
+    Usual cells are checked a column at once. Rows with any other are made one by one, so that what
+    a cell may hold is said in one place.
 
     Args:
         table: the log.
-        place: reads the cells of the column `position`, such as `position`; of no concern if None.
+        place: reads cells of the column `position` that are unusual, as `position` does; if None,
+            the column is not read and all positions are 0.
     """
-    thousands = table.layout.thousands
+    names = (*REQUIRED, *OPTIONAL, *((POSITION,) if place else ()))
+    if not table.names_in_rows:
+        table.check_names(REQUIRED, names[2:])
+    for block in table.blocks(names):
+        yield _checked(block, names, table.layout.thousands, place)
 
-    def make(cells: Cells) -> LogRow:
-        query, title, clicks, impressions, session, timestamp, *more = cells
+
+def _checked(
+    block: Block,
+    names: Sequence[str],
+    thousands: str,
+    place_of: Callable[[object], int] | None,
+) -> tuple[pa.Table, list[Reject]]:
+    size = len(block.numbers)
+    usual = np.ones(size, bool)
+    columns = []
+    for name, column in zip(names, block.columns, strict=True):
+        array, good = _usual(name, column, size)
+        usual &= good
+        columns.append(array)
+    if len(names) < len(SCHEMA):
+        columns.append(pa.array(np.zeros(size, np.int64)))
+    found = pa.Table.from_arrays(columns, schema=SCHEMA)
+    rejects = list(starmap(reject, block.bad))
+    if usual.all():
+        return found, rejects
+    rows, places = [], np.flatnonzero(usual).tolist()
+    for place in np.flatnonzero(~usual).tolist():
+        cells = [
+            None if column is None else values(column[place : place + 1], 1)[0]
+            for column in block.columns
+        ]
         try:
-            return LogRow(
-                without_separator(clean_text(query, "query"), "query"),
-                clean_text(title, "title"),
-                count(clicks, "clicks", 1, thousands),
-                count(impressions, "impressions", 0, thousands),
-                "" if session is None else str(session).strip(),
-                "" if timestamp is None else str(timestamp).strip(),
-                place(more[0]) if place else 0,
-            )
+            rows.append(_row(cells, thousands, place_of))
+            places.append(place)
         except BadRow as bad:
-            bad.clicks = _likely_clicks(clicks)
-            raise
+            rejects.append(reject(int(block.numbers[place]), bad, block.shown(place)))
+    odd = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(SCHEMA)]
+    found = pa.concat_tables(
+        [found.filter(pa.array(usual)), pa.Table.from_arrays(odd, schema=SCHEMA)]
+    )
+    return found.take(np.argsort(places, kind="stable")), sorted(rejects)
 
-    optional = (*OPTIONAL, POSITION) if place else OPTIONAL
-    return table.rows(REQUIRED, optional, make, strict=False)
+
+def _usual(name: str, column: Any, size: int) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """A column of a log as `SCHEMA` has it, and which of its cells are as in most logs."""
+    array = _typed(column, size)
+    counted = name in _DEFAULTS
+    if array is None:
+        empty = np.zeros(size, np.int64) if counted else [""] * size
+        return pa.array(empty, _COUNT if counted else _TEXT), np.zeros(size, bool)
+    if pa.types.is_integer(array.type):
+        if counted:
+            absent = array.is_null()
+            good = pc.and_(pc.greater_equal(array, 0), pc.less_equal(array, MAX_COUNT))
+        else:  # an id or a time
+            array = array.cast(_TEXT)
+            good = pa.array(np.full(size, name not in REQUIRED))
+    else:
+        array = pc.utf8_trim_whitespace(array)
+        absent = pc.equal(array, "").fill_null(True)
+        if counted:
+            good = pc.match_substring_regex(array, _PLAIN_COUNT)
+            array = pc.if_else(good, array, None).cast(_COUNT)
+        elif name in REQUIRED:
+            good = pc.invert(pc.or_(absent, pc.match_substring_regex(array, _ODD_TEXT)))
+        else:
+            good = pa.array(np.ones(size, bool))
+    good = good.fill_null(False)
+    if not counted:
+        return array.fill_null(""), good.to_numpy(zero_copy_only=False)
+    array = array.fill_null(_DEFAULTS[name])
+    if name == POSITION:
+        good = pc.and_(good, pc.greater(array, 0))
+    return array, pc.or_(good, absent).to_numpy(zero_copy_only=False)
+
+
+def _typed(column: Any, size: int) -> pa.Array | None:
+    """A column as texts or whole numbers; None if it holds anything else."""
+    try:
+        array = pa.nulls(size) if column is None else pa.array(column)
+        kind = array.type
+        if pa.types.is_integer(kind):
+            return array.cast(_COUNT)
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        if pa.types.is_null(kind) or "string" in str(kind) or "binary" in str(kind):
+            return array.cast(_TEXT)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        pass
+    return None
+
+
+def _row(cells: Cells, thousands: str, place: Callable[[object], int] | None) -> LogRow:
+    """A row from the cells of its columns; raises `BadRow`."""
+    query, title, clicks, impressions, session, timestamp, *more = cells
+    try:
+        return LogRow(
+            without_separator(clean_text(query, "query"), "query"),
+            clean_text(title, "title"),
+            count(clicks, "clicks", 1, thousands),
+            count(impressions, "impressions", 0, thousands),
+            _as_text(session),
+            _as_text(timestamp),
+            place(more[0]) if place else 0,
+        )
+    except BadRow as bad:
+        bad.clicks = _likely_clicks(clicks)
+        raise
 
 
 def read_logs(
@@ -92,7 +199,7 @@ def read_logs(
         layout: what their names do not say.
         max_rejected: the share of rows, and of clicks, that may be malformed.
         flag: what raises it, if anything does.
-        place: see `log_rows`.
+        place: see `log_blocks`.
 
     Raises:
         UserError: a file cannot be read or is no log, too much is malformed, or there is no good
@@ -102,11 +209,10 @@ def read_logs(
     tally = Tally()
     for path in paths:
         with open_table(path, layout=layout) as table:
-            for _, row in log_rows(table, place):
-                if isinstance(row, Reject):
+            for found, rejects in log_blocks(table, place):
+                rows += map(LogRow._make, zip(*(one.to_pylist() for one in found), strict=True))
+                for row in rejects:
                     tally.reject(str(path), row)
-                else:
-                    rows.append(row)
     tally.rows += len(rows)
     tally.clicks += sum(row.clicks for row in rows)
     names = " ".join(map(str, paths))
@@ -149,6 +255,10 @@ def position(cell: object) -> int:
     if not found and cell is not None and str(cell).strip():
         raise BadRow("position below 1")
     return found
+
+
+def _as_text(cell: object) -> str:
+    return "" if cell is None else readable(str(cell).strip())
 
 
 def _likely_clicks(cell: object) -> int:

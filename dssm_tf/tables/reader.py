@@ -24,66 +24,102 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from io import StringIO
-from itertools import chain, repeat
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.table import Cells, Layout, Table, fold, reading
+from dssm_tf.tables.table import Bad, Block, Cells, Layout, Table, fold, reading, values
 from dssm_tf.tables.title_fields import TITLE
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
-_PARQUET_ROWS = 8192
+_ROWS = 8192  # of a block that is not cut by bytes
 
 
 class _TabSeparated(Table):
     """A row is a line of cells, tabs between, nothing quoted; the first names the columns."""
 
-    def _rows(self) -> Iterator[tuple[int, Any]]:
-        return ((number, line) for number, line in self._numbered if line.strip())
+    _separator = ord("\t")
+    _blank_lines = False
 
-    def _head(self) -> tuple[int, Any]:
-        return next(self._rows(), (0, None))
+    def _head(self) -> Sequence[str]:
+        number, line = self._first_line()
+        try:
+            return self._decoded(line).split("\t") if number else ()
+        except BadRow as bad:
+            raise self._error(number, bad) from None
 
-    def _cells(self, row: Any) -> Any:
-        return self._decoded(row).split("\t")
+
+class _Rows(Table):
+    """A row is a Python object; blocks are made of some thousands of them."""
+
+    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
+        """Rows as the file has them."""
+        raise NotImplementedError
 
     def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
-        width, cells_of = len(self.names), self._cells
-        # A column that the file lacks is one place behind the last.
-        places = [self.names.index(name) if name in self.names else width for name in columns]
-        select: Callable[[list[Any]], Cells] = itemgetter(*places)
-        if len(places) == 1:  # of which itemgetter makes no sequence
-            select = itemgetter(slice(places[0], places[0] + 1))
+        """A function from a row to the cells of the columns; it raises `BadRow`."""
+        raise NotImplementedError
 
-        def pick(row: Any) -> Cells:
-            cells = cells_of(row)
-            if len(cells) != width:
-                raise BadRow("wrong column count", f"{len(cells)} columns; the header has {width}")
-            cells.append(None)
-            return select(cells)
+    def _shown(self, row: Any) -> bytes | str:
+        """A row as a person may see it."""
+        raise NotImplementedError
 
-        return pick
+    def _blocks_of(self, columns: Sequence[str]) -> Iterator[Block]:
+        pick, rows = self._picker(columns), self._numbered_rows()
+        while some := list(islice(rows, _ROWS)):
+            good, cells, bad = [], [], []
+            for number, row in some:
+                try:
+                    cells.append(pick(row))
+                    good.append((number, row))
+                except BadRow as error:
+                    bad.append(Bad(number, error, self._shown(row)))
+            yield Block(
+                np.array([number for number, _ in good], np.int64),
+                [list(column) for column in zip(*cells, strict=True)] or [[] for _ in columns],
+                bad,
+                lambda place, good=good: self._shown(good[place][1]),  # type: ignore[misc]
+            )
 
 
-class _Quoted(_TabSeparated):
+class _Quoted(_Rows):
     """A row is a record of CSV: cells with commas between, in quotes perhaps and over lines."""
 
-    def _rows(self) -> Iterator[tuple[int, Any]]:
-        return self._records
+    def _head(self) -> Sequence[str]:
+        number, row = next(self._records, (0, []))
+        try:
+            return self._cells(row)
+        except BadRow as bad:
+            raise self._error(number, bad) from None
 
-    def _cells(self, row: Any) -> Any:
+    def _cells(self, row: list[str] | _Line) -> list[str]:
         if isinstance(row, _Line):
             raise row.bad
         self._check_text("".join(row))
         return row
 
+    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
+        names, width = self.names, len(self.names)
+        places = [names.index(name) if name in names else None for name in columns]
+
+        def pick(row: Any) -> Cells:
+            cells = self._cells(row)
+            if len(cells) != width:
+                raise BadRow("wrong column count", f"{len(cells)} columns; the header has {width}")
+            return [None if place is None else cells[place] for place in places]
+
+        return pick
+
     def _shown(self, row: Any) -> bytes | str:
-        if isinstance(row, _Line):
-            return row.text
-        return self.layout.delimiter.join(cell for cell in row if cell is not None)
+        return row.text if isinstance(row, _Line) else self.layout.delimiter.join(row)
+
+    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
+        return self._records
 
     @cached_property
     def _records(self) -> Iterator[tuple[int, list[str] | _Line]]:
@@ -134,12 +170,8 @@ class _Quoted(_TabSeparated):
             yield text
 
     def _texts(self) -> Iterator[str]:
-        for _, line in self._numbered:
-            text = line.decode(self._encoding, "surrogateescape") + "\n"
-            if line.find(b"\r", 0, -1) < 0:
-                yield text
-            else:  # some spreadsheets end lines with \r alone
-                yield from StringIO(text, newline="")
+        for _, data in self._chunks:  # some spreadsheets end lines with \r alone
+            yield from StringIO(data.decode(self._encoding, "surrogateescape"), newline="")
 
 
 class _Line(NamedTuple):
@@ -161,28 +193,35 @@ def _refused(lines: Sequence[str], number: int, error: csv.Error | None) -> Iter
         yield _Line(BadRow("swallowed by a quote left open", detail), line)
 
 
-class _Objects(Table):
+class _Objects(_Rows):
     """A row is a line of JSON, an object, whose keys name the columns."""
 
     names_in_rows = True
 
-    def _rows(self) -> Iterator[tuple[int, Any]]:
-        return ((number, line) for number, line in self._numbered if line.strip())
+    def _head(self) -> Sequence[str]:
+        number, line = self._first_line(stays=True)
+        try:
+            return tuple(self._cells(line)) if number else ()
+        except BadRow as bad:
+            raise self._error(number, bad) from None
 
-    def _head(self) -> tuple[int, Any]:
-        """The first object, which stays to be read."""
-        first = next(self._rows(), (0, b""))
-        self._numbered = chain([first], self._numbered)
-        return first
+    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
+        for first, data in self._chunks:
+            for number, line in enumerate(data.split(b"\n"), first):
+                if line.strip():
+                    yield number, line
 
-    def _cells(self, row: Any) -> Any:
-        value = parse_json(self._decoded(row))
+    def _cells(self, line: bytes) -> dict[str, Any]:
+        value = parse_json(self._decoded(line))
         if not isinstance(value, dict):
             raise BadRow("not a JSON object", f"a {type(value).__name__}; expected a JSON object")
         return {fold(name): cell for name, cell in value.items()}
 
     def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
         return lambda row: [*map(self._cells(row).get, columns)]
+
+    def _shown(self, row: Any) -> bytes | str:
+        return cast(bytes, row)
 
 
 class _Parquet(Table):
@@ -195,60 +234,74 @@ class _Parquet(Table):
         with self._arrow("is not a Parquet file"):
             self._parquet = parquet.ParquetFile(raw)
         self.row_groups = self._parquet.num_row_groups
-        self._columns: Sequence[str] = ()
 
     def share_read(self) -> float | None:
         """See `Table`."""
         total = self._parquet.metadata.num_rows
         return self.lines / total if total else None
 
-    def _head(self) -> tuple[int, Any]:
-        return 1, self._parquet.schema_arrow.names
+    def _head(self) -> Sequence[str]:
+        return cast(Sequence[str], self._parquet.schema_arrow.names)
 
-    def _cells(self, row: Any) -> Any:
-        self._check_text("".join([cell for cell in row if isinstance(cell, str)]))
-        return row
-
-    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
-        self._columns = columns
-        return self._cells
-
-    def _rows(self) -> Iterator[tuple[int, Any]]:
-        """The cells of the columns alone."""
+    def _blocks_of(self, columns: Sequence[str]) -> Iterator[Block]:
         written = dict(zip(self.names, self._parquet.schema_arrow.names, strict=True))
         group = self.layout.row_group
         with self._arrow("is damaged"):
             for batch in self._parquet.iter_batches(
-                _PARQUET_ROWS,
+                _ROWS,
                 row_groups=None if group is None else [group],
-                columns=[written[name] for name in {*self._columns} & {*written}],
+                columns=[written[name] for name in {*columns} & {*written}],
             ):
-                columns = (
-                    _values(batch.column(written[name]))
-                    if name in written
-                    else repeat(None, batch.num_rows)
-                    for name in self._columns
+                yield self._checked(
+                    [batch.column(written[one]) if one in written else None for one in columns],
+                    batch.num_rows,
+                    columns,
                 )
-                for row in zip(*columns, strict=True):
-                    self.lines += 1
-                    yield self.lines, row
 
-    def _shown(self, row: Any) -> bytes | str:
-        cells = dict(zip(self._columns, row, strict=True))
-        return json.dumps(cells, default=str, ensure_ascii=False)
+    def _checked(self, columns: list[pa.Array | None], size: int, names: Sequence[str]) -> Block:
+        """A block; rows with text that is not UTF-8 are bad ones."""
+        numbers = np.arange(self.lines + 1, self.lines + size + 1)
+        self.lines += size
+        block = Block(numbers, columns, [], lambda place: _as_json(columns, names, place))
+        try:
+            for column in columns:
+                if column is not None:
+                    column.validate(full=True)
+                    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
+                        column.cast(pa.large_string()).validate(full=True)
+        except pa.ArrowInvalid:
+            cells = [values(column, size) for column in columns]
+            good = np.ones(size, bool)
+            for place, row in enumerate(zip(*cells, strict=True)):
+                try:
+                    self._check_text("".join([cell for cell in row if isinstance(cell, str)]))
+                except BadRow as bad:
+                    good[place] = False
+                    block.bad.append(Bad(int(numbers[place]), bad, block.shown(place)))
+            kept = np.flatnonzero(good).tolist()
+            return block._replace(
+                numbers=numbers[good],
+                columns=[[column[place] for place in kept] for column in cells],
+                shown=lambda place: _as_json(columns, names, kept[place]),
+            )
+        return block
 
     def _error(self, number: int, bad: BadRow) -> UserError:
         return UserError(f"{self._where}, row {number}: {bad.detail}.")
 
     @contextmanager
     def _arrow(self, fault: str) -> Iterator[None]:
-        import pyarrow
-
         try:
             yield
-        except (pyarrow.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
+        except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             reason = str(error).split("\n")[0].rstrip(".")
             raise UserError(f"{self._where} {fault}: {reason}.") from error
+
+
+def _as_json(columns: Sequence[pa.Array | None], names: Sequence[str], place: int) -> str:
+    """A row of Parquet as a person may see it."""
+    cells = [None if one is None else values(one[place : place + 1], 1)[0] for one in columns]
+    return json.dumps(dict(zip(names, cells, strict=True)), default=str, ensure_ascii=False)
 
 
 _TYPES: dict[str, type[Table]] = {
@@ -338,18 +391,3 @@ def parse_json(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadRow("not JSON", f"not JSON: {error}") from None
-
-
-def _values(column: Any) -> list[Any]:
-    """A column's values; bytes that are not UTF-8 become lone surrogates."""
-    import pyarrow
-
-    kind = str(column.type)
-    if "string" in kind:  # of any kind; its own decoding fails for the whole column
-        column = column.cast(pyarrow.large_binary())
-    elif kind.startswith(("timestamp", "date", "time")):  # Python's own end with the year 9999
-        column = column.cast(pyarrow.string())
-    return [
-        value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
-        for value in column.to_pylist()
-    ]

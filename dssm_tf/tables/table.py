@@ -1,4 +1,4 @@
-"""An open file whose rows are found, checked and counted; here each line is one."""
+"""An open file whose rows come in blocks of columns, or one by one; here each line is a row."""
 
 from __future__ import annotations
 
@@ -10,15 +10,21 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import IO, Any, NamedTuple, cast
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
 
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
-from dssm_tf.tables.title_fields import TITLE, joining, spread
+from dssm_tf.tables.title_fields import TITLE, joined, spread
 
 BLOCK_BYTES = 1 << 20
 MAX_LINE_BYTES = 1 << 20
 _MAX_REJECT_TEXT = 500
+_SPACE = np.isin(np.arange(256), list(b" \t\r\n\v\f"))
 
 Cells = Sequence[Any]
 
@@ -37,6 +43,30 @@ class Reject(NamedTuple):
     reason: str
     text: str
     clicks: int = 1
+
+
+class Bad(NamedTuple):
+    """A row that cannot be used, why, and what it looks like."""
+
+    number: int
+    error: BadRow
+    text: bytes | str
+
+
+class Block(NamedTuple):
+    """Rows that follow each other, column by column.
+
+    Args:
+        numbers: int64, of their lines, or of their rows in Parquet.
+        columns: one each, an Arrow array or a list of any values; None if the file lacks it.
+        bad: rows among them that have no cells.
+        shown: gives the text of the good row at a place.
+    """
+
+    numbers: NDArray[np.int64]
+    columns: Sequence[pa.Array | list[Any] | None]
+    bad: list[Bad]
+    shown: Callable[[int], bytes | str]
 
 
 @dataclass(frozen=True)
@@ -106,19 +136,14 @@ class Table:
         self.layout = layout
         self._raw, self._where = raw, where
         self._encoding = layout.encoding if layout.by_bytes else "utf-8"  # see `_blocks`
-        self._longest = layout.longest
-        self._numbered = self._read()
+        self._chunks: Iterator[tuple[int, bytes]] = self._numbered()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns; none if the file is empty."""
         if self.layout.names is not None:
             return self.layout.names
-        number, head = self._head()
-        try:
-            return tuple(map(fold, self._cells(head))) if number else ()
-        except BadRow as bad:
-            raise self._error(number, bad) from None
+        return tuple(map(fold, self._head()))
 
     def check_names(self, columns: Sequence[str], optional: Sequence[str] = ()) -> None:
         """Looks columns up before anything is read.
@@ -175,24 +200,49 @@ class Table:
         """
         if strict or not self.names_in_rows:
             self.check_names(columns, optional)
-        columns, fields = (*columns, *optional), self.layout.title_fields
-        pick = self._picker(spread(columns, fields))
-        if fields != (TITLE,) and TITLE in columns:
-            pick = joining(pick, columns.index(TITLE), fields)
-        return self._made(pick, make, strict)
+        return self._made((*columns, *optional), make, strict)
 
     def _made(
-        self, pick: Callable[[Any], Cells], make: Callable[[Cells], Any], strict: bool
+        self, columns: Sequence[str], make: Callable[[Cells], Any], strict: bool
     ) -> Iterator[tuple[int, Any]]:
-        for number, row in self._rows():
-            try:
-                made = make(pick(row))
-            except BadRow as bad:
-                if strict:
-                    raise self._error(number, bad) from None
-                yield number, reject(number, bad, self._shown(row))
+        for block in self.blocks(columns):
+            bad = iter(block.bad)
+            worse = next(bad, None)
+            for place, (number, *cells) in enumerate(rows_of(block)):
+                while worse and worse.number < number:
+                    yield self._refused(worse, strict)
+                    worse = next(bad, None)
+                try:
+                    made = make(cells)
+                except BadRow as error:
+                    yield self._refused(Bad(number, error, block.shown(place)), strict)
+                else:
+                    yield number, made
+            while worse:
+                yield self._refused(worse, strict)
+                worse = next(bad, None)
+
+    def _refused(self, bad: Bad, strict: bool) -> tuple[int, Reject]:
+        if strict:
+            raise self._error(bad.number, bad.error) from None
+        return bad.number, reject(*bad)
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
+        """The rows in blocks, for who calls `check_names` first.
+
+        Args:
+            columns: whose cells are wanted, in this order.
+
+        Raises:
+            UserError: while reading, the file is damaged.
+        """
+        fields = self.layout.title_fields
+        wanted = spread(columns, fields)
+        for block in self._blocks_of(wanted):
+            if wanted == tuple(columns):
+                yield block
             else:
-                yield number, made
+                yield _with_titles(block, columns.index(TITLE), fields)
 
     def share_read(self) -> float | None:
         """The share of the file that was read, from 0 to 1; None if unknown."""
@@ -202,25 +252,16 @@ class Table:
 
     # What another format does in another way.
 
-    def _head(self) -> tuple[int, Any]:
-        """The numbered row whose cells are the columns' names; 0 if there is none."""
-        return 1, b"text"
+    _separator: int | None = None
+    _blank_lines = True
 
-    def _rows(self) -> Iterator[tuple[int, Any]]:
-        """Numbered rows as the file has them."""
-        return self._numbered
+    def _head(self) -> Sequence[str]:
+        """The columns' names as the file has them; none if it is empty."""
+        return ("text",)
 
-    def _cells(self, row: Any) -> Any:
-        """All cells of a row; raises `BadRow`."""
-        return [self._decoded(row)]
-
-    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
-        """A function from a row to the cells of the columns; it raises `BadRow`."""
-        return self._cells
-
-    def _shown(self, row: Any) -> bytes | str:
-        """A row as a person may see it."""
-        return cast(bytes, row)
+    def _blocks_of(self, columns: Sequence[str]) -> Iterator[Block]:
+        """See `blocks`."""
+        return (self._block(first, data, columns) for first, data in self._chunks)
 
     def _error(self, number: int, bad: BadRow) -> UserError:
         return UserError(f"{self._where}:{number}: {bad.detail}.")
@@ -235,13 +276,75 @@ class Table:
 
     # Lines
 
-    def _decoded(self, line: bytes) -> str:
-        if len(line) > self._longest:
-            raise BadRow("line too long", f"the line is longer than {self._longest:,} bytes")
+    def _block(self, first: int, data: bytes, columns: Sequence[str]) -> Block:
+        """Lines, the first of a number, each with its end, as columns."""
+        names, width = self.names, len(self.names)
+        data, refused = self._in_utf8(data.replace(b"\r\n", b"\n"), first)
+        letters = np.frombuffer(data, np.uint8)
+        ends = np.flatnonzero(letters == 10)
+        starts = np.append(0, ends + 1)[:-1]
+        between = np.flatnonzero(letters == self._separator)
+        cells = np.diff(np.searchsorted(between, np.append(starts, len(data)))) + 1
+        good = (cells == width) & (ends - starts <= self.layout.longest)
+        if not self._blank_lines:
+            for at in np.flatnonzero(_SPACE[letters[starts]]).tolist():
+                if not data[starts[at] : ends[at]].strip():
+                    good[at], cells[at] = False, width
+        for bad in refused:
+            good[bad.number - first], cells[bad.number - first] = False, width
+
+        def line(at: int) -> bytes:
+            return data[starts[at] : ends[at]]
+
+        for at in np.flatnonzero(ends - starts > self.layout.longest).tolist():
+            cells[at] = width
+            refused.append(Bad(first + at, self._too_long(), line(at)))
+        for at in np.flatnonzero(cells != width).tolist():
+            detail = f"{cells[at]} columns; the header has {width}"
+            refused.append(Bad(first + at, BadRow("wrong column count", detail), line(at)))
+        places = np.flatnonzero(good)
+        if len(places) < len(good):
+            letters = letters[np.repeat(good, ends - starts + 1)]
+        apart = letters == 10
+        if self._separator is not None:
+            apart |= letters == self._separator
+        texts = _strings(letters[~apart], np.flatnonzero(apart) - np.arange(len(places) * width))
+        every = np.arange(len(places)) * width
+        return Block(
+            first + places,
+            [texts.take(every + names.index(name)) if name in names else None for name in columns],
+            sorted(refused, key=lambda bad: bad.number),
+            lambda place: line(places[place]),
+        )
+
+    def _in_utf8(self, data: bytes, first: int) -> tuple[bytes, list[Bad]]:
+        """Lines in UTF-8; those that are not of the encoding are empty, and named."""
         try:
-            return line.removesuffix(b"\r").decode(self._encoding)
+            text = data.decode(self._encoding)
+            return (data if self._encoding == "utf-8" else text.encode()), []
+        except UnicodeError:
+            lines, bad = [], []
+            for number, line in enumerate(data[:-1].split(b"\n"), first):
+                try:
+                    lines.append(self._decoded(line).encode())
+                except BadRow as error:
+                    bad.append(Bad(number, error, line))
+                    lines.append(b"")
+            return b"\n".join([*lines, b""]), bad
+
+    def _decoded(self, line: bytes) -> str:
+        if len(line) > self.layout.longest:
+            raise self._too_long()
+        try:
+            text = line.removesuffix(b"\r").decode(self._encoding)
         except UnicodeDecodeError as error:
             raise self._bad_text(f" at byte {error.start + 1} of the line") from None
+        self._check_text(text)
+        return text
+
+    def _too_long(self) -> BadRow:
+        detail = f"the line is longer than {self.layout.longest:,} bytes"
+        return BadRow("line too long", detail)
 
     def _bad_text(self, where: str = "") -> BadRow:
         """Why a row is refused whose bytes are not of the encoding."""
@@ -250,24 +353,42 @@ class Table:
             f"bad {name}", f"not {name}{where}; say what it is, such as --encoding cp1252"
         )
 
-    def _read(self) -> Iterator[tuple[int, bytes]]:
-        """Numbered lines without their ends; of one that is too long the beginning."""
-        begun: list[bytes] = []  # a line's parts in the blocks so far
-        held = 0
+    def _numbered(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines, many at a time, and the number of the first."""
+        for data in self._whole_lines():
+            self.lines += data.count(b"\n")
+            yield self.lines - data.count(b"\n") + 1, data
+
+    def _whole_lines(self) -> Iterator[bytes]:
+        """Lines with their ends; of one that is too long the beginning."""
+        most = self.layout.longest + 1
+        held = bytearray()  # of a line that is not over
         for block in self._blocks():
-            part, *lines = block.split(b"\n")
-            if held <= self._longest:
-                begun.append(part[: self._longest + 1 - held])
-                held += len(begun[-1])
-            if lines:
-                last = lines.pop()
-                lines.insert(0, b"".join(begun))
-                yield from enumerate(lines, self.lines + 1)
-                self.lines += len(lines)
-                begun, held = [last], len(last)
+            head, end, rest = block.partition(b"\n")
+            held += head[: most - len(held)]
+            if end:
+                last = rest.rfind(b"\n") + 1
+                yield bytes(held) + end + rest[:last]
+                held = bytearray(rest[last:][:most])
         if held:
-            self.lines += 1
-            yield self.lines, b"".join(begun)
+            yield bytes(held) + b"\n"
+
+    def _first_line(self, *, stays: bool = False) -> tuple[int, bytes]:
+        """The first line that is not blank; 0 if there is none.
+
+        Args:
+            stays: whether it is to be read again.
+        """
+        for first, data in self._chunks:
+            start = 0
+            for number, line in enumerate(data.split(b"\n"), first):
+                if line.strip():
+                    end = start + len(line) + 1
+                    rest = (number, data[start:]) if stays else (number + 1, data[end:])
+                    self._chunks = chain([rest], self._chunks)
+                    return number, line
+                start += len(line) + 1
+        return 0, b""
 
     def _blocks(self) -> Iterator[bytes]:
         file = unpacked(self._raw, self._where)
@@ -287,6 +408,60 @@ class Table:
                 block = file.read(BLOCK_BYTES)
             if not self.layout.by_bytes:
                 decoder.decode(b"", final=True)  # half a character at the end is an error
+
+
+def rows_of(block: Block) -> Iterator[tuple[Any, ...]]:
+    """The number and the cells of each row of a block, as Python has them."""
+    return zip(
+        block.numbers.tolist(),
+        *(values(column, len(block.numbers)) for column in block.columns),
+        strict=True,
+    )
+
+
+def values(column: pa.Array | list[Any] | None, size: int) -> list[Any]:
+    """A column's cells; bytes that are not UTF-8 become lone surrogates."""
+    if column is None:
+        return [None] * size
+    if isinstance(column, list):
+        return column
+    array: Any = column
+    if pa.types.is_temporal(array.type):  # Python's own end with the year 9999
+        array = array.cast(pa.string())
+    try:
+        found = array.to_pylist()
+    except UnicodeDecodeError:
+        found = array.cast(pa.large_binary()).to_pylist()
+    return [
+        one.decode("utf-8", "surrogateescape") if isinstance(one, bytes) else one for one in found
+    ]
+
+
+def _strings(letters: NDArray[np.uint8], ends: NDArray[np.int64]) -> pa.Array:
+    """Texts that follow each other, of which each ends where it is said."""
+    offsets = pa.py_buffer(np.append(0, ends))
+    return pa.LargeStringArray.from_buffers(len(ends), offsets, pa.py_buffer(letters))
+
+
+def _with_titles(block: Block, place: int, fields: Sequence[str]) -> Block:
+    """A block whose columns from a place on, one a field, are one column of titles."""
+    end, size = place + len(fields), len(block.numbers)
+    titles, bad, good = [], list(block.bad), np.ones(size, bool)
+    columns = [values(column, size) for column in block.columns]
+    for at, cells in enumerate(zip(*columns[place:end], strict=True)):
+        try:
+            titles.append(joined(cells, fields))
+        except BadRow as error:
+            good[at] = False
+            bad.append(Bad(int(block.numbers[at]), error, block.shown(at)))
+    kept = np.flatnonzero(good).tolist()
+    others = [[column[at] for at in kept] for column in (*columns[:place], *columns[end:])]
+    return Block(
+        block.numbers[good],
+        [*others[:place], titles, *others[place:]],
+        sorted(bad, key=lambda one: one.number),
+        lambda row: block.shown(kept[row]),
+    )
 
 
 @lru_cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from dssm_tf.tables.cells import BadRow, identifier
@@ -20,27 +20,13 @@ def spread(columns: Sequence[str], fields: Sequence[str]) -> tuple[str, ...]:
     return tuple(one for name in columns for one in (fields if name == TITLE else (name,)))
 
 
-def joining(
-    pick: Callable[[Any], Sequence[Any]], place: int, fields: Sequence[str]
-) -> Callable[[Any], Sequence[Any]]:
-    """A function from a row to its cells in which the fields of the title are one.
+def joined(cells: Sequence[Any], fields: Sequence[str]) -> str:
+    """The fields of a title as one text.
 
-    Args:
-        pick: gives the cells of the columns of `spread`.
-        place: of the title.
-        fields: names of its columns.
-
-    Returns:
-        It raises `BadRow` where a cell is neither text nor a whole number, or holds the separator.
+    Raises:
+        BadRow: a cell is neither text nor a whole number, or holds the separator.
     """
-    end = place + len(fields)
-
-    def picked(row: Any) -> Sequence[Any]:
-        cells = pick(row)
-        texts = (_text(cell, name) for cell, name in zip(cells[place:end], fields, strict=True))
-        return (*cells[:place], join_fields(list(texts)), *cells[end:])
-
-    return picked
+    return join_fields([_text(cell, name) for cell, name in zip(cells, fields, strict=True)])
 
 
 def apart(rows: Iterable[Iterable[str]], place: int, fields: int) -> Iterator[list[str]]:

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from dssm_tf.commands.data import convert_command
-from dssm_tf.tables.click_log import LogRow, log_rows
+from dssm_tf.tables.click_log import log_blocks
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.reader import open_table
 
@@ -32,7 +32,7 @@ def convert(tmp_path, source):
             header, *lines = (out / "clicks.tsv").read_text("utf-8").splitlines()
             # The reader that preprocess uses must take every row.
             with open_table(out / "clicks.tsv") as table:
-                assert all(isinstance(row, LogRow) for _, row in log_rows(table))
+                assert not any(rejects for _, rejects in log_blocks(table))
             clicks = [
                 dict(zip(header.split("\t"), line.split("\t"), strict=True)) for line in lines
             ]

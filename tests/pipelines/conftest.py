@@ -5,15 +5,18 @@ from __future__ import annotations
 import gzip
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
-from dssm_tf.data.clicked_titles import load_clicked_titles
 from dssm_tf.data.example_pb2 import Example
-from dssm_tf.text.rules import FOLDED
+from dssm_tf.data.format import Spec, load_vocabulary
+from dssm_tf.text.normalize import normalize
+from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import preprocess
-from pipelines.writing import REQUEST
+from pipelines.output import REQUEST
 
 
 @dataclass(frozen=True)
@@ -23,8 +26,6 @@ class Record:
     query: str
     titles: tuple[str, ...]
     clicks: float
-    title_clicks: tuple[int, ...]
-    title_queries: tuple[int, ...]
 
     @property
     def pair(self) -> tuple[str, str]:
@@ -37,20 +38,62 @@ class Data:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def records(self, split: str = "train") -> list[Record]:
+    @cached_property
+    def spec(self) -> Spec:
+        return Spec.load(self.path)
+
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        return load_vocabulary(self.path, self.spec)
+
+    @cached_property
+    def words(self) -> dict[str, list[int]]:
+        """Ids of the trigrams by word, in the order of the words' numbers."""
+        return {
+            one["word"].bytes_list.value[0].decode(): list(one["ngrams"].int64_list.value)
+            for one in self.examples("words")
+        }
+
+    def table(self, kind: str) -> list[dict]:
+        files = sorted(self.path.glob(f"{kind}-*.parquet"))
+        return [row for file in files for row in parquet.read_table(file).to_pylist()]
+
+    @property
+    def titles(self) -> dict[str, tuple[int, int]]:
+        """Clicks and queries by title."""
+        return {one["text"]: (one["clicks"], one["queries"]) for one in self.table("titles")}
+
+    def clicked(self, query: str) -> set[str]:
+        """All titles of the table that were clicked for a query, normalised."""
+        titles = self.table("titles")
+        for one in self.table("queries"):
+            if normalize(one["text"]) == normalize(query):
+                assert one["clicked"] == sorted(set(one["clicked"]))
+                return {normalize(titles[number]["text"]) for number in one["clicked"]}
+        return set()
+
+    def examples(self, kind: str) -> list[dict]:
         found = []
-        for file in sorted(self.path.glob(f"{split}-*.tfrecord.gz")):
+        for file in sorted(self.path.glob(f"{kind}-*.tfrecord.gz")):
             data = gzip.decompress(file.read_bytes())
             at = 0
             while at < len(data):
                 (length,) = struct.unpack_from("<Q", data, at)
-                found.append(_record(data[at + 12 : at + 12 + length]))
+                found.append(Example.FromString(data[at + 12 : at + 12 + length]).features.feature)
                 at += 12 + length + 4
         return found
 
-    def clicked(self, query: str) -> list[int]:
-        """Ids of all titles clicked for a query."""
-        return load_clicked_titles(self.path).of(FOLDED.id(query))
+    def records(self, split: str = "train") -> list[Record]:
+        queries, titles = self.table("queries"), self.table("titles")
+        found = []
+        for one in self.examples(split):
+            (query,), numbers = one["query"].int64_list.value, one["titles"].int64_list.value
+            assert len(numbers) == 1 + self.spec.negatives
+            # Where the log has no more titles, the clicked one fills the row.
+            kept = [numbers[0], *(number for number in numbers[1:] if number != numbers[0])]
+            texts = tuple(titles[number]["text"] for number in kept)
+            found.append(Record(queries[query]["text"], texts, one["clicks"].float_list.value[0]))
+        return found
 
     def rows(self, name: str) -> list[list[str]]:
         lines = (self.path / name).read_bytes().decode().split("\n")
@@ -60,17 +103,6 @@ class Data:
         """All files but the note of what was asked: it names the log and its time."""
         files = sorted(file for file in self.path.iterdir() if file.name != REQUEST)
         return {file.name: file.read_bytes() for file in files}
-
-
-def _record(raw: bytes) -> Record:
-    feature = Example.FromString(raw).features.feature
-    return Record(
-        feature["query"].bytes_list.value[0].decode(),
-        tuple(one.decode() for one in feature["titles"].bytes_list.value),
-        feature["clicks"].float_list.value[0],
-        tuple(feature["title_clicks"].int64_list.value),
-        tuple(feature["title_queries"].int64_list.value),
-    )
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 
 import pytest
 
-from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 
@@ -31,33 +30,28 @@ def corpus(tmp_path):
 
 
 def ngrams(data):
-    return set(load_vocabulary(data.path, FeatureSpec.load(data.path)).ngrams)
-
-
-def titles(data):
-    return {text: (int(clicks), int(queries)) for text, clicks, queries in data.rows("titles.tsv")}
+    return set(data.vocabulary.ngrams)
 
 
 def test_titles_of_the_corpus_follow_the_clicked_ones(run, topics, corpus):
     without, data = run(topics, *ALL), run(topics, "--corpus", corpus, *ALL)
     # One that the log has keeps the log's text and clicks; two that no model can tell apart are
     # one; what has no word is none.
-    assert titles(data) == titles(without) | {"Zeppelin": (0, 0), "Zephyr quux": (0, 0)}
-    assert [row[0] for row in data.rows("titles.tsv")][-2:] == ["Zephyr quux", "Zeppelin"]
+    assert data.titles == without.titles | {"Zeppelin": (0, 0), "Zephyr quux": (0, 0)}
 
 
 def test_a_title_is_on_one_line_and_can_be_learnt_from(run, tmp_path):
     path = tmp_path / "odd.tsv"
     path.write_bytes(b"title\r\nred\rfox\x0b \r\n")
     data = run("query\ttitle\na\tb\n", "--corpus", str(path), *ALL)
-    assert [title.text for title in load_titles(data.path)] == ["b", "red fox"]
+    assert {*data.titles} == {"b", "red fox"}
 
 
 def test_a_title_that_was_only_shown_keeps_the_logs_text(run, corpus):
     log = "query\ttitle\tclicks\timpressions\na\tb\t1\t1\na\tzeppelin\t0\t3\n"
     data = run(log, "--corpus", corpus, "--negatives_from", "impressions", *ALL)
-    assert titles(data)["zeppelin"] == (0, 0)
-    assert "Zeppelin" not in titles(data)
+    assert data.titles["zeppelin"] == (0, 0)
+    assert "Zeppelin" not in data.titles
 
 
 def test_what_the_log_teaches_stays_the_same(run, topics, corpus):
@@ -96,7 +90,7 @@ def test_a_title_of_the_held_out_part_alone_is_learnt_from_the_corpus_if_it_is_t
     for seed in range(20):
         held_out = ("--validation_fraction", "0.5", "--seed", str(seed))
         without = run(log, *held_out)
-        if titles(without)["zeppelin"] == (0, 0):
+        if without.titles["zeppelin"] == (0, 0):
             break
     gram = letter_ngrams("zeppelin")[2]
     assert gram not in ngrams(without)
@@ -113,9 +107,7 @@ def test_the_report_says_how_many_titles_are_of_the_corpus(run, topics, corpus):
     assert "of the corpus" not in page
 
 
-def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
-    run, topics, corpus, tmp_path
-):
+def test_any_number_of_files_packed_or_not_gives_the_same(run, topics, corpus, tmp_path):
     lines = CORPUS.splitlines(keepends=True)
     (tmp_path / "part-1.tsv").write_text("".join(lines[:3]), "utf-8")
     with gzip.open(tmp_path / "part-2.tsv.gz", "wt", encoding="utf-8", newline="") as file:
@@ -123,8 +115,8 @@ def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
         cells = (line.rstrip("\n").split("\t") for line in lines[3:] if "\t" in line)
         file.writelines(f"{one[1]}\tx\r\n" for one in cells)
     one = run(topics, "--corpus", corpus, *ALL).bytes()
-    parts = run(topics, "--corpus", str(tmp_path / "part-*"), "--buckets", "3", *ALL).bytes()
-    for name in one.keys() - {"report.json", "report.html"}:
+    parts = run(topics, "--corpus", str(tmp_path / "part-*"), *ALL).bytes()
+    for name in one.keys() - {"report.json", "report.html", "spec.json"}:
         assert one[name] == parts[name], name
 
 
@@ -138,7 +130,7 @@ def test_any_number_of_files_packed_or_not_and_of_buckets_gives_the_same(
 def test_a_corpus_may_be_of_every_format(run, topics, tmp_path, name, text):
     (tmp_path / name).write_text(text, "utf-8")
     data = run(topics, "--corpus", str(tmp_path / name), *ALL)
-    assert [row[0] for row in data.rows("titles.tsv")][-2:] == ["Zephyr quux", "Zeppelin"]
+    assert {"Zephyr quux", "Zeppelin"} < {*data.titles}
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.format import Spec
 from pipelines import preprocess
-from pipelines.writing import OWN
+from pipelines.output import OWN
 
 LOG = "query\ttitle\tclicks\n" + "".join(f"q{n}\tt{n % 7}\t{1 + n % 3}\n" for n in range(30))
 ROOT = Path(preprocess.__file__).parents[1]
@@ -45,13 +45,11 @@ def test_only_what_preprocess_wrote_is_replaced(log, capsys):
     assert "is not replaced, because it holds notes.txt" in capsys.readouterr().err
     for path in data.iterdir():
         path.unlink()
-    (data / "titles.tsv").write_text(
-        "title\nmine\n"
-    )  # a corpus that has the name of a file of ours
+    (data / "vocabulary.txt").write_text("mine\n")  # it has the name of a file of ours
     assert preprocess.run(arguments) == 1
-    assert "because it holds no feature_spec.json" in capsys.readouterr().err
+    assert "because it holds no spec.json" in capsys.readouterr().err
     assert names(log.parent) == {"log.tsv", "data"}
-    assert names(data) == {"titles.tsv"}
+    assert names(data) == {"vocabulary.txt"}
 
 
 @pytest.mark.parametrize("flag", ["--input", "--corpus", "--block-list"])
@@ -60,16 +58,15 @@ def test_a_place_that_holds_an_input_is_never_the_output(log, capsys, flag):
     assert preprocess.run(["--input", str(log), "--output", str(data)]) == 0
     before = {path: path.read_bytes() for path in data.iterdir()}
     inputs = {"--input": str(log), "--corpus": str(log), "--block-list": str(log)}
-    inputs[flag] = str(data / "titles.tsv")  # one of its own files
-    if flag == "--input":
-        (data / "titles.tsv").write_text(LOG, "utf-8")
-        before[data / "titles.tsv"] = LOG.encode()
+    (data / "report.tsv").write_text(LOG, "utf-8")
+    inputs[flag] = str(data / "report.tsv")
+    before[data / "report.tsv"] = LOG.encode()
     given = [word for pair in inputs.items() for word in pair]
     link = log.parent / "link"
     link.symlink_to(data)
     for output in (data, link, data / ".." / "data"):
         assert preprocess.run([*given, "--output", str(output), "--overwrite"]) == 1
-        assert f"holds the input {data / 'titles.tsv'}" in capsys.readouterr().err
+        assert f"holds the input {data / 'report.tsv'}" in capsys.readouterr().err
     assert {path: path.read_bytes() for path in data.iterdir()} == before
 
 
@@ -87,7 +84,7 @@ def test_a_link_to_an_empty_directory_is_honoured(log):
     (log.parent / "disk").mkdir()
     (log.parent / "data").symlink_to("disk")
     assert preprocess.run(["--input", str(log), "--output", str(log.parent / "data")]) == 0
-    assert (log.parent / "disk" / "feature_spec.json").exists()
+    assert (log.parent / "disk" / "spec.json").exists()
     assert names(log.parent) == {"log.tsv", "disk", "data"}
 
 
@@ -100,8 +97,7 @@ def test_brackets_in_a_path_are_letters(tmp_path):
     data = tmp_path / "data [x]"
     arguments = ["--corpus", str(folder / "corpus[1].tsv"), "--output", str(data)]
     assert preprocess.run(["--input", str(folder / "clicks[1].tsv"), *arguments]) == 0
-    Preprocessed(data).verify()
-    assert Preprocessed(data).counts["train"].file_bytes
+    Spec.load(data).check(data)
     (folder / "corpus[1].tsv").rename(tmp_path / "corpus[1].tsv")
     arguments = ["--output", str(tmp_path / "again")]
     assert preprocess.run(["--input", str(folder), *arguments]) == 0
@@ -212,7 +208,7 @@ def test_the_command_works_beside_folders_named_as_its_packages(log, tmp_path):
         cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert (tmp_path / "work" / "süß" / "feature_spec.json").exists()
+    assert (tmp_path / "work" / "süß" / "spec.json").exists()
     wrong = subprocess.run(
         [*command, "--input", str(log), "--output", "x", "--negative=3"],
         cwd=tmp_path / "work", env=environment, capture_output=True, text=True,

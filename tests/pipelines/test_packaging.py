@@ -10,7 +10,7 @@ import venv
 
 import pytest
 
-WORKER_NEEDS = ("apache-beam", "protobuf", "google-crc32c")
+WORKER_NEEDS = ("apache-beam", "google-crc32c", "polars", "protobuf")
 
 WORK = """
 import json, sys
@@ -22,16 +22,16 @@ from dssm_tf.text.rules import FOLDED
 from pipelines import graph
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
-from pipelines.progress import Progress
 from pipelines.sources import find_files, plan
+from pipelines.transforms import Settings
 
 log, output = sys.argv[1:]
 files = find_files([log])
 pipeline = beam.Pipeline(runner=FnApiRunner())
 options = PreprocessOptions((log,), output)
-graph.build(pipeline, plan(files), 1, options, BlockList(FOLDED), output, Progress())
+graph.build(pipeline, plan(files), Settings(options, 0, output), BlockList())
 pipeline.run().wait_until_finish()
-loaded = [name for name in ("tensorflow", "keras", "rich", "numpy") if name in sys.modules]
+loaded = [name for name in ("tensorflow", "keras", "rich") if name in sys.modules]
 sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,
     "counts": graph.Manifest.load(output).counts}))
 """

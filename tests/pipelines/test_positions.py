@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+import pickle
 
+import polars as pl
 import pytest
 from pytest import approx
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.counts import load_record_counts
 from dssm_tf.positions.curve import read_curve
-from dssm_tf.tables.click_log import LogRow
-from dssm_tf.text.rules import FOLDED
+from dssm_tf.tables.click_log import SCHEMA, LogRow
+from dssm_tf.text.vocabulary import TextLimits
 from examples.simulate_clicks import COLUMNS, Users, simulate
-from pipelines.aggregation import sum_queries
-from pipelines.cleaning import BlockList, RowCounter, clean_pairs, clean_session
+from pipelines.cleaning import BlockList, sum_rows, weighted
+from pipelines.frames import keep
 from pipelines.options import PreprocessOptions
+from pipelines.sums import sum_queries
 from tests.positions.judged import lists
 
 ALL = ("--validation_fraction", "0")
@@ -53,44 +54,37 @@ def test_a_click_counts_the_inverse_propensity_of_its_position(run, curve):
     # 1 / 0.2 = 5 is clipped to 4. Behind the curve its last weight counts, without a position 1.
     pairs = {("a", "x"): 3, ("a", "y"): 4, ("b", "x"): 4, ("b", "y"): 4, ("b", "z"): 5}
     assert clicks(data) == pairs
-    assert {row[0]: row[1] for row in data.rows("titles.tsv")} == {"x": "7", "y": "8", "z": "5"}
+    assert data.titles == {"x": (7, 2), "y": (8, 2), "z": (5, 1)}
 
 
 def summed(weights, *rows, **settings):
     """Clicks of the pairs of a query, before negatives and hashing."""
-    counter = RowCounter(weights)
-    for row in rows:
-        counter.add(row)
-    pairs = clean_pairs(counter.pairs.items(), BlockList(FOLDED), Counter())
+    frame = pl.DataFrame(rows, schema=pl.Schema(SCHEMA), orient="row")
+    found, _ = sum_rows(weighted(frame, weights), TextLimits(), BlockList())
+    parts = [
+        [pickle.loads(block) for _, block in keep([(0, "", 0, one)], None)]
+        for one in (found.pairs, found.queries)
+    ]
     options = PreprocessOptions(("log.tsv",), "data", **settings)
-    return sum_queries([pairs], options).queries["a"].clicks
+    return sum_queries(*parts, options).pairs.filter("kept")["clicks"].to_list()
 
 
 def test_rows_of_a_pair_add_up_to_three_digits():
     rows = LogRow("a", "x", 1, position=1), LogRow("A", "x!", 2, position=2)
     # 1 + 2 / 0.3 = 7.667
-    assert summed((1000, 3333), *rows) == {"x": 7.67}
+    assert summed((1000, 3333), *rows) == [approx(7.67)]
 
 
 def test_what_is_too_seldom_clicked_stays_so_whatever_it_weighs():
     rows = LogRow("a", "x", 1, position=2), LogRow("a", "y", 2, position=1)
-    assert summed((1000, 9000), *rows, min_clicks=2) == {"y": 2}
-
-
-def test_of_a_session_the_click_that_counts_keeps_its_weight():
-    rows = [LogRow("q", "t", 1, session="s", position=at) for at in (3, 1, 2)]
-    for order in (rows, rows[::-1]):
-        counter = RowCounter((1000, 2000, 5000))
-        for row in order:
-            counter.add(row)
-        assert clean_session(
-            counter.sessions.values(), 0, 0, {"repeated in session": 0}, FOLDED
-        ) == [(("q", "t"), [1, 1, 5000])]
+    assert summed((1000, 9000), *rows, min_clicks=2) == [2]
 
 
 def records(data):
     """The files that a training reads."""
-    return {name: held for name, held in data.bytes().items() if "report" not in name}
+    return {
+        name: held for name, held in data.bytes().items() if name[:6] not in ("report", "spec.j")
+    }
 
 
 def test_positions_change_nothing_unless_they_are_asked_for_or_all_alike(run, topics, curve):
@@ -118,14 +112,9 @@ def test_the_curve_is_estimated_shown_and_written_in_any_order_of_rows(run, simu
     page = (data.path / "report.html").read_text("utf-8")
     assert "<h2>Positions</h2>" in page
     assert page.count("<circle") == 6
-    counts = load_record_counts(data.path)["train"]
-    assert sum(counts.clicks.values()) == len(data.records())
-    assert sorted(counts.clicks) == approx(sorted({one.clicks for one in data.records()}))
 
     head, *rows = simulated.splitlines()
-    turned = run(
-        "\n".join([head, *rows[::-1]]) + "\n", "--position-weights", "harvesting", "--buckets=3"
-    )
+    turned = run("\n".join([head, *rows[::-1]]) + "\n", "--position-weights", "harvesting")
     assert records(turned) == records(data)
 
 

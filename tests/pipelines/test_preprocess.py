@@ -11,7 +11,6 @@ from itertools import pairwise
 
 import pytest
 
-from dssm_tf.data.schema import FeatureSpec, Title, load_titles, load_vocabulary
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from pipelines import preprocess
@@ -35,7 +34,7 @@ def test_clicks_are_summed_over_rows_that_no_model_can_tell_apart(run):
     # The texts with most clicks: 3 of 7 for the query, 4 of 7 for the title.
     assert record.query == "ice cream!"
     assert record.titles[0] == "The Best"
-    assert data.rows("titles.tsv") == [["The Best", "7", "1"], ["thing", "1", "1"]]
+    assert data.titles == {"The Best": (7, 1), "thing": (1, 1)}
 
 
 def test_texts_that_differ_in_accents_are_one_unless_accents_are_kept(run, tmp_path):
@@ -46,15 +45,14 @@ def test_texts_that_differ_in_accents_are_one_unless_accents_are_kept(run, tmp_p
     (tmp_path / "blocked.txt").write_text("pao\n", "utf-8")
     flags = ("--validation_fraction", "0", "--block_list", str(tmp_path / "blocked.txt"))
     folded, kept = run(log, *flags), run(log, *flags, "--keep-accents")
-    assert folded.rows("titles.tsv") == [["Porto de Leixoes", "5", "1"]]
+    assert folded.titles == {"Porto de Leixoes": (5, 1)}
     assert {(one.query, one.clicks) for one in folded.records()} == {("Leixoes", 5)}
     queries = {"leixões": 2, "Leixoes": 3, "pão": 1}
     assert {one.query: one.clicks for one in kept.records()} == queries
-    vocabularies = [load_vocabulary(one.path, FeatureSpec.load(one.path)) for one in (folded, kept)]
-    assert ["õ" in "".join(one.ngrams) for one in vocabularies] == [False, True]
-    assert vocabularies[0].ngram_ids("leixoes") == vocabularies[0].ngram_ids(
-        *vocabularies[0].words("leixões")
-    )
+    known = ["õ" in "".join(one.vocabulary.ngrams) for one in (folded, kept)]
+    assert known == [False, True]
+    assert [*folded.words] != [*kept.words]
+    assert tuple(folded.words["leixoes"]) == folded.vocabulary.ngram_ids("leixoes")
 
 
 def test_of_equally_clicked_texts_the_smallest_stands_for_all(run):
@@ -73,8 +71,9 @@ def test_no_query_is_in_two_parts_and_the_parts_have_their_shares(run):
     assert len(set().union(*parts.values())) == 2000 == sum(map(len, parts.values()))
     # Standard deviation of a share: sqrt(.2 * .8 / 2000) = 0.009.
     assert abs(len(parts["validation"]) / 2000 - 0.2) < 0.04
-    spec = FeatureSpec.load(data.path)
-    assert spec.records == {split: len(part) for split, part in parts.items()}
+    assert {split: data.spec.count(split) for split in parts} == {
+        split: len(part) for split, part in parts.items()
+    }
 
 
 def test_a_negative_was_never_clicked_for_the_query_in_any_row(run, topics):
@@ -92,7 +91,8 @@ def test_a_negative_was_never_clicked_for_the_query_in_any_row(run, topics):
             assert title in clicked[query]
             assert not clicked[query] & set(negatives)
             assert len(negatives) == len(set(negatives)) == 6
-            assert sorted(data.clicked(query)) == sorted(map(FOLDED.id, clicked[query]))
+    for query, titles in clicked.items():
+        assert data.clicked(query) == titles
 
 
 def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
@@ -102,7 +102,8 @@ def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
     assert set(records) == {("q", "t3"), ("q", "t4"), ("q", "t5"), ("r", "s")}
     assert set(records["q", "t3"].titles[1:]) == {"s"}
     assert set(records["r", "s"].titles[1:]) == {"t3", "t4", "t5"}
-    assert len(data.clicked("q")) == 5
+    # The others are no titles at all.
+    assert data.clicked("q") == {"t3", "t4", "t5"}
     assert report(data)["rows"]["dropped"] == {"few clicks": 2}
 
 
@@ -113,23 +114,17 @@ def test_counts_of_titles_are_those_of_the_training_part(run, topics):
     for record in data.records("train"):
         clicks[record.titles[0]] += int(record.clicks)
         queries[record.titles[0]] += 1
-    for split in ("train", "validation"):
-        for record in data.records(split):
-            assert record.title_clicks == tuple(clicks[title] for title in record.titles)
-            assert record.title_queries == tuple(queries[title] for title in record.titles)
-    titles = load_titles(data.path)
-    assert titles == sorted(titles, key=lambda one: (-one.clicks, one.text))
-    assert Counter({one.text: one.clicks for one in titles}) == clicks
-    spec = FeatureSpec.load(data.path)
-    assert spec.clicks == clicks.total()
-    assert spec.pairs == queries.total() == len(data.records("train"))
+    found = {text: numbers for text, numbers in data.titles.items() if any(numbers)}
+    assert found == {title: (clicks[title], queries[title]) for title in clicks}
+    assert data.spec.clicks == clicks.total()
+    assert data.spec.count("train") == queries.total() == len(data.records("train"))
 
 
 def test_a_title_of_the_validation_part_alone_is_listed_and_no_training_negative(run):
     log = "query\ttitle\n" + "".join(f"query {n}\tonly {n}\n" for n in range(40))
     data = run(log, "--negatives", "30", *SPLIT_HALF)
     unseen = {one.titles[0] for one in data.records("validation")}
-    assert {one.text for one in load_titles(data.path) if one == Title(one.text, 0, 0)} == unseen
+    assert {text for text, counts in data.titles.items() if counts == (0, 0)} == unseen
     assert not any(set(record.titles) & unseen for record in data.records("train"))
     assert any(set(record.titles[1:]) & unseen for record in data.records("validation"))
 
@@ -143,15 +138,18 @@ def test_the_vocabulary_is_the_most_frequent_trigrams_of_the_training_part(run, 
     expected = sorted(
         (one for one in counts if counts[one] >= 2), key=lambda one: (-counts[one], one)
     )
-    spec = FeatureSpec.load(data.path)
-    assert load_vocabulary(data.path, spec).ngrams == tuple(expected[:20])
+    assert data.vocabulary.ngrams == tuple(expected[:20])
+    for split in ("train", "validation"):
+        for record in data.records(split):
+            for word in words(record.query) + words(record.titles[0]):
+                assert tuple(data.words[word]) == data.vocabulary.ngram_ids(word)
 
 
 def test_records_are_shuffled_and_shards_are_of_like_size(run):
     log = "query\ttitle\n" + "".join(f"query {n:04d}\ttitle {n % 50}\n" for n in range(1200))
-    data = run(log, "--shards", "3", "--validation_fraction", "0")
+    data = run(log, "--shards", "4", "--validation_fraction", "0")
     names = sorted(file.name for file in data.path.glob("train-*"))
-    assert names == [f"train-{n:05d}-of-00003.tfrecord.gz" for n in range(3)]
+    assert names == [f"train-{n:05d}-of-00004.tfrecord.gz" for n in range(4)]
     assert not list(data.path.glob("validation-*"))
     queries = [record.query for record in data.records()]
     assert len(queries) == 1200
@@ -169,7 +167,8 @@ def test_titles_shown_and_not_clicked_are_negatives_on_request(run):
     assert [r.titles for r in shown if r.query == "q"] == [("clicked", "shown")]
     both = run(log, *flags, "--negatives_from", "both")
     assert [r.titles for r in both.records() if r.query == "q"] == [("clicked", "shown", "popular")]
-    assert ["shown", "0", "0"] in both.rows("titles.tsv")
+    assert both.titles["shown"] == (0, 0)
+    assert both.clicked("q") == {"clicked"}
     plain = run(log, *flags)
     assert [r.titles for r in plain.records() if r.query == "q"] == [("clicked", "popular")]
     assert report(plain)["rows"]["dropped"] == {"no click": 3}
@@ -334,7 +333,7 @@ def test_an_existing_output_is_kept_unless_overwriting_is_asked_for(run, tmp_pat
 @pytest.mark.parametrize(
     "flags",
     [["--negatives", "-1"], ["--validation_fraction", "1"], ["--no_such_flag=1"],
-     ["--direct_running_mode=sideways"], ["--negative_alpha", "nan"]],
+     ["--direct_running_mode=sideways"], ["--negative_alpha", "nan"], ["--shards", "3"]],
 )  # fmt: skip
 def test_wrong_usage_exits_with_two(tmp_path, flags, capsys):
     with pytest.raises(SystemExit) as exit_:

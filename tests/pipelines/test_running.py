@@ -10,17 +10,17 @@ import sys
 
 import apache_beam as beam
 import pytest
+from apache_beam.io.filesystem import FileMetadata
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-from dssm_tf.text.rules import FOLDED
-from pipelines import graph, preprocess, sources
+from pipelines import graph, preprocess, runners, sources
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
-from pipelines.progress import Progress
-from pipelines.runners import BadFlag, choose_runner
+from pipelines.runners import BadFlag, choose_runner, with_workers
 from pipelines.sources import find_files, plan
+from pipelines.transforms import Settings
 
 
 @pytest.fixture
@@ -40,16 +40,15 @@ FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 def test_a_second_run_writes_the_same_bytes_and_another_seed_does_not(run, mixed):
     first, second = run(mixed, *FLAGS).bytes(), run(mixed, *FLAGS).bytes()
     assert first == second
-    assert run(mixed, *FLAGS, "--seed", "7").bytes()["titles.tsv"] != first["titles.tsv"]
+    assert run(mixed, *FLAGS, "--seed", "7").bytes()["spec.json"] != first["spec.json"]
 
 
-def test_the_bytes_do_not_depend_on_workers_or_buckets(run, mixed, monkeypatch):
+def test_the_bytes_do_not_depend_on_workers(run, mixed, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
     monkeypatch.setattr(sources, "PIECES", 40)
     one = run(mixed, *FLAGS)
     workers = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
     assert run(mixed, *FLAGS, *workers).bytes() == one.bytes()
-    assert run(mixed, *FLAGS, "--buckets", "3").bytes() == one.bytes()
     threads = ("--direct_num_workers=2", "--direct_running_mode=multi_threading")
     assert run(mixed, *FLAGS, *threads).bytes() == one.bytes()
     assert len(one.records()) > 40
@@ -62,14 +61,15 @@ def test_the_records_do_not_depend_on_how_the_log_is_cut_or_ordered(run, mixed, 
     monkeypatch.setattr(sources, "PIECES", 100)
     turned = run("\n".join([header, *reversed(rows)]) + "\n", *FLAGS)
     for name, data in whole.bytes().items():
-        if name not in ("rejects.tsv", "report.json", "report.html"):
+        if name not in ("rejects.tsv", "report.json", "report.html", "spec.json"):
             assert turned.bytes()[name] == data, name
 
 
 def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypatch):
     whole = run(mixed, *FLAGS)
-    monkeypatch.setattr("pipelines.transforms.MAX_PAIRS_HELD", 7)
-    monkeypatch.setattr("pipelines.transforms.MAX_REJECTS_HELD", 3)
+    monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
+    monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
+    monkeypatch.setattr("dssm_tf.tables.table.BLOCK_BYTES", 100)
     assert run(mixed, *FLAGS).bytes() == whole.bytes()
 
 
@@ -96,7 +96,7 @@ def test_a_killed_run_leaves_no_output_and_the_next_run_succeeds(tmp_path, topic
     assert not output.exists()
     assert list(tmp_path.glob(".data.*"))
     assert preprocess.run(arguments) == 0
-    assert (output / "feature_spec.json").exists()
+    assert (output / "spec.json").exists()
 
 
 def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_line(
@@ -182,10 +182,8 @@ def job_graph(tmp_path, topics):
     # Building needs no cloud; the extra apache-beam[gcp] is needed to submit.
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
     options = PreprocessOptions((str(log),), "gs://bucket/data")
-    graph.build(
-        pipeline, plan(files), 10**12, options, BlockList(FOLDED), "gs://bucket/data.incomplete",
-        Progress(),
-    )  # fmt: skip
+    settings = Settings(options, 16, "gs://bucket/data.incomplete")
+    graph.build(pipeline, plan(files), settings, BlockList())
     return pipeline
 
 
@@ -193,9 +191,9 @@ def test_the_job_graph_translates_for_dataflow(job_graph):
     assert DataflowRunner  # importable, so that --runner=DataflowRunner resolves
     proto, _ = job_graph.to_runner_api(return_context=True)
     names = {one.unique_name for one in proto.components.transforms.values()}
-    for step in ("Read clicks", "Clean by session", "Aggregate clicks", "Sum by title",
-                 "Count trigrams", "Fill pool", "Make records", "Write records", "Keep rejects",
-                 "Write manifest"):  # fmt: skip
+    for step in ("ReadPieces", "CleanSessions", "SumQueries", "SumTitles", "SumWords",
+                 "Choose trigrams", "Fill pool", "WriteWords", "WriteTitles",
+                 "WriteQueriesAndPairs", "WriteRejects", "Write manifest"):  # fmt: skip
         assert step in names
     # A round trip, as the service makes it.
     again = beam.Pipeline.from_runner_api(proto, "DirectRunner", PipelineOptions())
@@ -219,9 +217,22 @@ def test_every_grouping_of_ours_has_a_key_that_any_runner_encodes_alike(job_grap
 
 
 def test_no_bucket_grows_with_the_log():
-    options = PreprocessOptions(("x",), "y")
-    assert graph.bucket_count(1, options) == graph.MIN_BUCKETS
-    for log_bytes in (10**9, 10**12, 10**15):
-        buckets = graph.bucket_count(log_bytes, options)
-        assert graph.BUCKET_BYTES <= log_bytes / buckets < 1.02 * graph.BUCKET_BYTES
-    assert graph.shards_of(10**9, options).counts["train"] == 10**9 // graph.SHARD_BYTES
+    for log_bytes in (1, 10**9, 10**12, 10**15):
+        bits = graph.bits_of([FileMetadata("log.tsv", log_bytes)], 0)
+        assert log_bytes >> bits <= graph.BUCKET_BYTES
+        assert bits == 0 or log_bytes >> bits > graph.BUCKET_BYTES / 2 - 1
+    assert graph.bits_of([FileMetadata("log.tsv.gz", 10**9)], 0) == 8
+    assert graph.bits_of([FileMetadata("log.tsv", 10**9)], 4) == 2
+
+
+def test_a_local_run_of_much_is_on_all_cores_unless_the_flags_say_how():
+    much = runners.MANY_BYTES + 1
+    assert with_workers("DirectRunner", [], much) == [
+        "--direct_running_mode=multi_processing", "--direct_num_workers=0",
+    ]  # fmt: skip
+    for name, flags, size in (
+        ("DirectRunner", [], much - 1),
+        ("DirectRunner", ["--direct_num_workers=1"], much),
+        ("FlinkRunner", ["--their_own=2"], much),
+    ):
+        assert with_workers(name, flags, size) == flags

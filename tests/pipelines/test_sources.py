@@ -9,14 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.click_log import LogRow, Reject
+from dssm_tf.tables.click_log import LogRow
+from dssm_tf.tables.table import Reject
 from pipelines import sources
 from pipelines.sources import PieceReader, find_files, plan
 
 
 def read(*patterns):
     pieces = plan(find_files([str(pattern) for pattern in patterns]))
-    return pieces, [row for piece in pieces for _, row in PieceReader(piece)]
+    return pieces, [row for piece in pieces for row in rows_of(PieceReader(piece))]
+
+
+def rows_of(reader):
+    """The good rows of each block, then its rejects."""
+    for rows, rejects in reader:
+        yield from map(LogRow._make, rows.iter_rows())
+        yield from rejects
 
 
 def tsv(number, start=0):
@@ -53,7 +61,7 @@ def test_lines_of_the_pieces_add_up_to_the_lines_of_the_file(tmp_path, monkeypat
     path.write_text(tsv(50), "utf-8")
     readers = [PieceReader(piece) for piece in plan(find_files([str(path)]))]
     for reader in readers:
-        list(reader)
+        list(rows_of(reader))
     assert sum(reader.lines for reader in readers) == 51
 
 
@@ -113,15 +121,15 @@ def test_parquet_rows_are_read_by_row_group_with_their_numbers(tmp_path):
     path = tmp_path / "log.parquet"
     parquet.write_table(table, path, row_group_size=2)
     readers = [PieceReader(piece) for piece in plan(find_files([str(path)]))]
-    found = [list(reader) for reader in readers]
-    rows = [row for rows in found for _, row in rows]
+    found = [list(rows_of(reader)) for reader in readers]
+    rows = [row for rows in found for row in rows]
     assert [reader.lines for reader in readers] == [2, 2, 1]
     assert [row for row in rows if isinstance(row, LogRow)] == [
         LogRow("qa", "a", 1), LogRow("qd", "d", 1),
     ]  # fmt: skip
     # Numbers are those within the piece; the lines of the pieces before come on top.
     rejects = [
-        [(row.line, row.reason) for _, row in rows if isinstance(row, Reject)] for rows in found
+        [(row.line, row.reason) for row in rows if isinstance(row, Reject)] for rows in found
     ]
     assert rejects == [[(2, "no title")], [(1, "clicks is negative")], [(1, "bad UTF-8")]]
 

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
 from pipelines import preprocess
 
 LOG = (
@@ -31,23 +30,25 @@ def failure(tmp_path, capsys, log, *flags, name="log.tsv"):
 def test_a_title_is_its_columns_in_the_order_they_were_named(run, tmp_path):
     (tmp_path / "corpus.tsv").write_text(CORPUS, "utf-8")
     data = run(LOG, *ALL, "--corpus", str(tmp_path / "corpus.tsv"))
-    titles = {title.text: title.clicks for title in load_titles(data.path)}
-    assert titles == {
+    assert {text: clicks for text, (clicks, _) in data.titles.items()} == {
         "HALO reach␟microsoft␟games": 2,
         "Xbox␟Microsoft": 1,
         "Halo 4␟Microsoft␟Games": 0,
     }
-    assert {record.titles[0] for record in data.records()} == {*titles} - {"Halo 4␟Microsoft␟Games"}
-    spec = FeatureSpec.load(data.path)
-    assert spec.title_fields == ("title", "brand", "category")
-    assert all(len(ngram) == 3 for ngram in load_vocabulary(data.path, spec).ngrams)
+    assert {record.titles[0] for record in data.records()} == {*data.titles} - {
+        "Halo 4␟Microsoft␟Games"
+    }
+    assert data.spec.title_fields == ("title", "brand", "category")
+    assert all(len(ngram) == 3 for ngram in data.vocabulary.ngrams)
+    assert {"halo", "microsoft", "games"} < {*data.words}
 
 
 def test_own_rows_tell_the_trigrams_of_a_brand_from_those_of_a_query(run):
     data = run(LOG, *ALL, "--field-rows", "own")
-    vocabulary = load_vocabulary(data.path, FeatureSpec.load(data.path))
-    assert {"#xb", "1#mi", "2#ga"} <= {*vocabulary.ngrams}
-    assert not {"#mi", "1#xb", "#ga"} & {*vocabulary.ngrams}
+    assert {"#xb", "1#mi", "2#ga"} <= {*data.vocabulary.ngrams}
+    assert not {"#mi", "1#xb", "#ga"} & {*data.vocabulary.ngrams}
+    assert {"halo", "1␟microsoft", "2␟games"} < {*data.words}
+    assert tuple(data.words["2␟games"]) == data.vocabulary.ngram_ids("2␟games")
 
 
 def test_without_the_flag_nothing_changes(run):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from dssm_tf.data.schema import FeatureSpec, load_vocabulary
+from dssm_tf.data.format import Spec, load_vocabulary
 from pipelines import preprocess
 
 YESTERDAY = "query\ttitle\nred cat\tthe cat\nred dog\tthe dog\n"
@@ -13,7 +13,7 @@ ALL = ("--validation-fraction", "0")
 
 
 def vocabulary(path):
-    return load_vocabulary(path, FeatureSpec.load(path))
+    return load_vocabulary(path, Spec.load(path))
 
 
 def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run):

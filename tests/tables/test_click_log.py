@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.click_log import LogRow, log_rows, position, read_logs, write_log
+from dssm_tf.tables.cells import BadRow, clean_text, count, readable
+from dssm_tf.tables.click_log import LogRow, log_blocks, position, read_logs, write_log
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.table import Reject
+from dssm_tf.tables.title_fields import without_separator
 
 
 def read(path):
+    """The good rows, then the rejects."""
+    rows, rejects = [], []
     with open_table(path) as table:
-        return [row for _, row in log_rows(table)]
+        for found, bad in log_blocks(table):
+            rows += map(LogRow._make, zip(*(one.to_pylist() for one in found), strict=True))
+            rejects += bad
+    return rows + rejects
 
 
 COLUMNS = ("query", "title", "clicks", "timestamp")
@@ -61,7 +71,7 @@ def test_clicks_are_one_where_the_log_does_not_count_them(write):
 def test_a_malformed_row_is_rejected_with_its_line_and_reason(write, line, reason):
     good = "halo\tReach\t1\t2"
     path = write("log.tsv", "\n".join(["query\ttitle\tclicks\timpressions", good, line, good]))
-    before, rejected, after = read(path)
+    before, after, rejected = read(path)
     assert rejected == Reject(3, reason, line.replace("\t", " "))
     assert before == after == LogRow("halo", "Reach", 1, 2)
 
@@ -144,3 +154,52 @@ def test_positions_survive_writing_and_logs_without_have_no_column(tmp_path):
     assert read_logs([tmp_path / "log.tsv"], place=position)[0] == rows
     write_log(tmp_path / "log.tsv", rows[1:])
     assert "position" not in (tmp_path / "log.tsv").read_text("utf-8")
+
+
+TEXTS = st.one_of(
+    st.text(max_size=6),
+    st.sampled_from(["hat", " Hat ", "3", "12", "1,234", "-1", "2.0", "", "␟", "\x1c", "\u2003"]),
+)
+WHOLE = st.integers(-3, 1 << 41)
+MIXED = st.one_of(TEXTS, WHOLE, st.floats(), st.booleans(), st.none())
+
+
+@given(
+    st.one_of(
+        st.lists(st.tuples(*cells), max_size=12)
+        for cells in ([TEXTS] * 5, [TEXTS, TEXTS, WHOLE, WHOLE, WHOLE], [MIXED] * 5)
+    )
+)
+def test_columns_hold_what_the_rules_for_a_single_cell_say(rows):
+    """Rows read alone have no usual neighbours; together the usual ones are read at once."""
+    names = ("query", "title", "clicks", "session_id", "position")
+    lines = [json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows]
+
+    def found(lines):
+        raw = io.BytesIO("".join(lines).encode())
+        with open_table("log.jsonl", raw=raw) as table:
+            for good, bad in log_blocks(table, position):
+                yield from zip(*(one.to_pylist() for one in good), strict=True)
+                yield from ((one.reason, one.clicks) for one in bad)
+
+    def alone(row):
+        query, title, clicks, session, place = row
+        try:
+            return (
+                without_separator(clean_text(query, "query"), "query"),
+                clean_text(title, "title"),
+                count(clicks, "clicks", 1),
+                0,
+                "" if session is None else readable(str(session).strip()),
+                "",
+                position(place),
+            )
+        except BadRow as bad:
+            return str(bad)
+
+    expected = [alone(row) for row in rows]
+    whole = list(found(lines))
+    assert [row for row in whole if len(row) == 7] == [row for row in expected if len(row) == 7]
+    assert [row[0] for row in whole if len(row) == 2] == [
+        row for row in expected if isinstance(row, str)
+    ]

@@ -1,0 +1,163 @@
+"""What preprocess writes, without TensorFlow: the files' names and `spec.json`, see docs/data.md.
+
+A text is a number: row i of the titles' files, in their order, is title i.
+So are queries and words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.common.plain_data import read_json
+from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+
+_FORMAT = 3
+_EARLIER = "feature_spec.json"  # of formats 1 and 2
+_AGAIN = "Run preprocess again."
+_MOST = 1 << 53  # of anything counted: what float64 counts without a gap
+SPEC = "spec.json"
+VOCABULARY = "vocabulary.txt"
+KINDS = ("words", "titles", "queries", "train", "validation")
+
+
+def file_name(kind: str, number: int, count: int) -> str:
+    """The name of a file of a kind, the first of which has number 0.
+
+    >>> file_name("titles", 3, 16), file_name("train", 0, 1)
+    ('titles-00003-of-00016.parquet', 'train-00000-of-00001.tfrecord.gz')
+    """
+    suffix = "parquet" if kind in ("titles", "queries") else "tfrecord.gz"
+    return f"{kind}-{number:05d}-of-{count:05d}.{suffix}"
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What a reader must know of a preprocessed directory; stored as `spec.json`.
+
+    Args:
+        rules: how texts become words.
+        title_fields: columns of which titles are made, see `dssm_tf.text.fields`.
+        trigrams: of the vocabulary, without hash buckets.
+        fingerprint: of the vocabulary.
+        negatives: recorded with each pair; where the log had fewer the clicked title fills the row.
+        negative_alpha: negatives were drawn in proportion to `clicks ** negative_alpha`.
+        seed: of the split, the negatives and the order.
+        clicks: of the training part, unweighted.
+        rows: of each file, by kind; none for a kind that is not there.
+        files: size and SHA-256 of each other file, by name.
+    """
+
+    rules: TextLimits
+    title_fields: tuple[str, ...]
+    trigrams: int
+    fingerprint: str
+    negatives: int
+    negative_alpha: float
+    seed: int
+    clicks: int
+    rows: Mapping[str, Sequence[int]]
+    files: Mapping[str, tuple[int, str]]
+
+    def save(self, directory: Path) -> None:
+        """Writes `spec.json`."""
+        with atomic_write(Path(directory) / SPEC) as file:
+            json.dump({"format": _FORMAT, **asdict(self)}, file, indent=1)
+            file.write("\n")
+
+    @classmethod
+    def load(cls, directory: Path) -> Spec:
+        """Reads `spec.json`.
+
+        Raises:
+            UserError: it is missing, damaged, or of another format.
+        """
+        path = Path(directory) / SPEC
+        if not path.exists() and (path.parent / _EARLIER).exists():
+            raise UserError(f"{directory} was written by an earlier version. {_AGAIN}")
+        raw = read_json(path, "Give the directory that preprocess wrote, or run preprocess again.")
+        version = raw.pop("format", None) if isinstance(raw, dict) else None
+        if version != _FORMAT:
+            raise UserError(
+                f"{path} has format {version!r:.60}; this version reads {_FORMAT}. {_AGAIN}"
+            )
+        try:
+            fields = tuple(raw["title_fields"])
+            found = cls(**raw | {"rules": TextLimits.of_json(raw["rules"]), "title_fields": fields})
+            found._check()
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise UserError(f"{path} is damaged ({error}). {_AGAIN}") from None
+        return found
+
+    def count(self, *kinds: str) -> int:
+        """How many rows the files of some kinds hold."""
+        return sum(sum(self.rows[kind]) for kind in kinds)
+
+    def paths(self, directory: Path, kind: str) -> list[Path]:
+        """The files of a kind, in order."""
+        count = len(self.rows[kind])
+        return [Path(directory) / file_name(kind, number, count) for number in range(count)]
+
+    def check(self, directory: Path, kinds: Iterable[str] = KINDS) -> None:
+        """Compares files with what was written.
+
+        Raises:
+            UserError: one is missing, truncated or changed.
+        """
+        paths = [path for kind in kinds for path in self.paths(directory, kind)]
+        for path in [*paths, Path(directory) / VOCABULARY]:
+            try:
+                found = describe(path)
+            except OSError as error:
+                raise UserError(f"{path} cannot be read: {error.strerror}. {_AGAIN}") from None
+            if found != tuple(self.files.get(path.name, ())):
+                raise UserError(
+                    f"{path} is damaged or was changed since preprocess wrote it; copy it again, "
+                    "or run preprocess again."
+                )
+
+    def _check(self) -> None:
+        """Raises KeyError, TypeError or ValueError where a value is none of its field."""
+        sizes = {name: getattr(self, name) for name in ("negatives", "trigrams", "clicks")}
+        sizes |= {f"rows of {kind}": rows for kind in KINDS for rows in self.rows[kind]}
+        sizes |= {name: asdict(self.rules)[name] for name in ("max_words", "max_letters")}
+        for name, size in sizes.items():
+            if type(size) is not int or not 0 <= size < _MOST:
+                raise ValueError(f"{name} is {size!r:.60}; expected a whole number of at least 0")
+        if min(self.rules.max_words, self.rules.max_letters) < 1:
+            raise ValueError("max_words or max_letters is 0")
+        if type(self.negative_alpha) not in (int, float) or not abs(self.negative_alpha) < 100:
+            raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
+        if not all(isinstance(one, str) for one in (*self.title_fields, self.fingerprint)):
+            raise ValueError("title_fields or fingerprint is not text")
+
+
+def describe(path: Path) -> tuple[int, str]:
+    """The size and the SHA-256 of a file."""
+    digest, size = sha256(), 0
+    with Path(path).open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+            size += len(block)
+    return size, digest.hexdigest()
+
+
+def load_vocabulary(directory: Path, spec: Spec) -> Vocabulary:
+    """The vocabulary that the words were hashed with.
+
+    Raises:
+        UserError: it is missing or another one.
+    """
+    path = Path(directory) / VOCABULARY
+    vocabulary = Vocabulary.load(path, spec.rules)
+    if vocabulary.fingerprint != spec.fingerprint:
+        raise UserError(
+            f"{path} has fingerprint {vocabulary.fingerprint}; the words were hashed with "
+            f"{spec.fingerprint}. Restore the file that preprocess wrote."
+        )
+    return vocabulary

@@ -1,0 +1,81 @@
+"""A driver of our own: the workers' functions in plain loops, without a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from apache_beam.io.filesystem import FileMetadata
+from apache_beam.pvalue import TaggedOutput
+from apache_beam.utils.shared import Shared
+
+from dssm_tf.data.format import file_name
+from pipelines import transforms
+from pipelines.cleaning import BlockList
+from pipelines.frames import sum_counts
+from pipelines.options import PreprocessOptions
+from pipelines.sources import plan
+from pipelines.transforms import Settings
+
+
+def run(
+    options: PreprocessOptions, directory: Path, bits: int = 0, order: Random | None = None
+) -> dict[str, bytes]:
+    """The files that workers write, by name.
+
+    Args:
+        options: what is read, and how.
+        directory: where to write.
+        bits: 2 ** bits files of each kind.
+        order: shuffles what each step is given, as a runner may.
+    """
+    (directory / "parts").mkdir(parents=True)
+    settings = Settings(options, bits, str(directory))
+    shuffle = (order or Random(0)).shuffle
+
+    def step(function: Callable[..., Iterable[Any]], elements: Sequence[Any], *more: Any):
+        elements, outputs = list(elements), {}
+        shuffle(elements)
+        for element in elements:
+            for found in function(element, settings, *more):
+                tag, value = ("main", found)
+                if isinstance(found, TaggedOutput):
+                    tag, value = found.tag, found.value
+                outputs.setdefault(tag, []).append(value)
+        return lambda tag="main": outputs.get(tag, [])
+
+    def grouped(*blocks, every=True):
+        groups = {bucket: [b""] for bucket in range(1 << bits)} if every else {}
+        for bucket, data in (one for some in blocks for one in some):
+            groups.setdefault(bucket, []).append(data)
+        for group in groups.values():
+            shuffle(group)
+        return list(groups.items())
+
+    files = [FileMetadata(one, Path(one).stat().st_size) for one in options.input]
+    read = step(transforms._read_piece, plan(files), BlockList(), ())
+    sessions = step(transforms._clean_bucket, grouped(read("sessions"), every=False))
+    corpus = step(transforms._read_corpus, options.corpus)
+    queries = step(transforms._sum_queries, grouped(read(), sessions()))
+    titles = step(
+        transforms._sum_titles,
+        grouped(read("titles"), sessions("titles"), queries("titles"), corpus()),
+    )
+    words = step(transforms._sum_words, grouped(queries("words"), titles("words")))
+    vocabulary = transforms.choose_trigrams(sum_counts(words("ngrams")), options, None)
+    pool = transforms.fill_pool(titles("pool"), options.negative_pool)
+    written = step(transforms._write_words, words(), vocabulary)()
+    tables = [
+        transforms._write_titles(one, settings, words("prints"), Shared()) for one in titles()
+    ]
+    places = grouped(queries(), titles("places"))
+    records = step(
+        transforms._write_queries, places, words("prints"), pool, queries("sizes"),
+        titles("sizes"), Shared(), Shared(),
+    )()  # fmt: skip
+    return {
+        file_name(one.kind, one.bucket, 1 << bits): Path(one.path).read_bytes()
+        for one in sorted([*written, *tables, *records])
+    }

@@ -1,0 +1,57 @@
+"""TFRecords are those that TensorFlow writes, and all pairs have one length."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+
+from pipelines.records import pair_records, word_records
+
+tf = pytest.importorskip("tensorflow")
+
+
+def read(path, data, features):
+    path.write_bytes(data)
+    assert data[4:8] == b"\0\0\0\0"  # no time in the header
+    batches = tf.data.TFRecordDataset([str(path)], "GZIP").batch(100)
+    return [tf.io.parse_example(batch, features) for batch in batches]
+
+
+@pytest.mark.parametrize("negatives", [0, 4, 300])
+@pytest.mark.parametrize("most", [1, 127, 128, 1 << 14, (1 << 40) + 1])
+def test_tensorflow_reads_the_pairs_and_their_checksums(tmp_path, negatives, most):
+    rng = np.random.default_rng(0)
+    query, titles = rng.integers(0, 200, 70), rng.integers(0, most, (70, 1 + negatives))
+    titles[0, 0] = most - 1
+    clicks = rng.random(70).astype(np.float32)
+    data = pair_records(query, titles, clicks, 200, most)
+    (found,) = read(tmp_path / "x", data, {
+        "query": tf.io.FixedLenFeature([], tf.int64),
+        "titles": tf.io.FixedLenFeature([1 + negatives], tf.int64),
+        "clicks": tf.io.FixedLenFeature([], tf.float32),
+    })  # fmt: skip
+    assert (found["query"].numpy() == query).all()
+    assert (found["titles"].numpy() == titles).all()
+    assert (found["clicks"].numpy() == clicks).all()
+    assert len(gzip.decompress(data)) % 70 == 0
+
+
+def test_tensorflow_reads_the_words(tmp_path):
+    words, ids = ["", "hat", "1␟łódź", "x" * 300], [[], [7], [1, 128, 30_000], [1 << 33] * 200]
+    data = word_records(zip(words, ids, strict=True))
+    (found,) = read(tmp_path / "x", data, {
+        "word": tf.io.FixedLenFeature([], tf.string), "ngrams": tf.io.RaggedFeature(tf.int64),
+    })  # fmt: skip
+    assert [one.decode() for one in found["word"].numpy()] == words
+    assert found["ngrams"].to_list() == ids
+
+
+def test_no_pairs_and_no_words_are_files_without_records(tmp_path):
+    empty = np.zeros(0, np.int64)
+    for data in (
+        pair_records(empty, np.zeros((0, 5), np.int64), empty.astype(np.float32), 0, 0),
+        word_records([]),
+    ):
+        assert gzip.decompress(data) == b""

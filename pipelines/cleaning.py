@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from dssm_tf.positions.curve import UNIT
-from dssm_tf.text.normalize import words
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import Rules
 from pipelines.frames import Counts
 from pipelines.texts import fingerprints, normal_forms
 
@@ -39,12 +38,10 @@ class BlockList:
     """Words and whole queries to drop.
 
     Args:
-        rules: of the log's texts.
         words: a query that holds one of them is dropped.
         queries: normalised; a query that equals one is dropped.
     """
 
-    rules: Rules
     words: frozenset[str] = frozenset()
     queries: frozenset[str] = frozenset()
 
@@ -97,7 +94,7 @@ def weighted(rows: pl.DataFrame, weights: Sequence[int]) -> pl.DataFrame:
 
 
 def sum_rows(
-    rows: pl.DataFrame, rules: TextLimits, block_list: BlockList
+    rows: pl.DataFrame, rules: Rules, block_list: BlockList
 ) -> tuple[Cleaned, pl.DataFrame]:
     """Sums rows by what they say, without those that have no words or are blocked.
 
@@ -143,7 +140,7 @@ def sum_rows(
     )
 
 
-def _keyed(rows: pl.DataFrame, rules: TextLimits, block_list: BlockList) -> dict[str, pl.DataFrame]:
+def _keyed(rows: pl.DataFrame, rules: Rules, block_list: BlockList) -> dict[str, pl.DataFrame]:
     """Distinct queries and titles, their fingerprints, and why they are dropped (2 if not)."""
     found = {}
     for side, name in (("query", "q"), ("title", "t")):

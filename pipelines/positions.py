@@ -120,7 +120,7 @@ def _summed(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
     cells = rows.group_by("query", "title", "position").agg(pl.col("impressions", "clicks").sum())
     for side, name in (("query", "q"), ("title", "t")):
         texts = cells.select(pl.col(side).unique())
-        forms = normal_forms(texts[side], settings.options.limits)
+        forms = normal_forms(texts[side], settings.options.rules)
         texts = texts.with_columns(fingerprints(forms).alias(name))
         cells = cells.join(texts.filter(forms != ""), on=side)
     cells = cells.group_by(_KEYS).agg(pl.col("impressions", "clicks").sum())

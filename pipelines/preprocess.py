@@ -124,7 +124,7 @@ def preprocess(job: Job) -> dict[str, Any]:
     started = time.monotonic()
     options = job.options
     choose_runner(job.runner, job.beam_flags)
-    block_list = _block_list(options.block_list, options.keep_accents)
+    block_list = _block_list(options.block_list, options.rules)
     files = find_files(options.input)
     corpus = find_corpus(options.corpus, options.layout)
     size = sum(one.size_in_bytes for one in (*files, *corpus))
@@ -172,7 +172,7 @@ def _known_vocabulary(options: PreprocessOptions) -> Vocabulary | None:
         return None
     directory = Path(options.vocabulary_from)
     known = load_vocabulary(directory, Spec.load(directory))
-    check_rules(known.limits, options.limits, f"{flag('vocabulary_from')} {directory}")
+    known.rules.check_same(options.rules, f"{flag('vocabulary_from')} {directory}")
     return known
 
 
@@ -314,7 +314,7 @@ def _finish(
     own = [path for path in sorted(output.local.iterdir()) if path.is_file()]
     written |= {path.name: describe(path) for path in own if path.name not in written}
     Spec(
-        rules=options.limits,
+        rules=options.rules,
         title_fields=options.fields,
         trigrams=len(vocabulary.ngrams),
         fingerprint=vocabulary.fingerprint,

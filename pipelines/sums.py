@@ -105,7 +105,7 @@ def sum_queries(
                 f"pairs {split}": int(part["pairs"].sum()),
                 f"clicks {split}": int(part["total"].sum()),
             }
-    words = all_words(normal_forms(queries["text"], options.limits), options.limits)
+    words = all_words(normal_forms(queries["text"], options.rules), options.rules)
     counts |= histogram("query words", words.list.len())
     counts |= histogram("clicks a query", _power_of_two(queries["total"]))
     train = queries["train"].to_numpy()
@@ -167,8 +167,8 @@ def sum_titles(
         all=_rounded(titles["all"]),
         offered=titles["fp"].is_in(offered["fp"].implode()),
     )
-    forms = normal_forms(titles["text"], options.limits)
-    words = all_words(forms, options.limits)
+    forms = normal_forms(titles["text"], options.rules)
+    words = all_words(forms, options.rules)
     queries, others = titles["queries"].to_numpy(), titles["others"].to_numpy()
     # A title of the corpus that the training part lacks has its trigrams known all the same.
     times = np.where(queries == 0, titles["offered"].to_numpy(), queries).astype(np.int64)
@@ -212,7 +212,7 @@ def count_words(
         others: how often other parts have it.
         options: say how much is read.
     """
-    flat, counts = words_read(words, options.limits)
+    flat, counts = words_read(words, options.rules)
     found = pl.DataFrame(
         {"word": flat, "train": np.repeat(train, counts), "others": np.repeat(others, counts)},
         schema_overrides={"word": pl.String},

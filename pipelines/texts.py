@@ -11,11 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dssm_tf.text.fields import SEPARATOR, cut
-from dssm_tf.text.normalize import normalize
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import Rules
 
 
-def normal_forms(texts: pl.Series, rules: TextLimits) -> pl.Series:
+def normal_forms(texts: pl.Series, rules: Rules) -> pl.Series:
     """The normal form of each text: ASCII all at once, the rest one by one."""
     array = texts.to_arrow().cast(pa.large_string())
     ends = np.frombuffer(array.buffers()[1], np.int64)[array.offset :][: len(array) + 1]
@@ -27,7 +26,7 @@ def normal_forms(texts: pl.Series, rules: TextLimits) -> pl.Series:
     odd = np.unique(np.searchsorted(ends, np.flatnonzero(letters > 127), side="right") - 1)
     plain = np.where(letters > 127, ord(" "), letters).astype(np.uint8).tobytes()
     found = _of_ascii(plain.translate(_ascii_rule(rules)), ends)
-    one_by_one = [normalize(text, rules.keep_accents) for text in texts.gather(odd)]
+    one_by_one = [rules.key(text) for text in texts.gather(odd)]
     return found.scatter(odd, one_by_one)
 
 
@@ -38,9 +37,9 @@ def _of_ascii(translated: bytes, ends: NDArray[np.int64]) -> pl.Series:
 
 
 @lru_cache
-def _ascii_rule(rules: TextLimits) -> bytes:
+def _ascii_rule(rules: Rules) -> bytes:
     """What each ASCII letter becomes, as `bytes.translate` wants it."""
-    letters = (normalize(chr(code), rules.keep_accents) or " " for code in range(128))
+    letters = (rules.key(chr(code)) or " " for code in range(128))
     return "".join(letters).encode("ascii") + bytes(128)
 
 
@@ -63,14 +62,14 @@ def unit(numbers: NDArray[np.uint64]) -> NDArray[np.float64]:
     return (numbers >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
 
-def all_words(forms: pl.Series, rules: TextLimits) -> pl.Series:
+def all_words(forms: pl.Series, rules: Rules) -> pl.Series:
     """All words of normal forms, as lists; words of fields with rows of their own are marked."""
     if rules.own_fields > 1 and forms.str.contains(SEPARATOR, literal=True).any():
-        return pl.Series([*map(rules.split_normal, forms)], dtype=pl.List(pl.String))
+        return pl.Series([*map(rules.words, forms)], dtype=pl.List(pl.String))
     return forms.str.replace_all(f"{SEPARATOR}+", " ").str.strip_chars(" ").str.split(" ")
 
 
-def words_read(words: pl.Series, rules: TextLimits) -> tuple[pl.Series, NDArray[np.int64]]:
+def words_read(words: pl.Series, rules: Rules) -> tuple[pl.Series, NDArray[np.int64]]:
     """What is read of lists of words, end to end: the first so many, each to its first letters.
 
     Returns:

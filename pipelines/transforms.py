@@ -169,7 +169,7 @@ def _read_piece(
 def _summed(
     rows: pl.DataFrame, piece: Piece, settings: Settings, block_list: BlockList
 ) -> Iterator[Any]:
-    found, visits = sum_rows(rows, settings.options.limits, block_list)
+    found, visits = sum_rows(rows, settings.options.rules, block_list)
     yield from _cleaned(found, piece.number, settings)
     parts = settings.cut("visits", piece.number, visits, "s")
     yield from tagged("sessions", keep(parts, settings.store))
@@ -220,7 +220,7 @@ def _read_corpus(path: str, settings: Settings) -> Iterator[Any]:
     titles = until_error(corpus_titles(path, layout), counts)
     while texts := [text for text, _ in zip(titles, range(MAX_ROWS_HELD), strict=False)]:
         frame = pl.DataFrame({"text": pl.Series(texts, dtype=pl.String).unique()})
-        forms = normal_forms(frame["text"], settings.options.limits)
+        forms = normal_forms(frame["text"], settings.options.rules)
         frame = frame.with_columns(fp=fingerprints(forms), clicks=pl.lit(0, pl.Int64))
         frame = frame.filter(forms != "").select(*TEXTS).sort("fp", "text")
         yield from keep(settings.cut("corpus", 0, frame), settings.store)
@@ -305,7 +305,7 @@ def SumWords(words: PCollection, settings: Settings) -> Any:
 
 def _sum_words(element: tuple[int, Iterable[bytes]], settings: Settings) -> Iterator[Any]:
     bucket, blocks = element
-    letters = settings.options.limits.max_letters
+    letters = settings.options.rules.max_letters
     words, ngrams = sum_words(parts_of(blocks).get("words", ()), letters)
     yield from keep([(bucket, "words", 0, words)], settings.store)
     yield TaggedOutput("prints", (bucket, words["fp"].to_numpy().tobytes()))
@@ -325,7 +325,7 @@ def choose_trigrams(
     size, least = options.vocabulary_size, options.min_ngram_count
     if known is not None:
         return grow(known, ngrams, size, least)
-    return Vocabulary.from_counts(ngrams, size, least, options.limits)
+    return Vocabulary.from_counts(ngrams, size, options.rules, least)
 
 
 @beam.ptransform_fn
@@ -528,7 +528,7 @@ def _prints(blocks: Iterable[Block], shared: Shared) -> NDArray[np.uint64]:
 
 def _word_numbers(texts: pl.Series, settings: Settings, prints: NDArray[np.uint64]) -> Any:
     """The words' numbers of each text, as Arrow lists."""
-    rules = settings.options.limits
+    rules = settings.options.rules
     flat, counts = words_read(all_words(normal_forms(texts, rules), rules), rules)
     words = flat.unique()
     numbers = np.searchsorted(prints, fingerprints(words).to_numpy()).astype(np.int32)

@@ -15,7 +15,8 @@ from pathlib import Path
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import Rules
+from dssm_tf.text.vocabulary import Vocabulary
 
 _FORMAT = 3
 _EARLIER = "feature_spec.json"  # of formats 1 and 2
@@ -53,7 +54,7 @@ class Spec:
         files: size and SHA-256 of each other file, by name.
     """
 
-    rules: TextLimits
+    rules: Rules
     title_fields: tuple[str, ...]
     trigrams: int
     fingerprint: str
@@ -63,6 +64,16 @@ class Spec:
     clicks: int
     rows: Mapping[str, Sequence[int]]
     files: Mapping[str, tuple[int, str]]
+
+    def __post_init__(self) -> None:
+        """As JSON gives them and as preprocess does, the same specs are equal."""
+        object.__setattr__(self, "title_fields", tuple(self.title_fields))
+        object.__setattr__(self, "files", {k: tuple(v) for k, v in self.files.items()})
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Letter trigrams and hash buckets."""
+        return self.trigrams + self.rules.hash_buckets
 
     def save(self, directory: Path) -> None:
         """Writes `spec.json`."""
@@ -87,8 +98,7 @@ class Spec:
                 f"{path} has format {version!r:.60}; this version reads {_FORMAT}. {_AGAIN}"
             )
         try:
-            fields = tuple(raw["title_fields"])
-            found = cls(**raw | {"rules": TextLimits.of_json(raw["rules"]), "title_fields": fields})
+            found = cls(**raw | {"rules": Rules.of_json(raw["rules"])})
             found._check()
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise UserError(f"{path} is damaged ({error}). {_AGAIN}") from None
@@ -115,7 +125,7 @@ class Spec:
                 found = describe(path)
             except OSError as error:
                 raise UserError(f"{path} cannot be read: {error.strerror}. {_AGAIN}") from None
-            if found != tuple(self.files.get(path.name, ())):
+            if found != self.files.get(path.name):
                 raise UserError(
                     f"{path} is damaged or was changed since preprocess wrote it; copy it again, "
                     "or run preprocess again."
@@ -125,12 +135,9 @@ class Spec:
         """Raises KeyError, TypeError or ValueError where a value is none of its field."""
         sizes = {name: getattr(self, name) for name in ("negatives", "trigrams", "clicks")}
         sizes |= {f"rows of {kind}": rows for kind in KINDS for rows in self.rows[kind]}
-        sizes |= {name: asdict(self.rules)[name] for name in ("max_words", "max_letters")}
         for name, size in sizes.items():
             if type(size) is not int or not 0 <= size < _MOST:
                 raise ValueError(f"{name} is {size!r:.60}; expected a whole number of at least 0")
-        if min(self.rules.max_words, self.rules.max_letters) < 1:
-            raise ValueError("max_words or max_letters is 0")
         if type(self.negative_alpha) not in (int, float) or not abs(self.negative_alpha) < 100:
             raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
         if not all(isinstance(one, str) for one in (*self.title_fields, self.fingerprint)):

@@ -24,7 +24,7 @@ from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.title_fields import TITLE, without_separator
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.fields import SEPARATOR
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")

@@ -13,7 +13,7 @@ from pyarrow import parquet
 
 from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.format import Spec, load_vocabulary
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import preprocess
 from pipelines.output import REQUEST
@@ -67,9 +67,9 @@ class Data:
         """All titles of the table that were clicked for a query, normalised."""
         titles = self.table("titles")
         for one in self.table("queries"):
-            if normalize(one["text"]) == normalize(query):
+            if FOLDED.key(one["text"]) == FOLDED.key(query):
                 assert one["clicked"] == sorted(set(one["clicked"]))
-                return {normalize(titles[number]["text"]) for number in one["clicked"]}
+                return {FOLDED.key(titles[number]["text"]) for number in one["clicked"]}
         return set()
 
     def examples(self, kind: str) -> list[dict]:

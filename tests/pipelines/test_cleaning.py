@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.tables.click_log import SCHEMA, LogRow
-from dssm_tf.text.normalize import normalize
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import FOLDED
 from pipelines import cleaning
 from pipelines.cleaning import BlockList, clean_sessions, sum_rows, weighted
 from pipelines.texts import fingerprints
@@ -16,13 +15,13 @@ from pipelines.texts import fingerprints
 TEXTS = ["halo", "Halo!", "a", "A", "b", "c d", "t", "T!", "u", "Reach", "reach", "Wars", "q"]
 TEXTS += [f"q{n}" for n in range(5)] + ["good", "title", "free money"]
 OF = {
-    int(fingerprints(pl.Series([normalize(text)]))[0]): normalize(text) for text in TEXTS
+    int(fingerprints(pl.Series([FOLDED.key(text)]))[0]): FOLDED.key(text) for text in TEXTS
 }  # normal forms by fingerprint
 
 
 def summed(*rows: LogRow, block: str = "", weights=()):
     frame = pl.DataFrame(rows, schema=pl.Schema(SCHEMA), orient="row")
-    return sum_rows(weighted(frame, weights), TextLimits(), BlockList.parse(block))
+    return sum_rows(weighted(frame, weights), FOLDED, BlockList.parse(block, FOLDED))
 
 
 def plain(found):

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from dssm_tf.data.example_pb2 import Example
-from dssm_tf.text.normalize import normalize
+from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import preprocess, sources
 from pipelines.options import PreprocessOptions
@@ -81,7 +81,7 @@ def pairs_of(rows, settings):
     clicks, machines = Counter(), set()
     seen = set()
     for query, title, number, session, _ in used:
-        pair = normalize(query), normalize(title)
+        pair = FOLDED.key(query), FOLDED.key(title)
         if session:
             sessions[session].append((pair, number))
         else:
@@ -121,8 +121,8 @@ def test_every_table_and_record_is_what_the_rules_say(rows, given, random):
         log = write(Path(directory) / "log.tsv", rows)
         options = PreprocessOptions((log,), "out", **given)
         found = tables(run(options, Path(directory) / "out", bits=1, order=random))
-    titles = [normalize(one["text"]) for one in found["titles"]]
-    names = [normalize(one["text"]) for one in found["queries"]]
+    titles = [FOLDED.key(one["text"]) for one in found["titles"]]
+    names = [FOLDED.key(one["text"]) for one in found["queries"]]
     assert sorted(names) == sorted(queries)
     assert sorted(titles) == sorted({title for _, title in [*kept, *shown]})
     for name, one in zip(names, found["queries"], strict=True):
@@ -159,7 +159,7 @@ def test_every_table_and_record_is_what_the_rules_say(rows, given, random):
             left = {t for _, t in part} - {t for q, t in clicked if q == query}
             assert len(negatives) == min(given["negatives"], len(left | set(negatives)))
     counts = Counter()
-    plain = Vocabulary([], options.limits)
+    plain = Vocabulary([], options.rules)
     for query, title in train:
         counts.update(
             ngram
@@ -167,7 +167,7 @@ def test_every_table_and_record_is_what_the_rules_say(rows, given, random):
             for word in plain.words(text)
             for ngram in _ngrams(word)
         )
-    vocabulary = Vocabulary.from_counts(counts, given["vocabulary_size"], limits=options.limits)
+    vocabulary = Vocabulary.from_counts(counts, given["vocabulary_size"], options.rules)
     words = [word for word, _ in found["words"]]
     texts = [*zip(names, found["queries"], strict=True), *zip(titles, found["titles"], strict=True)]
     assert set(words) == {word for text, _ in texts for word in plain.words(text)}

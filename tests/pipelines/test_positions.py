@@ -12,7 +12,7 @@ from pytest import approx
 from dssm_tf.common.errors import UserError
 from dssm_tf.positions.curve import read_curve
 from dssm_tf.tables.click_log import SCHEMA, LogRow
-from dssm_tf.text.vocabulary import TextLimits
+from dssm_tf.text.rules import FOLDED
 from examples.simulate_clicks import COLUMNS, Users, simulate
 from pipelines.cleaning import BlockList, sum_rows, weighted
 from pipelines.frames import keep
@@ -60,7 +60,7 @@ def test_a_click_counts_the_inverse_propensity_of_its_position(run, curve):
 def summed(weights, *rows, **settings):
     """Clicks of the pairs of a query, before negatives and hashing."""
     frame = pl.DataFrame(rows, schema=pl.Schema(SCHEMA), orient="row")
-    found, _ = sum_rows(weighted(frame, weights), TextLimits(), BlockList())
+    found, _ = sum_rows(weighted(frame, weights), FOLDED, BlockList())
     parts = [
         [pickle.loads(block) for _, block in keep([(0, "", 0, one)], None)]
         for one in (found.pairs, found.queries)

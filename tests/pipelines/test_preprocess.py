@@ -141,7 +141,7 @@ def test_the_vocabulary_is_the_most_frequent_trigrams_of_the_training_part(run, 
     assert data.vocabulary.ngrams == tuple(expected[:20])
     for split in ("train", "validation"):
         for record in data.records(split):
-            for word in words(record.query) + words(record.titles[0]):
+            for word in FOLDED.words(record.query) + FOLDED.words(record.titles[0]):
                 assert tuple(data.words[word]) == data.vocabulary.ngram_ids(word)
 
 

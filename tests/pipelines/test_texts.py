@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.fingerprint import fingerprint64
-from dssm_tf.text.normalize import normalize
-from dssm_tf.text.vocabulary import TextLimits, Vocabulary
+from dssm_tf.text.rules import FOLDED, Rules
+from dssm_tf.text.vocabulary import Vocabulary
 from pipelines.texts import (
     all_words,
     fingerprints,
@@ -24,7 +24,7 @@ TEXT = st.one_of(
     st.sampled_from(["Ice  Cream!", "Leixões", f"Halo{SEPARATOR}Sony 4{SEPARATOR}", "İ", "ß"]),
 )
 RULES = st.builds(
-    TextLimits,
+    Rules,
     max_words=st.integers(1, 4),
     max_letters=st.integers(1, 5),
     hash_buckets=st.sampled_from([0, 7]),
@@ -36,14 +36,14 @@ RULES = st.builds(
 @given(st.lists(TEXT), RULES)
 def test_normal_forms_and_their_fingerprints_are_those_of_each_text(texts, rules):
     found = normal_forms(pl.Series(texts, dtype=pl.String), rules)
-    assert found.to_list() == [normalize(text, rules.keep_accents) for text in texts]
+    assert found.to_list() == [rules.key(text) for text in texts]
     prints = fingerprints(found).to_list()
     assert prints == [fingerprint64(form) % 2**64 for form in found]
 
 
 @given(st.lists(TEXT), RULES)
 def test_words_are_those_of_each_text(texts, rules):
-    forms = [form for text in texts if (form := normalize(text, rules.keep_accents))]
+    forms = [form for text in texts if (form := rules.key(text))]
     flat, counts = words_read(all_words(pl.Series(forms, dtype=pl.String), rules), rules)
     expected = [Vocabulary([], rules).words(form) for form in forms]
     assert flat.to_list() == [word for words in expected for word in words]
@@ -53,4 +53,4 @@ def test_words_are_those_of_each_text(texts, rules):
 @pytest.mark.parametrize("at", [0, 3])
 def test_a_sliced_column_is_read_where_it_begins(at):
     texts = pl.Series(["A b", "Ç", "d!", "E", "f␟G"])
-    assert normal_forms(texts[at:], TextLimits()).to_list() == ["a b", "c", "d", "e", "f␟g"][at:]
+    assert normal_forms(texts[at:], FOLDED).to_list() == ["a b", "c", "d", "e", "f␟g"][at:]

@@ -9,16 +9,15 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
 
-from dssm_tf.common.checksums import write_checksums
-from dssm_tf.data.clicked_titles import CLICKED_TITLES, HEADER
-from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, load_record_counts, save_record_counts
 from dssm_tf.data.example_pb2 import Example
-from dssm_tf.data.record_encoder import RecordEncoder
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, Title
+from dssm_tf.data.format import KINDS, VOCABULARY, Spec, describe, file_name
+from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
@@ -37,30 +36,17 @@ class Click(NamedTuple):
     clicks: int = 1
 
 
-class ClickExample(NamedTuple):
-    """A record before it is hashed, and what was clicked for its query in the whole log."""
-
-    query: str
-    titles: Sequence[Title]
-    clicks: float
-    clicked_ids: Sequence[int]
-
-    def serialize(self, vocabulary: Vocabulary) -> bytes:
-        return RecordEncoder(vocabulary).encode(self.query, self.titles, self.clicks)
-
-
 @dataclass(frozen=True)
 class Data:
     """A written directory and what is in it."""
 
     path: Path
     vocabulary: Vocabulary
-    spec: FeatureSpec
-    examples: dict[str, list[ClickExample]]
-
-    @property
-    def titles(self) -> list[str]:
-        return (self.path / TITLES).read_text("utf-8").split("\n")[1:-1]
+    spec: Spec
+    titles: list[str]
+    """By number."""
+    pairs: dict[str, list[Click]]
+    """By part."""
 
 
 def click_log(pairs: int = 48, seed: int = 0) -> list[Click]:
@@ -112,91 +98,123 @@ def write_data(
     queries = list(dict.fromkeys(click.query for click in log))
     if isinstance(validation, float):
         validation = set(random.sample(queries, int(validation * len(queries))))
-    training = [click for click in log if click.query not in validation]
-    clicks: Counter[str] = Counter()
-    pairs: Counter[str] = Counter()
-    for click in training:
-        clicks[click.title] += click.clicks
-        pairs[click.title] += 1
-    clicks = Counter({title: round(number) for title, number in clicks.items()})  # weighted ones
-    titles = sorted(dict.fromkeys(click.title for click in log), key=lambda t: (-clicks[t], t))
+    split_of = {query: "validation" if query in validation else "train" for query in queries}
+    clicks, times = Counter(), Counter()
+    for click in log:
+        if split_of[click.query] == "train":
+            clicks[rules.key(click.title)] += click.clicks
+            times[rules.key(click.title)] += 1
+    texts = {
+        kind: _by_fingerprint([getattr(click, side) for click in log], rules)
+        for kind, side in (("queries", "query"), ("titles", "title"))
+    }
+    number = {kind: {key: row for row, key in enumerate(keys)} for kind, keys in texts.items()}
     clicked = defaultdict(set)
     for click in log:
-        clicked[rules.key(click.query)].add(rules.id(click.title))
-
-    def example(click: Click) -> ClickExample:
-        seen = clicked[rules.key(click.query)]
-        others = [title for title in titles if rules.id(title) not in seen]
-        drawn = random.sample(others, min(negatives, len(others)))
-        texts = [Title(t, clicks[t], pairs[t]) for t in (click.title, *drawn)]
-        return ClickExample(click.query, texts, float(click.clicks), sorted(seen))
-
-    counts: Counter[str] = Counter()
-    for click in training:
-        for word in (*rules.words(click.query), *rules.words(click.title)):
-            counts.update(letter_ngrams(word))
+        title = number["titles"][rules.key(click.title)]
+        clicked[number["queries"][rules.key(click.query)]].add(title)
+    ngrams: Counter[str] = Counter()
+    for click in log:
+        if split_of[click.query] == "train":
+            for word in (*rules.words(click.query), *rules.words(click.title)):
+                ngrams.update(letter_ngrams(word))
     if known is None:
-        vocabulary = Vocabulary.from_counts(counts, 10_000, rules)
+        vocabulary = Vocabulary.from_counts(ngrams, 10_000, rules)
     else:
-        vocabulary = grow(known, counts, 10_000)
-    examples = {
-        "train": [example(click) for click in training],
-        "validation": [example(click) for click in log if click.query in validation],
-    }
-    spec = FeatureSpec(
-        negatives=negatives,
-        negative_alpha=ALPHA,
-        vocabulary_size=vocabulary.size,
-        vocabulary_fingerprint=vocabulary.fingerprint,
-        records={split: len(records) for split, records in examples.items()},
-        clicks=sum(clicks.values()),
-        pairs=len(training),
-        rules=vocabulary.rules,
-    )
+        vocabulary = grow(known, ngrams, 10_000)
+    split = {kind: [vocabulary.words(key) for key in keys] for kind, keys in texts.items()}
+    every = [word for lists in split.values() for words_ in lists for word in words_]
+    words = sorted(set(every), key=_unsigned)
+    place = {word: row for row, word in enumerate(words)}
     directory.mkdir(parents=True)
     vocabulary.save(directory / VOCABULARY)
+    rows = {kind: [len(texts[kind])] for kind in texts} | {"words": [len(words)]}
+    counted = [[round(clicks[key]), times[key]] for key in texts["titles"]]
+    columns = {
+        "titles": {
+            "clicks": pa.array([one for one, _ in counted], pa.int64()),
+            "queries": pa.array([two for _, two in counted], pa.int32()),
+        },
+        "queries": {
+            "clicked": pa.array(
+                [sorted(clicked[row]) for row in range(len(texts["queries"]))], pa.list_(pa.int32())
+            )
+        },
+    }
+    for kind, keys in texts.items():
+        numbers = [[place[word] for word in words_] for words_ in split[kind]]
+        table = {
+            "text": pa.array([*keys.values()]),
+            "words": pa.array(numbers, pa.list_(pa.int32())),
+        }
+        parquet.write_table(pa.table(table | columns[kind]), directory / file_name(kind, 0, 1))
+    hashed = [_example(word=word, ngrams=vocabulary.look_up(word)) for word in words]
+    write_records(directory / file_name("words", 0, 1), hashed)
+    pairs: dict[str, list[Click]] = {"train": [], "validation": []}
+    for click in log:
+        pairs[split_of[click.query]].append(click)
+    for part, of_part in pairs.items():
+        size = max(1, -(-len(of_part) // shards))
+        count = shards if of_part else 0
+        held = [of_part[shard * size : (shard + 1) * size] for shard in range(count)]
+        rows[part] = [*map(len, held)]
+        for shard, some in enumerate(held):
+            found = []
+            for click in some:
+                query = number["queries"][rules.key(click.query)]
+                own = number["titles"][rules.key(click.title)]
+                others = [row for row in range(len(texts["titles"])) if row not in clicked[query]]
+                drawn = random.sample(others, min(negatives, len(others)))
+                titles = [own, *drawn, *[own] * (negatives - len(drawn))]
+                found.append(_example(query=[query], titles=titles, clicks=float(click.clicks)))
+            write_records(directory / file_name(part, shard, count), found)
+    spec = Spec(
+        rules=vocabulary.rules,
+        title_fields=("title",),
+        trigrams=len(vocabulary.ngrams),
+        fingerprint=vocabulary.fingerprint,
+        negatives=negatives,
+        negative_alpha=ALPHA,
+        seed=seed,
+        clicks=round(sum(clicks.values())),
+        rows=rows,
+        files={},
+    )
+    return Data(directory, vocabulary, seal(directory, spec), [*texts["titles"].values()], pairs)
+
+
+def _unsigned(key: str) -> int:
+    return fingerprint64(key) % (1 << 64)
+
+
+def _by_fingerprint(texts: Iterable[str], rules: Rules) -> dict[str, str]:
+    """The first text of each key, in the order of their numbers."""
+    found: dict[str, str] = {}
+    for text in texts:
+        found.setdefault(rules.key(text), text)
+    return {key: found[key] for key in sorted(found, key=_unsigned)}
+
+
+def _example(**features: Any) -> bytes:
+    example = Example()
+    for name, value in features.items():
+        feature = example.features.feature[name]
+        if isinstance(value, str):
+            feature.bytes_list.value.append(value.encode())
+        elif isinstance(value, float):
+            feature.float_list.value.append(value)
+        else:
+            feature.int64_list.value.extend(value)
+    return bytes(example.SerializeToString(deterministic=True))
+
+
+def seal(directory: Path, spec: Spec) -> Spec:
+    """Writes the spec with the checksums of the files, as they are now."""
+    paths = [path for kind in KINDS for path in spec.paths(directory, kind)]
+    files = {path.name: describe(path) for path in [*paths, directory / VOCABULARY]}
+    spec = replace(spec, files=files)
     spec.save(directory)
-    rows = [f"{title}\t{clicks[title]}\t{pairs[title]}\n" for title in titles]
-    (directory / TITLES).write_text("title\tclicks\tqueries\n" + "".join(rows), "utf-8")
-    ids = [(rules.id(click.query), rules.id(click.title)) for click in log]
-    rows = [f"{query}\t{title}\n" for query, title in ids]
-    table = gzip.compress(HEADER + "".join(rows).encode(), mtime=0)
-    (directory / CLICKED_TITLES).write_bytes(table)
-    counts = {}
-    for split, records in examples.items():
-        size = -(-len(records) // shards)
-        for shard in range(shards if records else 0):
-            part = records[shard * size : (shard + 1) * size]
-            path = directory / f"{split}-{shard:05d}-of-{shards:05d}.tfrecord.gz"
-            write_records(path, [record.serialize(vocabulary) for record in part])
-        counts[split] = RecordCounts(
-            {},  # see `count_bytes`
-            dict(Counter(record.clicks for record in records)),
-            dict(Counter(len(vocabulary.words(r.titles[0].text)) for r in records)),
-            dict(Counter(len(record.titles) - 1 for record in records)),
-        )
-    save_record_counts(counts, directory)
-    seal(directory)
-    return Data(directory, vocabulary, spec, examples)
-
-
-def seal(directory: Path) -> None:
-    """Writes the checksums of what stands beside the records, as it is now."""
-    names = (FEATURE_SPEC, VOCABULARY, TITLES, CLICKED_TITLES, RECORD_COUNTS)
-    write_checksums(directory, names)
-
-
-def count_bytes(directory: Path) -> None:
-    """Adds the sizes of the shards to the counts, by which a training knows damaged ones at once.
-
-    `write_data` leaves them out, so that a test may put other records in a shard.
-    """
-    counts = load_record_counts(directory)
-    for split, one in counts.items():
-        sizes = {path.name: path.stat().st_size for path in directory.glob(f"{split}-*")}
-        counts[split] = replace(one, file_bytes=sizes)
-    save_record_counts(counts, directory)
-    seal(directory)
+    return spec
 
 
 def write_records(path: Path, records: Iterable[bytes]) -> None:
@@ -222,16 +240,6 @@ def read_examples(path: Path) -> list[dict[str, list]]:
                 for name, value in feature.items()
             }
         )
-        at += length + 16
-    return found
-
-
-def frames(data: bytes) -> list[tuple[int, int]]:
-    """Where each record's bytes start and end in decompressed TFRecord data."""
-    found, at = [], 0
-    while at < len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
-        found.append((at + 12, at + 12 + length))
         at += length + 16
     return found
 
@@ -309,17 +317,3 @@ def rows_of(inputs, labels, weights) -> list[Row]:
         positive, weight = heaviness[i, clicked], float(weights[i])
         found.append(Row(queries[i], titles[columns[clicked]], positive, dict(rivals), weight))
     return found
-
-
-def text_of(record: dict[str, list], side: str, position: int = 0) -> Text:
-    """The words of a record's query, or of one of its titles, as trigram ids."""
-    counts, ids = record[f"{side}_word_ngrams"], record[f"{side}_ngrams"]
-    words_, at = [], 0
-    for count in counts:
-        words_.append(tuple(ids[at : at + count]))
-        at += count
-    if side == "query":
-        return tuple(words_)
-    lengths = record["title_lengths"]
-    start = sum(lengths[:position])
-    return tuple(words_[start : start + lengths[position]])

@@ -85,13 +85,11 @@ class ClickData:
         check_records(self.config, self._data)
         check_devices(self.config, self._devices)
         self._start = None if start is None else WarmStart.load(start, self.config, self._data)
-        self._data.verify()
         self._xla = use_xla(self.config, self._data.count("train"), self._devices)
-        with self._data.explained():
-            self._sources = read_sources(self.config, self._data)
-            self._batches = training_batches(
-                self.config, self._data, self._devices.parts, self._xla, self._sources
-            )
+        self._sources = read_sources(self.config, self._data)
+        self._batches = training_batches(
+            self.config, self._data, self._devices.parts, self._xla, self._sources
+        )
         self._held_out = self._batches.held_out()
         self.steps = self._batches.steps
         self.validation_steps = None if self._held_out is None else self._held_out.steps
@@ -196,23 +194,22 @@ class ClickData:
         epochs = history(model)
         config = fitted_config(self.config, model, len(epochs))
         ranked = float32_copy(config, model, data.vocabulary.size)
-        with data.explained():
-            task = held_out(config, data, self._start, self._sources)
-            titles = data.titles if self._start is None else self._start.titles
-            encode = Encoder(ranked, data.vocabulary)
-            prior = TitlePrior(titles, data.rules)
-            weight, ndcg = weigh_prior(config, prior, task, encode)
-            result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
-            result.learned_from(self._sources)
-            result.validated = "" if task is None else task.about
-            if (nested := config.training.nested_lengths) and task is not None:
-                result.by_length = ndcg_by_length(encode, task, nested)
-            with atomic_directory(out) as folder:
-                start_run(config, data, folder, self._start)
-                finish_run(ranked, config, result, data, folder, self._start)
-                compiled = json.dumps(model.get_compile_config(), indent=2, default=str)
-                with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
-                    card.write(_COMPILED.format(compiled))
+        task = held_out(config, data, self._start, self._sources)
+        titles = data.titles if self._start is None else self._start.titles
+        encode = Encoder(ranked, data.vocabulary)
+        prior = TitlePrior(titles, data.rules)
+        weight, ndcg = weigh_prior(config, prior, task, encode)
+        result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
+        result.learned_from(self._sources)
+        result.validated = "" if task is None else task.about
+        if (nested := config.training.nested_lengths) and task is not None:
+            result.by_length = ndcg_by_length(encode, task, nested)
+        with atomic_directory(out) as folder:
+            start_run(config, data, folder, self._start)
+            finish_run(ranked, config, result, data, folder, self._start)
+            compiled = json.dumps(model.get_compile_config(), indent=2, default=str)
+            with open(folder / MODEL_CARD, "a", encoding="utf-8") as card:
+                card.write(_COMPILED.format(compiled))
 
 
 _COMPILED = """

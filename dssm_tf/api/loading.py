@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dssm_tf.api.trained_model import TrainedModel
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import FEATURE_SPEC
+from dssm_tf.data.format import SPEC
 from dssm_tf.export.trained import find_trained, load_trained
 
 _EXPECTED = "expected a directory that `dssm train` or `dssm export` wrote"
@@ -39,7 +39,7 @@ def load(path: Path | str, name: str | None = None) -> TrainedModel:
 
 def _hint(path: Path) -> str:
     """What may have been meant."""
-    if (path / FEATURE_SPEC).exists():
+    if (path / SPEC).exists():
         return " It was written by `dssm preprocess`: train on it first."
     inside = sorted(one for one in path.iterdir() if one.is_dir() and find_trained(one))
     return f" Perhaps {' or '.join(map(str, inside[:3]))}?" if inside else ""

@@ -78,7 +78,7 @@ class Inputs:
 
     def prior(self) -> TitlePrior:
         """The log-prior of titles by the clicks of the whole log."""
-        from dssm_tf.data.schema import Title
+        from dssm_tf.data.titles import Title
 
         return TitlePrior((Title(title, int(clicks)) for _, title, clicks in self.clicks()), FOLDED)
 

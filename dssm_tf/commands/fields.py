@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 def title_fields_of(run: Path | str) -> tuple[str, ...] | None:
     """The columns that the titles of a run's log were made of; None if it is not a run."""
-    from dssm_tf.data.schema import FEATURE_SPEC, FeatureSpec
+    from dssm_tf.data.format import SPEC, Spec
 
-    if not (Path(run) / FEATURE_SPEC).exists():
+    if not (Path(run) / SPEC).exists():
         return None
-    return FeatureSpec.load(Path(run)).title_fields
+    return Spec.load(Path(run)).title_fields
 
 
 def warn_of_other_fields(run: Path | str, given: tuple[str, ...], console: Console) -> None:

@@ -100,7 +100,7 @@ def mine_command(
     from dssm_tf.data.preprocessed import Preprocessed  # TensorFlow is loaded by now
 
     titles = len({row.title for row in rows})
-    every = len(Preprocessed(data).query_ids())
+    every = len(Preprocessed(data).clicked)
     lines = [f"{out}: {len(rows):,} hard negatives, {titles:,} distinct titles"]
     for system in dict.fromkeys(row.system for row in rows):
         queries = len({row.query for row in rows if row.system == system})

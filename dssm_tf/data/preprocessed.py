@@ -1,28 +1,46 @@
-"""A directory that preprocess wrote: spec, vocabulary, titles and records, each read once."""
+"""A directory that preprocess wrote, as arrays: texts are numbers, each read once."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import tensorflow as tf
 from numpy.typing import NDArray
+from pyarrow import parquet
 
-from dssm_tf.common.checksums import check_files
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.batching import parse
-from dssm_tf.data.clicked_titles import ClickedTitles, load_clicked_titles
-from dssm_tf.data.counts import RECORD_COUNTS, RecordCounts, load_record_counts
-from dssm_tf.data.records import DAMAGE, read_features, read_records, record_files
-from dssm_tf.data.schema import FEATURES, FeatureSpec, Title, load_titles, load_vocabulary
+from dssm_tf.data.format import Spec, load_vocabulary
+from dssm_tf.data.lists import Lists
+from dssm_tf.data.titles import Title
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
-_BATCH = 1024
+_BATCH = 8192
+Kind = Literal["queries", "titles"]
+
+
+class Pairs(NamedTuple):
+    """Queries and titles clicked for them, by number.
+
+    Args:
+        query: int32 `(pairs,)`.
+        titles: int32 `(pairs, 1 + negatives)`; the first was clicked, -1 is none.
+        clicks: float32 `(pairs,)`, weighted if preprocess was told to.
+    """
+
+    query: NDArray[np.int32]
+    titles: NDArray[np.int32]
+    clicks: NDArray[np.float32]
+
+    def of(self, chosen: NDArray[np.bool_]) -> Pairs:
+        """Some of them."""
+        return Pairs(self.query[chosen], self.titles[chosen], self.clicks[chosen])
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,163 +51,196 @@ class Preprocessed:
         directory: what preprocess wrote.
 
     Raises:
-        UserError: where something is read that is missing or damaged; the files beside the
-            records when this is made, a record when it is read.
+        UserError: a file is missing, damaged or of another version. All are compared with their
+            checksums when this is made, and trusted from then on.
     """
 
     directory: Path
 
     def __post_init__(self) -> None:
-        check_files(
-            self.directory, None, "Give the directory that preprocess wrote, or run it again."
-        )
+        self.spec.check(self.directory)
 
     @cached_property
-    def spec(self) -> FeatureSpec:
-        """What `feature_spec.json` says."""
-        return FeatureSpec.load(self.directory)
-
-    @cached_property
-    def vocabulary(self) -> Vocabulary:
-        """The letter trigrams that the records were hashed with."""
-        return load_vocabulary(self.directory, self.spec)
-
-    @cached_property
-    def titles(self) -> list[Title]:
-        """The titles of the log and the corpus, most clicked first."""
-        return load_titles(self.directory)
+    def spec(self) -> Spec:
+        """What `spec.json` says."""
+        return Spec.load(self.directory)
 
     @property
     def rules(self) -> Rules:
         """How texts were read."""
         return self.spec.rules
 
+    @cached_property
+    def vocabulary(self) -> Vocabulary:
+        """The letter trigrams that words were hashed with."""
+        return load_vocabulary(self.directory, self.spec)
+
+    @cached_property
+    def titles(self) -> list[Title]:
+        """The titles of the log and the corpus, by number."""
+        return [*map(Title, self.texts("titles"), *self.title_counts.tolist())]
+
+    @cached_property
+    def title_counts(self) -> NDArray[np.int64]:
+        """Clicks of each title, and pairs that hold it, in the training part: `(2, titles)`."""
+        table = self._table("titles")
+        return np.stack([table[name].to_numpy().astype(np.int64) for name in ("clicks", "queries")])
+
+    def texts(self, kind: Kind) -> list[str]:
+        """The texts of queries or titles, as logged, by number."""
+        found: list[str] = self._table(kind)["text"].to_pylist()
+        return found
+
+    def words(self, kind: Kind) -> Lists:
+        """The numbers of each text's words."""
+        return Lists.of_arrow(self._table(kind)["words"])
+
+    @cached_property
+    def clicked(self) -> Lists:
+        """The numbers of the titles that anybody clicked for each query, increasing."""
+        return Lists.of_arrow(self._table("queries")["clicked"])
+
+    @cached_property
+    def distinct_words(self) -> tuple[list[str], Lists]:
+        """Each word that texts hold, and the ids of its trigrams."""
+        lists = tf.io.RaggedFeature(tf.int64)
+        found = self._records("words", word=tf.io.FixedLenFeature([], tf.string), ngrams=lists)
+        words = [word.decode() for batch in found for word in batch["word"].numpy().tolist()]
+        ngrams = [(one["ngrams"].row_lengths(), one["ngrams"].flat_values) for one in found]
+        return words, Lists(*(np.concatenate(column) for column in zip(*ngrams, strict=True)))
+
     @property
     def splits(self) -> tuple[str, ...]:
-        """The parts that hold records."""
-        return tuple(split for split, count in self.spec.records.items() if count)
+        """The parts that hold pairs."""
+        return tuple(split for split in ("train", "validation") if self.count(split))
 
     def count(self, *splits: str) -> int:
-        """How many records these parts hold."""
-        return sum(self.spec.records.get(split, 0) for split in splits)
+        """How many pairs these parts hold."""
+        return self.spec.count(*splits)
 
-    def records(self, *splits: str) -> tf.data.Dataset:
-        """Serialised examples of these parts, in the order of the files."""
-        return read_records([file for one in splits for file in record_files(self.directory, one)])
+    def pairs(self, *splits: str) -> Pairs:
+        """The pairs of these parts."""
+        return Pairs(*map(np.concatenate, zip(*map(self._pairs.__getitem__, splits), strict=True)))
+
+    @cached_property
+    def _pairs(self) -> Mapping[str, Pairs]:
+        return {split: self._read_pairs(split) for split in ("train", "validation")}
+
+    def _read_pairs(self, split: str) -> Pairs:
+        width = 1 + self.spec.negatives
+        found = self._records(
+            split,
+            query=tf.io.FixedLenFeature([], tf.int64),
+            titles=tf.io.FixedLenFeature([width], tf.int64),
+            clicks=tf.io.FixedLenFeature([], tf.float32),
+        )
+
+        def column(name: str, empty: NDArray[Any]) -> NDArray[Any]:
+            joined = np.concatenate([empty, *(one[name].numpy() for one in found)])
+            return joined.astype(empty.dtype)
+
+        titles = column("titles", np.zeros((0, width), np.int32))
+        # Where there were too few negatives the clicked title fills the row.
+        titles[:, 1:][titles[:, 1:] == titles[:, :1]] = -1
+        query = column("query", np.zeros(0, np.int32))
+        return Pairs(query, titles, column("clicks", np.zeros(0, np.float32)))
 
     def clicks(self, *splits: str) -> Iterator[tuple[str, str, float]]:
-        """Query, clicked title and number of clicks of each record of these parts, in order."""
-        for batch in self.records(*splits).batch(_BATCH):
-            yield from _clicks(batch)
+        """Query, clicked title and number of clicks of each pair of these parts."""
+        queries, titles, pairs = self.texts("queries"), self.texts("titles"), self.pairs(*splits)
+        columns = (pairs.query, pairs.titles[:, 0], pairs.clicks)
+        for query, title, clicks in zip(*(one.tolist() for one in columns), strict=True):
+            yield queries[query], titles[title], clicks
 
     def log(self) -> list[tuple[str, str, float]]:
-        """Query, clicked title and number of clicks of all records, in the order of their texts."""
-        self.verify()
-        with self.explained():
-            return sorted(self.clicks(*self.splits))
-
-    def query_ids(self) -> NDArray[np.int64]:
-        """The id of every query of all parts, increasing."""
-        with self.explained():
-            batches = (
-                read_features(batch, "query_id")["query_id"].numpy()
-                for batch in self.records(*self.splits).batch(_BATCH)
-            )
-            return np.unique(np.concatenate([np.empty(0, np.int64), *batches]))
+        """Query, clicked title and number of clicks of all pairs, in the order of their texts."""
+        return sorted(self.clicks(*self.splits))
 
     @cached_property
-    def counts(self) -> Mapping[str, RecordCounts]:
-        """What preprocess counted, by split."""
-        return load_record_counts(self.directory)
+    def ids(self) -> Mapping[Kind, NDArray[np.int64]]:
+        """The id of each text, see `Rules.id`; as unsigned numbers they increase."""
+        return {kind: self.rules.column(self.texts(kind)) for kind in ("queries", "titles")}
 
-    @cached_property
-    def clicked_titles(self) -> ClickedTitles:
-        """The titles that were clicked for each query, anywhere in the log."""
-        return load_clicked_titles(self.directory)
+    def find(self, kind: Kind, texts: Iterable[str]) -> NDArray[np.int64]:
+        """The numbers of texts, equal under the rules; -1 for one that is not there."""
+        known, wanted = self.ids[kind].view(np.uint64), self.rules.column(texts).view(np.uint64)
+        place = np.searchsorted(known, wanted)
+        place[place == len(known)] = 0
+        return np.where(known[place] == wanted, place, -1) if len(known) else place - 1
 
-    def verify(self) -> None:
-        """Raises UserError where records are missing: shards, or the ends of some.
+    def folds(self, count: int) -> Iterator[Fold]:
+        """The same log, each time another share of the queries held out; each query once.
 
-        Each record has a checksum too, which is looked at when it is read.
+        Raises:
+            UserError: there are fewer queries than folds.
         """
-        with self.explained():
-            for split in self.splits:
-                if split not in self.counts:
-                    raise UserError(
-                        f"{self.directory / RECORD_COUNTS} says nothing of {split}; run preprocess "
-                        "again."
-                    )
-                counted, found = self.counts[split], self._sizes(split)
-                for name, size in counted.file_bytes.items():
-                    if found.get(name) != size:
-                        raise UserError(
-                            f"{self.directory / name} has {found.get(name, 0):,} bytes where "
-                            f"preprocess wrote {size:,}; copy the file again, or run preprocess "
-                            "again."
-                        )
-                if (records := sum(counted.clicks.values())) != self.count(split):
-                    raise UserError(
-                        f"{self.directory} holds {records} {split} records where "
-                        f"feature_spec.json says {self.count(split)}; a shard is truncated or "
-                        "from another run. Run preprocess again."
-                    )
+        if len(self.clicked) < count:
+            raise UserError(
+                f"training.folds: {count} folds of {len(self.clicked)} queries; expected at least "
+                "one query a fold."
+            )
+        return (Fold(self.directory, self, number, count) for number in range(count))
 
-    def _sizes(self, split: str) -> dict[str, int]:
-        paths = map(Path, record_files(self.directory, split))
-        return {path.name: path.stat().st_size for path in paths}
+    def _table(self, kind: Kind) -> pa.Table:
+        return self._tables[kind]
 
-    @contextmanager
-    def explained(self) -> Iterator[None]:
-        """Turns TensorFlow's error about a damaged record into one that names file and record."""
-        try:
-            yield
-        except DAMAGE:
-            for split in self.splits:
-                for file in record_files(self.directory, split):
-                    self._find_damage(file)
-            raise
+    @cached_property
+    def _tables(self) -> Mapping[str, pa.Table]:
+        return {
+            kind: pa.concat_tables(map(parquet.read_table, self.spec.paths(self.directory, kind)))
+            for kind in ("queries", "titles")
+        }
 
-    def _find_damage(self, file: str) -> None:
-        """Reads a file's records again, to name the first that is damaged."""
-        number = 0
-        try:
-            for _ in read_records([file]):
-                number += 1
-        except DAMAGE:
-            raise _damaged(file, number + 1, "corrupt or truncated") from None
-        number = 0
-        for batch in read_records([file]).batch(_BATCH):
-            if not self._is_sound(batch):
-                first = next(i for i in range(len(batch)) if not self._is_sound(batch[i : i + 1]))
-                raise _damaged(file, number + first + 1, "no record of preprocess")
-            number += len(batch)
-
-    def _is_sound(self, serialized: tf.Tensor) -> bool:
-        """Whether records hold all that is read of them, and counts that fit each other."""
-        try:
-            parse(serialized, self.spec.negatives, self.vocabulary.size)
-            for _ in _clicks(serialized):
-                pass
-            read_features(serialized, *FEATURES)
-        except DAMAGE:
-            return False
-        return True
+    def _records(self, kind: str, **features: Any) -> list[dict[str, Any]]:
+        """The records of all files of a kind, a batch at a time."""
+        files = [*map(str, self.spec.paths(self.directory, kind))]
+        if not files:
+            return []
+        options = tf.data.Options()
+        options.autotune.enabled = False
+        records = tf.data.TFRecordDataset(files, "GZIP").with_options(options).batch(_BATCH)
+        return [tf.io.parse_example(batch, features) for batch in records]
 
 
-def _clicks(serialized: tf.Tensor) -> Iterator[tuple[str, str, float]]:
-    """Query, clicked title and clicks of `(batch,)` serialised examples."""
-    parsed = read_features(serialized, "query", "titles", "clicks")
-    for query, title, clicks in zip(
-        parsed["query"].numpy(),
-        parsed["titles"][:, :1].flat_values.numpy(),
-        parsed["clicks"].numpy(),
-        strict=True,  # raises ValueError where a record has no title
-    ):
-        yield query.decode(), title.decode(), float(clicks)
+@dataclass(frozen=True, eq=False)
+class Fold(Preprocessed):
+    """The same pairs in other parts: a share of the queries is the validation part.
 
+    Clicks of titles are those of its own training part; the negatives of a pair are as preprocess
+    drew them.
 
-def _damaged(file: str, number: int, how: str) -> UserError:
-    return UserError(
-        f"{file}: record {number} is {how} (records before it are readable). Copy the file "
-        "again, or run preprocess again."
-    )
+    Args:
+        whole: what preprocess wrote.
+        number: of the fold, from 0.
+        of: how many folds there are.
+    """
+
+    whole: Preprocessed
+    number: int
+    of: int
+
+    def __post_init__(self) -> None:
+        """The whole was checked."""
+
+    @cached_property
+    def _tables(self) -> Mapping[str, pa.Table]:
+        return self.whole._tables
+
+    @cached_property
+    def _pairs(self) -> Mapping[str, Pairs]:
+        pairs = self.whole.pairs("train", "validation")
+        mine = pairs.query % self.of == self.number  # numbers go by fingerprint: any order
+        return {"train": pairs.of(~mine), "validation": pairs.of(mine)}
+
+    def count(self, *splits: str) -> int:
+        """How many pairs these parts hold."""
+        return sum(len(self._pairs[split].query) for split in splits)
+
+    @cached_property
+    def title_counts(self) -> NDArray[np.int64]:
+        """See `Preprocessed`."""
+        pairs, size = self._pairs["train"], self._table("titles").num_rows
+        clicks = np.bincount(pairs.titles[:, 0], pairs.clicks, size)
+        return np.stack(
+            [np.rint(clicks).astype(np.int64), np.bincount(pairs.titles[:, 0], minlength=size)]
+        )

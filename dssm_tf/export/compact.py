@@ -15,7 +15,7 @@ from dssm_tf.common.checksums import CHECKSUMS, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.model_versions import next_version
-from dssm_tf.data.schema import load_titles
+from dssm_tf.data.titles import load_titles
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.compact_card import Form, described
 from dssm_tf.export.saved_model import check_name, ranker_answers, verify

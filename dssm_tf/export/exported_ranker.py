@@ -11,7 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.common.model_versions import newest_version
-from dssm_tf.data.schema import FeatureSpec, load_vocabulary
+from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.export.saved_model import EXTRA, load_export, read_mean_prior
 from dssm_tf.model.prior import with_column
@@ -47,7 +47,7 @@ class ExportedRanker:
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """The letter trigrams that it knows, as its run had them."""
-        return load_vocabulary(self._extra, FeatureSpec.load(self._extra))
+        return load_vocabulary(self._extra, Spec.load(self._extra))
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
         """Vectors of queries, see `SemanticRanker.encode_queries`."""

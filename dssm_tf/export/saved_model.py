@@ -18,7 +18,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import newest_version, next_version
 from dssm_tf.common.plain_data import read_json
-from dssm_tf.data.schema import FEATURE_SPEC, VOCABULARY
+from dssm_tf.data.format import SPEC, VOCABULARY
 from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -206,7 +206,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         extra = aside / EXTRA
         extra.mkdir()
         write_warmup(extra / _WARMUP, base.name)
-        for file in (CONFIG, MODEL_CARD, VOCABULARY, FEATURE_SPEC, QUERY_IDS):
+        for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
         ranking = json.dumps({"mean_prior": ranker.mean_prior})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +13,12 @@ from numpy.typing import NDArray
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
+from dssm_tf.data.batches import Rows
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.tables.graded_lists import GradedList, read_grades, read_scores
+from dssm_tf.data.text_batches import Numbers
+from dssm_tf.tables.graded_lists import GradedList, deal, read_grades, read_scores
 from dssm_tf.tables.splits import is_held_out
-from dssm_tf.text.rules import Key, Rules
+from dssm_tf.text.rules import Rules
 
 SOURCES = ("clicks", "judgments", "teacher")
 """Where labels come from, in the order of `BySource`'s losses; all but clicks are sections."""
@@ -44,11 +47,6 @@ class Source:
     strangers: Sequence[tuple[str, str]]
     rules: Rules
     clicked: int
-
-    @property
-    def number(self) -> int:
-        """Its place in `SOURCES`."""
-        return SOURCES.index(self.name)
 
     @property
     def pairs(self) -> int:
@@ -125,71 +123,43 @@ def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
         UserError: a file is unusable, all of its titles are unknown, or no list is left to train
             on.
     """
-    if not config.lists:
-        return ()
-    known = {data.rules.key(title.text) for title in data.titles}
-    divide = _Division.of(data)
-    return tuple(
-        _divided(name, section, known, divide, data) for name, section in config.lists.items()
-    )
+    return tuple(_read(name, section, data) for name, section in config.lists.items())
 
 
-class _Division:
-    """Says which queries are held out.
-
-    Where the log has a validation part, that is its queries, and a share of those that the log
-    does not have: one whose clicks are trained on would validate better than a new one.
-
-    Args:
-        validation: ids of the queries of the log's validation part.
-        log: of those of the log, in either part.
-        rules: of the log's texts.
-    """
-
-    def __init__(self, validation: set[int], log: set[int], rules: Rules) -> None:
-        self._validation = validation
-        self._log = log
-        self._rules = rules
-
-    @classmethod
-    def of(cls, data: Preprocessed) -> _Division:
-        """That of a data directory."""
-        if not data.count("validation"):
-            return cls(set(), set(), data.rules)
-        validation = {data.rules.id(query) for query, _, _ in data.clicks("validation")}
-        log = set(data.clicked_titles.queries.tolist())
-        return cls(validation, log, data.rules)
-
-    def holds_out(self, query: str, share: float) -> bool:
-        """Whether a query validates."""
-        key = self._rules.id(query)
-        new = key not in self._log
-        return key in self._validation or (new and is_held_out(query, share, _HELD_OUT))
-
-
-def _divided(
-    name: str, section: ListsConfig, known: set[Key], divide: _Division, data: Preprocessed
-) -> Source:
+def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
     path, rules = Path(section.file), data.rules
     if isinstance(section, JudgmentsConfig):
         lists = read_grades(path, section.max_grade, rules, title_fields=data.spec.title_fields)
-        judged = sum(len(one.titles) for one in lists)
-        lists = [left for one in lists if (left := _unclicked(one, data)).titles]
-        clicked = judged - sum(len(one.titles) for one in lists)
     else:
-        lists, clicked = read_scores(path, rules), 0
-    training: list[GradedList] = []
-    held_out: list[GradedList] = []
-    for one in lists:
-        held = divide.holds_out(one.query, section.validation)
-        (held_out if held else training).append(one)
+        lists = read_scores(path, rules)
+    numbers = data.find("queries", [one.query for one in lists])
+    places = data.find("titles", [title for one in lists for title in one.titles])
+    ends = np.cumsum([len(one.titles) for one in lists])
     strangers = [
-        (one.query, title) for one in lists for title in one.titles if rules.key(title) not in known
+        (one.query, title)
+        for one, titles in zip(lists, np.split(places, ends), strict=False)
+        for title, place in zip(one.titles, titles.tolist(), strict=True)
+        if place < 0
     ]
+    clicked = 0
+    if isinstance(section, JudgmentsConfig):
+        judged = int(ends[-1])
+        lists = [
+            _unclicked(one, titles, data.clicked.of(query) if query >= 0 else ())
+            for one, query, titles in zip(
+                lists, numbers.tolist(), np.split(places, ends), strict=False
+            )
+        ]
+        clicked = judged - sum(len(one.titles) for one in lists)
+    held = _held_out(lists, numbers, section.validation, data)
+    training, held_out = (
+        [one for one, out in zip(lists, held, strict=True) if out == part and one.titles]
+        for part in (False, True)
+    )
     source = Source(name, section, training, held_out, strangers, rules, clicked)
-    if len(strangers) == source.pairs:
+    if len(strangers) == len(places):
         raise UserError(
-            f"{path}: none of its {source.pairs:,} pairs has a title that the data directory "
+            f"{path}: none of its {len(places):,} pairs has a title that the data directory "
             f"holds, {strangers[0][1]!r:.60} for one; give the file that belongs to these data, or "
             "run preprocess with its titles as --corpus."
         )
@@ -201,12 +171,62 @@ def _divided(
     return source
 
 
-def _unclicked(one: GradedList, data: Preprocessed) -> GradedList:
+def _held_out(
+    lists: Sequence[GradedList], numbers: NDArray[np.int64], share: float, data: Preprocessed
+) -> list[bool]:
+    """Which queries validate.
+
+    Where the log has a validation part, that is its queries, and a share of those that the log
+    does not have: one whose clicks are trained on would validate better than a new one.
+    """
+    validating = set(data.pairs("validation").query.tolist())
+    return [
+        number in validating
+        or ((number < 0 or not validating) and is_held_out(one.query, share, _HELD_OUT))
+        for one, number in zip(lists, numbers.tolist(), strict=True)
+    ]
+
+
+def _unclicked(one: GradedList, titles: NDArray[np.int64], clicked: Container[int]) -> GradedList:
     """A list without the titles of grade 0 that somebody clicked for the query."""
-    clicked = set(data.clicked_titles.of(data.rules.id(one.query)))
     pairs = [
         (title, grade)
-        for title, grade in zip(one.titles, one.values, strict=True)
-        if grade > 0 or data.rules.id(title) not in clicked
+        for title, grade, place in zip(one.titles, one.values, titles.tolist(), strict=True)
+        if grade > 0 or place not in clicked
     ]
     return GradedList(one.query, tuple(t for t, _ in pairs), tuple(g for _, g in pairs))
+
+
+def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:
+    """The lists of a source as rows by part: a query with its titles, and their numbers as targets.
+
+    Args:
+        source: of lists.
+        numbers: of the training's texts; those that the data lack are added.
+    """
+    section = source.section
+    parts = {
+        part: [hand for one in lists for hand in deal(one, section.titles)]
+        for part, lists in (("train", source.training), ("validation", source.held_out))
+    }
+    width = max(len(one.titles) for lists in parts.values() for one in lists)
+    return {
+        part: Rows(
+            SOURCES.index(source.name),
+            numbers.of("queries", [one.query for one in lists]).astype(np.int32),
+            _filled([numbers.of("titles", [*one.titles]) for one in lists], width, -1, np.int32),
+            np.ones(len(lists), np.float32),
+            section.batch_size,
+            section.weight,
+            _filled([one.values for one in lists], width, 0, np.float32),
+        )
+        for part, lists in parts.items()
+        if lists
+    }
+
+
+def _filled(lists: Sequence[Any], width: int, fill: int, kind: type) -> NDArray[Any]:
+    matrix: NDArray[Any] = np.full((len(lists), width), fill, kind)
+    for row, values in zip(matrix, lists, strict=True):
+        row[: len(values)] = values
+    return matrix

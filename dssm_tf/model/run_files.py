@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.data.format import SPEC, VOCABULARY, Spec
+from dssm_tf.data.titles import TITLES
 
 CONFIG = "config.yaml"
 WEIGHTS = "model.weights.h5"
@@ -24,7 +25,7 @@ EARLIER_RUN = "earlier_run.json"
 STATE = "state"
 LOGS = "logs"
 
-_CHECKED = (CONFIG, FEATURE_SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
+_CHECKED = (CONFIG, SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 
 _AGAIN = "Copy the run again, or train it again."
 
@@ -53,7 +54,7 @@ def known_queries(run: Path) -> NDArray[np.int64]:
 
 def were_learned(queries: Sequence[str], run: Path) -> NDArray[np.bool_]:
     """Whether a finished run learned from queries, `(queries,)`."""
-    return np.isin(FeatureSpec.load(run).rules.column(queries), known_queries(run))
+    return np.isin(Spec.load(run).rules.column(queries), known_queries(run))
 
 
 def check_run(run: Path) -> None:

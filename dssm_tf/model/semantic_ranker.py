@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.config import Config, load_config
-from dssm_tf.data.schema import FeatureSpec, load_titles, load_vocabulary
+from dssm_tf.data.format import Spec, load_vocabulary
+from dssm_tf.data.titles import load_titles
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.model.prior import TitlePrior, with_column
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
@@ -176,7 +177,7 @@ class SemanticRanker:
             raise UserError(f"{run} is not finished. Run the same `dssm train` again to resume.")
         check_run(run)
         config = load_config(run / CONFIG)
-        spec = FeatureSpec.load(run)
+        spec = Spec.load(run)
         vocabulary = load_vocabulary(run, spec)
         model = build_model(config, vocabulary.size)
         try:

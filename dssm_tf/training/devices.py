@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
-from dssm_tf.graded.batches import Batches
+from dssm_tf.data.batches import Batches
 from dssm_tf.model.siamese import Siamese
 
 
@@ -126,7 +126,7 @@ class Devices:
 
     def one_pass(self, batches: Batches) -> Any:
         """This process's share of one pass, in order."""
-        return self._shared(lambda *layout: batches.epoch(None, *layout))
+        return self._shared(batches.epoch)
 
     def _shared(self, make: Callable[[int, int, int], tf.data.Dataset]) -> Any:
         workers = self.workers

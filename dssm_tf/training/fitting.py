@@ -7,13 +7,14 @@ from pathlib import Path
 
 import keras
 import numpy as np
+from numpy.typing import NDArray
 
 from dssm_tf.config import Config
-from dssm_tf.data.dataset import BatchOptions, ClickBatches
+from dssm_tf.data.batches import Batches, Options
+from dssm_tf.data.clicks import choose_titles, click_rows, draw_weights, title_rows
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.title_queries import choose_titles, title_query_records
-from dssm_tf.graded.batches import Batches, with_lists
-from dssm_tf.graded.sources import SOURCES, Source, read_sources
+from dssm_tf.data.text_batches import Numbers
+from dssm_tf.graded.sources import SOURCES, Source, list_rows, read_sources
 from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.losses.by_source import BySource
 from dssm_tf.losses.ranking_loss import RankingLoss
@@ -25,9 +26,10 @@ from dssm_tf.training.devices import Devices, Epochs, all_reduce_sum, fit, use_x
 from dssm_tf.training.idf_start import idf_start
 from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.keras_internals import build_nothing_more
+from dssm_tf.training.mining import read_mined
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 from dssm_tf.training.progress import TrainingProgress
-from dssm_tf.training.remining import Remining, StateKept, read_mined
+from dssm_tf.training.remining import Remining, StateKept
 from dssm_tf.training.validation import ValidationTask
 
 Told = Callable[[str, int, int], object]
@@ -194,30 +196,56 @@ def training_batches(
         sources: what is learned from besides clicks, among which it is mixed.
     """
     training, negatives = config.training, config.negatives
-    options = BatchOptions(
-        batch_size=training.batch_size,
-        negatives=negatives.recorded,
-        fresh=negatives.fresh,
-        in_batch=negatives.in_batch,
-        logq=negatives.logq,
-        click_weight=training.click_weight,
-        length_buckets=training.length_buckets,
-        shuffle_buffer=training.shuffle_buffer,
-        joint=config.shared_towers,
-    )
-    extra: Sequence[bytes] = ()
-    if training.title_queries:
-        extra = title_query_records(
-            choose_titles(data.titles, data.count("train"), training.seed),
-            data.vocabulary,
-            data.clicked_titles,
-            negatives.recorded,
-            data.spec.negative_alpha,
-            training.seed,
+    numbers = Numbers(data)
+    lists = [list_rows(source, numbers) for source in sources]
+    texts = numbers.texts(training.title_queries)
+    clicks = {
+        split: click_rows(
+            data, split, negatives.recorded, training.click_weight, training.batch_size
         )
+        for split in ("train", "validation")
+    }
+    own = clicks if training.clicks else {}
+    title_clicks, title_pairs = data.title_counts
+    alpha = data.spec.negative_alpha
+    draw = draw_weights(title_clicks, alpha)
+    chosen = np.zeros(0, np.int64)
+    if training.title_queries:
+        chosen = choose_titles(title_clicks, data.count("train"), training.seed)
+        own = own | {"always": title_rows(chosen, texts, draw, clicks["train"], training.seed)}
+
+    def correction(size: int, pairs: int) -> NDArray[np.float32]:
+        """Less the log of how often each title is expected among a query's candidates."""
+        expected = np.zeros(len(draw))
+        if negatives.in_batch:
+            rows = title_pairs + _share_of_queries(title_clicks, chosen)
+            expected += size * np.maximum(rows, 0.5) / pairs
+        # Recorded negatives are drawn from clicked titles, fresh ones from all.
+        clicked = draw[title_clicks > 0].sum()
+        expected += (negatives.recorded / clicked + negatives.fresh) * draw
+        return (-negatives.logq * np.log(expected)).astype(np.float32)
+
+    options = Options(
+        fresh=negatives.fresh,
+        draw=draw,
+        in_batch=negatives.in_batch,
+        correction=correction if negatives.logq else None,
+        length_buckets=training.length_buckets,
+        joint=config.shared_towers,
+        mined=negatives.mined,
+    )
     mined = read_mined(negatives, data)
-    clicks = ClickBatches(data, ("train",), options, extra=extra, mined=mined)
-    return with_lists(clicks.planned(fixed, parts), sources, training.clicks, parts)
+    found = Batches(texts, (own, *lists), options)
+    if mined is not None:
+        found = found.with_mined(mined)
+    return found.planned(fixed, parts)
+
+
+def _share_of_queries(clicks: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
+    """How many rows each title has as a query for itself: 1, or the share of those drawn by lot."""
+    unclicked = (clicks == 0).sum()
+    drawn = (clicks[chosen] == 0).sum() / max(1, unclicked)
+    return np.where(clicks > 0, float(len(chosen) > 0), drawn)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:

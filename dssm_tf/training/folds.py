@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from dssm_tf.config import Config
-from dssm_tf.data.folds import Fold
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.training.fitting import Fitting
@@ -88,7 +87,7 @@ def choose_by_folds(
     weights = np.array(PRIOR_WEIGHTS if fixed == "auto" else [0.0, fixed], np.float32)
     tasks: list[_FoldTask] = []
     histories = []
-    for fold in Fold.all_of(data, folds):
+    for fold in data.folds(folds):
         task = ValidationTask.of(fold, fold.count("validation"), limits.titles)
         if not quiet:
             Console().print(

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.data.schema import Title
+from dssm_tf.data.titles import Title
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.vocabulary import Vocabulary
 

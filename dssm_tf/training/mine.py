@@ -65,13 +65,11 @@ def mine(
     from dssm_tf.training.mining import mine as mined_by
 
     data = Preprocessed(Path(directory))
-    data.verify()
     rankers = {name: SemanticRanker.load(run) for name, run in named.items()}
     systems = {name: by_cosine(Encoder(one.model, one.vocabulary)) for name, one in rankers.items()}
     if bm25:
         systems["bm25"] = by_bm25(data)
-    with data.explained():
-        rows = mined_by(data, systems, ranks, margin, progress)
+    rows = mined_by(data, systems, ranks, margin, progress)
     if not rows:
         raise UserError(
             f"no title of {directory} is at ranks {ranks[0]} to {ranks[1]} of what is left without "

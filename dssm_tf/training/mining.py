@@ -7,12 +7,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.config import NegativesConfig
+from dssm_tf.data.lists import Lists
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, tie_key, top_columns
 from dssm_tf.evaluation.title_cache import TitleCache
-from dssm_tf.tables.hard_negatives import HardNegative
+from dssm_tf.tables.hard_negatives import HardNegative, read_hard_negatives
 from dssm_tf.training.validation import Encode
 
 _CELLS = 1 << 24  # scores held at once
@@ -23,7 +27,7 @@ ScoreMatrix = Callable[[Sequence[str], Sequence[str]], NDArray[np.floating[Any]]
 
 
 def hard_columns(
-    scores: Scores, clicked: Sequence[int], ranks: tuple[int, int], margin: float
+    scores: Scores, clicked: NDArray[np.int64], ranks: tuple[int, int], margin: float
 ) -> NDArray[np.int64]:
     """The columns of a query's hard negatives, best first.
 
@@ -68,27 +72,39 @@ def mine(
         System after system, queries in the order of their texts, best first. Ties go as
         everywhere, see `tie_key`.
     """
-    identify = data.rules.id
-    texts = {identify(title.text): title.text for title in reversed(data.titles)}
-    titles = sorted(texts.values(), key=tie_key)
-    column = {identify(title): place for place, title in enumerate(titles)}
-    queries = sorted({identify(query): query for query, _, _ in data.clicks(*data.splits)}.values())
-    clicked = [
-        [column[one] for one in data.clicked_titles.of(identify(query)) if one in column]
-        for query in queries
-    ]
+    queries = data.texts("queries")
+    titles = data.texts("titles")
     found = []
     for name, score in systems.items():
-        with progress_of(f"mine {name}", len(queries), progress, unit="queries") as task:
-            for start, block in _blocks(queries, len(titles)):
-                for row, scores in enumerate(score(block, titles), start):
-                    chosen = hard_columns(scores, clicked[row], ranks, margin)
-                    found += [
-                        HardNegative(queries[row], titles[at], name, rank, float(scores[at]))
-                        for rank, at in enumerate(chosen.tolist(), ranks[0])
-                    ]
-                task.advance(len(block))
+        mined = hard_pairs(data, score, ranks, margin, f"mine {name}" if progress else "")
+        found += [
+            HardNegative(queries[query], titles[title], name, rank, score)
+            for query, title, rank, score in mined
+        ]
     return found
+
+
+def hard_pairs(
+    data: Preprocessed,
+    score: ScoreMatrix,
+    ranks: tuple[int, int],
+    margin: float,
+    progress: str = "",
+) -> Iterator[tuple[int, int, int, float]]:
+    """What `mine` finds by one system: the numbers of query and title, rank and score."""
+    texts = data.texts("titles")
+    order = np.array(sorted(range(len(texts)), key=lambda one: tie_key(texts[one])), np.int64)
+    column = np.empty_like(order)
+    column[order] = np.arange(len(order))
+    titles = [texts[number] for number in order.tolist()]
+    queries = sorted((text, number) for number, text in enumerate(data.texts("queries")))
+    with progress_of(progress, len(queries), bool(progress), unit="queries") as task:
+        for start, block in _blocks([text for text, _ in queries], len(titles)):
+            for (_, query), scores in zip(queries[start:], score(block, titles), strict=False):
+                clicked = column[data.clicked.of(query)]
+                for rank, at in enumerate(hard_columns(scores, clicked, ranks, margin), ranks[0]):
+                    yield query, int(order[at]), rank, float(scores[at])
+            task.advance(len(block))
 
 
 def _blocks(queries: Sequence[str], titles: int) -> Iterator[tuple[int, Sequence[str]]]:
@@ -123,3 +139,39 @@ def by_bm25(data: Preprocessed) -> ScoreMatrix:
         return np.where(scores > 0, scores, -np.inf)
 
     return score
+
+
+def read_mined(negatives: NegativesConfig, data: Preprocessed) -> Lists | None:
+    """What `negatives.mined_from` holds, None without; says aloud what the data do not know.
+
+    The table is of `dssm mine`, or any with the columns query and title.
+
+    Raises:
+        UserError: the table cannot be read, or no row is of these data.
+    """
+    path = negatives.mined_from
+    if path is None:
+        return None
+    texts = [*zip(*read_hard_negatives(path), strict=True)]
+    pairs = np.stack([data.find("queries", texts[0]), data.find("titles", texts[1])], axis=1)
+    lost = []
+    for kind, column, numbers in zip(("queries", "titles"), texts, pairs.T, strict=True):
+        unknown = dict.fromkeys(column[row] for row in np.flatnonzero(numbers < 0))
+        if unknown:
+            named = f"such as {next(iter(unknown))!r:.60}"
+            lost.append(f"{len(unknown):,} of {len(set(column)):,} {kind}, {named}")
+    line = f"{path} names what {data.directory} does not hold: {' and '.join(lost)}"
+    pairs = pairs[(pairs >= 0).all(axis=1)]
+    if not len(pairs):
+        raise UserError(f"{line}. No row is left; mine with this data.")
+    if lost:
+        console = Console(stderr=True)
+        said = f"{line}; these are left out"
+        console.print(said, style="yellow", highlight=False, soft_wrap=True)
+    return lists_of(pairs, data)
+
+
+def lists_of(pairs: NDArray[np.int64], data: Preprocessed) -> Lists:
+    """Numbers of queries and of titles mined for them, `(pairs, 2)`, as lists by query."""
+    distinct = np.unique(pairs, axis=0)
+    return Lists(np.bincount(distinct[:, 0], minlength=len(data.clicked)), distinct[:, 1])

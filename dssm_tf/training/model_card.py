@@ -7,7 +7,7 @@ from textwrap import fill
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
-from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.data.format import Spec
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
@@ -22,7 +22,7 @@ def write_model_card(
     model: Siamese,
     config: Config,
     result: Result,
-    spec: FeatureSpec,
+    spec: Spec,
     start: WarmStart | None = None,
 ) -> None:
     """Writes `MODEL_CARD.md` into a run's directory.
@@ -67,7 +67,7 @@ def write_model_card(
     learned = "".join(f"| {name} | {about} |\n" for name, about in result.learned.items())
     if not config.training.clicks:
         learned += "| clicks | not learned from: `training.clicks: false` |\n"
-    known = f"{spec.vocabulary_size:,} (vocabulary {spec.vocabulary_fingerprint})"
+    known = f"{spec.vocabulary_size:,} (vocabulary {spec.fingerprint})"
     shorter = ""
     if result.by_length:
         rows = "\n".join(
@@ -79,7 +79,7 @@ def write_model_card(
     arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
     went_on = before = ""
     if start is not None:
-        new = spec.vocabulary_size - spec.rules.hash_buckets - start.ngrams
+        new = spec.trigrams - start.ngrams
         went_on = (
             f"\n| went on from | `{start.run}`, fingerprint {start.fingerprint:.16}, with "
             f"{new:,} new letter trigrams; pairs and clicks below "
@@ -102,7 +102,7 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 
 | | |
 |---|---|{went_on}
-| pairs (query, clicked title) | {spec.records.get("train", 0):,} |
+| pairs (query, clicked title) | {spec.count("train"):,} |
 | clicks | {spec.clicks:,} |
 | a title is | {_fields(spec)} |
 {learned}| letter trigrams known | {known} |
@@ -156,7 +156,7 @@ rank the validation queries as follows, by the cosine without the prior.
 """
 
 
-def _fields(spec: FeatureSpec) -> str:
+def _fields(spec: Spec) -> str:
     """What a title is made of, as it is to be sent."""
     if len(spec.title_fields) == 1:
         return "one text"

@@ -14,26 +14,11 @@ from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import NegativesConfig
-from dssm_tf.data.mined_negatives import MinedNegatives, pairs_of
+from dssm_tf.data.lists import Lists
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.training.checkpoint import put, state
-from dssm_tf.training.mining import by_cosine, mine
+from dssm_tf.training.mining import by_cosine, hard_pairs, lists_of
 from dssm_tf.training.validation import Encode
-
-
-def read_mined(negatives: NegativesConfig, data: Preprocessed) -> MinedNegatives | None:
-    """What `negatives.mined_from` holds, None without; says aloud what the data do not know.
-
-    Raises:
-        UserError: the file cannot be used.
-    """
-    if negatives.mined_from is None:
-        return None
-    found, lost = MinedNegatives.read(data, negatives.mined_from, negatives.mined)
-    if lost:
-        line = f"{lost}; these are left out"
-        Console(stderr=True).print(line, style="yellow", highlight=False, soft_wrap=True)
-    return found
 
 
 class Remining:
@@ -78,7 +63,7 @@ class Remining:
         for start in range(first - first % every, epochs, every):
             yield max(start, first), min(start + every, epochs)
 
-    def check_table(self, mined: MinedNegatives | None) -> None:
+    def check_table(self, mined: Lists | None) -> None:
         """Raises UserError where the run began with another table of negatives.
 
         Args:
@@ -88,14 +73,15 @@ class Remining:
             return
         path = self._folder / "mined-from.npz"
         kept = self._kept(path, 0)
-        if kept is not None and not np.array_equal(kept, mined.pairs):
+        pairs = np.stack([np.repeat(np.arange(len(mined)), mined.lengths), mined.flat], axis=1)
+        if kept is not None and not np.array_equal(kept, pairs):
             raise UserError(
                 f"negatives.mined_from: {self._negatives.mined_from} is not what it was when the "
                 "run began; put the table back, or choose another --out."
             )
-        self._keep(path, 0, mined.pairs)
+        self._keep(path, 0, pairs)
 
-    def after(self, phase: str, epoch: int) -> MinedNegatives:
+    def after(self, phase: str, epoch: int) -> Lists:
         """What the model finds, or found before the run was interrupted.
 
         Args:
@@ -107,8 +93,8 @@ class Remining:
         pairs = self._kept(path, epoch)
         if pairs is None:
             ranks, margin = self._negatives.mine_ranks, self._negatives.mine_margin
-            rows = mine(self._data, {"self": by_cosine(self._encode)}, ranks, margin)
-            pairs = pairs_of(((one.query, one.title) for one in rows), self._data.rules)
+            found = hard_pairs(self._data, by_cosine(self._encode), ranks, margin)
+            pairs = np.array([pair[:2] for pair in found], np.int64).reshape(-1, 2)
             self._keep(path, epoch, pairs)
             self._console.print(f"{len(pairs):,} hard negatives mined", highlight=False)
         if not len(pairs):
@@ -116,7 +102,7 @@ class Remining:
                 "negatives.mine_ranks: the model ranks no title there for any query, once clicked "
                 "ones and those within negatives.mine_margin of them are left out; start at rank 1."
             )
-        return MinedNegatives(self._data, pairs, self._negatives.mined)
+        return lists_of(pairs, self._data)
 
     def _keep(self, path: Path, epoch: int, pairs: np.ndarray) -> None:
         if self._chief:

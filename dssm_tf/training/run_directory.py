@@ -14,8 +14,9 @@ from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.common.versions import versions
 from dssm_tf.config import Config, load_config
+from dssm_tf.data.format import SPEC, VOCABULARY, Spec
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY, FeatureSpec, save_titles
+from dssm_tf.data.titles import TITLES, save_titles
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
@@ -79,11 +80,9 @@ def start_run(
         file.write(config.dump())
     if start is not None:
         start.save(out)
-    for name in (VOCABULARY, TITLES, FEATURE_SPEC):
-        with atomic_write(out / name, "wb") as file:
-            file.write((data.directory / name).read_bytes())
-    if start is not None:
-        save_titles(start.titles, out / TITLES)
+    data.vocabulary.save(out / VOCABULARY)
+    save_titles(data.titles if start is None else start.titles, out / TITLES)
+    data.spec.save(out)
 
 
 def _check_place(config: Config, data: Preprocessed, out: Path, start: WarmStart | None) -> None:
@@ -101,10 +100,10 @@ def _check_same(config: Config, data: Preprocessed, out: Path, start: WarmStart 
             f"{holds} of another configuration ({_first_difference(before, config)}); choose "
             "another --out, or remove it."
         )
-    if (out / FEATURE_SPEC).exists() and FeatureSpec.load(out) != data.spec:
+    if (out / SPEC).exists() and Spec.load(out) != data.spec:
         raise UserError(f"{holds} on other data; choose another --out, or remove it.")
     was, now = started_from(out), None if start is None else start.fingerprint
-    if (out / FEATURE_SPEC).exists() and was != now:
+    if (out / SPEC).exists() and was != now:
         began = "began anew" if was is None else f"went on from another run ({was:.16})"
         raise UserError(f"{holds} that {began}; choose another --out, or remove it.")
 
@@ -150,7 +149,7 @@ def finish_run(
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)
     with atomic_write(out / QUERY_IDS, "wb") as file:
-        known = [data.query_ids(), np.array(result.query_ids, np.int64)]
+        known = [data.ids["queries"], np.array(result.query_ids, np.int64)]
         known += [] if start is None else [start.query_ids]
         np.save(file, np.unique(np.concatenate(known)))
     _write_json(out / HISTORY, result.history)

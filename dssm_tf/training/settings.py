@@ -60,8 +60,7 @@ def check_records(config: Config, data: Preprocessed) -> None:
         raise UserError(
             "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
         )
-    with_rivals = sum(records for n, records in data.counts["train"].negatives.items() if n)
-    if not (others or with_rivals):
+    if not (others or (data.pairs("train").titles[:, 1:] >= 0).any()):
         raise UserError(
             f"{data.directory}: no record holds a negative, and there are no others: no click has "
             "a rival to learn from. Run preprocess with --negatives-from log, or set "

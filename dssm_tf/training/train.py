@@ -75,32 +75,30 @@ def train(
     with alone(out) if devices.chief else nullcontext():
         if (earlier := finished_before(config, data, out, begun)) is not None:
             return earlier
-        data.verify()
-        with data.explained():
-            first = None if begun is None else begun.weights
+        first = None if begun is None else begun.weights
 
-            def fitted_to(config: Config, data: Preprocessed, out: Path) -> Fitting:
-                return Fitting(config, data, out, devices, quiet, told, first)
+        def fitted_to(config: Config, data: Preprocessed, out: Path) -> Fitting:
+            return Fitting(config, data, out, devices, quiet, told, first)
 
-            fitting = fitted_to(config, data, out)
-            if devices.chief:
-                start_run(config, data, out, begun)  # not before the model could be made
-            task = None
-            if not config.training.folds:
-                task = held_out(config, data, begun, fitting.sources)
-            told_first = [line for source in fitting.sources for line in source.said()]
-            few = [] if task is None else caution(_RESTS, len(task.queries))
-            told_first += few + [_MORE for _ in few if begun is None and not config.lists]
-            for line in told_first if devices.chief and not quiet else ():
-                style = "" if line.startswith(SOURCES) else "yellow"
-                Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
-            silent = quiet or not devices.chief
-            if config.training.folds:
-                result = _by_folds(config, data, fitting, fitted_to, silent)
-            else:
-                result = _by_validation(config, data, begun, fitting, task, silent)
-            result.start = None if start is None else str(start)
-            result.learned_from(fitting.sources)
+        fitting = fitted_to(config, data, out)
+        if devices.chief:
+            start_run(config, data, out, begun)  # not before the model could be made
+        task = None
+        if not config.training.folds:
+            task = held_out(config, data, begun, fitting.sources)
+        told_first = [line for source in fitting.sources for line in source.said()]
+        few = [] if task is None else caution(_RESTS, len(task.queries))
+        told_first += few + [_MORE for _ in few if begun is None and not config.lists]
+        for line in told_first if devices.chief and not quiet else ():
+            style = "" if line.startswith(SOURCES) else "yellow"
+            Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+        silent = quiet or not devices.chief
+        if config.training.folds:
+            result = _by_folds(config, data, fitting, fitted_to, silent)
+        else:
+            result = _by_validation(config, data, begun, fitting, task, silent)
+        result.start = None if start is None else str(start)
+        result.learned_from(fitting.sources)
         result.seconds = monotonic() - started
         if devices.chief:
             finish_run(fitting.ranked, config, result, data, out, begun)

@@ -24,9 +24,8 @@ import keras
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.versions import versions
+from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.records import record_files
-from dssm_tf.data.schema import FEATURE_SPEC, TITLES, VOCABULARY
 from dssm_tf.model.run_files import HISTORY, RANKING, is_finished
 from dssm_tf.training import train as training
 from dssm_tf.tuning.plan import Trial
@@ -65,16 +64,8 @@ def data_fingerprint(data: Path) -> str:
     Raises:
         UserError: a file is missing.
     """
-    digest = hashlib.sha256()
-    names = [FEATURE_SPEC, VOCABULARY, TITLES]
-    for split in Preprocessed(data).splits:
-        names += [Path(file).name for file in record_files(data, split)]
-    for name in names:
-        digest.update(f"{name}\0{(data / name).stat().st_size}\0".encode())
-        with (data / name).open("rb") as file:
-            while chunk := file.read(_CHUNK):
-                digest.update(chunk)
-    return digest.hexdigest()
+    data = Preprocessed(data).directory  # whose files are those that the spec describes
+    return hashlib.sha256((data / SPEC).read_bytes()).hexdigest()
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import pickle
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
@@ -17,7 +18,6 @@ import apache_beam as beam
 import numpy as np
 import polars as pl
 from apache_beam.metrics import Metrics
-from apache_beam.pvalue import TaggedOutput
 
 from dssm_tf.common.errors import UserError
 
@@ -82,11 +82,11 @@ def keep(
 
 
 def parts_of(blocks: Iterable[bytes]) -> dict[str, list[Part]]:
-    """The parts of a group by kind."""
-    found: dict[str, list[Part]] = {}
+    """The parts of a group by kind; none of a kind that is not there."""
+    found: dict[str, list[Part]] = defaultdict(list)
     for block in filter(None, blocks):
         part: Part = pickle.loads(block)
-        found.setdefault(part.kind, []).append(part)
+        found[part.kind].append(part)
     return found
 
 
@@ -148,17 +148,18 @@ def count_dropped(dropped: Mapping[str, int]) -> Counts:
     return {f"dropped {reason}": rows for reason, rows in dropped.items() if rows}
 
 
-def tagged(tag: str, elements: Iterable[Any]) -> Iterator[TaggedOutput]:
-    """Elements of one of a step's further outputs."""
-    return (TaggedOutput(tag, element) for element in elements)
-
-
+@beam.ptransform_fn
 def step(
-    function: Callable[..., Iterator[Any]], *arguments: Any, main: Any = Block, **outputs: Any
+    elements: Any,
+    function: Callable[..., Iterator[Any]],
+    *arguments: Any,
+    main: Any = Block,
+    **outputs: Any,
 ) -> Any:
     """A step with several outputs.
 
     Args:
+        elements: the input.
         function: of an element and the arguments; yields elements of `main`, and others in a
             `TaggedOutput`.
         *arguments: of the function, side inputs among them.
@@ -166,7 +167,13 @@ def step(
         **outputs: type of the elements with each tag.
     """
     typed = beam.FlatMap(function, *arguments).with_output_types(main, **outputs)
-    return typed.with_outputs(*outputs, main="main")
+    return elements | "Each" >> typed.with_outputs(*outputs, main="main")
+
+
+@beam.ptransform_fn
+def by_bucket(blocks: Any, *arguments: Any, **outputs: Any) -> Any:
+    """A `step` of all that belongs to a bucket: its elements are (bucket, packed parts)."""
+    return blocks | "Group" >> beam.GroupByKey() | "Buckets" >> step(*arguments, **outputs)
 
 
 def add_counts(total: Counts, other: Mapping[str, int]) -> None:

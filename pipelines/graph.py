@@ -11,14 +11,16 @@ import apache_beam as beam
 from apache_beam import pvalue
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.utils.shared import Shared
 
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import transforms
+from pipelines import record_transforms, transforms
 from pipelines.cleaning import BlockList
-from pipelines.frames import Block, sum_counts
+from pipelines.frames import Block, Counts, by_bucket, step, sum_counts
 from pipelines.output import PARTS, create, open_bytes
+from pipelines.record_transforms import SAMPLES, Sample
+from pipelines.settings import Settings, Written
 from pipelines.sources import Piece
-from pipelines.transforms import SAMPLES, Settings, Written
 
 _MANIFEST = "manifest.json"
 BUCKET_BYTES = 16 << 20
@@ -42,7 +44,7 @@ class Manifest:
     ngrams: list[str]
     files: list[Written]
     rejects: list[tuple[int, str]]
-    samples: list[tuple[int, str, float, list[int]]]
+    samples: list[Sample]
 
     @classmethod
     def load(cls, directory: str) -> Manifest:
@@ -87,7 +89,7 @@ def build(
         known: an earlier vocabulary, whose trigrams keep their ids.
         weights: of clicks by position, see `cleaning.weighted`.
     """
-    options = settings.options
+    options, size = settings.options, tuple[int, int]
     # No bucket is left out because nothing is in it: each becomes a file.
     every = pipeline | "Every bucket" >> beam.Create(
         [(bucket, b"") for bucket in range(settings.buckets)]
@@ -96,41 +98,73 @@ def build(
         pipeline
         | "Pieces" >> beam.Create(list(pieces))
         | "Spread pieces" >> beam.Reshuffle()
-        | "ReadPieces" >> transforms.ReadPieces(settings, block_list, weights)
+        | "ReadPieces"
+        >> step(
+            transforms.read_piece, settings, block_list, tuple(weights),
+            titles=Block, sessions=Block, rejects=Block, counts=Counts,
+        )
+    )  # fmt: skip
+    sessions = read.sessions | "CleanSessions" >> by_bucket(
+        transforms.clean_bucket, settings, titles=Block, counts=Counts
     )
-    sessions = read.sessions | "CleanSessions" >> transforms.CleanSessions(settings)
     offered = (
         pipeline
         | "Corpus files" >> beam.Create([file.path for file in corpus])
-        | "Read corpus" >> transforms.ReadCorpus(settings)
+        | "Spread files" >> beam.Reshuffle()
+        | "ReadCorpus" >> step(transforms.read_corpus, settings, counts=Counts)
     )
     queries = (
-        (read.main, sessions.main, every) | "Pairs" >> beam.Flatten()
-    ) | "SumQueries" >> transforms.SumQueries(settings)
+        (read.main, sessions.main, every)
+        | "Pairs" >> beam.Flatten()
+        | "SumQueries"
+        >> by_bucket(
+            transforms.sum_query_bucket, settings,
+            titles=Block, words=Block, sizes=size, counts=Counts,
+        )
+    )  # fmt: skip
     titles = (
         (queries.titles, read.titles, sessions.titles, offered.main, every)
         | "Clicked and offered titles" >> beam.Flatten()
-    ) | "SumTitles" >> transforms.SumTitles(settings)
+        | "SumTitles"
+        >> by_bucket(
+            transforms.sum_title_bucket, settings,
+            places=Block, words=Block, pool=Block, sizes=size, counts=Counts,
+        )
+    )  # fmt: skip
     words = (
-        (queries.words, titles.words, every) | "All words" >> beam.Flatten()
-    ) | "SumWords" >> transforms.SumWords(settings)
-    vocabulary = (
+        (queries.words, titles.words, every)
+        | "All words" >> beam.Flatten()
+        | "SumWords" >> by_bucket(transforms.sum_word_bucket, settings, prints=Block, ngrams=Counts)
+    )
+    vocabulary = pvalue.AsSingleton(
         words.ngrams
         | "Count trigrams" >> beam.CombineGlobally(sum_counts)
-        | "Choose trigrams" >> beam.Map(transforms.choose_trigrams, options, known)
+        | "ChooseTrigrams" >> beam.Map(record_transforms.choose_trigrams, options, known)
     )
-    pool = titles.pool | "Fill pool" >> beam.CombineGlobally(
-        transforms.fill_pool, options.negative_pool
+    pool = pvalue.AsSingleton(
+        titles.pool
+        | "FillPool" >> beam.CombineGlobally(record_transforms.fill_pool, options.negative_pool)
     )
-    hashed = words.main | "WriteWords" >> transforms.WriteWords(settings, vocabulary)
-    tables = titles.main | "WriteTitles" >> transforms.WriteTitles(settings, words.prints)
+    prints = pvalue.AsIter(words.prints)
+    hashed = words.main | "WriteWords" >> step(
+        record_transforms.write_words, settings, vocabulary, main=Written, counts=Counts
+    )
+    tables = titles.main | "WriteTitles" >> beam.Map(
+        record_transforms.write_titles, settings, prints, Shared()
+    ).with_output_types(Written)
     records = (
-        queries.main,
-        titles.places,
-    ) | "WriteQueriesAndPairs" >> transforms.WriteQueriesAndPairs(
-        settings, words.prints, pool, queries.sizes, titles.sizes
+        (queries.main, titles.places)
+        | "Queries and places" >> beam.Flatten()
+        | "WriteQueriesAndPairs"
+        >> by_bucket(
+            record_transforms.write_queries, settings, prints, pool,
+            pvalue.AsIter(queries.sizes), pvalue.AsIter(titles.sizes), Shared(), Shared(),
+            main=Written, counts=Counts, samples=Sample,
+        )
+    )  # fmt: skip
+    rejects = read.rejects | "WriteRejects" >> by_bucket(
+        transforms.write_rejects, settings, main=tuple[int, str]
     )
-    rejects = read.rejects | "WriteRejects" >> transforms.WriteRejects(settings)
     counts = (
         tuple(one.counts for one in (read, offered, sessions, queries, titles, hashed, records))
         | "All counts" >> beam.Flatten()
@@ -144,9 +178,9 @@ def build(
         >> beam.Map(
             _write_manifest,
             counts=pvalue.AsSingleton(counts),
-            vocabulary=pvalue.AsSingleton(vocabulary),
+            vocabulary=vocabulary,
             files=pvalue.AsIter(files),
-            rejects=pvalue.AsIter(rejects),
+            rejects=pvalue.AsIter(rejects.main),
             samples=pvalue.AsIter(records.samples),
         )
     )
@@ -158,7 +192,7 @@ def _write_manifest(
     vocabulary: Vocabulary,
     files: Iterable[Any],
     rejects: Iterable[tuple[int, str]],
-    samples: Iterable[tuple[int, str, float, list[int]]],
+    samples: Iterable[Sample],
 ) -> None:
     manifest = Manifest(
         counts=dict(sorted(counts.items())),

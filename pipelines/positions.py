@@ -23,7 +23,6 @@ from pipelines.frames import (
     Part,
     as_ipc,
     fold,
-    keep,
     parts_of,
     step,
     sum_counts,
@@ -31,9 +30,10 @@ from pipelines.frames import (
 )
 from pipelines.options import NONE
 from pipelines.output import PARTS, create, open_bytes
+from pipelines.settings import Settings
 from pipelines.sources import Piece, PieceReader
 from pipelines.texts import fingerprints, normal_forms
-from pipelines.transforms import MAX_ROWS_HELD, Settings
+from pipelines.transforms import MAX_ROWS_HELD
 
 _CELLS = "cells"
 _MOST_CELLS = 200_000
@@ -124,13 +124,12 @@ def _summed(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
         texts = texts.with_columns(fingerprints(forms).alias(name))
         cells = cells.join(texts.filter(forms != ""), on=side)
     cells = cells.group_by(_KEYS).agg(pl.col("impressions", "clicks").sum())
-    parts = settings.cut(_CELLS, 0, cells.select(*_SCHEMA).sort(_KEYS), "q")
-    yield from keep(parts, settings.store)
+    yield from settings.send(_CELLS, cells.select(*_SCHEMA).sort(_KEYS), by="q")
 
 
 def _sample(blocks: Iterable[bytes]) -> bytes:
     """The cells of some queries, those of the smallest fingerprints: of all, if they are few."""
-    cells = fold(parts_of(blocks).get(_CELLS, ()), _KEYS, _SCHEMA)
+    cells = fold(parts_of(blocks)[_CELLS], _KEYS, _SCHEMA)
     kept = cells.filter(pl.col("impressions") > 0).head(_MOST_CELLS)
     return pickle.dumps(Part(_CELLS, 0, as_ipc(kept)))
 

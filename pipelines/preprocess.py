@@ -54,9 +54,10 @@ from pipelines.output import (
 )
 from pipelines.positions import curve_of
 from pipelines.progress import Progress, quiet_console, showing
+from pipelines.record_transforms import kinds_of
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner, with_workers
+from pipelines.settings import Settings
 from pipelines.sources import Piece, find_corpus, find_files, plan
-from pipelines.transforms import Settings, kinds_of
 
 # An error of the system at the end of the traceback that Beam makes of it.
 _FROM_WORKER = re.compile(

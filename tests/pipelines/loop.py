@@ -12,12 +12,12 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.format import file_name
-from pipelines import transforms
+from pipelines import record_transforms, transforms
 from pipelines.cleaning import BlockList
 from pipelines.frames import sum_counts
 from pipelines.options import PreprocessOptions
+from pipelines.settings import Settings
 from pipelines.sources import plan
-from pipelines.transforms import Settings
 
 
 def run(
@@ -55,24 +55,24 @@ def run(
         return list(groups.items())
 
     files = [FileMetadata(one, Path(one).stat().st_size) for one in options.input]
-    read = step(transforms._read_piece, plan(files), BlockList(), ())
-    sessions = step(transforms._clean_bucket, grouped(read("sessions"), every=False))
-    corpus = step(transforms._read_corpus, options.corpus)
-    queries = step(transforms._sum_queries, grouped(read(), sessions()))
+    read = step(transforms.read_piece, plan(files), BlockList(), ())
+    sessions = step(transforms.clean_bucket, grouped(read("sessions"), every=False))
+    corpus = step(transforms.read_corpus, options.corpus)
+    queries = step(transforms.sum_query_bucket, grouped(read(), sessions()))
     titles = step(
-        transforms._sum_titles,
+        transforms.sum_title_bucket,
         grouped(read("titles"), sessions("titles"), queries("titles"), corpus()),
     )
-    words = step(transforms._sum_words, grouped(queries("words"), titles("words")))
-    vocabulary = transforms.choose_trigrams(sum_counts(words("ngrams")), options, None)
-    pool = transforms.fill_pool(titles("pool"), options.negative_pool)
-    written = step(transforms._write_words, words(), vocabulary)()
+    words = step(transforms.sum_word_bucket, grouped(queries("words"), titles("words")))
+    vocabulary = record_transforms.choose_trigrams(sum_counts(words("ngrams")), options, None)
+    pool = record_transforms.fill_pool(titles("pool"), options.negative_pool)
+    written = step(record_transforms.write_words, words(), vocabulary)()
     tables = [
-        transforms._write_titles(one, settings, words("prints"), Shared()) for one in titles()
+        record_transforms.write_titles(one, settings, words("prints"), Shared()) for one in titles()
     ]
     places = grouped(queries(), titles("places"))
     records = step(
-        transforms._write_queries, places, words("prints"), pool, queries("sizes"),
+        record_transforms.write_queries, places, words("prints"), pool, queries("sizes"),
         titles("sizes"), Shared(), Shared(),
     )()  # fmt: skip
     return {

@@ -23,7 +23,7 @@ from pipelines import graph
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
 from pipelines.sources import find_files, plan
-from pipelines.transforms import Settings
+from pipelines.settings import Settings
 
 log, output = sys.argv[1:]
 files = find_files([log])

@@ -19,8 +19,8 @@ from pipelines import graph, preprocess, runners, sources
 from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
 from pipelines.runners import BadFlag, choose_runner, with_workers
+from pipelines.settings import Settings
 from pipelines.sources import find_files, plan
-from pipelines.transforms import Settings
 
 
 @pytest.fixture
@@ -124,7 +124,7 @@ def test_a_failing_worker_leaves_no_output(run, tmp_path, monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr("pipelines.transforms.sum_titles", fail)
-    with pytest.raises((MemoryError, RuntimeError), match="Sum titles"):
+    with pytest.raises((MemoryError, RuntimeError), match="SumTitles"):
         run("query\ttitle\na\tb\nc\td\n")
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
 
@@ -192,7 +192,7 @@ def test_the_job_graph_translates_for_dataflow(job_graph):
     proto, _ = job_graph.to_runner_api(return_context=True)
     names = {one.unique_name for one in proto.components.transforms.values()}
     for step in ("ReadPieces", "CleanSessions", "SumQueries", "SumTitles", "SumWords",
-                 "Choose trigrams", "Fill pool", "WriteWords", "WriteTitles",
+                 "ChooseTrigrams", "FillPool", "WriteWords", "WriteTitles",
                  "WriteQueriesAndPairs", "WriteRejects", "Write manifest"):  # fmt: skip
         assert step in names
     # A round trip, as the service makes it.
@@ -206,9 +206,7 @@ def test_every_grouping_of_ours_has_a_key_that_any_runner_encodes_alike(job_grap
     checked = []
     for transform in proto.components.transforms.values():
         name = transform.unique_name
-        if transform.spec.urn == "beam:transform:group_by_key:v1" and (
-            "/Group " in name or "/Bring titles" in name
-        ):
+        if transform.spec.urn == "beam:transform:group_by_key:v1" and ("/Group/" in f"{name}/"):
             (pcollection,) = transform.inputs.values()
             coder = coders[proto.components.pcollections[pcollection].coder_id]
             assert coders[coder.component_coder_ids[0]].spec.urn == "beam:coder:varint:v1", name

@@ -108,6 +108,7 @@ setup(
         "keras>=3.12,<3.16",  # `make test-keras` runs on the lowest; constraints.txt has the newest
         "numpy>=1.26",
         "protobuf>=4.25",
+        "polars>=2.1,<3",  # preprocess; its API changes with each major version
         "pyarrow",
         "pydantic>=2,<3",
         "pyyaml>=6",

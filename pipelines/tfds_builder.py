@@ -24,8 +24,7 @@ import numpy as np
 import tensorflow_datasets as tfds
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.format import Spec
-from dssm_tf.data.stored import read_pairs, read_table, read_words
+from dssm_tf.data.preprocessed import Preprocessed
 
 _TEXT, _NUMBER = tfds.features.Text(), np.int64
 _LIST = tfds.features.Sequence
@@ -93,37 +92,32 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         self._work = tempfile.TemporaryDirectory(prefix="click-log-")
         data = Path(self._work.name) / "data"
         _preprocess(self._logs, self._flags, data)
-        spec = Spec.load(data)
-        splits = [split for split in ("train", "validation") if spec.count(split)]
+        splits = Preprocessed(data).splits
         return {split: self._generate_examples(data, split) for split in splits}
 
     def _generate_examples(self, data: Path, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from enumerate(read_examples(data, split))
 
 
-def read_examples(data: Path, split: str) -> Iterator[dict[str, Any]]:
-    """The records of a split that preprocess wrote, as features by name, in file order."""
-    spec = Spec.load(data)
-    queries = read_table(data, spec, "queries", ["text", "words", "clicked"])
-    titles = read_table(data, spec, "titles", ["text", "words"])
-    words = read_words(data, spec)
-
-    def ngrams(table: Any, number: int) -> list[list[int]]:
-        read = table["words"][number].as_py()
-        return [words.ngrams[words.splits[one] : words.splits[one + 1]].tolist() for one in read]
-
-    pairs = read_pairs(data, spec, split)
-    for query, row, clicks in zip(*(one.tolist() for one in pairs), strict=True):
+def read_examples(directory: Path, split: str) -> Iterator[dict[str, Any]]:
+    """The pairs of a split that preprocess wrote, as features by name, in file order."""
+    data = Preprocessed(directory)
+    queries, titles = data.texts("queries"), data.texts("titles")
+    query_words, title_words = data.words("queries"), data.words("titles")
+    _, ngrams = data.distinct_words
+    for query, row, clicks in zip(*(one.tolist() for one in data.pairs(split)), strict=True):
         numbers = [one for one in row if one >= 0]
         yield {
             "clicks": clicks,
-            "query": queries["text"][query].as_py(),
-            "query_ngrams": ngrams(queries, query),
+            "query": queries[query],
+            "query_ngrams": [ngrams.of(word).tolist() for word in query_words.of(query)],
             "query_number": query,
-            "titles": [titles["text"][one].as_py() for one in numbers],
-            "title_ngrams": [ngrams(titles, one) for one in numbers],
+            "titles": [titles[one] for one in numbers],
+            "title_ngrams": [
+                [ngrams.of(word).tolist() for word in title_words.of(one)] for one in numbers
+            ],
             "title_numbers": numbers,
-            "clicked_numbers": queries["clicked"][query].as_py(),
+            "clicked_numbers": data.clicked.of(query).tolist(),
         }
 
 

@@ -1,0 +1,21 @@
+"""The lines of docs/data.md that read the output of preprocess read it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+
+def test_the_documented_lines_print_every_clicked_title_with_its_clicks(
+    run, topics, checkout, tmp_path, monkeypatch, capsys
+):
+    pytest.importorskip("tensorflow")
+    data = run(topics, "--shards", "2")
+    text = (checkout / "docs" / "data.md").read_text("utf-8")
+    code = text.split("run by tests/pipelines/test_docs.py -->\n```python\n")[1].split("```")[0]
+    capsys.readouterr()
+    exec(code.replace("DATA/", f"{data.path}/"), {})
+    printed = Counter(capsys.readouterr().out.splitlines())
+    expected = Counter(f"{one.titles[0]} {one.clicks}" for one in data.records())
+    assert printed == expected

@@ -45,7 +45,7 @@ def _ascii_rule(rules: Rules) -> bytes:
 
 def fingerprints(texts: pl.Series) -> pl.Series:
     """The unsigned 64-bit fingerprint of each text, see `dssm_tf.text.fingerprint`."""
-    digests = (blake2b(one.encode(), digest_size=8).digest() for one in texts)
+    digests = (blake2b(one.encode(), digest_size=8).digest() for one in texts.to_list())
     return pl.Series(np.frombuffer(b"".join(digests), "<u8"), dtype=pl.UInt64)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pyarrow import compute as pc
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import MAX_COUNT, BadRow, clean_text, count, grouped, readable
+from dssm_tf.tables.cells import BadRow, clean_text, count, grouped, readable
 from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.table import Block, Cells, Layout, Reject, Table, reject, values
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
@@ -120,46 +120,27 @@ def _checked(
 
 def _usual(name: str, column: Any, size: int) -> tuple[pa.Array, NDArray[np.bool_]]:
     """A column of a log as `SCHEMA` has it, and which of its cells are as in most logs."""
-    array = _typed(column, size)
-    counted = name in _DEFAULTS
-    if array is None:
-        empty = np.zeros(size, np.int64) if counted else [""] * size
-        return pa.array(empty, _COUNT if counted else _TEXT), np.zeros(size, bool)
-    if pa.types.is_integer(array.type):
-        if counted:
-            absent = array.is_null()
-            good = pc.and_(pc.greater_equal(array, 0), pc.less_equal(array, MAX_COUNT))
-        else:  # an id or a time
-            array = array.cast(_TEXT)
-            good = pa.array(np.full(size, name not in REQUIRED))
+    texts = _texts(name, column, size)
+    array = pc.utf8_trim_whitespace(pa.nulls(size, _TEXT) if texts is None else texts)
+    absent = pc.equal(array, "").fill_null(True)
+    if name in _DEFAULTS:
+        plain = pc.match_substring_regex(array, _PLAIN_COUNT).fill_null(False)
+        array = pc.if_else(plain, array, None).cast(_COUNT)
+        above = pc.greater_equal(array, int(name == POSITION)).fill_null(False)
+        good, array = pc.or_(above, absent), array.fill_null(_DEFAULTS[name])
     else:
-        array = pc.utf8_trim_whitespace(array)
-        absent = pc.equal(array, "").fill_null(True)
-        if counted:
-            good = pc.match_substring_regex(array, _PLAIN_COUNT)
-            array = pc.if_else(good, array, None).cast(_COUNT)
-        elif name in REQUIRED:
-            good = pc.invert(pc.or_(absent, pc.match_substring_regex(array, _ODD_TEXT)))
-        else:
-            good = pa.array(np.ones(size, bool))
-    good = good.fill_null(False)
-    if not counted:
-        return array.fill_null(""), good.to_numpy(zero_copy_only=False)
-    array = array.fill_null(_DEFAULTS[name])
-    if name == POSITION:
-        good = pc.and_(good, pc.greater(array, 0))
-    return array, pc.or_(good, absent).to_numpy(zero_copy_only=False)
+        array = array.fill_null("")
+        odd = pc.or_(absent, pc.match_substring_regex(array, _ODD_TEXT))
+        good = pc.invert(odd) if name in REQUIRED else pa.array(np.ones(size, bool))
+    return array, good.to_numpy(zero_copy_only=False) & (texts is not None)
 
 
-def _typed(column: Any, size: int) -> pa.Array | None:
-    """A column as texts or whole numbers; None if it holds anything else."""
+def _texts(name: str, column: Any, size: int) -> pa.Array | None:
+    """A column's cells as texts; None if some are neither texts nor, for counts, whole numbers."""
     try:
         array = pa.nulls(size) if column is None else pa.array(column)
-        kind = array.type
-        if pa.types.is_integer(kind):
-            return array.cast(_COUNT)
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        if pa.types.is_null(kind) or "string" in str(kind) or "binary" in str(kind):
+        text = pa.types.is_null(array.type) or "string" in str(array.type)
+        if text or (pa.types.is_integer(array.type) and name not in REQUIRED):
             return array.cast(_TEXT)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         pass

@@ -224,7 +224,7 @@ class _Objects(_Rows):
         return cast(bytes, row)
 
 
-class _Parquet(Table):
+class _Parquet(_Rows):
     """A row is a row of Parquet; the schema names the columns."""
 
     def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
@@ -234,6 +234,7 @@ class _Parquet(Table):
         with self._arrow("is not a Parquet file"):
             self._parquet = parquet.ParquetFile(raw)
         self.row_groups = self._parquet.num_row_groups
+        self._columns: Sequence[str] = ()
 
     def share_read(self) -> float | None:
         """See `Table`."""
@@ -243,48 +244,36 @@ class _Parquet(Table):
     def _head(self) -> Sequence[str]:
         return cast(Sequence[str], self._parquet.schema_arrow.names)
 
-    def _blocks_of(self, columns: Sequence[str]) -> Iterator[Block]:
+    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
+        """The cells of the columns alone."""
         written = dict(zip(self.names, self._parquet.schema_arrow.names, strict=True))
         group = self.layout.row_group
         with self._arrow("is damaged"):
             for batch in self._parquet.iter_batches(
                 _ROWS,
                 row_groups=None if group is None else [group],
-                columns=[written[name] for name in {*columns} & {*written}],
+                columns=[written[name] for name in {*self._columns} & {*written}],
             ):
-                yield self._checked(
-                    [batch.column(written[one]) if one in written else None for one in columns],
-                    batch.num_rows,
-                    columns,
+                columns = (
+                    values(batch.column(written[name]) if name in written else None, len(batch))
+                    for name in self._columns
                 )
+                for row in zip(*columns, strict=True):
+                    self.lines += 1
+                    yield self.lines, row
 
-    def _checked(self, columns: list[pa.Array | None], size: int, names: Sequence[str]) -> Block:
-        """A block; rows with text that is not UTF-8 are bad ones."""
-        numbers = np.arange(self.lines + 1, self.lines + size + 1)
-        self.lines += size
-        block = Block(numbers, columns, [], lambda place: _as_json(columns, names, place))
-        try:
-            for column in columns:
-                if column is not None:
-                    column.validate(full=True)
-                    if pa.types.is_binary(column.type) or pa.types.is_large_binary(column.type):
-                        column.cast(pa.large_string()).validate(full=True)
-        except pa.ArrowInvalid:
-            cells = [values(column, size) for column in columns]
-            good = np.ones(size, bool)
-            for place, row in enumerate(zip(*cells, strict=True)):
-                try:
-                    self._check_text("".join([cell for cell in row if isinstance(cell, str)]))
-                except BadRow as bad:
-                    good[place] = False
-                    block.bad.append(Bad(int(numbers[place]), bad, block.shown(place)))
-            kept = np.flatnonzero(good).tolist()
-            return block._replace(
-                numbers=numbers[good],
-                columns=[[column[place] for place in kept] for column in cells],
-                shown=lambda place: _as_json(columns, names, kept[place]),
-            )
-        return block
+    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
+        self._columns = columns
+
+        def pick(row: Any) -> Cells:
+            self._check_text("".join([cell for cell in row if isinstance(cell, str)]))
+            return cast(Cells, row)
+
+        return pick
+
+    def _shown(self, row: Any) -> bytes | str:
+        cells = dict(zip(self._columns, row, strict=True))
+        return json.dumps(cells, default=str, ensure_ascii=False)
 
     def _error(self, number: int, bad: BadRow) -> UserError:
         return UserError(f"{self._where}, row {number}: {bad.detail}.")
@@ -296,12 +285,6 @@ class _Parquet(Table):
         except (pa.ArrowException, OSError, ValueError, OverflowError, MemoryError) as error:
             reason = str(error).split("\n")[0].rstrip(".")
             raise UserError(f"{self._where} {fault}: {reason}.") from error
-
-
-def _as_json(columns: Sequence[pa.Array | None], names: Sequence[str], place: int) -> str:
-    """A row of Parquet as a person may see it."""
-    cells = [None if one is None else values(one[place : place + 1], 1)[0] for one in columns]
-    return json.dumps(dict(zip(names, cells, strict=True)), default=str, ensure_ascii=False)
 
 
 _TYPES: dict[str, type[Table]] = {

@@ -16,8 +16,9 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from dssm_tf.data.batching import text_batch
+from dssm_tf.data.lists import Lists
 from dssm_tf.data.shapes import TextShape, plan_shapes
+from dssm_tf.data.text_batches import text_batch
 from dssm_tf.layers import WordHashing
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
@@ -42,10 +43,8 @@ def in_parts(batch: Batch, shape: TextShape, texts: int = 0) -> dict[str, Any]:
         texts: number of texts to pad to; as many as there are if not given.
     """
     words = tf.RaggedTensor.from_tensor(batch.tokens, padding=0)
-    ngrams = tf.gather(tf.RaggedTensor.from_tensor(batch.ngrams, padding=0), words.flat_values)
-    return text_batch(
-        words, words.with_values(ngrams), shape, tf.constant(texts or len(batch.tokens))
-    )
+    ngrams = Lists((batch.ngrams > 0).sum(1), batch.ngrams[batch.ngrams > 0])
+    return text_batch(words, ngrams, shape, tf.constant(texts or len(batch.tokens)))
 
 
 def rate(step: Callable[[], object], items: int, seconds: float = 6.0) -> float:

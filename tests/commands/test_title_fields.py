@@ -12,7 +12,7 @@ from dssm_tf.commands.embed import embed_command
 from dssm_tf.commands.evaluate import evaluate_command
 from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.schema import FeatureSpec
+from dssm_tf.data.format import Spec
 from tests.clicks import click_log, write_data
 
 JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tsony\td2\tlamp\t1\nq2\tlamp\td1\tlamp\t1\n"
@@ -44,7 +44,7 @@ def test_a_corpus_without_a_field_is_refused(tmp_path):
 
 def test_embedding_says_so_before_the_model_is_loaded(tmp_path):
     data = write_data(tmp_path / "data", click_log()).path
-    replace(FeatureSpec.load(data), title_fields=("title", "brand")).save(data)
+    replace(Spec.load(data), title_fields=("title", "brand")).save(data)
     texts = tmp_path / "titles.tsv"
     texts.write_text("doc_id\ttitle\nd1\tred fox\n")
     said = Console(file=StringIO(), width=400)
@@ -55,7 +55,7 @@ def test_embedding_says_so_before_the_model_is_loaded(tmp_path):
 
 def test_other_fields_than_a_model_was_trained_on_are_said_aloud(tmp_path):
     data = write_data(tmp_path / "data", click_log()).path
-    replace(FeatureSpec.load(data), title_fields=("title", "brand")).save(data)
+    replace(Spec.load(data), title_fields=("title", "brand")).save(data)
     said = Console(file=StringIO(), width=400)
     for fields in (("title", "brand"), ("title",)):
         warn_of_other_fields(data, fields, said)

@@ -10,7 +10,8 @@ import pytest
 from rich.console import Console
 
 from dssm_tf.config import parse_config
-from dssm_tf.data.schema import TITLES, VOCABULARY, FeatureSpec
+from dssm_tf.data.format import KINDS, VOCABULARY, Spec
+from dssm_tf.data.titles import TITLES
 from dssm_tf.model.run_files import CONFIG, HISTORY, QUERY_IDS, RANKING, WEIGHTS, mark_finished
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
@@ -40,14 +41,17 @@ def run_directory(tmp_path_factory):
     vocabulary = Vocabulary(ngrams, FOLDED)
     build_model(config, vocabulary.size).save_weights(run / WEIGHTS)
     vocabulary.save(run / VOCABULARY)
-    FeatureSpec(
+    Spec(
+        rules=FOLDED,
+        title_fields=("title",),
+        trigrams=len(vocabulary.ngrams),
+        fingerprint=vocabulary.fingerprint,
         negatives=0,
         negative_alpha=1.0,
-        vocabulary_size=vocabulary.size,
-        vocabulary_fingerprint=vocabulary.fingerprint,
-        records={"train": 1},
+        seed=0,
         clicks=9,
-        pairs=1,
+        rows={kind: [1] for kind in KINDS},
+        files={},
     ).save(run)
     # Clicked so often that its prior beats any cosine: see the weight.
     (run / TITLES).write_text("title\tclicks\tqueries\nGreen Tie\t99999\t1\n")

@@ -90,7 +90,8 @@ class TrainingConfig(Section):
     training and validation part together in the end: `continue` goes on from the best epoch's
     weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
     and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
-    float32. With `nested_lengths` vectors rank cut to each of these lengths, too (Matryoshka).
+    float32. A killed run goes on from the last epoch, or the last of every `save_every` steps. With
+    `nested_lengths` vectors rank cut to each of these lengths, too (Matryoshka).
     """
 
     epochs: Positive = 30
@@ -105,7 +106,7 @@ class TrainingConfig(Section):
     refit: Refit = False
     click_weight: Literal["none", "log", "linear"] = "none"
     length_buckets: tuple[Positive, ...] = ()
-    shuffle_buffer: Positive = 200_000
+    save_every: Positive = 1_000
     nested_lengths: Lengths = ()
     seed: Seed = 0
     xla: bool | Literal["auto"] = "auto"

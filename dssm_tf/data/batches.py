@@ -289,7 +289,7 @@ class Batches:
             if mined is not None and most:
                 chance = uniform(key + tf.constant([0, _MINED], tf.int64), most, size, first)
                 titles = mined.gather(query).to_tensor(-1, shape=[None, most])
-                order = tf.argsort(tf.where(titles < 0, -1.0, chance), direction="DESCENDING")
+                order = tf.argsort(chance - tf.cast(titles < 0, tf.float64), direction="DESCENDING")
                 titles = tf.gather(titles, order, batch_dims=1)
                 found.append(self._unclicked(query, titles, options.mined))
             return found

@@ -16,10 +16,10 @@ from dssm_tf.common.files import atomic_write
 
 
 class Checkpoint:
-    """Weights, optimiser, random seeds, best weights and history after a finished epoch.
+    """Weights, optimiser, random seeds, sums of metrics, best weights and history.
 
-    One file, moved into place whole: whenever the process dies, the file of the last finished
-    epoch is there and complete.
+    One file, moved into place whole: whenever the process dies, the file of the last epoch, or
+    of the last so many steps of one, is there and complete.
 
     Args:
         path: the `.npz` file.
@@ -28,17 +28,22 @@ class Checkpoint:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
 
-    def save(self, model: keras.Model, best: list[np.ndarray], progress: dict[str, Any]) -> None:
+    def save(
+        self, model: keras.Model, best: list[np.ndarray], progress: dict[str, Any], write: bool
+    ) -> None:
         """Writes the state of a model and its training.
 
         Args:
             model: compiled and built.
-            best: values of `model.weights` at the best epoch.
-            progress: JSON-able: epochs done, history, best value and when.
+            best: values of `model.weights` at the best epoch; empty before the first has ended.
+            progress: JSON-able: history, best epoch, steps done of the next one.
+            write: whether this process does; each must read, since metrics are sums over all.
         """
-        arrays = {f"state_{i}": np.asarray(v) for i, v in enumerate(state(model))}
+        arrays = {f"state_{i}": np.asarray(v) for i, v in enumerate(_all(model))}
         arrays |= {f"best_{i}": value for i, value in enumerate(best)}
         arrays["progress"] = np.frombuffer(json.dumps(progress).encode(), np.uint8)
+        if not write:
+            return
         with atomic_write(self.path, "wb") as file:
             np.savez(file, **arrays)  # type: ignore[arg-type]
 
@@ -56,12 +61,13 @@ class Checkpoint:
         again = "Remove the run's directory to start again."
         arrays = read_arrays(self.path, again)
         try:
-            values = [arrays[f"state_{i}"] for i in range(len(state(model)))]
-            best = [arrays[f"best_{i}"] for i in range(len(model.weights))]
+            values = [arrays[f"state_{i}"] for i in range(len(_all(model)))]
             progress = json.loads(arrays["progress"].tobytes())
-            if not 1 <= progress["best_epoch"] <= len(progress["history"]):
+            done = len(progress["history"])
+            if not min(1, done) <= progress["best_epoch"] <= done or progress["step"] < 0:
                 raise ValueError("it has another best epoch than its history")
-            put(state(model), values)
+            best = [arrays[f"best_{i}"] for i in range(len(model.weights) if done else 0)]
+            put(_all(model), values)
         except (KeyError, RecursionError, TypeError, ValueError) as error:
             raise UserError(
                 f"{self.path} is not a checkpoint of this configuration ({error}). {again}"
@@ -72,6 +78,10 @@ class Checkpoint:
 def state(model: keras.Model) -> list[Any]:
     """All that training changes: weights, random seeds and the optimizer's variables."""
     return [*model.variables, *model.optimizer.variables]
+
+
+def _all(model: keras.Model) -> list[Any]:
+    return [*state(model), *model.metrics_variables]
 
 
 def put(variables: Sequence[Any], values: Sequence[Any]) -> None:

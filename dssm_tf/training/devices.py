@@ -120,9 +120,9 @@ class Devices:
         plain = self.strategy is tf.distribute.get_strategy()
         return nullcontext() if plain else self.strategy.scope()
 
-    def passes(self, batches: Batches, seed: int, start: int, stop: int) -> Any:
-        """This process's share of passes `start` to `stop`, each shuffled in its own way."""
-        return self._shared(lambda *layout: batches.epochs(seed, start, stop, *layout))
+    def passes(self, batches: Batches, seed: int, start: int, stop: int, step: int = 0) -> Any:
+        """This process's share of passes `start`, from a step on, to `stop`."""
+        return self._shared(lambda *layout: batches.epochs(seed, start, stop, *layout, step=step))
 
     def one_pass(self, batches: Batches) -> Any:
         """This process's share of one pass, in order."""

@@ -140,8 +140,8 @@ class Fitting:
         progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
         every = config.negatives.mine_every
         listeners = [keeper, progress, *self._listeners(phase, epochs)]
-        listeners += [StateKept()] if every else []
-        for start, stop in self._remining.stages(first, epochs):
+        listeners += [StateKept()] if every or keeper.step else []
+        for start, stop in self._remining.stages(first, epochs, keeper.step):
             if keeper.finished:
                 break
             if every and (start >= every or weights is not None):
@@ -150,9 +150,9 @@ class Fitting:
                 batches = batches.with_mined(mined)
                 held_out = None if held_out is None else held_out.with_mined(mined)
             read = Epochs(
-                devices.passes(batches, config.training.seed, start, stop),
+                devices.passes(batches, config.training.seed, start, stop, keeper.step),
                 None if held_out is None else devices.one_pass(held_out),
-                batches.steps,
+                batches.steps - keeper.step,
                 0 if held_out is None else held_out.steps,
                 start,
                 stop,

@@ -23,6 +23,8 @@ _STILL = 3
 class Keeper(keras.callbacks.Callback):
     """After each epoch: ranks the validation queries, keeps the best, saves, may stop.
 
+    Within an epoch it saves after every so many steps.
+
     Args:
         config: what to monitor and how long to wait.
         task: the validation queries; None keeps the epoch with the lowest training loss.
@@ -54,6 +56,9 @@ class Keeper(keras.callbacks.Callback):
         self.best: list[np.ndarray] = []
         self.history: list[dict[str, float]] = []
         self.best_epoch = 0
+        self.step = 0
+        """Steps done of the epoch that a resumed run goes on in."""
+        self._sums: list[np.ndarray] = []
 
     @property
     def finished(self) -> bool:
@@ -62,14 +67,31 @@ class Keeper(keras.callbacks.Callback):
         return bool(self.history) and waited >= self._config.patience
 
     def resume(self, model: Siamese) -> int:
-        """Restores the last finished epoch; returns how many are done."""
+        """Restores what was saved last; returns how many epochs are done."""
         restored = self._checkpoint.restore(model)
         if restored is None:
             return 0
         self.best, progress = restored
         self.history = progress["history"]
         self.best_epoch = progress["best_epoch"]
+        self.step = progress["step"]
+        self._sums = [np.asarray(one) for one in model.metrics_variables]
         return len(self.history)
+
+    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
+        """Puts the metrics of a resumed epoch back, which Keras has just set to 0."""
+        if self.step:
+            put(self.model.metrics_variables, self._sums)
+
+    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
+        """Saves after every so many steps."""
+        done = self.step + batch + 1
+        if done % self._config.save_every == 0 and batch + 1 < self.params["steps"]:
+            self._save(done)
+
+    def _save(self, step: int) -> None:
+        progress = {"history": self.history, "best_epoch": self.best_epoch, "step": step}
+        self._checkpoint.save(self.model, self.best, progress, self._chief)
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Measures, keeps, saves; stops where an update broke loss or weights, or nothing learns.
@@ -90,9 +112,8 @@ class Keeper(keras.callbacks.Callback):
         self._measure(logs)
         self._refuse_standing_still()
         logs["best"] = float(self.best_epoch == len(self.history))
-        if self._chief:
-            progress = {"history": self.history, "best_epoch": self.best_epoch}
-            self._checkpoint.save(self.model, self.best, progress)
+        self.step = 0
+        self._save(0)
         if self.finished:
             self.model.stop_training = True
 

@@ -51,8 +51,10 @@ class Remining:
         self._chief = chief
         self._console = Console(quiet=quiet or not chief)
 
-    def stages(self, first: int, epochs: int) -> Iterator[tuple[int, int]]:
+    def stages(self, first: int, epochs: int, step: int = 0) -> Iterator[tuple[int, int]]:
         """Epochs done before and after each stage of a training, in which negatives are the same.
+
+        An epoch that is resumed after its first steps is a stage of its own.
 
         >>> negatives = NegativesConfig(mined=2, mine_every=3)
         >>> remining = Remining(negatives, None, None, Path(), True, True)
@@ -60,6 +62,9 @@ class Remining:
         [(4, 6), (6, 9), (9, 10)]
         """
         every = self._negatives.mine_every or max(epochs, 1)
+        if step:
+            yield first, first + 1
+            first += 1
         for start in range(first - first % every, epochs, every):
             yield max(start, first), min(start + every, epochs)
 

@@ -1,50 +1,149 @@
-"""What a directory of records holds, read back."""
+"""A preprocessed directory read back: every number is the text it should be; damage is one line."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+from dataclasses import asdict
+from random import Random
+
+import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.format import KINDS, Spec
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.text.rules import FOLDED
-from tests.clicks import Click, click_log, write_data
-
-LOG = [Click("red hat", "Red Hat", 3), Click("hat", "Red Hat", 1), Click("box", "Blue Box", 2)]
+from tests.clicks import Click, click_log, seal, write_data
 
 
-def test_it_holds_every_pair_of_every_part_once(tmp_path):
-    data = write_data(tmp_path / "data", LOG, validation={"hat"})
-    assert Preprocessed(data.path).log() == [
-        ("box", "Blue Box", 2.0), ("hat", "Red Hat", 1.0), ("red hat", "Red Hat", 3.0)
-    ]  # fmt: skip
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    return write_data(tmp_path_factory.mktemp("preprocessed") / "data", click_log(), shards=3)
 
 
-def test_a_missing_shard_is_an_error_and_not_a_smaller_log(tmp_path):
-    data = write_data(tmp_path / "data", LOG, validation=())
-    next(data.path.glob("train-00001-*")).unlink()
-    with pytest.raises(UserError, match="train"):
-        Preprocessed(data.path).log()
+@pytest.fixture
+def copy(tmp_path):
+    return write_data(tmp_path / "data", click_log(), negatives=2)
 
 
-def test_a_truncated_shard_is_an_error(tmp_path):
-    data = write_data(tmp_path / "data", LOG, validation=())
-    shard = next(data.path.glob("train-00000-*"))
-    shard.write_bytes(shard.read_bytes()[:-20])
-    with pytest.raises(UserError, match="train-00000"):
-        Preprocessed(data.path).log()
+def test_pairs_are_those_of_the_log(data):
+    read = Preprocessed(data.path)
+    for split, pairs in data.pairs.items():
+        expected = [(one.query, one.title, float(one.clicks)) for one in pairs]
+        assert [*read.clicks(split)] == expected
+    assert read.log() == sorted((q, t, float(c)) for q, t, c in click_log())
+    assert read.splits == ("train", "validation")
+    assert read.count("train", "validation") == len(click_log())
 
 
-def test_titles_that_are_queries_too_know_what_was_clicked_for_them(tmp_path):
-    log = [*click_log(), Click("red fox", "blue fox", 2), Click("red fox", "red owl"),
-           Click("the box", "red fox")]  # fmt: skip
-    data = write_data(tmp_path / "data", log)
-    examples = [one for split in data.examples.values() for one in split]
-    titles = {FOLDED.id(click.title) for click in log}
-    wanted = {
-        FOLDED.id(one.query): sorted(one.clicked_ids)
-        for one in examples
-        if FOLDED.id(one.query) in titles
+def test_negatives_are_titles_that_the_query_never_clicked(data):
+    read = Preprocessed(data.path)
+    pairs = read.pairs("train", "validation")
+    assert pairs.titles.shape[1] == 5
+    for query, titles in zip(pairs.query.tolist(), pairs.titles.tolist(), strict=True):
+        assert titles[0] in read.clicked.of(query)
+        assert not set(titles[1:]) & set(read.clicked.of(query).tolist())
+
+
+def test_places_without_a_negative_are_none(tmp_path):
+    log = [
+        Click("fox", "red fox"),
+        Click("owl", "owl"),
+        Click("any", "red fox"),
+        Click("any", "owl"),
+    ]
+    read = Preprocessed(write_data(tmp_path / "data", log, validation=(), negatives=3).path)
+    found = {
+        q: sorted(t) for q, t in zip(*map(np.ndarray.tolist, read.pairs("train")[:2]), strict=True)
     }
-    found = Preprocessed(data.path).clicked_titles
-    assert {query: sorted(found.of(query)) for query in wanted} == wanted
-    assert len(wanted[FOLDED.id("red fox")]) == 2
+    any_, fox = read.find("queries", ["any", "fox"]).tolist()
+    assert found[any_].count(-1) == 3
+    assert found[fox].count(-1) == 2
+
+
+def test_titles_have_the_clicks_of_the_training_part(data):
+    clicks, pairs = Counter(), Counter()
+    for one in data.pairs["train"]:
+        clicks[one.title] += one.clicks
+        pairs[one.title] += 1
+    for title in Preprocessed(data.path).titles:
+        assert (title.clicks, title.queries) == (clicks[title.text], pairs[title.text])
+
+
+def test_words_are_those_of_the_texts_with_their_trigrams(data):
+    read = Preprocessed(data.path)
+    words, ngrams = read.distinct_words
+    for kind in ("queries", "titles"):
+        numbers = read.words(kind)
+        for row, text in enumerate(read.texts(kind)):
+            assert [words[place] for place in numbers.of(row)] == FOLDED.words(text)
+    for row, word in enumerate(words):
+        assert tuple(ngrams.of(row)) == data.vocabulary.look_up(word)
+
+
+def test_texts_are_found_by_what_the_rules_make_of_them(data):
+    read = Preprocessed(data.path)
+    titles = read.texts("titles")
+    asked = [title.upper() + "!" for title in titles]
+    assert read.find("titles", [*asked, "a zebra"]).tolist() == [*range(len(titles)), -1]
+    assert read.find("queries", []).tolist() == []
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "vocabulary"])
+def test_a_damaged_or_missing_file_is_one_line(copy, kind):
+    random = Random(kind)
+    path = min(copy.path.glob(f"{kind}*"))
+    whole = path.read_bytes()
+    for _ in range(5):
+        at = random.randrange(len(whole))
+        changed = whole[:at] + bytes([whole[at] ^ 1 + random.randrange(255)]) + whole[at + 1 :]
+        for content in (whole[:at], changed, whole + b"\0"):
+            path.write_bytes(content)
+            with pytest.raises(UserError, match=rf"{path.name} is damaged .*run preprocess again"):
+                Preprocessed(copy.path)
+    path.unlink()
+    with pytest.raises(UserError, match=rf"{path.name} cannot be read: No such file.*again"):
+        Preprocessed(copy.path)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda raw: raw | {"format": 99}, "has format 99; this version reads 3. Run preprocess"),
+        (lambda raw: {k: v for k, v in raw.items() if k != "clicks"}, "damaged"),
+        (lambda raw: raw | {"surprise": 1}, "damaged"),
+        (lambda raw: raw | {"rules": raw["rules"] | {"keep_accents": 1}}, "expected true or false"),
+        (lambda raw: raw | {"rules": {"max_words": 1}}, "damaged"),
+        (lambda raw: raw | {"rows": {"train": "x"}}, "damaged"),
+        (lambda raw: raw | {"negatives": -1}, "damaged"),
+        (lambda raw: raw | {"negative_alpha": "x"}, "damaged"),
+        (lambda raw: [raw], "has format None"),
+    ],
+)
+def test_a_damaged_or_foreign_spec_is_one_line(copy, change, message):
+    path = copy.path / "spec.json"
+    path.write_text(json.dumps(change(json.loads(path.read_text("utf-8")))), "utf-8")
+    with pytest.raises(UserError, match=message):
+        Preprocessed(copy.path)
+
+
+def test_a_directory_of_an_earlier_version_and_no_directory_are_one_line(tmp_path):
+    (tmp_path / "feature_spec.json").write_text("{}")
+    with pytest.raises(UserError, match=r"earlier version. Run preprocess again"):
+        Preprocessed(tmp_path)
+    with pytest.raises(UserError, match=r"spec.json does not exist. Give the directory"):
+        Preprocessed(tmp_path / "nowhere")
+
+
+def test_a_spec_reads_back_equal(copy):
+    assert Spec.load(copy.path) == copy.spec
+    assert Spec(**asdict(copy.spec) | {"rules": copy.spec.rules}) == copy.spec
+
+
+def test_another_vocabulary_is_refused(copy):
+    path = copy.path / "vocabulary.txt"
+    path.write_text("".join(reversed(path.read_text("utf-8").splitlines(keepends=True))), "utf-8")
+    seal(copy.path, copy.spec)
+    with pytest.raises(UserError, match="the words were hashed with"):
+        _ = Preprocessed(copy.path).vocabulary

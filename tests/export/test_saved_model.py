@@ -315,7 +315,7 @@ def test_warm_up_requests_are_prediction_logs_of_every_signature(exported, signa
 
 
 def test_the_model_carries_its_card_and_settings(exported, run):
-    for name in ("MODEL_CARD.md", "config.yaml", "vocabulary.txt", "feature_spec.json"):
+    for name in ("MODEL_CARD.md", "config.yaml", "vocabulary.txt", "spec.json"):
         assert (exported / "assets.extra" / name).read_bytes() == (run / name).read_bytes()
 
 

@@ -43,8 +43,8 @@ def test_no_query_is_both_learned_from_and_held_out(data, tmp_path):
 
 
 def test_queries_that_validate_the_log_are_held_out_of_the_lists_too(data, tmp_path):
-    validating = {FOLDED.key(one.query) for one in data.examples["validation"]}
-    every = sorted({one.query for part in data.examples.values() for one in part})
+    validating = {FOLDED.key(one.query) for one in data.pairs["validation"]}
+    every = sorted({one.query for part in data.pairs.values() for one in part})
     titles = tuple(titles_of(data)[:3])
     write_lists(tmp_path / "s.tsv", "score", [GradedList(q, titles, (1, 2, 3)) for q in every])
     (source,) = sources(data, tmp_path / "s.tsv", "teacher", validation=0.0)
@@ -53,7 +53,7 @@ def test_queries_that_validate_the_log_are_held_out_of_the_lists_too(data, tmp_p
 
 
 def test_queries_whose_clicks_are_trained_on_never_validate(data, tmp_path):
-    learned = {FOLDED.key(one.query) for one in data.examples["train"]}
+    learned = {FOLDED.key(one.query) for one in data.pairs["train"]}
     titles = tuple(titles_of(data)[:3])
     write_lists(tmp_path / "j.tsv", "grade", [GradedList(q, titles, (1, 2, 3)) for q in learned])
     (source,) = sources(data, tmp_path / "j.tsv", validation=0.9)

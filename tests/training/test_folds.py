@@ -13,13 +13,10 @@ from pytest import approx
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
-from dssm_tf.data.dataset import BatchOptions, ClickBatches
-from dssm_tf.data.folds import Fold
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.devices import Devices
-from dssm_tf.training.fitting import Fitting
+from dssm_tf.training.fitting import Fitting, training_batches
 from dssm_tf.training.folds import _choice
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
@@ -30,7 +27,7 @@ FOLDS = 3
 
 @pytest.fixture(scope="module")
 def folds(data):
-    return [*Fold.all_of(Preprocessed(data.path), FOLDS)]
+    return [*Preprocessed(data.path).folds(FOLDS)]
 
 
 @pytest.fixture(scope="module")
@@ -53,39 +50,31 @@ def test_every_query_is_held_out_once_with_all_its_clicks(folds):
     assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
 
 
-def test_a_fold_counts_as_preprocess_does(folds):
+def test_a_fold_counts_the_clicks_of_its_own_training_part(folds):
     for fold in folds:
         rows = list(fold.clicks("train"))
         clicks: Counter[str] = Counter()
         for _, title, number in rows:
-            clicks[title] += round(number)
+            clicks[title] += number
         assert {one.text: one.clicks for one in fold.titles if one.clicks} == clicks
         assert {one.text: one.queries for one in fold.titles if one.queries} == Counter(
             title for _, title, _ in rows
         )
-        counts = [title.clicks for title in fold.titles]
-        assert counts == sorted(counts, reverse=True)
-        assert len(fold.titles) == len(fold.whole.titles)
-        found = fold.counts["train"]
-        assert found.clicks == Counter(round(number) for _, _, number in rows)
-        assert found.title_words == Counter(len(FOLDED.words(title)) for _, title, _ in rows)
-        assert sum(found.negatives.values()) == len(rows)
+        assert [one.text for one in fold.titles] == fold.whole.texts("titles")
 
 
 def test_weighted_clicks_are_not_rounded_and_weigh_one_on_average(tmp_path):
     log = [one._replace(clicks=one.clicks + 0.375) for one in click_log()]
-    whole = Preprocessed(write_data(tmp_path / "data", log).path)
-    for fold in Fold.all_of(whole, FOLDS):
-        assert sum(fold.counts["train"].clicks.values()) == fold.count("train")
-        batches = ClickBatches(fold, ("train",), BatchOptions(8, click_weight="linear"))
-        weights = np.concatenate([found.numpy() for _, _, found in batches.epoch()])
+    for fold in Preprocessed(write_data(tmp_path / "data", log).path).folds(FOLDS):
+        made = training_batches(parse_config(config(training__click_weight="linear")), fold, 1)
+        weights = np.concatenate([found.numpy() for _, _, found in made.epoch()])
         assert np.mean(weights) == approx(1, rel=1e-5)
+        assert not np.allclose(weights, np.rint(weights))
 
 
 def test_fewer_queries_than_folds_are_refused(data):
-    fold = next(Fold.all_of(Preprocessed(data.path), 1_000))
     with pytest.raises(UserError, match=r"training.folds: 1000 folds of \d+ queries"):
-        _ = fold.spec
+        Preprocessed(data.path).folds(1_000)
 
 
 def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():

@@ -6,7 +6,7 @@ import numpy as np
 from pytest import approx
 
 from dssm_tf.config import parse_config
-from dssm_tf.data.schema import Title
+from dssm_tf.data.titles import Title
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED

@@ -12,7 +12,6 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.hard_negatives import COLUMNS
-from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.mining import hard_columns
 from tests.runs import finished_run
 from tests.training.configuration import CONFIG
@@ -31,10 +30,10 @@ def by_sorting(scores, clicked, first, last, margin) -> list[int]:
 def test_clicked_titles_and_those_within_the_margin_are_left_out_by_hand():
     scores = np.array([0.9, 0.8, 0.77, 0.5, 0.7, 0.6])
     # Clicked .8 and .5; a margin of .05 lets what scores at most .76 be a negative.
-    assert hard_columns(scores, [1, 3], (1, 2), 0.05).tolist() == [4, 5]
-    assert hard_columns(scores, [1, 3], (2, 9), 0.05).tolist() == [5]
-    assert hard_columns(scores, [1, 3], (1, 9), 0.0).tolist() == [2, 4, 5]
-    assert hard_columns(scores, [1, 3], (4, 9), 0.05).tolist() == []
+    assert hard_columns(scores, np.array([1, 3]), (1, 2), 0.05).tolist() == [4, 5]
+    assert hard_columns(scores, np.array([1, 3]), (2, 9), 0.05).tolist() == [5]
+    assert hard_columns(scores, np.array([1, 3]), (1, 9), 0.0).tolist() == [2, 4, 5]
+    assert hard_columns(scores, np.array([1, 3]), (4, 9), 0.05).tolist() == []
 
 
 @settings(max_examples=200)
@@ -47,13 +46,15 @@ def test_clicked_titles_and_those_within_the_margin_are_left_out_by_hand():
 )
 def test_they_are_those_of_a_plain_sort(scores, clicked, first, more, margin):
     clicked = sorted(clicked)
-    found = hard_columns(np.array(scores, float), clicked, (first, first + more), margin)
+    found = hard_columns(
+        np.array(scores, float), np.array(clicked, int), (first, first + more), margin
+    )
     assert found.tolist() == by_sorting(scores, clicked, first, first + more, margin)
 
 
 def test_what_is_no_answer_is_no_negative_and_takes_no_rank():
     scores = np.array([-np.inf, 0.5, -np.inf, 0.4])
-    assert hard_columns(scores, [2], (1, 4), 0.05).tolist() == [1, 3]
+    assert hard_columns(scores, np.array([2]), (1, 4), 0.05).tolist() == [1, 3]
 
 
 @pytest.fixture(scope="module")
@@ -72,19 +73,18 @@ def mined(folder, data, random_run):
 @pytest.mark.numeric
 def test_every_query_s_titles_are_those_its_cosines_say(mined, data, random_run):
     ranker, known = SemanticRanker.load(random_run), Preprocessed(data.path)
-    titles = [title.text for title in known.titles]
+    titles = known.texts("titles")
     rows = [row for row in mined[1] if row.system == "mine"]
-    for query in {query for query, _, _ in known.clicks("train", "validation")}:
-        clicked = known.clicked_titles.of(FOLDED.id(query))
+    for number, query in enumerate(known.texts("queries")):
+        columns = known.clicked.of(number).tolist()
         scores = (ranker.encode_queries([query]) @ ranker.encode_titles(titles).T)[0]
-        columns = [place for place, title in enumerate(titles) if FOLDED.id(title) in clicked]
         expected = by_sorting(scores, columns, 2, 6, 0.05)
         found = [row for row in rows if row.query == query]
         assert [row.rank for row in found] == list(range(2, 2 + len(expected)))
         # Two cosines that are equal but for their rounding may have changed places.
         by_title = dict(zip(titles, scores.tolist(), strict=True))
         assert [by_title[row.title] for row in found] == pytest.approx(scores[expected], abs=1e-5)
-        assert not {FOLDED.id(row.title) for row in found} & set(clicked)
+        assert not {row.title for row in found} & {titles[place] for place in columns}
 
 
 def test_bm25_mines_titles_with_a_word_of_the_query_alone(mined):

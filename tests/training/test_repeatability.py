@@ -38,10 +38,22 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
 
 
 @pytest.mark.parametrize(
-    ("refit", "moments"),
+    ("refit", "save_every", "moments"),
     [
         (
             False,
+            2,
+            [
+                ("batch", 3),  # in the first epoch, of which two steps are saved
+                ("batch", 1),
+                ("batch", ANYWHERE),
+                ("fit.npz", 4),  # four more files: in the midst of an epoch, or at its end
+                ("batch", STEPS),
+            ],
+        ),
+        (
+            False,
+            1_000,
             [
                 ("titles.tsv", 1),  # making the run's directory
                 ("batch", STEPS + ANYWHERE),  # in the second epoch
@@ -51,6 +63,7 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
         ),
         pytest.param(
             True,
+            1_000,
             [
                 ("config.yaml", 1),
                 ("batch", ANYWHERE),  # in the first epoch: nothing is saved yet
@@ -65,6 +78,7 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
         ),
         pytest.param(
             "continue",
+            1_000,
             [
                 ("fit.npz", 2),
                 ("batch", 2 * STEPS + ANYWHERE),
@@ -74,13 +88,15 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["fit", "refit", "continue"],
+    ids=["within epochs", "fit", "refit", "continue"],
 )
 def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
-    data, folder, processes, refit, moments
+    data, folder, processes, refit, save_every, moments
 ):
-    raw = KILLED | {"training": KILLED["training"] | {"refit": refit}}
-    whole, killed = folder / f"whole-{refit}", folder / f"killed-{refit}"
+    training = {"refit": refit, "save_every": save_every}
+    raw = KILLED | {"training": KILLED["training"] | training}
+    name = f"{refit}-{save_every}"
+    whole, killed = folder / f"whole-{name}", folder / f"killed-{name}"
     uninterrupted = processes.train(raw, data.path, whole)
     assert uninterrupted.result["refitted"] == bool(refit)
     for moment in moments:

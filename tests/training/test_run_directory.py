@@ -9,14 +9,16 @@ import tensorflow as tf
 from pytest import approx
 
 from dssm_tf.config import load_config, parse_config
-from dssm_tf.data.dataset import BatchOptions, ClickBatches
+from dssm_tf.data.format import Spec
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.data.titles import load_titles
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.rules import FOLDED
+from dssm_tf.training.fitting import training_batches
 from dssm_tf.training.validation import ValidationTask, encoded
-from tests.training.configuration import BATCH, CONFIG, EPOCHS, weights
+from tests.training.configuration import CONFIG, EPOCHS, weights
 from tests.training.scored import scored
 
 
@@ -24,13 +26,14 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     out, _ = run
     files = {path.name for path in out.iterdir()}
     assert files == {
-        "config.yaml", "feature_spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
+        "config.yaml", "spec.json", "vocabulary.txt", "titles.tsv", "model.weights.h5",
         "history.json", "versions.json", "ranking.json", "MODEL_CARD.md", "logs",
         "SHA256SUMS", "query_ids.npy",
     }  # fmt: skip
     assert load_config(out / "config.yaml") == parse_config(CONFIG)
-    for name in ("vocabulary.txt", "titles.tsv", "feature_spec.json"):
-        assert (out / name).read_bytes() == (data.path / name).read_bytes()
+    assert (out / "vocabulary.txt").read_bytes() == (data.path / "vocabulary.txt").read_bytes()
+    assert Spec.load(out) == data.spec
+    assert {one.text for one in load_titles(out)} == {*data.titles}
     versions = json.loads((out / "versions.json").read_text("utf-8"))
     assert versions["tensorflow"] == tf.__version__
     assert {"python", "keras", "numpy", "dssm-tf"} <= versions.keys()
@@ -46,7 +49,7 @@ def test_the_weights_are_those_of_the_towers_and_not_the_optimizers(run):
 
 
 def test_a_run_knows_the_queries_of_its_log_by_their_hashes(run, data):
-    queries = {example.query for split in data.examples.values() for example in split}
+    queries = {click.query for part in data.pairs.values() for click in part}
     assert known_queries(run[0]).tolist() == sorted(map(FOLDED.id, queries))
 
 
@@ -91,9 +94,8 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
     ranker = SemanticRanker.load(out)
     losses = [epoch["val_loss"] for epoch in result.history]
     assert result.best_epoch == 1 + int(np.argmin(losses))
-    batches = ClickBatches(
-        Preprocessed(data.path), ("validation",), BatchOptions(batch_size=BATCH, negatives=0)
-    )
+    settings = parse_config(CONFIG)
+    batches = training_batches(settings, Preprocessed(data.path), 1).held_out()
     # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
     ((inputs, known, row_weights),) = batches.epoch()
     loss = ClickSoftmax(10.0)(known, ranker.model(inputs), sample_weight=row_weights)

@@ -9,7 +9,7 @@ import pytest
 from pytest import approx
 
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import Title
+from dssm_tf.data.titles import Title
 from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.training import validation

@@ -13,7 +13,7 @@ from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.schema import Title, load_titles
+from dssm_tf.data.titles import Title, load_titles
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
 from dssm_tf.text.rules import FOLDED, Rules
@@ -44,7 +44,7 @@ def today(folder, data):
 
 
 def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, data):
-    known = [one.query for one in data.examples["train"]][:2]
+    known = [one.query for one in data.pairs["train"]][:2]
     clicks = [*TODAY, *(Click(query, "red fox") for query in known)]
     asked = {*known, "quagga 1"}
     today = write_data(tmp_path / "today", clicks, validation=asked, known=data.vocabulary)
@@ -122,10 +122,10 @@ def test_a_new_trigram_is_learned_from_its_zero_row(warm, data):
 def test_clicks_and_queries_of_the_earlier_run_are_kept(earlier, warm, data, today):
     clicks = {title.text: title.clicks for title in load_titles(warm[0])}
     before = {title.text: title.clicks for title in load_titles(earlier)}
-    now = {title.text: title.clicks for title in load_titles(today.path)}
+    now = {title.text: title.clicks for title in Preprocessed(today.path).titles}
     assert clicks == {t: before.get(t, 0) + now.get(t, 0) for t in {*before, *now}}
     queries = {
-        one.query for where in (data, today) for part in where.examples.values() for one in part
+        one.query for where in (data, today) for part in where.pairs.values() for one in part
     }
     assert known_queries(warm[0]).tolist() == sorted(map(FOLDED.id, queries))
 

@@ -1,0 +1,429 @@
+"""Batches: by the rules in plain Python, whole, in a reproducible order, cut among workers."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pytest import approx
+
+from dssm_tf.data.batches import Batches, Options, Rows
+from dssm_tf.data.lists import Lists
+from dssm_tf.data.shapes import Part, Shapes, TextShape
+from dssm_tf.data.text_batches import Texts
+from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.vocabulary import Vocabulary
+from tests.clicks import Row, rows_of
+
+WORDS = ("red", "fox", "green", "owl", "bear", "fish")
+NGRAMS = dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word))
+VOCABULARY = Vocabulary(NGRAMS, FOLDED)
+NO_QUERY = 99
+
+
+class Click(NamedTuple):
+    """A pair with its negatives, and what else was clicked for the query."""
+
+    query: str
+    title: str
+    negatives: tuple[str, ...] = ()
+    clicked: tuple[str, ...] = ()
+    weight: float = 1.0
+
+
+FOXES = [
+    Click("red", "red fox", ("green owl", "fish")),
+    Click("fox", "red fox", ("bear", "fish"), ("green owl",)),
+    Click("owl", "green owl", ("bear",)),
+]
+
+
+def batches(clicks, size=0, shapes=None, negatives=4, more=(), mined=None, **options) -> Batches:
+    """Batches of pairs, in steps of so many, or in one."""
+    queries = dict.fromkeys(one.query for one in clicks)
+    titles = dict.fromkeys(
+        title for one in clicks for title in (one.title, *one.negatives, *one.clicked, *more)
+    )
+    query = {text: number for number, text in enumerate(queries)}
+    title = {text: number for number, text in enumerate(titles)}
+    split = [[WORDS.index(word) for word in text.split()] for text in (*queries, *titles)]
+    clicked: list[set[int]] = [set() for _ in split]
+    for one in clicks:
+        clicked[query[one.query]] |= {title[text] for text in (one.title, *one.clicked)}
+    texts = Texts(
+        listed(split),
+        listed([VOCABULARY.look_up(word) for word in WORDS]),
+        listed([sorted(found) for found in clicked]),
+        len(queries),
+    )
+    table = np.full((len(clicks), 1 + negatives), -1, np.int32)
+    for row, one in enumerate(clicks):
+        found = [title[text] for text in (one.title, *one.negatives)][: 1 + negatives]
+        table[row, : len(found)] = found
+    numbers = np.array([query[one.query] for one in clicks], np.int32)
+    weights = np.array([one.weight for one in clicks], np.float32)
+    rows = Rows(0, numbers, table, weights, size or len(clicks))
+    found = Batches(texts, ({"train": rows},), Options(**options), shapes or Shapes())
+    if mined is not None:
+        pairs = [sorted(title[text] for text in mined.get(text, ())) for text in queries]
+        found = found.with_mined(listed(pairs))
+    return found
+
+
+def listed(lists) -> Lists:
+    return Lists([len(one) for one in lists], [number for one in lists for number in one])
+
+
+def steps(dataset) -> list[list[Row]]:
+    return [rows_of(*element) for element in dataset]
+
+
+def rows(clicks, **options) -> list[Row]:
+    """The rows of the only batch."""
+    (found,) = steps(batches(clicks, **options).epoch())
+    return found
+
+
+def text(words: str):
+    """A text as `rows_of` sees it."""
+    return tuple(VOCABULARY.ngram_ids(word) for word in words.split())
+
+
+def test_in_batch_candidates_are_the_clicked_titles_that_the_query_never_clicked():
+    red, fox, owl = rows(FOXES, negatives=0)
+    assert [row.clicked for row in (red, fox, owl)] == [
+        text("red fox"), text("red fox"), text("green owl")
+    ]  # fmt: skip
+    assert red.rivals == {text("green owl"): approx(1)}
+    # Somebody who asked for `fox` clicked `green owl` elsewhere in the log: no rival is left.
+    assert fox.rivals == {}
+    # `red fox` was clicked in two rows, so it counts twice: exp(log 2).
+    assert owl.rivals == {text("red fox"): approx(2)}
+
+
+def test_only_clicked_titles_are_columns_beside_the_recorded_ones():
+    # Two of four distinct titles are clicked: 1 + 4 of each record, and 2 in the batch.
+    ((inputs, labels, _),) = batches(FOXES).epoch()
+    assert inputs["candidates"].shape == labels["mask"].shape == (3, 5 + 2)
+    # Of compiled programs the shape stays: a column a row.
+    ((fixed, _, _),) = batches(FOXES, shapes=Shapes(distinct_titles=20)).epoch()
+    assert fixed["candidates"].shape == (3, 5 + 3)
+
+
+def test_recorded_negatives_stand_beside_in_batch_ones():
+    red, _, owl = rows(FOXES)
+    # green owl is recorded once, and clicked once in the batch: 1 + 1.
+    assert red.rivals == {text("green owl"): approx(2), text("fish"): approx(1)}
+    assert owl.rivals == {text("bear"): approx(1), text("red fox"): approx(2)}
+
+
+def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():
+    ((inputs, labels, _),) = batches([Click("red", "red fox")]).epoch()
+    cosines = tf.ones(inputs["candidates"].shape)
+    assert float(ClickSoftmax(10.0)(labels, cosines)) == 0.0
+    assert {one.shape for one in labels.values()} == {inputs["candidates"].shape}
+
+
+def test_every_distinct_title_and_word_of_a_batch_is_there_once():
+    ((inputs, _, _),) = batches(FOXES).epoch()
+    titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
+    assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
+    words = [tuple(row) for row in inputs["titles"]["word_ngrams"].numpy()]
+    assert len(words) == len(set(words)) == 1 + len({"red", "fox", "green", "owl", "fish", "bear"})
+    assert not any(words[0])
+    assert inputs["query"]["word_ngrams"].shape[0] == 1 + len({"red", "fox", "owl"})
+
+
+def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():
+    ((inputs, _, _),) = batches([Click("", ""), Click("", "")]).epoch()
+    assert inputs["query"]["tokens"].shape == (2, 1)
+    assert inputs["titles"]["tokens"].shape == (1, 1)
+    assert inputs["titles"]["word_ngrams"].shape == (1, 1)
+
+
+def test_a_correction_is_taken_from_every_candidate_it_is_of():
+    # Titles by number: red fox, green owl, fish, bear.
+    found = rows(FOXES, correction=lambda size, pairs: np.float32([1, 2, 3, size * pairs]))
+    red, _, owl = found
+    assert red.positive == approx(math.e)
+    assert red.rivals == {
+        text("green owl"): approx(2 * math.exp(2)),
+        text("fish"): approx(math.exp(3)),
+    }
+    assert owl.rivals == {text("bear"): approx(math.exp(9)), text("red fox"): approx(2 * math.e)}
+
+
+# ------------------------------------------------------------------------- the same, for any log
+
+texts = st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join)
+some = st.lists(texts, max_size=3, unique=True).map(tuple)
+clicks = st.builds(Click, texts, texts, some, some)
+
+
+def sound(found: list[Click]) -> list[Click]:
+    """Without recorded negatives that the query clicked, which preprocess never draws."""
+    liked: dict[str, set[str]] = {}
+    for one in found:
+        liked.setdefault(one.query, set()).update((one.title, *one.clicked))
+    return [
+        one._replace(negatives=tuple(t for t in one.negatives if t not in liked[one.query]))
+        for one in found
+    ]
+
+
+def oracle(step: list[Click], log: list[Click], in_batch: bool):
+    """(query, clicked title, rivals) of each row of a step, by the rules."""
+    liked: dict[str, set[str]] = {}
+    for one in log:
+        liked.setdefault(one.query, set()).update((one.title, *one.clicked))
+    found = []
+    for one in step:
+        rivals = Counter(text(title) for title in one.negatives)
+        if in_batch:
+            rivals.update(
+                text(other.title) for other in step if other.title not in liked[one.query]
+            )
+        found.append((text(one.query), text(one.title), dict(rivals)))
+    return found
+
+
+def parts(longest: int) -> st.SearchStrategy[tuple[Part, ...]]:
+    """Parts with rows padded, or not; the widths increase."""
+    widths = st.lists(st.integers(1, longest), max_size=3, unique=True)
+    rows_ = st.sampled_from([0, 2, 9])
+    return st.tuples(widths, rows_).map(lambda one: tuple(Part(w, one[1]) for w in sorted(one[0])))
+
+
+text_shapes = st.builds(TextShape, parts(4), parts(6))
+shapes = st.builds(Shapes, text_shapes, text_shapes, st.sampled_from([0, 3, 20]), text_shapes)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    log=st.lists(clicks, min_size=1, max_size=6).map(sound),
+    size=st.integers(1, 6),
+    in_batch=st.booleans(),
+    joint=st.booleans(),
+    shape=shapes,
+)
+def test_any_pass_equals_the_rules_in_plain_python(log, size, in_batch, joint, shape):
+    made = batches(log, size, shape, negatives=3, in_batch=in_batch, joint=joint)
+    found = steps(made.epoch())
+    assert len(found) == made.steps == -(-len(log) // size)
+    for number, step in enumerate(found):
+        mine = log[number * size : (number + 1) * size]
+        assert [row.weight > 0 for row in step] == [True] * len(mine) + [False] * (size - len(mine))
+        for row, (query, title, rivals) in zip(step, oracle(mine, log, in_batch), strict=False):
+            assert (row.query, row.clicked, row.positive) == (query, title, 1.0)
+            assert row.rivals == {key: approx(value, rel=1e-5) for key, value in rivals.items()}
+
+
+# ---------------------------------------------------------------------------------- whole passes
+
+LOG = [
+    Click(f"{a} {b}", f"{b} {c}", (f"{c} {a} {b}",), weight=float(1 + number % 5))
+    for number, (a, b, c) in enumerate(
+        (a, b, c) for a in WORDS for b in WORDS[:3] for c in WORDS[:3] if len({a, b, c}) == 3
+    )
+]
+SIZE = 8
+
+
+def pairs(found) -> list:
+    """(query, clicked title) of every row that counts."""
+    return [(row.query, row.clicked) for step in found for row in step if row.weight > 0]
+
+
+EVERY = [(text(one.query), text(one.title)) for one in LOG]
+
+
+def test_seed_and_number_of_an_epoch_decide_its_order():
+    one, again = batches(LOG, SIZE), batches(LOG, SIZE)
+    count = one.steps
+    found = steps(one.epochs(seed=1, start=0, stop=3))
+    epochs = [pairs(found[i * count : (i + 1) * count]) for i in range(3)]
+    assert all(Counter(epoch) == Counter(EVERY) for epoch in epochs)
+    assert all(a != b for a, b in pairwise(epochs))
+    assert pairs(steps(one.epochs(seed=2, start=0, stop=1))) != epochs[0]
+    assert pairs(steps(again.epoch())) == EVERY
+
+
+@pytest.mark.parametrize("options", [{}, {"fresh": 2}, {"mined": 1}], ids=["", "fresh", "mined"])
+def test_a_run_goes_on_at_any_step_as_if_it_had_not_stopped(options):
+    options = dict(options)
+    if options.get("fresh"):
+        options["draw"] = drawing(LOG)
+    if options.get("mined"):
+        options |= {"mined": 1}
+    one = batches(LOG, SIZE, **{k: v for k, v in options.items() if k != "mined"})
+    whole = steps(one.epochs(5, 0, 3))
+    for at in (1, one.steps, one.steps + 2, 3 * one.steps - 1):
+        start, step = divmod(at, one.steps)
+        assert steps(one.epochs(5, start, 3, step=step)) == whole[at:]
+
+
+def drawing(log) -> np.ndarray:
+    titles = batches(log).texts
+    count = len(titles.words) - titles.first_title
+    return np.full(count, 1 / count)
+
+
+@pytest.mark.parametrize(
+    ("workers", "replicas", "buckets"), [(2, 1, ()), (1, 2, ()), (2, 2, (1, 2))]
+)
+def test_the_parts_of_a_step_are_together_the_batch_of_one_process(workers, replicas, buckets):
+    one = batches(LOG, SIZE, in_batch=False, length_buckets=buckets, fresh=2, draw=drawing(LOG))
+    whole = steps(one.epochs(7, 0, 1))
+    found = [steps(one.epochs(7, 0, 1, worker, workers, replicas)) for worker in range(workers)]
+    assert all(len(part) == one.steps * replicas for part in found)
+    joined = [
+        [row for part in found for at in range(replicas) for row in part[step * replicas + at]]
+        for step in range(one.steps)
+    ]
+    assert joined == whole
+
+
+def test_length_buckets_batch_titles_of_like_length_and_lose_no_pair():
+    log = [
+        one._replace(title=" ".join(one.title.split() * (1 + n % 3))) for n, one in enumerate(LOG)
+    ]
+    one = batches(log, SIZE, length_buckets=(2, 4))
+    found = steps(one.epochs(5, 0, 1))
+    assert len(found) == one.steps
+    assert Counter(pairs(found)) == Counter((text(c.query), text(c.title)) for c in log)
+    lengths = [{len(row.clicked) for row in step} for step in found]
+    assert all(len(kind) == 1 for kind in lengths)
+    assert set().union(*lengths) == {2, 4, 6}
+
+
+@pytest.mark.parametrize("buckets", [(), (2, 4)])
+def test_weights_have_mean_one_with_the_rows_that_fill_a_step(buckets):
+    found = [
+        row.weight
+        for step in steps(batches(LOG, SIZE, length_buckets=buckets).epoch())
+        for row in step
+    ]
+    assert np.mean(found) == approx(1, rel=1e-5)
+    if not buckets:
+        raw = [one.weight for one in LOG]
+        assert np.divide(found[: len(raw)], found[0]) == approx(np.divide(raw, raw[0]))
+        assert not any(found[len(raw) :])
+
+
+def test_sources_take_even_turns_each_with_its_own_mean():
+    one = batches(LOG, SIZE)
+    (clicked,) = one.sources
+    judged = clicked["train"]._replace(
+        source=1, size=4, mean=0.25, targets=np.zeros(clicked["train"].titles.shape, np.float32)
+    )
+    both = replace(one, sources=(clicked, {"train": judged, "validation": judged}))
+    weights, turns = {0: [], 1: []}, []
+    for _, labels, found in both.epochs(0, 0, 2):
+        turns.append(int(labels["source"][0]))
+        weights[turns[-1]] += found.numpy().tolist()
+    assert len(turns) == 2 * both.steps
+    assert Counter(turns[: both.steps]) == {0: one.steps, 1: -(-len(LOG) // 4)}
+    for start in range(0, 2 * both.steps - 6, 6):
+        assert 1 <= turns[start : start + 6].count(0) <= 3  # a third of them
+    assert (np.mean(weights[0]), np.mean(weights[1])) == (approx(1), approx(0.25))
+    assert both.held_out().rows[0].source == 1
+    assert one.held_out() is None
+
+
+def test_fresh_negatives_are_drawn_by_their_weights_and_never_clicked():
+    log = [one._replace(negatives=()) for one in LOG[:12]]
+    count = len(drawing(log))
+    draw = np.linspace(1, 3, count) / np.linspace(1, 3, count).sum()
+    one = batches(log, 12, in_batch=False, fresh=3, draw=draw)
+    seen = Counter()
+    for step in steps(one.epochs(0, 0, 200)):
+        for row in step:
+            assert row.clicked not in row.rivals
+            assert sum(row.rivals.values()) == approx(3)
+            seen.update({key: round(times) for key, times in row.rivals.items()})
+    titles = list(dict.fromkeys(text(one.title) for one in log))
+    assert set(seen) <= set(titles)
+    # The last title is drawn three times as often as the first; 100 draws vary by a tenth.
+    ratio = seen[titles[-1]] / seen[titles[0]]
+    assert 2 < ratio < 4.5
+
+
+def test_mined_negatives_are_some_of_the_query_s_other_ones_in_each_pass():
+    mined = {"red": ("bear", "fish", "green owl", "red fox"), "owl": ("bear",)}
+    log = [one._replace(negatives=()) for one in FOXES]
+    one = batches(log, more=("bear", "fish"), in_batch=False, mined=mined)
+    one = replace(one, options=replace(one.options, mined=2))
+    seen = Counter()
+    for step in steps(one.epochs(0, 0, 30)):
+        by_query = {row.query: row.rivals for row in step}
+        assert by_query[text("fox")] == {}
+        assert by_query[text("owl")] == {text("bear"): approx(1)}
+        assert len(by_query[text("red")]) == 2
+        seen.update(by_query[text("red")])
+    # Never the clicked one, though it was named; the other three alike.
+    assert set(seen) == {text(title) for title in ("bear", "fish", "green owl")}
+    assert min(seen.values()) > 8
+
+
+# --------------------------------------------------------------------------------------- shapes
+
+
+def sizes(found) -> list[tuple[int, ...]]:
+    found = found if isinstance(found, tuple) else (found,)
+    return [tuple(part.shape) for part in found]
+
+
+def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_plan():
+    # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4. The longest has two
+    # words, and `#green#` five trigrams; 7 words are 6 distinct ones and the padding.
+    shape = TextShape((Part(1, 3),), (Part(2, 3),))
+    ((inputs, _, _),) = batches(FOXES, shapes=Shapes(titles=shape, distinct_titles=3)).epoch()
+    assert sizes(inputs["titles"]["tokens"]) == [(4, 2)]
+    assert sizes(inputs["titles"]["word_ngrams"]) == [(7, 5)]
+    # 32 words on a plan of 24 with steps of 3: 24, 27, 30, 33.
+    long = Shapes(query=TextShape(texts=(Part(24, 1),)))
+    ((grown, _, _),) = batches([Click("red " * 32, "fox")], shapes=long).epoch()
+    assert sizes(grown["query"]["tokens"]) == [(1, 33)]
+
+
+def test_rows_of_like_length_stand_together_and_each_text_knows_its_row():
+    titles = TextShape((Part(1), Part(2)), (Part(3), Part(5)))
+    ((inputs, _, _),) = batches(FOXES, shapes=Shapes(titles=titles)).epoch()
+    found = inputs["titles"]
+    # `fish` and `bear` have one word; `red fox` and `green owl` two.
+    assert sizes(found["tokens"]) == [(2, 1), (2, 2)]
+    # Padding, red, fox and owl have up to 3 trigrams; fish and bear 4, green 5.
+    assert sizes(found["word_ngrams"]) == [(4, 3), (3, 5)]
+    assert not found["word_ngrams"][0].numpy()[0].any()
+    assert sorted(found["rows"].numpy()) == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_planned_shapes_are_those_of_every_batch_and_change_nothing_it_says(joint):
+    free = batches(LOG, SIZE, joint=joint)
+    planned = free.planned(fixed=True)
+    found = [*planned.epochs(0, 0, 2)]
+    assert len({tuple(tuple(t.shape) for t in tf.nest.flatten(one)) for one, _, _ in found}) == 1
+    assert steps(found) == [
+        [row._replace(rivals={k: approx(v) for k, v in row.rivals.items()}) for row in step]
+        for step in steps(free.epochs(0, 0, 2))
+    ]
+    assert planned.shapes == free.planned(fixed=True).shapes
+
+
+def test_in_one_text_batch_a_word_of_a_query_and_of_a_title_stay_two():
+    ((inputs, _, _),) = batches(FOXES, joint=True).epoch()
+    assert set(inputs) == {"texts", "candidates"}
+    words = [tuple(row) for row in inputs["texts"]["word_ngrams"].numpy()]
+    named = [tuple(id for id in word if id) for word in words if any(word)]
+    assert sorted(named) == sorted(text(word)[0] for word in ("red", "fox", "owl", *WORDS))

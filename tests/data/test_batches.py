@@ -167,7 +167,7 @@ def test_a_correction_is_taken_from_every_candidate_it_is_of():
 
 texts = st.lists(st.sampled_from(WORDS), max_size=3).map(" ".join)
 some = st.lists(texts, max_size=3, unique=True).map(tuple)
-clicks = st.builds(Click, texts, texts, some, some)
+clicks = st.builds(Click, texts, texts, some, some, st.just(1.0))
 
 
 def sound(found: list[Click]) -> list[Click]:
@@ -349,7 +349,7 @@ def test_fresh_negatives_are_drawn_by_their_weights_and_never_clicked():
     for step in steps(one.epochs(0, 0, 200)):
         for row in step:
             assert row.clicked not in row.rivals
-            assert sum(row.rivals.values()) == approx(3)
+            assert sum(row.rivals.values()) <= 3 + 1e-5
             seen.update({key: round(times) for key, times in row.rivals.items()})
     titles = list(dict.fromkeys(text(one.title) for one in log))
     assert set(seen) <= set(titles)

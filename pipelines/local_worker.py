@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import shlex
@@ -10,10 +9,6 @@ import sys
 from pathlib import Path
 
 import pipelines
-
-COLLECT_RARELY = (100_000, 50, 50)
-"""For `gc.set_threshold`: workers hold millions of objects and make no cycles, so that looking for
-them takes a ninth of the processor time of 300,000 rows."""
 
 
 def command(*, verbose: bool) -> str:
@@ -33,5 +28,4 @@ def main(verbose: bool) -> None:
     from apache_beam.runners.worker import sdk_worker_main
 
     os.environ["POLARS_MAX_THREADS"] = "1"  # there is a worker a core
-    gc.set_threshold(*COLLECT_RARELY)
     sdk_worker_main.main([])

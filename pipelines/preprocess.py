@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 import logging
 import re
@@ -39,7 +38,6 @@ from pipelines import report
 from pipelines.cleaning import BlockList
 from pipelines.frames import FAILED
 from pipelines.graph import Manifest, bits_of, build
-from pipelines.local_worker import COLLECT_RARELY
 from pipelines.options import NONE, SPLITS, TRAIN, Job, PreprocessOptions, flag, parse, parser
 from pipelines.output import (
     CURVE,
@@ -54,7 +52,6 @@ from pipelines.output import (
 )
 from pipelines.positions import curve_of
 from pipelines.progress import Progress, quiet_console, showing
-from pipelines.record_transforms import kinds_of
 from pipelines.runners import LOCAL_RUNNERS, BadFlag, choose_runner, with_workers
 from pipelines.settings import Settings
 from pipelines.sources import Piece, find_corpus, find_files, plan
@@ -212,8 +209,6 @@ def _run_pipelines(
             # Beam's temporary directory goes with ours, even if this process is killed.
             stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
             tempfile.tempdir = str(output.scratch)
-            stack.callback(gc.set_threshold, *gc.get_threshold())
-            gc.set_threshold(*COLLECT_RARELY)
         if not job.verbose:
             stack.callback(logging.disable, logging.root.manager.disable)
             logging.disable(logging.ERROR)
@@ -297,9 +292,10 @@ def _finish(
     options, count = settings.options, settings.buckets
     names = {one.path: file_name(one.kind, one.bucket, count) for one in manifest.files}
     output.take(names)
-    rows = {kind: [0] * count for kind in kinds_of(options)}
-    for one in manifest.files:
-        rows[one.kind][one.bucket] = one.rows
+    rows = {
+        kind: [one.rows for one in manifest.files if one.kind == kind]  # in order of buckets
+        for kind in KINDS
+    }
     samples = _samples(manifest, rows["titles"], output.workers)
     with (output.local / REJECTS).open("wb") as file:
         _write_rejects(manifest, pieces, file)
@@ -323,7 +319,7 @@ def _finish(
         negative_alpha=options.negative_alpha,
         seed=options.seed,
         clicks=manifest.counts.get(f"clicks {TRAIN}", 0),
-        rows={kind: rows.get(kind, []) for kind in KINDS},
+        rows=rows,
         files=dict(sorted(written.items())),
     ).save(output.local)
     return result

@@ -13,7 +13,6 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 from numpy.typing import NDArray
 
-from dssm_tf.data.format import KINDS
 from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.vocabulary import Vocabulary
@@ -128,7 +127,7 @@ def write_queries(
     shown = pl.DataFrame({"q": row[~was_clicked], "number": number[~was_clicked]})
     counts: Counts = {}
     for split, training in ((TRAIN, True), (VALIDATION, False)):
-        if split not in splits_of(options):
+        if not (training or options.validation_fraction):
             continue
         at = np.flatnonzero(pairs["kept"].to_numpy() & (pairs["train"].to_numpy() == training))
         at = at[np.argsort(keys[at], kind="stable")]
@@ -163,16 +162,6 @@ def write_queries(
     }
     yield settings.written("queries", bucket, len(queries), table(columns))
     yield TaggedOutput("counts", counts)
-
-
-def splits_of(options: PreprocessOptions) -> tuple[str, ...]:
-    """The parts that have files."""
-    return (TRAIN, VALIDATION) if options.validation_fraction else (TRAIN,)
-
-
-def kinds_of(options: PreprocessOptions) -> tuple[str, ...]:
-    """The kinds of files that there are."""
-    return tuple(kind for kind in KINDS if kind != VALIDATION or kind in splits_of(options))
 
 
 def first_numbers(sizes: Sizes, settings: Settings) -> NDArray[np.int64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import gzip
 import signal
 import subprocess
@@ -111,12 +110,6 @@ def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_li
     said = capsys.readouterr().err.splitlines()
     assert said[-1] == f"dssm preprocess: {log} is not a whole gzip file: {reason}."
     assert list(tmp_path.iterdir()) == [log]
-
-
-def test_a_run_leaves_garbage_collection_as_it_was(run):
-    before = gc.get_threshold()
-    run("query\ttitle\na\tb\n", "--validation_fraction", "0")
-    assert gc.get_threshold() == before
 
 
 def test_a_failing_worker_leaves_no_output(run, tmp_path, monkeypatch):

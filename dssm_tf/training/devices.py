@@ -122,7 +122,11 @@ class Devices:
 
     def passes(self, batches: Batches, seed: int, start: int, stop: int, step: int = 0) -> Any:
         """This process's share of passes `start`, from a step on, to `stop`."""
-        return self._shared(lambda *layout: batches.epochs(seed, start, stop, *layout, step=step))
+        return self._shared(
+            lambda worker, workers, replicas: batches.epochs(
+                seed, start, stop, worker, workers, replicas, step
+            )
+        )
 
     def one_pass(self, batches: Batches) -> Any:
         """This process's share of one pass, in order."""

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import starmap
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from pyarrow import compute as pc
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, grouped, readable
 from dssm_tf.tables.reader import open_table
-from dssm_tf.tables.table import Block, Cells, Layout, Reject, Table, reject, values
+from dssm_tf.tables.table import Block, Cells, Layout, Reject, Table, made, reject
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.title_fields import TITLE, without_separator
 from dssm_tf.tables.writer import write_table
@@ -97,25 +96,16 @@ def _checked(
     if len(names) < len(SCHEMA):
         columns.append(pa.array(np.zeros(size, np.int64)))
     found = pa.Table.from_arrays(columns, schema=SCHEMA)
-    rejects = list(starmap(reject, block.bad))
     if usual.all():
-        return found, rejects
-    rows, places = [], np.flatnonzero(usual).tolist()
-    for place in np.flatnonzero(~usual).tolist():
-        cells = [
-            None if column is None else values(column[place : place + 1], 1)[0]
-            for column in block.columns
-        ]
-        try:
-            rows.append(_row(cells, thousands, place_of))
-            places.append(place)
-        except BadRow as bad:
-            rejects.append(reject(int(block.numbers[place]), bad, block.shown(place)))
-    odd = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(SCHEMA)]
+        return found, [reject(*bad) for bad in block.bad]
+    odd = np.flatnonzero(~usual).tolist()
+    places, rows, bad = made(block, lambda cells: _row(cells, thousands, place_of), odd)
+    more = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(SCHEMA)]
     found = pa.concat_tables(
-        [found.filter(pa.array(usual)), pa.Table.from_arrays(odd, schema=SCHEMA)]
+        [found.filter(pa.array(usual)), pa.Table.from_arrays(more, schema=SCHEMA)]
     )
-    return found.take(np.argsort(places, kind="stable")), sorted(rejects)
+    order = np.argsort([*np.flatnonzero(usual), *places], kind="stable")
+    return found.take(order), [reject(*one) for one in bad]
 
 
 def _usual(name: str, column: Any, size: int) -> tuple[pa.Array, NDArray[np.bool_]]:

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from io import StringIO
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
@@ -33,75 +32,24 @@ import pyarrow as pa
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.table import Bad, Block, Cells, Layout, Table, fold, reading, values
+from dssm_tf.tables.table import BLOCK_ROWS, Block, Cells, Layout, Table, fold, reading, values
 from dssm_tf.tables.title_fields import TITLE
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
-_ROWS = 8192  # of a block that is not cut by bytes
 
 
 class _TabSeparated(Table):
     """A row is a line of cells, tabs between, nothing quoted; the first names the columns."""
 
-    _separator = ord("\t")
-    _blank_lines = False
-
     def _head(self) -> Sequence[str]:
         number, line = self._first_line()
         try:
-            return self._decoded(line).split("\t") if number else ()
+            return cast(Sequence[str], self._cells(line)) if number else ()
         except BadRow as bad:
             raise self._error(number, bad) from None
 
-
-class _Rows(Table):
-    """A row is a Python object; blocks are made of some thousands of them."""
-
-    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
-        """Rows as the file has them."""
-        raise NotImplementedError
-
-    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
-        """A function from a row to the cells of the columns; it raises `BadRow`."""
-        raise NotImplementedError
-
-    def _shown(self, row: Any) -> bytes | str:
-        """A row as a person may see it."""
-        raise NotImplementedError
-
-    def _blocks_of(self, columns: Sequence[str]) -> Iterator[Block]:
-        pick, rows = self._picker(columns), self._numbered_rows()
-        while some := list(islice(rows, _ROWS)):
-            good, cells, bad = [], [], []
-            for number, row in some:
-                try:
-                    cells.append(pick(row))
-                    good.append((number, row))
-                except BadRow as error:
-                    bad.append(Bad(number, error, self._shown(row)))
-            yield Block(
-                np.array([number for number, _ in good], np.int64),
-                [list(column) for column in zip(*cells, strict=True)] or [[] for _ in columns],
-                bad,
-                lambda place, good=good: self._shown(good[place][1]),  # type: ignore[misc]
-            )
-
-
-class _Quoted(_Rows):
-    """A row is a record of CSV: cells with commas between, in quotes perhaps and over lines."""
-
-    def _head(self) -> Sequence[str]:
-        number, row = next(self._records, (0, []))
-        try:
-            return self._cells(row)
-        except BadRow as bad:
-            raise self._error(number, bad) from None
-
-    def _cells(self, row: list[str] | _Line) -> list[str]:
-        if isinstance(row, _Line):
-            raise row.bad
-        self._check_text("".join(row))
-        return row
+    def _cells(self, row: Any) -> Any:
+        return self._decoded(row).split("\t")
 
     def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
         names, width = self.names, len(self.names)
@@ -115,11 +63,68 @@ class _Quoted(_Rows):
 
         return pick
 
+    def _blocks_of(self, columns: Sequence[str]) -> Iterator[Block]:
+        pick = self._picker(columns)
+        for first, data in self._chunks:
+            lines = enumerate(data[:-1].split(b"\n"), first)
+            yield self._all_good(first, data, columns) or self._block(
+                [(number, line) for number, line in lines if line.strip()], pick
+            )
+
+    def _all_good(self, first: int, data: bytes, columns: Sequence[str]) -> Block | None:
+        """Lines as columns, all at once; None if any is bad, blank, or begins with white space."""
+        try:
+            data = data.replace(b"\r\n", b"\n").decode(self._encoding).encode()
+        except UnicodeError:
+            return None
+        names, width = self.names, len(self.names)
+        letters = np.frombuffer(data, np.uint8)
+        apart = (letters == ord("\n")) | (letters == ord("\t"))
+        cuts = np.flatnonzero(apart)
+        ends = cuts[width - 1 :: width]
+        starts = np.append(0, ends + 1)[:-1]
+        if (
+            len(cuts) != data.count(b"\n") * width
+            or (letters[ends] != ord("\n")).any()
+            or (ends - starts).max(initial=0) > self.layout.longest
+            or (letters[starts] <= ord(" ")).any()
+        ):
+            return None
+        offsets = np.append(0, cuts - np.arange(len(cuts)))
+        buffers = pa.py_buffer(offsets), pa.py_buffer(letters[~apart])
+        cells = pa.LargeStringArray.from_buffers(len(cuts), *buffers)
+        every = np.arange(len(ends)) * width
+        return Block(
+            first + np.arange(len(ends)),
+            [cells.take(every + names.index(name)) if name in names else None for name in columns],
+            [],
+            lambda place: data[starts[place] : ends[place]],
+        )
+
+
+class _Quoted(_TabSeparated):
+    """A row is a record of CSV: cells with commas between, in quotes perhaps and over lines."""
+
+    _blocks_of = Table._blocks_of
+
+    def _head(self) -> Sequence[str]:
+        number, row = next(self._records, (0, []))
+        try:
+            return cast(Sequence[str], self._cells(row))
+        except BadRow as bad:
+            raise self._error(number, bad) from None
+
+    def _rows(self) -> Iterator[tuple[int, Any]]:
+        return self._records
+
+    def _cells(self, row: Any) -> Any:
+        if isinstance(row, _Line):
+            raise row.bad
+        self._check_text("".join(row))
+        return row
+
     def _shown(self, row: Any) -> bytes | str:
         return row.text if isinstance(row, _Line) else self.layout.delimiter.join(row)
-
-    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
-        return self._records
 
     @cached_property
     def _records(self) -> Iterator[tuple[int, list[str] | _Line]]:
@@ -193,7 +198,7 @@ def _refused(lines: Sequence[str], number: int, error: csv.Error | None) -> Iter
         yield _Line(BadRow("swallowed by a quote left open", detail), line)
 
 
-class _Objects(_Rows):
+class _Objects(Table):
     """A row is a line of JSON, an object, whose keys name the columns."""
 
     names_in_rows = True
@@ -205,14 +210,11 @@ class _Objects(_Rows):
         except BadRow as bad:
             raise self._error(number, bad) from None
 
-    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
-        for first, data in self._chunks:
-            for number, line in enumerate(data.split(b"\n"), first):
-                if line.strip():
-                    yield number, line
+    def _rows(self) -> Iterator[tuple[int, Any]]:
+        return ((number, line) for number, line in super()._rows() if line.strip())
 
-    def _cells(self, line: bytes) -> dict[str, Any]:
-        value = parse_json(self._decoded(line))
+    def _cells(self, row: Any) -> Any:
+        value = parse_json(self._decoded(row))
         if not isinstance(value, dict):
             raise BadRow("not a JSON object", f"a {type(value).__name__}; expected a JSON object")
         return {fold(name): cell for name, cell in value.items()}
@@ -220,11 +222,8 @@ class _Objects(_Rows):
     def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
         return lambda row: [*map(self._cells(row).get, columns)]
 
-    def _shown(self, row: Any) -> bytes | str:
-        return cast(bytes, row)
 
-
-class _Parquet(_Rows):
+class _Parquet(Table):
     """A row is a row of Parquet; the schema names the columns."""
 
     def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
@@ -244,13 +243,13 @@ class _Parquet(_Rows):
     def _head(self) -> Sequence[str]:
         return cast(Sequence[str], self._parquet.schema_arrow.names)
 
-    def _numbered_rows(self) -> Iterator[tuple[int, Any]]:
+    def _rows(self) -> Iterator[tuple[int, Any]]:
         """The cells of the columns alone."""
         written = dict(zip(self.names, self._parquet.schema_arrow.names, strict=True))
         group = self.layout.row_group
         with self._arrow("is damaged"):
             for batch in self._parquet.iter_batches(
-                _ROWS,
+                BLOCK_ROWS,
                 row_groups=None if group is None else [group],
                 columns=[written[name] for name in {*self._columns} & {*written}],
             ):

@@ -10,8 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import chain
-from typing import IO, Any, NamedTuple, cast
+from heapq import merge
+from itertools import chain, islice
+from operator import itemgetter
+from typing import IO, Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pyarrow as pa
@@ -22,11 +24,15 @@ from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
 from dssm_tf.tables.title_fields import TITLE, joined, spread
 
 BLOCK_BYTES = 1 << 20
+BLOCK_ROWS = 8192
+"""Of a block whose rows are read one by one."""
 MAX_LINE_BYTES = 1 << 20
 _MAX_REJECT_TEXT = 500
-_SPACE = np.isin(np.arange(256), list(b" \t\r\n\v\f"))
 
 Cells = Sequence[Any]
+Column = Any
+"""An Arrow array, or a list of any values; None if the file lacks it."""
+T = TypeVar("T")
 
 
 class Reject(NamedTuple):
@@ -64,7 +70,7 @@ class Block(NamedTuple):
     """
 
     numbers: NDArray[np.int64]
-    columns: Sequence[pa.Array | list[Any] | None]
+    columns: Sequence[Column]
     bad: list[Bad]
     shown: Callable[[int], bytes | str]
 
@@ -206,26 +212,12 @@ class Table:
         self, columns: Sequence[str], make: Callable[[Cells], Any], strict: bool
     ) -> Iterator[tuple[int, Any]]:
         for block in self.blocks(columns):
-            bad = iter(block.bad)
-            worse = next(bad, None)
-            for place, (number, *cells) in enumerate(rows_of(block)):
-                while worse and worse.number < number:
-                    yield self._refused(worse, strict)
-                    worse = next(bad, None)
-                try:
-                    made = make(cells)
-                except BadRow as error:
-                    yield self._refused(Bad(number, error, block.shown(place)), strict)
-                else:
-                    yield number, made
-            while worse:
-                yield self._refused(worse, strict)
-                worse = next(bad, None)
-
-    def _refused(self, bad: Bad, strict: bool) -> tuple[int, Reject]:
-        if strict:
-            raise self._error(bad.number, bad.error) from None
-        return bad.number, reject(*bad)
+            places, found, bad = made(block, make)
+            good = zip(block.numbers[places].tolist(), found, strict=True)
+            for number, row in merge(good, ((one.number, one) for one in bad), key=itemgetter(0)):
+                if strict and isinstance(row, Bad):
+                    raise self._error(number, row.error)
+                yield number, reject(*row) if isinstance(row, Bad) else row
 
     def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
         """The rows in blocks, for who calls `check_names` first.
@@ -252,16 +244,40 @@ class Table:
 
     # What another format does in another way.
 
-    _separator: int | None = None
-    _blank_lines = True
-
     def _head(self) -> Sequence[str]:
         """The columns' names as the file has them; none if it is empty."""
         return ("text",)
 
+    def _rows(self) -> Iterator[tuple[int, Any]]:
+        """Numbered rows as the file has them."""
+        return (numbered for chunk in self._chunks for numbered in _lines(*chunk))
+
+    def _cells(self, row: Any) -> Any:
+        """All cells of a row; raises `BadRow`."""
+        return [self._decoded(row)]
+
+    def _picker(self, columns: Sequence[str]) -> Callable[[Any], Cells]:
+        """A function from a row to the cells of the columns; it raises `BadRow`."""
+        return self._cells
+
+    def _shown(self, row: Any) -> bytes | str:
+        """A row as a person may see it."""
+        return cast(bytes, row)
+
     def _blocks_of(self, columns: Sequence[str]) -> Iterator[Block]:
         """See `blocks`."""
-        return (self._block(first, data, columns) for first, data in self._chunks)
+        pick, rows = self._picker(columns), self._rows()
+        while some := list(islice(rows, BLOCK_ROWS)):
+            yield self._block(some, pick)
+
+    def _block(self, rows: Sequence[tuple[int, Any]], pick: Callable[[Any], Cells]) -> Block:
+        """A block of some rows."""
+        numbers = np.array([number for number, _ in rows], np.int64)
+        raw = [row for _, row in rows]
+        whole = Block(numbers, [raw], [], lambda place: self._shown(raw[place]))
+        places, cells, bad = made(whole, lambda row: pick(row[0]))
+        columns = [list(column) for column in zip(*cells, strict=True)]
+        return Block(numbers[places], columns, bad, lambda at: self._shown(raw[places[at]]))
 
     def _error(self, number: int, bad: BadRow) -> UserError:
         return UserError(f"{self._where}:{number}: {bad.detail}.")
@@ -276,75 +292,16 @@ class Table:
 
     # Lines
 
-    def _block(self, first: int, data: bytes, columns: Sequence[str]) -> Block:
-        """Lines, the first of a number, each with its end, as columns."""
-        names, width = self.names, len(self.names)
-        data, refused = self._in_utf8(data.replace(b"\r\n", b"\n"), first)
-        letters = np.frombuffer(data, np.uint8)
-        ends = np.flatnonzero(letters == 10)
-        starts = np.append(0, ends + 1)[:-1]
-        between = np.flatnonzero(letters == self._separator)
-        cells = np.diff(np.searchsorted(between, np.append(starts, len(data)))) + 1
-        good = (cells == width) & (ends - starts <= self.layout.longest)
-        if not self._blank_lines:
-            for at in np.flatnonzero(_SPACE[letters[starts]]).tolist():
-                if not data[starts[at] : ends[at]].strip():
-                    good[at], cells[at] = False, width
-        for bad in refused:
-            good[bad.number - first], cells[bad.number - first] = False, width
-
-        def line(at: int) -> bytes:
-            return data[starts[at] : ends[at]]
-
-        for at in np.flatnonzero(ends - starts > self.layout.longest).tolist():
-            cells[at] = width
-            refused.append(Bad(first + at, self._too_long(), line(at)))
-        for at in np.flatnonzero(cells != width).tolist():
-            detail = f"{cells[at]} columns; the header has {width}"
-            refused.append(Bad(first + at, BadRow("wrong column count", detail), line(at)))
-        places = np.flatnonzero(good)
-        if len(places) < len(good):
-            letters = letters[np.repeat(good, ends - starts + 1)]
-        apart = letters == 10
-        if self._separator is not None:
-            apart |= letters == self._separator
-        texts = _strings(letters[~apart], np.flatnonzero(apart) - np.arange(len(places) * width))
-        every = np.arange(len(places)) * width
-        return Block(
-            first + places,
-            [texts.take(every + names.index(name)) if name in names else None for name in columns],
-            sorted(refused, key=lambda bad: bad.number),
-            lambda place: line(places[place]),
-        )
-
-    def _in_utf8(self, data: bytes, first: int) -> tuple[bytes, list[Bad]]:
-        """Lines in UTF-8; those that are not of the encoding are empty, and named."""
-        try:
-            text = data.decode(self._encoding)
-            return (data if self._encoding == "utf-8" else text.encode()), []
-        except UnicodeError:
-            lines, bad = [], []
-            for number, line in enumerate(data[:-1].split(b"\n"), first):
-                try:
-                    lines.append(self._decoded(line).encode())
-                except BadRow as error:
-                    bad.append(Bad(number, error, line))
-                    lines.append(b"")
-            return b"\n".join([*lines, b""]), bad
-
     def _decoded(self, line: bytes) -> str:
         if len(line) > self.layout.longest:
-            raise self._too_long()
+            detail = f"the line is longer than {self.layout.longest:,} bytes"
+            raise BadRow("line too long", detail)
         try:
             text = line.removesuffix(b"\r").decode(self._encoding)
         except UnicodeDecodeError as error:
             raise self._bad_text(f" at byte {error.start + 1} of the line") from None
         self._check_text(text)
         return text
-
-    def _too_long(self) -> BadRow:
-        detail = f"the line is longer than {self.layout.longest:,} bytes"
-        return BadRow("line too long", detail)
 
     def _bad_text(self, where: str = "") -> BadRow:
         """Why a row is refused whose bytes are not of the encoding."""
@@ -380,14 +337,12 @@ class Table:
             stays: whether it is to be read again.
         """
         for first, data in self._chunks:
-            start = 0
-            for number, line in enumerate(data.split(b"\n"), first):
+            for number, line in _lines(first, data):
                 if line.strip():
-                    end = start + len(line) + 1
-                    rest = (number, data[start:]) if stays else (number + 1, data[end:])
-                    self._chunks = chain([rest], self._chunks)
+                    begins = number if stays else number + 1
+                    rest = data.split(b"\n", begins - first)[-1]
+                    self._chunks = chain([(begins, rest)] if rest else [], self._chunks)
                     return number, line
-                start += len(line) + 1
         return 0, b""
 
     def _blocks(self) -> Iterator[bytes]:
@@ -410,58 +365,68 @@ class Table:
                 decoder.decode(b"", final=True)  # half a character at the end is an error
 
 
-def rows_of(block: Block) -> Iterator[tuple[Any, ...]]:
-    """The number and the cells of each row of a block, as Python has them."""
-    return zip(
-        block.numbers.tolist(),
-        *(values(column, len(block.numbers)) for column in block.columns),
-        strict=True,
-    )
+def made(
+    block: Block, make: Callable[[Cells], T], places: Sequence[int] | None = None
+) -> tuple[list[int], list[T], list[Bad]]:
+    """What a function makes of the rows of a block.
+
+    Args:
+        block: the rows.
+        make: of a row's cells; raises `BadRow` if they will not do.
+        places: of the rows; all if None.
+
+    Returns:
+        The places of the rows that will do, what they become, and all bad rows in their order.
+    """
+    kept, found, bad = [], [], [*block.bad]
+    if places is None:
+        places = range(len(block.numbers))
+    cells_of = (values(some(one, places), len(places)) for one in block.columns)
+    for place, cells in zip(places, zip(*cells_of, strict=True), strict=True):
+        try:
+            found.append(make(cells))
+            kept.append(place)
+        except BadRow as error:
+            bad.append(Bad(int(block.numbers[place]), error, block.shown(place)))
+    return kept, found, sorted(bad, key=lambda one: one.number)
 
 
-def values(column: pa.Array | list[Any] | None, size: int) -> list[Any]:
+def values(column: Column, size: int) -> list[Any]:
     """A column's cells; bytes that are not UTF-8 become lone surrogates."""
     if column is None:
         return [None] * size
     if isinstance(column, list):
         return column
-    array: Any = column
-    if pa.types.is_temporal(array.type):  # Python's own end with the year 9999
-        array = array.cast(pa.string())
+    if pa.types.is_temporal(column.type):  # Python's own end with the year 9999
+        column = column.cast(pa.string())
     try:
-        found = array.to_pylist()
+        found = column.to_pylist()
     except UnicodeDecodeError:
-        found = array.cast(pa.large_binary()).to_pylist()
+        found = column.cast(pa.large_binary()).to_pylist()
     return [
         one.decode("utf-8", "surrogateescape") if isinstance(one, bytes) else one for one in found
     ]
 
 
-def _strings(letters: NDArray[np.uint8], ends: NDArray[np.int64]) -> pa.Array:
-    """Texts that follow each other, of which each ends where it is said."""
-    offsets = pa.py_buffer(np.append(0, ends))
-    return pa.LargeStringArray.from_buffers(len(ends), offsets, pa.py_buffer(letters))
+def some(column: Column, places: Sequence[int]) -> Column:
+    """A column's cells at some places."""
+    if column is None or len(places) == len(column):
+        return column
+    return [column[at] for at in places] if isinstance(column, list) else column.take(places)
 
 
 def _with_titles(block: Block, place: int, fields: Sequence[str]) -> Block:
     """A block whose columns from a place on, one a field, are one column of titles."""
-    end, size = place + len(fields), len(block.numbers)
-    titles, bad, good = [], list(block.bad), np.ones(size, bool)
-    columns = [values(column, size) for column in block.columns]
-    for at, cells in enumerate(zip(*columns[place:end], strict=True)):
-        try:
-            titles.append(joined(cells, fields))
-        except BadRow as error:
-            good[at] = False
-            bad.append(Bad(int(block.numbers[at]), error, block.shown(at)))
-    kept = np.flatnonzero(good).tolist()
-    others = [[column[at] for at in kept] for column in (*columns[:place], *columns[end:])]
-    return Block(
-        block.numbers[good],
-        [*others[:place], titles, *others[place:]],
-        sorted(bad, key=lambda one: one.number),
-        lambda row: block.shown(kept[row]),
-    )
+    end = place + len(fields)
+    named = block._replace(columns=block.columns[place:end])
+    places, titles, bad = made(named, lambda cells: joined(cells, fields))
+    rest = [some(one, places) for one in (*block.columns[:place], *block.columns[end:])]
+    columns = [*rest[:place], titles, *rest[place:]]
+    return Block(block.numbers[places], columns, bad, lambda at: block.shown(places[at]))
+
+
+def _lines(first: int, data: bytes) -> Iterator[tuple[int, bytes]]:
+    return enumerate(data[:-1].split(b"\n"), first) if data else iter(())
 
 
 @lru_cache

@@ -146,14 +146,11 @@ def write_queries(
         settings.progress.add("records written", len(at))
         if training:
             for place, one in enumerate(at[:SAMPLES].tolist()):
-                numbers = [number[one], *(other for other in rows[place] if other != NONE)]
-                text = queries["text"][int(row[one])]
-                sample = (
-                    int(keys[one] >> np.uint64(1)),
-                    text,
-                    float(clicks[place]),
-                    [*map(int, numbers)],
+                text, numbers = (
+                    queries["text"][int(row[one])],
+                    dict.fromkeys(titles[place].tolist()),
                 )
+                sample = int(keys[one] >> np.uint64(1)), text, float(clicks[place]), [*numbers]
                 yield TaggedOutput("samples", sample)
     columns = {
         "text": queries["text"].to_arrow(),

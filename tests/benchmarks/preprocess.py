@@ -16,9 +16,12 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
+
+from pipelines.texts import mix, unit
 
 ROOT = Path(__file__).resolve().parents[2]
 _BATCH = 200_000
@@ -31,40 +34,40 @@ _SYLLABLES = [
 
 def write_log(path: Path, rows: int, seed: int = 1) -> None:
     """Writes a synthetic click log, the same for the same seed."""
-    texts: dict[tuple[int, int], str] = {}
+    rng = np.random.default_rng(seed)
     with path.open("w", encoding="utf-8") as file:
         file.write("query\ttitle\tclicks\n")
         for start in range(0, rows, _BATCH):
-            rng = np.random.default_rng([seed, start])
             count = min(_BATCH, rows - start)
-            query = _zipf(rng, count, 1.22, 20)
-            own = query * 1009 + _zipf(rng, count, 1.9, 1)  # titles that few other queries have
-            shared = _zipf(rng, count, 1.25, 50)
+            query = _zipf(rng.random(count), 1.22, 20)
+            own = query * 1009 + _zipf(rng.random(count), 1.9, 1)  # titles of few other queries
+            shared = _zipf(rng.random(count), 1.25, 50)
             title = np.where(rng.random(count) < 0.55, own + (1 << 41), shared)
-            clicks = np.minimum(_zipf(rng, count, 2.5, 1), 999)
-            for q, t, n in zip(query.tolist(), title.tolist(), clicks.tolist(), strict=True):
-                file.write(f"{_text(texts, 0, q)}\t{_text(texts, 1, t)}\t{n}\n")
+            clicks = np.minimum(_zipf(rng.random(count), 2.5, 1), 999)
+            columns = _texts(query, 1, 5), _texts(title, 4, 13), map(str, clicks.tolist())
+            file.writelines("\t".join(row) + "\n" for row in zip(*columns, strict=True))
 
 
-def _zipf(rng: np.random.Generator, count: int, exponent: float, flat: float) -> np.ndarray:
+def _zipf(uniform: np.ndarray, exponent: float, flat: float) -> np.ndarray:
     """Ranks from 1 with P(rank > k) = (1 + k / flat) ** (1 - exponent)."""
-    found = flat * ((1 - rng.random(count)) ** (1 / (1 - exponent)) - 1)
+    found = flat * ((1 - uniform) ** (1 / (1 - exponent)) - 1)
     return 1 + np.minimum(found, 1 << 40).astype(np.int64)
 
 
-def _text(texts: dict[tuple[int, int], str], side: int, number: int) -> str:
-    """The words of a query or a title, always the same."""
-    found = texts.get((side, number))
-    if found is None:
-        rng = np.random.default_rng([side, number])
-        low, high = ((1, 5), (4, 13))[side]
-        words = _zipf(rng, int(rng.integers(low, high)), 1.62, 60)
-        found = " ".join(map(_word, words.tolist()))
-        if len(texts) < 500_000:
-            texts[side, number] = found
-    return found
+def _texts(numbers: np.ndarray, low: int, high: int) -> list[str]:
+    """The words of queries or titles, always the same for a number."""
+    distinct, place = np.unique(numbers, return_inverse=True)
+    hashed = mix(distinct.astype(np.uint64), high)
+    ranks = [_zipf(unit(mix(hashed, at)), 1.62, 60) for at in range(1, high)]
+    sizes = low + (unit(mix(hashed)) * (high - low)).astype(int)
+    texts = [
+        " ".join(map(_word, row[:size]))
+        for row, size in zip(np.stack(ranks, 1).tolist(), sizes.tolist(), strict=True)
+    ]
+    return [texts[at] for at in place.tolist()]
 
 
+@lru_cache(1 << 20)
 def _word(rank: int) -> str:
     found = ""
     while rank:

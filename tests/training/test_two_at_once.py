@@ -49,7 +49,7 @@ def test_a_second_training_is_refused_and_the_first_ends_well(data, tmp_path):
 def test_a_training_whose_directory_is_taken_away_does_not_end_well(data, tmp_path, replaced):
     with training_processes(tmp_path) as processes:
         running = processes.start(LONG, data.path, tmp_path / "run")
-        wait_for(tmp_path / "run" / "feature_spec.json")
+        wait_for(tmp_path / "run" / "spec.json")
         if replaced:
             (tmp_path / "run" / "config.yaml").write_text("tower: {name: lstm}", "utf-8")
         else:

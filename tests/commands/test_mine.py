@@ -22,7 +22,7 @@ def test_it_counts_what_it_wrote_and_says_how_to_train_with_it(data, tmp_path, c
     queries, titles = ({row[column] for row in rows} for column in (0, 1))
     said = capsys.readouterr().out
     assert f"{len(rows):,} hard negatives, {len(titles):,} distinct titles" in said
-    assert f"bm25: of {len(queries)} of {len(Preprocessed(data).query_ids())} queries" in said
+    assert f"bm25: of {len(queries)} of {Preprocessed(data).spec.count('queries')} queries" in said
     assert f"--set negatives.mined_from={out}" in said
     assert {row[3] for row in rows} == {"1", "2", "3"}
 

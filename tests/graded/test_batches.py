@@ -59,7 +59,7 @@ def rows(element):
 
 
 def hashed(text, vocabulary):
-    return tuple(ids for word in FOLDED.words(text) if (ids := tuple(vocabulary.ngram_ids(word))))
+    return tuple(map(vocabulary.ngram_ids, FOLDED.words(text)))
 
 
 @pytest.mark.parametrize("joint", [False, True])

@@ -269,7 +269,7 @@ def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, m
         training__epochs=3, training__patience=3, training__refit=refit, training__batch_size=4,
     )  # fmt: skip
     result = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
-    pairs = data.spec.records
+    pairs = {split: len(found) for split, found in data.pairs.items()}
     best = result.best_epoch
     of_refit = {False: [], True: [best], "continue": [math.ceil(2 * best / 3)]}[refit]
     expected = [3 * math.ceil(pairs["train"] / 4)] + [

@@ -10,6 +10,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.tables.hard_negatives import write_hard_negatives
 from dssm_tf.training import remining
+from dssm_tf.training.mining import read_mined
 from dssm_tf.training.train import train
 from tests.training.configuration import config, equal
 
@@ -27,14 +28,14 @@ RAW = config(
 def minings():
     """The pairs of every mining of a training, in order."""
     found: list[np.ndarray] = []
-    known = remining.pairs_of
+    known = remining.lists_of
 
-    def watched(*given):
-        found.append(known(*given))
-        return found[-1]
+    def watched(pairs, data):
+        found.append(pairs)
+        return known(pairs, data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remining, "pairs_of", watched)
+        patch.setattr(remining, "lists_of", watched)
         yield found
 
 
@@ -82,11 +83,10 @@ def test_a_stage_goes_on_from_the_weights_and_not_from_their_averages(
     # Three more rivals, each of them hard: the same records cost more.
     assert once.history[0]["loss"] > run[1].history[0]["loss"]
     raw["negatives"]["mine_every"] = 1
-    known = remining.read_mined
     monkeypatch.setattr(
         remining.Remining,
         "after",
-        lambda self, phase, epoch: known(self._negatives, self._data),
+        lambda self, phase, epoch: read_mined(self._negatives, self._data),
     )
     staged = train(parse_config(raw), data.path, folder / "staged", quiet=True)
     assert [one["loss"] for one in staged.history] == [one["loss"] for one in once.history]

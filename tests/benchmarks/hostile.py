@@ -4,8 +4,8 @@
     python -m tests.benchmarks.hostile COMPACT/dssm --seconds 3600
 
 prints what was done, how often, and what came of it, how long an ordinary query took between, and
-the server's memory in the first tenth of the time, at most and at the end. Ends with 1 if memory
-has grown by more than a tenth since, and with an error at the first answer that names no cause.
+the most memory of the server in each quarter of the time. Ends with 1 if the last has a twentieth
+more than the two before, and with an error at the first answer that names no cause.
 """
 
 from __future__ import annotations
@@ -159,13 +159,13 @@ def main() -> int:
     for what, count in times.items():
         told = ", ".join(f"{number:,} {name}" for name, number in came[what].most_common())
         write(f"| {what} | {count} | {told} |\n")
-    first = max(memory[: max(len(ATTACKS), len(memory) // 10)])
+    quarters = [max(part) for part in np.array_split(memory, 4)]
     write(
         f"\n{arguments.seconds:g} s; an ordinary query between two took {np.median(taken):.0f} ms, "
-        f"{max(taken):.0f} at most; memory {first:.0f} MiB in the first tenth, {max(memory):.0f} "
-        f"at most, {memory[-1]:.0f} at the end\n{load_average()}\n"
+        f"{max(taken):.0f} at most; most memory in each quarter of the time, MiB: "
+        f"{', '.join(f'{most:.0f}' for most in quarters)}\n{load_average()}\n"
     )
-    return int(memory[-1] > 1.1 * first)
+    return int(quarters[-1] > 1.05 * max(quarters[1:-1]))
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ def halves(task: RankingTask) -> Half:
     split evenly; the others are in the first half.
     """
     texts = dict(zip(task.query_ids, task.queries, strict=True))
-    keys = [FOLDED.key(texts[name.removesuffix(SUFFIX)]) for name in task.query_ids]
+    keys = [FOLDED.key(texts.get(name.removesuffix(SUFFIX), texts[name])) for name in texts]
     left_out = set(task.left_out())
     counted = {key for row, key in enumerate(keys) if row not in left_out}
     ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))

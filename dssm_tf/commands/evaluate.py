@@ -294,11 +294,11 @@ def _clicks(
     from dssm_tf.tables.click_log import read_logs, traffic
     from dssm_tf.text.rules import FOLDED
 
-    clicks: Counter[str] = Counter()
+    clicks: Counter[Any] = Counter()
     if files:
         clicks = traffic(read_logs(files, layout, flag="")[0])
     for query, _, count in () if files or log is None else log:
-        clicks[FOLDED.key(query)] += int(count)
+        clicks[FOLDED.key(query)] += count
     found = np.array([clicks[FOLDED.key(query)] for query in queries], np.float64)
     if files and not found.any():
         raise UserError(

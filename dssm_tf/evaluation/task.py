@@ -129,7 +129,8 @@ class RankingTask:
     @property
     def misspelt(self) -> NDArray[np.bool_]:
         """`(queries,)`, whether a query is another one of the task with a typing error."""
-        return np.array([one.endswith(SUFFIX) for one in self.query_ids], bool)
+        ids = {one + SUFFIX for one in self.query_ids}
+        return np.array([one in ids for one in self.query_ids], bool)
 
     def part(self, rows: Iterable[int]) -> RankingTask:
         """The same titles, ranked for some of the queries."""

@@ -167,11 +167,11 @@ def sentence(text: str) -> str:
 
 def _noise_of_training(evaluation: Evaluation) -> list[str]:
     """What the tests leave out: another seed would have given another model."""
-    seeded = [row for row in evaluation.measured_rows if row.seeds[0].seed is not None]
-    if not seeded or not evaluation.comparisons:
+    if not evaluation.comparisons:
         return []
     metric = evaluation.deciding_metric
-    spreads = [found for row in seeded if (found := spread(row.means(metric))) is not None]
+    means = [row.means(metric) for row in evaluation.measured_rows]
+    spreads = [found for one in means if (found := spread(one)) is not None]
     known = (
         f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
         f"here (standard deviation, by system; median {np.median(spreads):.3f})"

@@ -168,6 +168,14 @@ def test_what_was_chosen_is_told_with_both_halves_figures():
     json.dumps(found)
 
 
+def test_ids_that_end_like_those_of_typing_errors_are_queries_as_they_are():
+    # As in `BENCH/typos/qrels.trec`, given as judgments.
+    found = RankingTask([*misspelt(task_of(texts("query", 6)).qrels())], CORPUS)
+    assert not found.misspelt.any()
+    assert sorted(halves(found)) == [0, 0, 0, 1, 1, 1]
+
+
+
 def test_nothing_is_chosen_by_a_query_with_a_typing_error():
     plain = task_of([f"query {word}" for word in ("one", "two", "three", "four", "five")])
     both = RankingTask([*plain.qrels(), *misspelt(plain.qrels())], CORPUS)

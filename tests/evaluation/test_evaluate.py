@@ -55,6 +55,12 @@ def test_queries_without_a_relevant_title_are_left_out_and_counted(corpus):
     assert metrics_json(evaluation)["systems"]["good"]["queries"] == 2
 
 
+def test_the_tests_of_trained_models_leave_out_the_noise_of_training_and_say_so():
+    said = "not that of training: what another seed would change is not known from one seed"
+    assert said in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
+    assert said not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
+
+
 def test_a_title_is_found_by_its_text_where_the_doc_id_differs():
     judgments = [Judgment("q1", "shoe", "x9", "red shoe", 2.0)]
     evaluation = evaluate({"good": GOOD}, judgments, CORPUS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -294,9 +294,9 @@ def _clicks(
     from dssm_tf.tables.click_log import read_logs, traffic
     from dssm_tf.text.rules import FOLDED
 
-    clicks: Counter[Any] = Counter()
+    clicks: dict[str, float] = defaultdict(float)
     if files:
-        clicks = traffic(read_logs(files, layout, flag="")[0])
+        clicks.update(traffic(read_logs(files, layout, flag="")[0]))
     for query, _, count in () if files or log is None else log:
         clicks[FOLDED.key(query)] += count
     found = np.array([clicks[FOLDED.key(query)] for query in queries], np.float64)

@@ -175,7 +175,6 @@ def test_ids_that_end_like_those_of_typing_errors_are_queries_as_they_are():
     assert sorted(halves(found)) == [0, 0, 0, 1, 1, 1]
 
 
-
 def test_nothing_is_chosen_by_a_query_with_a_typing_error():
     plain = task_of([f"query {word}" for word in ("one", "two", "three", "four", "five")])
     both = RankingTask([*plain.qrels(), *misspelt(plain.qrels())], CORPUS)

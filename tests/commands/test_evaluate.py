@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dssm_tf.commands.evaluate import evaluate_command
+from dssm_tf.commands.evaluate import _clicks, evaluate_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.format import Spec
+from dssm_tf.tables.table import Layout
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
@@ -46,6 +48,7 @@ def paths(tmp_path, monkeypatch):
     for run in ("lstm", "dssm", "other/lstm"):
         (tmp_path / run).mkdir(parents=True)
         np.save(tmp_path / run / "query_ids.npy", [FOLDED.id("Red HAT")])
+        Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, 0, {}, {}).save(tmp_path / run)
     return tmp_path
 
 
@@ -135,6 +138,11 @@ def test_queries_weigh_as_much_as_they_were_clicked_for(paths):
             console=quiet(),
         )  # fmt: skip
     assert not (paths / "new").exists()
+
+
+def test_clicks_weighted_below_one_count_in_the_traffic():
+    log = [("red hat", "x", 0.4), ("RED hat", "y", 0.2)]
+    assert _clicks(["red hat", "other"], log, [], Layout()).tolist() == pytest.approx([0.6, 0])
 
 
 def test_qrels_and_runs_of_trec_are_read_as_in_a_benchmark(paths):

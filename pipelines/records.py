@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Sequence
 from io import BytesIO
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -76,8 +77,9 @@ def pair_records(
         axis=1,
     )
     data, size = rows[:, 12:-4].tobytes(), len(smallest)
-    sums = [_masked(data[at : at + size]) for at in range(0, len(data), size)]
-    rows[:, -4:] = np.frombuffer(b"".join(sums), np.uint8).reshape(pairs, 4)
+    sums = (crc32c(data[at : at + size]) for at in range(0, len(data), size))
+    masked = _masked(np.fromiter(sums, np.uint64, pairs)).astype("<u4")
+    rows[:, -4:] = masked.view(np.uint8).reshape(pairs, 4)
     return _gzipped(rows.tobytes())
 
 
@@ -120,9 +122,10 @@ def _gzipped(data: bytes) -> bytes:
 def _framed(record: bytes) -> bytes:
     """A record as TFRecord has it: length, its checksum, data, its checksum."""
     length = struct.pack("<Q", len(record))
-    return b"".join((length, _masked(length), record, _masked(record)))
+    sums = (struct.pack("<I", _masked(crc32c(data))) for data in (length, record))
+    return b"".join((length, next(sums), record, next(sums)))
 
 
-def _masked(data: bytes) -> bytes:
-    crc = crc32c(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+def _masked(crc: Any) -> Any:
+    """A checksum, or an array of them, as TFRecords have it."""
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF

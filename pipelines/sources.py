@@ -23,7 +23,7 @@ from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
 from pipelines.output import is_local
 
 MIN_PIECE_BYTES = 1 << 20
-MAX_PIECE_BYTES = 16 << 20
+MAX_PIECE_BYTES = 8 << 20
 PIECES = 64
 _PLAIN = Layout()
 

@@ -147,12 +147,12 @@ def _keyed(rows: pl.DataFrame, rules: Rules, block_list: BlockList) -> dict[str,
         texts = rows.select(pl.col(side).unique())
         forms = normal_forms(texts[side], rules)
         distinct = pl.DataFrame({"form": forms.unique()})
-        reasons = [
-            0 if not form else 1 if side == "query" and block_list.blocks(form) else 2
-            for form in distinct["form"]
-        ]
+        drop = block_list.blocks if side == "query" and block_list != BlockList() else None
+        found_bad = [drop is not None and drop(form) for form in distinct["form"]]
+        blocked = pl.Series(found_bad, dtype=pl.Boolean)
         distinct = distinct.with_columns(
-            fingerprints(distinct["form"]).alias(name), reason=pl.Series(reasons, dtype=pl.Int8)
+            fingerprints(distinct["form"]).alias(name),
+            reason=pl.when(pl.col("form") == "").then(0).when(blocked).then(1).otherwise(2),
         )
         found[side] = texts.with_columns(form=forms).join(distinct, on="form").drop("form")
     return found

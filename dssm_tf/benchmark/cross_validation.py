@@ -69,13 +69,9 @@ def choose(
         choose by, so that nothing can be chosen.
     """
     table = np.asarray(values, dtype=np.float64)
-    counted = ~np.isnan(table[0])
-    parts = [counted & (half == number) for number in (0, 1)]
-    if not all(part.any() for part in parts):
+    if not all((~np.isnan(table[0, half == number])).any() for number in (0, 1)):
         return None
-    # Means that differ by rounding only are equal.
-    first, second = (int(np.argmax(table[:, part].mean(axis=1).round(9))) for part in parts)
-    return second, first
+    return choose_final(table[:, half == 1]), choose_final(table[:, half == 0])
 
 
 def to_choose_by(ranks: RelevantRanks, metric: str, task: RankingTask) -> NDArray[np.float64]:
@@ -91,6 +87,7 @@ def choose_final(values: Sequence[NDArray[np.float64]] | NDArray[np.float64]) ->
     """
     table = np.asarray(values, dtype=np.float64)
     counted = ~np.isnan(table[0])
+    # Means that differ by rounding only are equal.
     return int(np.argmax(table[:, counted].mean(axis=1).round(9))) if counted.any() else 0
 
 

@@ -246,11 +246,10 @@ def ensure_shares(sources: Sources, inputs: Inputs) -> None:
         if folder.exists():
             continue
         with atomic_directory(folder) as aside:
-            for file in inputs.folder.iterdir():
-                if file.name in (JUDGMENTS, CORPUS, TRAFFIC, LOG):
-                    shutil.copy(file, aside)
-            write_clicks(aside / _ROWS, clicks)
-            write_clicks(aside / CLICKS, clicks)
+            for file in inputs.folder.glob("*.*"):
+                shutil.copy(file, aside)
+            for file in (aside / _ROWS, aside / CLICKS):
+                write_clicks(file, clicks)
             _preprocess_for(sources, aside, aside / data_name(RECORDED), RECORDED)
 
 

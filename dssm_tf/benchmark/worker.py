@@ -53,7 +53,6 @@ POOL = 1000
 _MODEL, _COMPACT = "model", "compact"
 _TIMED = 50  # queries that are scored one by one
 _VARIANTS = "variants"  # fitted to choose from, removed when that is done
-_ARRAYS = (".npz", ".npy")
 
 
 class Fitted(NamedTuple):
@@ -235,13 +234,10 @@ def _load_encoder(
 def _learned_numbers(directory: Path) -> int:
     """Floating-point numbers in the arrays a baseline saved."""
     total = 0
-    for path in sorted(directory.rglob("*")):
-        if path.suffix not in _ARRAYS:
-            continue
-        with open(path, "rb") as file:
-            arrays = np.load(file)
-            for array in arrays.values() if path.suffix == ".npz" else (arrays,):
-                total += array.size if array.dtype.kind == "f" else 0
+    for path in directory.rglob("*.np[yz]"):
+        found = np.load(path)
+        arrays = found.values() if path.suffix == ".npz" else (found,)
+        total += sum(array.size for array in arrays if array.dtype.kind == "f")
     return total
 
 

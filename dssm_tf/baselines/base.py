@@ -148,7 +148,12 @@ class Baseline(abc.ABC):
         raise NotImplementedError(f"{type(self).__name__} takes nothing back: `_restore`.")
 
     @classmethod
-    def defaults(cls) -> dict[str, Any]:
+    def arguments(cls) -> list[str]:
+        """Names that the constructor takes."""
+        return list(cls._defaults())
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
         """The constructor's arguments, but how fitting is shown is none of the model's.
 
         Behind `**options` stand those of the constructor that the class extends.
@@ -165,7 +170,7 @@ class Baseline(abc.ABC):
 
     def _parameters(self) -> dict[str, Any]:
         """The constructor's arguments as they are now."""
-        return {name: getattr(self, name) for name in self.defaults()}
+        return {name: getattr(self, name) for name in self._defaults()}
 
     @classmethod
     def _checked(cls, parameters: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -174,7 +179,7 @@ class Baseline(abc.ABC):
         Raises:
             ValueError: one is of another type, or no number of anything counted.
         """
-        for name, default in cls.defaults().items():
+        for name, default in cls._defaults().items():
             value = parameters.get(name, default)
             kinds = {float: (int, float), tuple: (list, tuple)}.get(type(default), type(default))
             other_type = not isinstance(value, kinds) or isinstance(value, bool) != isinstance(

@@ -221,7 +221,7 @@ def _baseline(
     _check_parameters(name, parameters)
     from dssm_tf.systems import BASELINES
 
-    seeded = "seed" in BASELINES[name].defaults()
+    seeded = "seed" in BASELINES[name].arguments()
     return System(row, "baseline", name, parameters, seeded, sweep=sweep)
 
 
@@ -277,7 +277,7 @@ def _check_parameters(name: str, parameters: Mapping[str, Any]) -> None:
     """Refuses what the constructor would refuse, before anything is fitted."""
     from dssm_tf.systems import BASELINES
 
-    names = list(BASELINES[name].defaults())
+    names = BASELINES[name].arguments()
     for key in parameters:
         if key not in names:
             raise UserError(

@@ -59,6 +59,11 @@ class DSEWithTfIdf(Baseline):
         self._dse = DSE(**options)
         self._tfidf = TfIdf()
 
+    @classmethod
+    def arguments(cls) -> list[str]:
+        """Its own, and those of DSE."""
+        return [*super().arguments(), *DSE.arguments()]
+
     def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
         """Fits both and tunes the weight.
 

@@ -71,6 +71,12 @@ def test_only_random_systems_have_seeds(config):
     assert len(places) == 2
 
 
+def test_a_baseline_that_holds_another_takes_its_seed_and_parameters():
+    (row, swept) = choose_systems(["dse+tfidf"], sweeps=["dse+tfidf.size=32"])
+    assert row.seeded
+    assert swept.parameters == {"size": 32}
+
+
 def test_a_configuration_can_be_a_row_of_its_own_or_stand_in_for_a_shipped_one(config):
     assert names(["bm25"], [f"mine={config}"]) == ["bm25", "mine"]
     (system,) = choose_systems(["lstm"], [f"lstm={config}"])

@@ -27,6 +27,7 @@ from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
 from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.reports.page import render
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.trec import read_run
@@ -579,15 +580,14 @@ def test_the_protocol_says_that_tests_leave_out_the_noise_of_training(
     assert f"The tests count the luck of the queries, not that of training: {said}" in flat
 
 
-def test_what_opens_a_page_compares_like_with_like(done, folder):
+def test_what_opens_a_page_compares_like_with_like(done):
     result = done[0]
     references = {row.name: result.reference(row.name) for row in result.measured_rows}
     assert references["bm25"] == "popularity"
     assert references["tfidf"] == "bm25"
     assert references["tfidf+prior"] == "bm25+prior"
     assert references["bm25+prior"] is None  # no other of --against has the prior
-    page = (folder / "out" / "report.html").read_text("utf-8")
-    summary = re.search(r"<strong>.*? measured", page)[0].replace("<wbr>", "")
+    summary = re.search(r"<strong>.*? measured", render(result))[0].replace("<wbr>", "")
     best = re.search(r"<strong>(.*?)</strong>", summary)[1]
     if reference := references[best]:
         assert f" for {reference} on" in summary

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from dssm_tf.commands.evaluate import _clicks, evaluate_command
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.format import Spec
+from dssm_tf.data.format import KINDS, Spec
 from dssm_tf.tables.table import Layout
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -48,7 +48,8 @@ def paths(tmp_path, monkeypatch):
     for run in ("lstm", "dssm", "other/lstm"):
         (tmp_path / run).mkdir(parents=True)
         np.save(tmp_path / run / "query_ids.npy", [FOLDED.id("Red HAT")])
-        Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, 0, {}, {}).save(tmp_path / run)
+        spec = Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, 0, dict.fromkeys(KINDS, ()), {})
+        spec.save(tmp_path / run)
     return tmp_path
 
 

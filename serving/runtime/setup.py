@@ -2,7 +2,7 @@
 
     pip install ./serving/runtime
 
-A distribution of its own, since `pip install dssm-tf` brings TensorFlow and Beam, and an extra can
+A distribution of its own, since dssm-tf brings TensorFlow and Beam, and an extra can
 add requirements but not take them away. It holds the same files under the same names as `dssm-tf`,
 which has all of them: install one of the two.
 """

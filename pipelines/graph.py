@@ -23,7 +23,7 @@ from pipelines.settings import Settings, Written
 from pipelines.sources import Piece
 
 _MANIFEST = "manifest.json"
-BUCKET_BYTES = 16 << 20
+BUCKET_BYTES = 8 << 20
 _PACKED = 4
 """How many times as large a log is as its `.gz` or Parquet file."""
 

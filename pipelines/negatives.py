@@ -17,7 +17,8 @@ _ROUNDS = 40
 
 def smallest(pool: pl.DataFrame, size: int) -> pl.DataFrame:
     """The `size + 1` titles of smallest rank: the pool and what bounds it."""
-    return pool.sort("rank", "title").head(size + 1)
+    order = np.lexsort((pool["title"].to_numpy(), pool["rank"].to_numpy()))
+    return pool[order[: size + 1]]
 
 
 class NegativePool:

@@ -188,7 +188,7 @@ class PreprocessOptions:
     )
     negative_pool: int = _flag(
         TRAINING,
-        1_000_000,
+        200_000,
         "titles a worker draws from; a larger log is sampled by clicks",
         least=1,
     )

@@ -49,9 +49,10 @@ def choose_trigrams(
 
 def fill_pool(blocks: Iterable[Block], size: int) -> Block:
     """The titles of smallest rank of several parts, as one."""
-    parts = parts_of(data for _, data in blocks)["pool"]
-    frames = [pl.DataFrame(schema=POOL_COLUMNS), *(part.frame for part in parts)]
-    return 0, pickle.dumps(Part("pool", 0, as_ipc(smallest(pl.concat(frames), size))))
+    pool = pl.DataFrame(schema=POOL_COLUMNS)
+    for part in parts_of(data for _, data in blocks)["pool"]:
+        pool = smallest(pl.concat([pool, part.frame]), size)
+    return 0, pickle.dumps(Part("pool", 0, as_ipc(pool)))
 
 
 def write_words(element: Block, settings: Settings, vocabulary: Vocabulary) -> Iterator[Any]:

@@ -212,7 +212,7 @@ def test_no_bucket_grows_with_the_log():
         bits = graph.bits_of([FileMetadata("log.tsv", log_bytes)], 0)
         assert log_bytes >> bits <= graph.BUCKET_BYTES
         assert bits == 0 or log_bytes >> bits > graph.BUCKET_BYTES / 2 - 1
-    assert graph.bits_of([FileMetadata("log.tsv.gz", 10**9)], 0) == 8
+    assert graph.bits_of([FileMetadata("log.tsv.gz", 10**9)], 0) == 9
     assert graph.bits_of([FileMetadata("log.tsv", 10**9)], 4) == 2
 
 

@@ -20,6 +20,7 @@ def grow(
         max_size: most trigrams, the known ones included; where these are as many, none is new.
         min_count: new trigrams that are rarer are left out.
 
+    >>> from dssm_tf.text.rules import FOLDED
     >>> grow(Vocabulary(["#ca", "cat"], FOLDED), {"cat": 9, "dog": 1, "#do": 2}, 3).ngrams
     ('#ca', 'cat', '#do')
     """
@@ -53,6 +54,7 @@ def earlier_ids(before: Vocabulary, now: Vocabulary) -> list[int | None]:
     A new trigram had that of its hash bucket; None where there are none and it was dropped. Hash
     buckets follow the trigrams, so theirs move.
 
+    >>> from dssm_tf.text.rules import FOLDED
     >>> earlier_ids(Vocabulary(["#ca"], FOLDED), Vocabulary(["#ca", "cat"], FOLDED))
     [0, 1, None]
     """

@@ -176,6 +176,7 @@ def joined_titles(
         share: of the earlier clicks and queries that still count, 0 to 1; to whole numbers.
         rules: which titles are one.
 
+    >>> from dssm_tf.text.rules import FOLDED
     >>> joined_titles([Title("A b", 4, 2), Title("c", 3, 1)], [Title("a B", 1, 1)], 0.5, FOLDED)
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """

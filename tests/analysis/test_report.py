@@ -10,7 +10,6 @@ import pytest
 from dssm_tf.analysis.explanation import explain
 from dssm_tf.analysis.report import report
 from dssm_tf.cli import main
-from dssm_tf.common.checksums import CHECKSUMS, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -125,8 +124,6 @@ def test_titles_are_read_from_the_columns_that_the_run_learned_from(tmp_path, mo
     """Once by the column `title`, whatever the run learned from: a wrong figure, silently."""
     data = write_data(tmp_path / "data", click_log())
     replace(data.spec, title_fields=("name", "brand")).save(data.path)
-    sums = (data.path / CHECKSUMS).read_text("utf-8").splitlines()
-    write_checksums(data.path, [line.split(maxsplit=1)[1] for line in sums])
     tower = {"name": "dssm", **small(TOWERS["dssm"])}
     run = finished_run(tmp_path / "run", data, {"tower": tower})
     (tmp_path / "corpus.tsv").write_text(

@@ -526,7 +526,8 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     (tiny_prior,) = result.rows[3].seeds
     weight = tiny_prior.about["chosen"][0]["values"]["prior"]
     columns, scores = tiny_prior.rankings[query]
-    expected = cosines + weight * ranker.prior(title_texts)
+    log_prior = Inputs(folder / "out" / "work" / "inputs").prior()(title_texts)
+    expected = cosines + weight * log_prior
     assert scores == pytest.approx(expected[columns], abs=1e-5)
     assert len(list((folder / "out" / "work" / "systems").glob("*/result.json"))) == 7
 

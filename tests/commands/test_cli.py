@@ -291,7 +291,7 @@ def test_a_file_given_as_the_data_directory_is_told_so(folder, capsys):
 def test_missing_data_is_one_line(folder, capsys):
     line = failure(capsys, "train", "--config", "dssm", "--data", folder / "nowhere", "--out",
                    folder / "new")  # fmt: skip
-    assert "nowhere does not exist. Give the directory that preprocess wrote" in line
+    assert "nowhere/spec.json does not exist. Give the directory that preprocess wrote" in line
 
 
 def test_a_run_that_is_missing_is_one_line(folder, capsys):

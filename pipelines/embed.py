@@ -34,7 +34,7 @@ from dssm_tf.common.model_versions import newest_version
 from dssm_tf.runtime import Ranker
 from dssm_tf.runtime.compact_files import COMPACT
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
-from dssm_tf.tables.table import Layout
+from dssm_tf.tables.layout import Layout
 from dssm_tf.text.fields import parse_fields
 from pipelines.output import create, is_local
 from pipelines.progress import quiet_console

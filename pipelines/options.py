@@ -11,7 +11,7 @@ from typing import Any
 
 from dssm_tf.common.command_line import Parser
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.table import Layout
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
 from dssm_tf.text.rules import Rules

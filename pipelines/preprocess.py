@@ -30,7 +30,7 @@ from dssm_tf.data.format import KINDS, VOCABULARY, Spec, describe, file_name, lo
 from dssm_tf.positions.curve import ExaminationCurve, write_curve
 from dssm_tf.positions.estimation import OPTION
 from dssm_tf.tables.click_log import POSITION, REQUIRED
-from dssm_tf.tables.table import Reject
+from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.tally import Placed, Tally
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
@@ -303,7 +303,7 @@ def _finish(
     vocabulary.save(output.local / VOCABULARY)
     before = 0 if known is None else len(known.ngrams)
     result = report.make(manifest, options, vocabulary.fingerprint, tally, samples, before, curve)
-    if curve is not None:
+    if curve is not None and not curve.problem:
         write_curve(output.local / CURVE, curve)
     report.write(result, output.local)
     written = {names[one.path]: (one.size, one.digest) for one in manifest.files}

@@ -18,8 +18,9 @@ from dssm_tf.common.errors import OptionError
 from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, log_blocks, position
 from dssm_tf.tables.judgments import CORPUS_COLUMNS, corpus_title
+from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout, Reject
 from dssm_tf.tables.reader import format_of, open_table
-from dssm_tf.tables.table import MAX_LINE_BYTES, Layout, Reject, Table, reading
+from dssm_tf.tables.table import Table, reading
 from pipelines.output import is_local
 
 MIN_PIECE_BYTES = 1 << 20

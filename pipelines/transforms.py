@@ -19,7 +19,7 @@ import polars as pl
 from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
 
-from dssm_tf.tables.table import Reject
+from dssm_tf.tables.layout import Reject
 from pipelines.cleaning import (
     NO_CLICK,
     TEXTS,

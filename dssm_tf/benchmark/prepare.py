@@ -43,6 +43,7 @@ from dssm_tf.tables.judgments import (
     write_corpus,
     write_judgments,
 )
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import (
     HELD_OUT,
     in_words,
@@ -51,7 +52,6 @@ from dssm_tf.tables.splits import (
     split_by_query,
     split_by_time,
 )
-from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.text.rules import FOLDED
 

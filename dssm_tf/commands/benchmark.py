@@ -204,7 +204,7 @@ def benchmark_command(arguments: argparse.Namespace, console: Console | None = N
     from dssm_tf.benchmark.run_benchmark import TYPOS, Options, run_benchmark
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.table import print_tables
-    from dssm_tf.tables.table import Layout
+    from dssm_tf.tables.layout import Layout
 
     console = console or Console()
     cross = _names(arguments.cross or "")

@@ -135,8 +135,8 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
     from dssm_tf.tables.cells import BadRow
     from dssm_tf.tables.click_log import position, read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
+    from dssm_tf.tables.layout import Layout
     from dssm_tf.tables.splits import in_words, judged_by_clicks
-    from dssm_tf.tables.table import Layout
     from pipelines.sources import find_files
 
     console = console or Console()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dssm_tf.evaluation.ranker import Ranker
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.tables.judgments import CorpusTitle, Judgment
-    from dssm_tf.tables.table import Layout
+    from dssm_tf.tables.layout import Layout
 
 
 def add(commands: Commands) -> None:
@@ -166,7 +166,7 @@ def evaluate_command(
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.table import print_tables
     from dssm_tf.tables.judgments import read_corpus
-    from dssm_tf.tables.table import Layout
+    from dssm_tf.tables.layout import Layout
     from dssm_tf.tables.trec import read_run
 
     console = console or Console()

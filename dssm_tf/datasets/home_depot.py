@@ -9,7 +9,7 @@ from dssm_tf.datasets.output import Output, split_by_query
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.cells import number as parse_number
-from dssm_tf.tables.table import Layout
+from dssm_tf.tables.layout import Layout
 
 # The files are not UTF-8: registered and degree signs are single bytes.
 _LAYOUT = Layout(encoding="latin-1")

@@ -14,8 +14,9 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.layout import Layout, Reject, reject
 from dssm_tf.tables.reader import open_table, parse_json
-from dssm_tf.tables.table import Layout, Reject, reading, reject, unpacked
+from dssm_tf.tables.table import reading, unpacked
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
 from dssm_tf.datasets.output import Output, split_by_query
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.table import Layout
+from dssm_tf.tables.layout import Layout
 
 _TABS = Layout(delimiter="\t")
 GRADES = {"Exact": 2.0, "Partial": 1.0, "Irrelevant": 0.0}

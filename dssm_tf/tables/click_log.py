@@ -17,8 +17,9 @@ from pyarrow import compute as pc
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, grouped, readable
+from dssm_tf.tables.layout import Layout, Reject, reject
 from dssm_tf.tables.reader import open_table
-from dssm_tf.tables.table import Block, Cells, Layout, Reject, Table, made, reject
+from dssm_tf.tables.table import Block, Cells, Table, made
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.title_fields import TITLE, without_separator
 from dssm_tf.tables.writer import write_table

@@ -32,7 +32,8 @@ import pyarrow as pa
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.table import BLOCK_ROWS, Block, Cells, Layout, Table, fold, reading, values
+from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.table import BLOCK_ROWS, Block, Cells, Table, fold, reading, values
 from dssm_tf.tables.title_fields import TITLE
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
@@ -68,7 +69,7 @@ class _TabSeparated(Table):
         for first, data in self._chunks:
             lines = enumerate(data[:-1].split(b"\n"), first)
             yield self._all_good(first, data, columns) or self._block(
-                [(number, line) for number, line in lines if line.strip()], pick
+                [(number, line) for number, line in lines if line.strip()], columns, pick
             )
 
     def _all_good(self, first: int, data: bytes, columns: Sequence[str]) -> Block | None:

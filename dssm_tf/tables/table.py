@@ -8,7 +8,6 @@ import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, getincrementaldecoder
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from heapq import merge
 from itertools import chain, islice
@@ -19,36 +18,19 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import OptionError, UserError
-from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.layout import Layout, reject
 from dssm_tf.tables.title_fields import TITLE, joined, spread
 
 BLOCK_BYTES = 1 << 20
 BLOCK_ROWS = 8192
 """Of a block whose rows are read one by one."""
-MAX_LINE_BYTES = 1 << 20
-_MAX_REJECT_TEXT = 500
 
 Cells = Sequence[Any]
 Column = Any
 """An Arrow array, or a list of any values; None if the file lacks it."""
 T = TypeVar("T")
-
-
-class Reject(NamedTuple):
-    """One malformed row.
-
-    Args:
-        line: line number in the file, the header being 1; for Parquet the row number.
-        reason: why, from a small fixed set, so that reasons can be counted.
-        text: the row, cut to 500 characters, on one line.
-        clicks: what is lost with it, as far as anybody can tell.
-    """
-
-    line: int
-    reason: str
-    text: str
-    clicks: int = 1
 
 
 class Bad(NamedTuple):
@@ -73,52 +55,6 @@ class Block(NamedTuple):
     columns: Sequence[Column]
     bad: list[Bad]
     shown: Callable[[int], bytes | str]
-
-
-@dataclass(frozen=True)
-class Layout:
-    """What a file's name does not say of it, and which part of it is read.
-
-    Args:
-        encoding: of text, any that Python knows.
-        delimiter: between the cells of CSV.
-        strict_quotes: whether a stray quote of CSV is an error.
-        longest: bytes of a line; a longer one is a bad row and never held whole.
-        names: the columns, where what is read begins behind the header; None: it has one.
-        row_group: the only one to read of a Parquet file.
-        thousands: the sign between the thousands of counts, one of `THOUSANDS`; "": there is none.
-        title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
-
-    Raises:
-        UserError: there is no such encoding, or no such sign.
-    """
-
-    encoding: str = "utf-8"
-    delimiter: str = ","
-    strict_quotes: bool = True
-    longest: int = MAX_LINE_BYTES
-    names: tuple[str, ...] | None = None
-    row_group: int | None = None
-    thousands: str = ""
-    title_fields: tuple[str, ...] = (TITLE,)
-
-    def __post_init__(self) -> None:
-        if self.thousands not in ("", *THOUSANDS):
-            signs = " ".join(map(repr, THOUSANDS))
-            raise OptionError("--thousands", f"is {self.thousands!r}; expected one of {signs}.")
-        try:
-            "a".encode(self.encoding)
-        except (LookupError, UnicodeError, ValueError):
-            raise OptionError(
-                "--encoding",
-                f"is {self.encoding!r}, which is no encoding of text; expected one such as utf-8, "
-                "cp1252, latin-1, utf-16 or gb18030.",
-            ) from None
-
-    @property
-    def by_bytes(self) -> bool:
-        """Whether a line ends where its bytes say so, as in all encodings but UTF-16 and UTF-32."""
-        return "a\n".encode(self.encoding) == b"a\n"
 
 
 class Table:
@@ -268,15 +204,17 @@ class Table:
         """See `blocks`."""
         pick, rows = self._picker(columns), self._rows()
         while some := list(islice(rows, BLOCK_ROWS)):
-            yield self._block(some, pick)
+            yield self._block(some, columns, pick)
 
-    def _block(self, rows: Sequence[tuple[int, Any]], pick: Callable[[Any], Cells]) -> Block:
-        """A block of some rows."""
+    def _block(
+        self, rows: Sequence[tuple[int, Any]], names: Sequence[str], pick: Callable[[Any], Cells]
+    ) -> Block:
+        """A block of some rows, which may all be bad."""
         numbers = np.array([number for number, _ in rows], np.int64)
         raw = [row for _, row in rows]
         whole = Block(numbers, [raw], [], lambda place: self._shown(raw[place]))
         places, cells, bad = made(whole, lambda row: pick(row[0]))
-        columns = [list(column) for column in zip(*cells, strict=True)]
+        columns = [[row[at] for row in cells] for at in range(len(names))]
         return Block(numbers[places], columns, bad, lambda at: self._shown(raw[places[at]]))
 
     def _error(self, number: int, bad: BadRow) -> UserError:
@@ -455,11 +393,3 @@ def reading(where: str) -> Iterator[None]:
         raise UserError(f"{where} cannot be read: {error.strerror or error}.") from error
     except UnicodeError as error:
         raise UserError(f"{where} cannot be decoded: {error}; give its --encoding.") from error
-
-
-def reject(number: int, reason: BadRow, text: bytes | str) -> Reject:
-    """A `Reject` with its text decoded, cut and put on one line."""
-    if isinstance(text, bytes):
-        text = text[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
-    text = text[:_MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()
-    return Reject(number, str(reason), one_line(text), reason.clicks)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import THOUSANDS, between_thousands
-from dssm_tf.tables.table import Reject
+from dssm_tf.tables.layout import Reject
 
 MAX_REJECTED = 0.1
 """The share of rows or clicks beyond which a log is refused unless another is asked for."""

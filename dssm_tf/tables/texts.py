@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import identifier, readable, text
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.reader import TABLES, format_of, open_table
-from dssm_tf.tables.table import Cells, Layout, fold
+from dssm_tf.tables.table import Cells, fold
 from dssm_tf.tables.title_fields import TITLE
 
 _TEXT_COLUMNS = {

@@ -11,8 +11,8 @@ from dssm_tf.benchmark import prepare as prepare_module
 from dssm_tf.benchmark.prepare import Sources, prepare
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_judgments
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
-from dssm_tf.tables.table import Layout
 from dssm_tf.tables.tally import Tally
 
 COLORS, THINGS = ("red", "green", "blue", "black"), ("hat", "tie", "box", "shoe", "coat")

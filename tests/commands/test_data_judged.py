@@ -8,7 +8,7 @@ from dssm_tf.cli import main
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import read_grades
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from dssm_tf.tables.table import Layout
+from dssm_tf.tables.layout import Layout
 from dssm_tf.text.rules import FOLDED
 
 

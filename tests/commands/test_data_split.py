@@ -7,8 +7,8 @@ import pytest
 from dssm_tf.cli import main
 from dssm_tf.tables.click_log import position, read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
-from dssm_tf.tables.table import Layout
 
 LOG = "query,title,clicks,timestamp\n" + "".join(
     f'query {n},"Title {n % 7}","{n + 1},000",{1 + n % 28:02}/{1 + n // 28:02}/2024\n'

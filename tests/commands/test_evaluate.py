@@ -12,7 +12,7 @@ from rich.console import Console
 from dssm_tf.commands.evaluate import _clicks, evaluate_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import KINDS, Spec
-from dssm_tf.tables.table import Layout
+from dssm_tf.tables.layout import Layout
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data

@@ -18,8 +18,8 @@ from dssm_tf.commands.data import convert_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import split_by_time
-from dssm_tf.tables.table import Layout
 from dssm_tf.tables.texts import open_texts
 from dssm_tf.tables.trec import read_qrels, read_run
 

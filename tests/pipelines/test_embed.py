@@ -91,7 +91,7 @@ def test_the_files_of_a_pipeline_make_an_index(model, corpus, tmp_path, capsys):
 
 def test_every_piece_of_a_file_is_read_once(model, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 100)
-    monkeypatch.setattr(sources, "_MAX_PIECE_BYTES", 100)
+    monkeypatch.setattr(sources, "MAX_PIECE_BYTES", 100)
     write_corpus(tmp_path / "c.tsv", CORPUS)
     options = EmbedOptions(
         str(model), (str(tmp_path / "c.tsv"),), str(tmp_path / "out"), cosine=True

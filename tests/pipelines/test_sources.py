@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow
-from dssm_tf.tables.table import Reject
+from dssm_tf.tables.layout import Reject
 from pipelines import sources
 from pipelines.sources import PieceReader, find_files, plan
 

@@ -14,8 +14,8 @@ from pyarrow import parquet
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.layout import Layout, Reject, reject
 from dssm_tf.tables.reader import format_of, open_table, read_rows
-from dssm_tf.tables.table import Layout, Reject, reject
 from dssm_tf.tables.times import Clock
 
 FORMATS = [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]

@@ -6,7 +6,7 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
-from dssm_tf.tables.table import Layout
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.tally import Tally
 
 HEAD = "query\ttitle\tclicks\n"

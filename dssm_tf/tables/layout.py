@@ -1,0 +1,83 @@
+"""How a file of rows is laid out, and what a malformed row is; without NumPy, for command lines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dssm_tf.common.errors import OptionError
+from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
+from dssm_tf.tables.title_fields import TITLE
+
+MAX_LINE_BYTES = 1 << 20
+_MAX_REJECT_TEXT = 500
+
+
+class Reject(NamedTuple):
+    """One malformed row.
+
+    Args:
+        line: line number in the file, the header being 1; for Parquet the row number.
+        reason: why, from a small fixed set, so that reasons can be counted.
+        text: the row, cut to 500 characters, on one line.
+        clicks: what is lost with it, as far as anybody can tell.
+    """
+
+    line: int
+    reason: str
+    text: str
+    clicks: int = 1
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a file's name does not say of it, and which part of it is read.
+
+    Args:
+        encoding: of text, any that Python knows.
+        delimiter: between the cells of CSV.
+        strict_quotes: whether a stray quote of CSV is an error.
+        longest: bytes of a line; a longer one is a bad row and never held whole.
+        names: the columns, where what is read begins behind the header; None: it has one.
+        row_group: the only one to read of a Parquet file.
+        thousands: the sign between the thousands of counts, one of `THOUSANDS`; "": there is none.
+        title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
+
+    Raises:
+        UserError: there is no such encoding, or no such sign.
+    """
+
+    encoding: str = "utf-8"
+    delimiter: str = ","
+    strict_quotes: bool = True
+    longest: int = MAX_LINE_BYTES
+    names: tuple[str, ...] | None = None
+    row_group: int | None = None
+    thousands: str = ""
+    title_fields: tuple[str, ...] = (TITLE,)
+
+    def __post_init__(self) -> None:
+        if self.thousands not in ("", *THOUSANDS):
+            signs = " ".join(map(repr, THOUSANDS))
+            raise OptionError("--thousands", f"is {self.thousands!r}; expected one of {signs}.")
+        try:
+            "a".encode(self.encoding)
+        except (LookupError, UnicodeError, ValueError):
+            raise OptionError(
+                "--encoding",
+                f"is {self.encoding!r}, which is no encoding of text; expected one such as utf-8, "
+                "cp1252, latin-1, utf-16 or gb18030.",
+            ) from None
+
+    @property
+    def by_bytes(self) -> bool:
+        """Whether a line ends where its bytes say so, as in all encodings but UTF-16 and UTF-32."""
+        return "a\n".encode(self.encoding) == b"a\n"
+
+
+def reject(number: int, reason: BadRow, text: bytes | str) -> Reject:
+    """A `Reject` with its text decoded, cut and put on one line."""
+    if isinstance(text, bytes):
+        text = text[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
+    text = text[:_MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()
+    return Reject(number, str(reason), one_line(text), reason.clicks)

@@ -227,23 +227,6 @@ def write_records(path: Path, records: Iterable[bytes]) -> None:
     path.write_bytes(gzip.compress(framed, mtime=0))
 
 
-def read_examples(path: Path) -> list[dict[str, list]]:
-    """The records of a gzip TFRecord file as plain lists, without TensorFlow."""
-    data = gzip.decompress(path.read_bytes())
-    found, at = [], 0
-    while at < len(data):
-        (length,) = struct.unpack_from("<Q", data, at)
-        feature = Example.FromString(data[at + 12 : at + 12 + length]).features.feature
-        found.append(
-            {
-                name: list(getattr(value, value.WhichOneof("kind")).value)
-                for name, value in feature.items()
-            }
-        )
-        at += length + 16
-    return found
-
-
 def _masked(data: bytes) -> bytes:
     """TFRecord's masked CRC-32C."""
     crc = 0xFFFFFFFF

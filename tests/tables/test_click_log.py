@@ -133,6 +133,13 @@ def test_a_bad_cell_of_a_csv_log_is_a_reject_and_not_the_end(write):
     assert read(path)[1] == Reject(3, "clicks is not a number", "tie,Tie,many")
 
 
+@pytest.mark.parametrize("name", ["log.tsv", "log.csv", "log.jsonl"])
+def test_a_block_without_a_good_row_is_rejects_and_nothing_else(write, name):
+    head = {"log.tsv": b"query\ttitle\n", "log.csv": b"query,title\n"}.get(name, b"")
+    rows = read(write(name, head + b"caf\xe9\n\xff\n"))
+    assert [row.reason for row in rows] == ["bad UTF-8"] * 2
+
+
 def test_positions_are_read_where_they_are_asked_for(write):
     text = "query\ttitle\tposition\n" + "".join(
         f"a\tb\t{cell}\n" for cell in ("3", "", "2.0", "0", "-1", "x")

@@ -102,6 +102,7 @@ setup(
     install_requires=[
         "apache-beam>=2.77,<2.78",
         "bm25s>=0.2",
+        "cyclopts>=4.25,<6",
         "filelock",
         "google-crc32c",  # checksums of TFRecords; Beam looks for it too
         "importlib_resources",  # tensorflow-datasets imports it without asking for it

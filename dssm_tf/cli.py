@@ -2,64 +2,49 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
+from importlib import import_module
+from types import ModuleType
+from typing import NamedTuple
 
 from dssm_tf import __version__
-from dssm_tf.commands import (
-    benchmark,
-    curves,
-    data,
-    demo,
-    embed,
-    evaluate,
-    experiment,
-    explain,
-    export,
-    index,
-    mine,
-    preprocess,
-    report,
-    search,
-    serve,
-    skip_thought,
-    teach,
-    train,
-    tune,
-)
-from dssm_tf.common.boundary import run_command
-from dssm_tf.common.command_line import Parser
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.errors import did_you_mean
 from dssm_tf.common.quiet import quieten
 
-COMMANDS = (
-    preprocess,
-    train,
-    mine,
-    teach,
-    tune,
-    evaluate,
-    benchmark,
-    export,
-    embed,
-    index,
-    search,
-    serve,
-    demo,
-    skip_thought,
-    data,
-    experiment,
-    explain,
-    report,
-    curves,
-)
 
-_EXAMPLES = """the usual way:
+class Command(NamedTuple):
+    """A command of `dssm_tf.commands`: the function of its name, in the module of its name."""
+
+    summary: str
+    interrupted: str = "nothing was written"
+
+
+_RESUMES = "run the same command again to resume"
+COMMANDS = {
+    "preprocess": Command("turn a click log into training records"),
+    "train": Command("train a model on preprocessed clicks", _RESUMES),
+    "evaluate": Command("rank judged queries and measure NDCG, MRR, recall"),
+    "benchmark": Command("compare systems on a click log of your own", _RESUMES),
+    "tune": Command("search for better settings", _RESUMES),
+    "mine": Command("find hard negatives for a training"),
+    "teach": Command("write another model's scores for a small model to learn from"),
+    "export": Command("write a SavedModel for TensorFlow Serving, or a compact model"),
+    "embed": Command("write the vectors of titles or queries"),
+    "index": Command("index a corpus for search"),
+    "search": Command("search a corpus"),
+    "serve": Command("answer requests over gRPC and REST, with a search page"),
+    "explain": Command("say why a title matches a query"),
+    "report": Command("write a page about a run"),
+    "data": Command("list, convert and split data sets"),
+    "skip-thought": Command("train skip-thought vectors, or encode texts"),
+    "experiment": Command("repeat an experiment of the papers", _RESUMES),
+    "demo": Command("see all of it on bundled data", "run the same command again to start over"),
+}
+
+_USUAL = """the usual way:
   dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
-  dssm train --config lstm --data DATA --out RUN
+  dssm train --config dssm --data DATA --out RUN
   dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
   dssm export --model RUN --out EXPORT
   dssm search --model RUN --corpus corpus.tsv
@@ -76,52 +61,61 @@ def main(argv: Sequence[str] | None = None) -> int:
         0 done, 1 failed with a one-line reason on standard error, 2 wrong usage.
     """
     quieten()
-    words = sys.argv[1:] if argv is None else argv
-    if words[:1] == [preprocess.NAME]:  # a flag that is unknown here is Beam's
-        arguments = argparse.Namespace(
-            command=preprocess.NAME, run=lambda _: preprocess.run(words[1:])
-        )
-    else:
-        arguments = _parser().parse_args(words)
-
-    def run() -> object:
-        try:
-            return arguments.run(arguments)
-        except ImportError as error:
-            if not (reason := _hidden(error)):
-                raise
-            raise UserError(reason) from None
-
-    left = getattr(arguments, "interrupted", "nothing was written")
-    return run_command(f"dssm {arguments.command}", run, left)
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["--version"]:
+        sys.stdout.write(f"dssm-tf {__version__}\n")
+        return 0
+    if not words:
+        sys.stderr.write(_help())
+        return 2
+    if words[0] in ("--help", "-h"):
+        sys.stdout.write(_help())
+        return 0
+    name, *words = words
+    if name not in COMMANDS:
+        meant = did_you_mean(name, COMMANDS)
+        sys.stderr.write(f"dssm: there is no command {name!r}.{meant} (`dssm --help` lists all.)\n")
+        return 2
+    return _run(name, words)
 
 
-def _hidden(error: ImportError) -> str:
-    """What happened where a package of ours was not found but another's of its name; else empty."""
-    name = (error.name or "").partition(".")[0]
-    spec = find_spec(name) if name in ("pipelines", "serving") else None
-    if spec is None:
-        return ""
-    found = Path([*(spec.submodule_search_locations or []), spec.origin or ""][0])
-    if found == Path(__file__).parents[1] / name:
-        return ""
-    return (
-        f"{found} hides the package `{name}` that comes with dssm-tf; run `dssm` itself instead of "
-        "`python -m`, take that folder out of PYTHONPATH, or give it another name."
+def _run(name: str, words: Sequence[str]) -> int:
+    module = import_module(f"dssm_tf.commands.{name.replace('-', '_')}")
+    if hasattr(module, "add"):
+        return _parse(name, module, words)
+    from dssm_tf.common.typed_command import run
+
+    command = getattr(module, "SUBCOMMANDS", None) or getattr(module, name)
+    return run(f"dssm {name}", command, words, COMMANDS[name].interrupted)
+
+
+def _parse(name: str, module: ModuleType, words: Sequence[str]) -> int:
+    """Runs a command that declares its flags by argparse."""
+    from dssm_tf.common.boundary import run_command
+    from dssm_tf.common.command_line import Parser
+
+    try:
+        if name == "preprocess":
+            return run_command("dssm preprocess", lambda: module.run(words))
+        parser = Parser(prog="dssm")
+        module.add(parser.add_subparsers(dest="command"))
+        arguments = parser.parse_args([name, *words])
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    return run_command(f"dssm {name}", lambda: arguments.run(arguments), COMMANDS[name].interrupted)
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    return "\n".join(
+        [
+            "usage: dssm COMMAND ...\n",
+            "From search click logs to a semantic ranker in production.\n",
+            *(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()),
+            "\n`dssm COMMAND --help` shows the flags of a command.\n",
+            _USUAL,
+        ]
     )
-
-
-def _parser() -> Parser:
-    parser = Parser(
-        prog="dssm",
-        description="From search click logs to a semantic ranker in production.",
-        epilog=_EXAMPLES,
-    )
-    parser.add_argument("--version", action="version", version=f"dssm-tf {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in COMMANDS:
-        module.add(commands)
-    return parser
 
 
 if __name__ == "__main__":

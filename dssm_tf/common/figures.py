@@ -16,7 +16,6 @@ try:
 
     mpl.use("Agg")  # files only: there may be no screen
     from matplotlib import pyplot as plt
-    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 except ImportError as error:
     raise UserError(
         f"figures need matplotlib, which cannot be imported ({error}): {install('figures')}"
@@ -123,40 +122,6 @@ def rank_loss_by_number(
     axis.set_xlabel(label)
     axis.set_ylabel("rank loss (%)")
     axis.set_ylim(bottom=0)
-    axis.grid(alpha=0.3)
-    axis.legend()
-    _write(figure, path)
-
-
-def cost_curves(
-    runs: Mapping[str, Sequence[float]],
-    path: Path | IO[bytes],
-    label: str,
-    *,
-    logarithmic: bool = True,
-) -> None:
-    """A metric by epoch, one line a run.
-
-    Args:
-        runs: values epoch by epoch, by name.
-        path: PNG to write, or a file opened for it.
-        label: what the values are.
-        logarithmic: whether their axis is.
-
-    Reference: Palangi et al. 2016, fig. 7.
-    """
-    figure, axis = plt.subplots(figsize=(6, 4.2), layout="constrained")
-    for place, (name, values) in enumerate(runs.items()):
-        epochs = range(1, len(values) + 1)
-        axis.plot(epochs, values, marker="os^Dv"[place % 5], markersize=3, label=name)
-    if logarithmic:
-        axis.set_yscale("log")
-        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axis.yaxis.set_minor_locator(NullLocator())
-    axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axis.set_xlabel("epoch")
-    axis.set_ylabel(label)
     axis.grid(alpha=0.3)
     axis.legend()
     _write(figure, path)

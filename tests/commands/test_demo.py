@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from dssm_tf.commands.demo import demo as demonstration
+from dssm_tf.commands.demo import steps as demonstration
 from dssm_tf.common.charts import line_chart
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_corpus, read_judgments
@@ -97,7 +97,7 @@ def test_a_chart_of_one_epoch_or_one_value_is_drawn_too(lines):
 def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path):
     shown = io.StringIO()
     out = tmp_path / "demo"
-    demonstration.demo(out, Console(file=shown, width=120))
+    demonstration.run(out, Console(file=shown, width=120))
     systems = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
     # What prototypes reached, less what a seed may cost.
     for name, cutoff, least in (

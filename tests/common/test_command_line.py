@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from dssm_tf.cli import main
 from dssm_tf.common.command_line import Parser
 from pipelines.options import parse
 
@@ -64,13 +63,3 @@ def test_flags_that_are_passed_on_keep_their_spelling():
     job = parse(["--input", "a", "--output", "b", "--min_clicks=2", "--direct_num_workers=2"])
     assert job.options.min_clicks == 2
     assert job.beam_flags == ["--direct_num_workers=2"]
-
-
-def test_a_typo_of_a_command_gets_the_usage_of_that_command(capsys):
-    with pytest.raises(SystemExit):
-        main(["benchmark", "--clicks", "a.tsv", "--judge_latr", "0.2", "--out", "b"])
-    first, second = capsys.readouterr().err.splitlines()
-    assert first == "usage: dssm benchmark --clicks FILE ... --out OUT ..."
-    assert second.startswith(
-        "dssm benchmark: there is no --judge_latr. Did you mean '--judge-later'?"
-    )

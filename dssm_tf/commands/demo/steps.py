@@ -44,7 +44,7 @@ _OWN = (
 )  # fmt: skip
 
 
-def demo(out: Path | str, console: Console | None = None) -> None:
+def run(out: Path | str, console: Console | None = None) -> None:
     """Runs every step and writes `metrics.json`, `report.html` and `export/` into `out`.
 
     Args:

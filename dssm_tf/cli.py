@@ -38,7 +38,6 @@ COMMANDS = {
     "report": Command("write a page about a run"),
     "data": Command("list, convert and split data sets"),
     "skip-thought": Command("train skip-thought vectors, or encode texts"),
-    "experiment": Command("repeat an experiment of the papers", _RESUMES),
     "demo": Command("see all of it on bundled data", "run the same command again to start over"),
 }
 

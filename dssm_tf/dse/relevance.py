@@ -1,4 +1,4 @@
-"""Which title answers which query: from classes, links or clicks."""
+"""Which title answers which query, from clicks."""
 
 from __future__ import annotations
 
@@ -10,88 +10,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.errors import NoClicks, UserError
+from dssm_tf.common.errors import NoClicks
 from dssm_tf.text.rules import FOLDED
-
-
-def same_class(labels: Sequence[str]) -> sparse.csr_matrix:
-    """Relevance of pages to each other where they are of one class.
-
-    Returns:
-        Bool `(pages, pages)`, symmetric; no page is relevant to itself.
-    """
-    names = np.asarray(labels)
-    return sparse.csr_matrix((names[:, None] == names) & ~np.eye(len(names), dtype=bool))
-
-
-def linked(pages: Sequence[str], links: Iterable[tuple[str, str]]) -> sparse.csr_matrix:
-    """Relevance of pages to each other where one links to the other.
-
-    Args:
-        pages: their ids, in the order of rows and columns.
-        links: ids of source and target; repeats and links of a page to itself count nothing.
-
-    Returns:
-        Bool `(pages, pages)`, symmetric.
-
-    Raises:
-        UserError: a link names an unknown page, a page id comes twice, or no link is left.
-    """
-    places = {page: place for place, page in enumerate(pages)}
-    if len(places) < len(pages):
-        twice = next(page for place, page in enumerate(pages) if places[page] != place)
-        raise UserError(f"page {twice!r} comes twice; give each page its own id.")
-    sources, targets = [], []
-    for number, link in enumerate(links, start=1):
-        for page in link:
-            if page not in places:
-                raise UserError(
-                    f"link {number}, {link[0]!r} to {link[1]!r}, names a page that is not among "
-                    f"the {len(places)} pages: {page!r}. Add the page, or drop the link."
-                )
-        if link[0] != link[1]:
-            sources.append(places[link[0]])
-            targets.append(places[link[1]])
-    if not sources:
-        raise UserError("there is no link between two pages; relevance needs at least one.")
-    one_way = sparse.csr_matrix(
-        (np.ones(len(sources), dtype=bool), (sources, targets)), (len(pages), len(pages))
-    )
-    return _tidy(one_way + one_way.T)
-
-
-def split_links(
-    relevant: sparse.csr_matrix, share: float, seed: int = 0
-) -> tuple[sparse.csr_matrix, sparse.csr_matrix]:
-    """Two symmetric parts of a symmetric relevance: a pair is in one of them, both ways round.
-
-    Args:
-        relevant: bool `(pages, pages)`, symmetric.
-        share: of the pairs that the first part gets, between 0 and 1.
-        seed: of the drawing; with one seed a larger share holds the smaller one.
-
-    Raises:
-        ValueError: the share is not between 0 and 1.
-        UserError: a part would be empty.
-    """
-    if not 0 < share < 1:
-        raise ValueError(f"split_links received share={share}; expected 0 < share < 1.")
-    upper = sparse.triu(relevant, k=1).tocoo()
-    order = np.random.default_rng(seed).permutation(upper.nnz)
-    first = round(share * upper.nnz)
-    if not 0 < first < upper.nnz:
-        raise UserError(
-            f"{share:.0%} of {upper.nnz} links leaves no link on one side; give more links."
-        )
-
-    def part(chosen: NDArray[np.int64]) -> sparse.csr_matrix:
-        half = sparse.csr_matrix(
-            (np.ones(len(chosen), dtype=bool), (upper.row[chosen], upper.col[chosen])),
-            relevant.shape,
-        )
-        return _tidy(half + half.T)
-
-    return part(order[:first]), part(order[first:])
 
 
 @dataclass(frozen=True)
@@ -175,10 +95,3 @@ def can_be_ranked(links: sparse.csr_matrix) -> bool:
     """Whether any query has both a relevant and an irrelevant title."""
     relevant = np.diff(links.indptr)
     return bool(((relevant > 0) & (relevant < links.shape[1])).any())
-
-
-def _tidy(relevant: sparse.spmatrix) -> sparse.csr_matrix:
-    found = relevant.tocsr().astype(bool)
-    found.eliminate_zeros()
-    found.sort_indices()
-    return found

@@ -16,9 +16,9 @@ from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
 from dssm_tf.dse.margin_rank import margin_rank
 from dssm_tf.dse.networks import DSEPair, SSIPair, pair_scores
 from dssm_tf.dse.pretraining import pretrain
-from dssm_tf.dse.relevance import same_class
 from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.dse.tuple_batches import TupleBatches
+from examples.dse_cora import same_class
 from tests.reference import dse as reference
 
 PAGES, WORDS = 60, 12

@@ -9,15 +9,17 @@ import pytest
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.relevance import linked, same_class, split_links
 from dssm_tf.dse.tuple_batches import TupleBatches
+from examples.dse_cora import same_class
+from examples.dse_protocol import split_links
+from examples.dse_wikispeedia import linked
 
 LABELS = ["a", "b", "a", "b", "a"]
 
 
 def test_a_batch_s_tuples_have_a_relevant_and_an_irrelevant_title():
     relevant = same_class(LABELS)
-    train, _ = split_links(relevant, 0.5)
+    train, _ = split_links(relevant, 0.5, seed=0)
     table, learned = relevant.toarray(), train.toarray()
     for batch in islice(TupleBatches(train, relevant, batch_size=4), 20):
         assert learned[batch.queries, batch.titles].all()

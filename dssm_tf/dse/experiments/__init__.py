@@ -1,1 +1,0 @@
-"""The experiments of the DSE paper, by one command each; they share systems and report."""

@@ -1,0 +1,181 @@
+"""Repeats table 1 and figure 1 of Wu et al. 2014 (DSE) on papers of Cora's seven classes.
+
+    python -m examples.dse_cora --out CORA
+
+Papers of one class are relevant to each other, and papers of another class are irrelevant. As in
+the paper (sec. 4.2), the systems learn from a share of the links. Writes `tables.md`,
+`results.json` and the figures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from matplotlib import pyplot as plt
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf import UserError
+from dssm_tf.dse.networks import encode
+from dssm_tf.dse.settings import FineTuning, Pretraining
+from dssm_tf.evaluation.rank_loss import rank_loss
+from examples.dse_protocol import (
+    Features,
+    Links,
+    Matrix,
+    Protocol,
+    arguments,
+    draw_lines,
+    nearest_words,
+    read_tsv,
+    split_links,
+    write,
+)
+
+SHARES, DIMENSIONS = (0.4, 0.2, 0.1, 0.05), (2, 5, 10, 20, 50)
+# Units of an RBM are on or off; on vectors of length 1 SSI's I is the cosine, and it does better.
+NORMALIZATIONS = {"dse": "largest", "ssi": "length"}
+LEAST = 10
+"""Papers a class: with fewer, a twentieth of the links may join papers of one class only."""
+
+
+class Plan(NamedTuple):
+    """How the systems are trained on so many words, None for all; docs/dse.md says why so."""
+
+    words: int | None
+    pretraining: Pretraining
+    fitting: Mapping[str, FineTuning]
+
+
+PLANS = (
+    Plan(
+        200,
+        Pretraining(400),
+        {"dse": FineTuning(600, 0.01, "adam"), "ssi": FineTuning(600, 1.0, clip_norm=None)},
+    ),
+    # Four layers of up to 1,433 units: as many steps would take an hour.
+    Plan(
+        None,
+        Pretraining(200),
+        {
+            "dse": FineTuning(300, 0.01, "adam", batch_size=128),
+            "ssi": FineTuning(600, 0.01, "adam"),
+        },
+    ),
+)
+
+
+def cora(out: Path, per_class: int = 150, quick: bool = False, seed: int = 0) -> dict[str, Any]:
+    """Rank loss by share of links and C (table 1), the plane of C = 2 (fig. 1), nearest words.
+
+    Args:
+        out: directory to write into.
+        per_class: papers of each class.
+        quick: two shares and two dimensions, of the most frequent words only.
+        seed: of everything random.
+    """
+    labels, texts = sample_papers(per_class, seed)
+    relevant = same_class(labels)
+    known = relevant + sparse.identity(len(labels), dtype=bool).tocsr()
+    shares, dimensions = (SHARES[::3], DIMENSIONS[::2][:2]) if quick else (SHARES, DIMENSIONS)
+    protocol = Protocol(texts, seed)
+    losses: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    planes = {}
+    for plan in PLANS[: 1 if quick else None]:
+        name = str(plan.words or "all")
+        table = losses[name] = {system: {} for system in NORMALIZATIONS}
+        for dimension, share, system in product(dimensions, shares, NORMALIZATIONS):
+            learned, measured = split_links(relevant, share, seed)
+            features = Features(plan.words, "binary", NORMALIZATIONS[system])
+            fitted = protocol.fit(
+                system, features, dimension, Links(learned, measured, known, known),
+                plan.pretraining, plan.fitting[system],
+            )  # fmt: skip
+            loss = rank_loss(fitted.scores(), measured, known > measured)
+            table[system].setdefault(f"{share:.0%}", {})[f"C={dimension}"] = loss
+            print(f"{system}, {name} words, C={dimension}, {share:.0%}: {loss:.2f} %", flush=True)
+            if plan is PLANS[0] and (dimension, share) == (dimensions[0], shares[0]):
+                # SSI's words follow its embedding.
+                planes[system] = encode(fitted.model.title_vectors, fitted.bags)[:, :2]
+    features = Features(PLANS[0].words, "binary", NORMALIZATIONS["dse"])
+    tower = protocol.tower(features, dimensions[0], PLANS[0].pretraining)
+    draw_planes(planes, labels, out / "figure1_embedding.png")
+    first = losses[str(PLANS[0].words)]
+    lines = {
+        f"{system}, {name}": {share.rstrip("%"): row[name] for share, row in table.items()}
+        for system, table in first.items()
+        for name in next(iter(table.values()))
+    }
+    draw_lines(lines, out / "table1_rank_loss.png", "links learned from (%)")
+    tables = {
+        f"Table 1: rank loss (%), {system.upper()}, {name} words": (system.upper(), rows)
+        for name, systems in losses.items()
+        for system, rows in systems.items()
+    }
+    return {
+        "about": f"Cora, {per_class} papers of each of 7 classes",
+        "rank_loss": losses,
+        "tables": tables,
+        "nearest_words": nearest_words(protocol.bags(features)[0].words, tower),
+    }
+
+
+def sample_papers(per_class: int, seed: int) -> tuple[list[str], list[str]]:
+    """Labels and texts of as many bundled papers of every class.
+
+    Raises:
+        UserError: a class has fewer, or they are fewer than `LEAST`.
+    """
+    path = files("dssm_tf.datasets") / "cora" / "docs.tsv"
+    rows = [(row["label"], row["words"]) for row in read_tsv(path, "label", "words")]
+    labels = np.array([label for label, _ in rows])
+    most = int(np.unique(labels, return_counts=True)[1].min())
+    if not LEAST <= per_class <= most:
+        raise UserError(f"--per-class is {per_class}; expected {LEAST} to {most}.")
+    random = np.random.default_rng(seed)
+    chosen = [
+        rows[place]
+        for label in np.unique(labels)
+        for place in sorted(random.permutation(np.flatnonzero(labels == label))[:per_class])
+    ]
+    return [label for label, _ in chosen], [text for _, text in chosen]
+
+
+def same_class(labels: Sequence[str]) -> Matrix:
+    """Which pages are of one class: bool `(pages, pages)`; no page is relevant to itself."""
+    names = np.asarray(labels)
+    return Matrix((names[:, None] == names) & ~np.eye(len(names), dtype=bool))
+
+
+def draw_planes(planes: Mapping[str, NDArray[Any]], labels: Sequence[str], path: Path) -> None:
+    """Embeddings in the plane side by side, coloured by class."""
+    figure, axes = plt.subplots(1, len(planes), figsize=(10, 4.6), layout="constrained")
+    names = np.array(labels)
+    for axis, (system, points) in zip(axes, planes.items(), strict=True):
+        for place, label in enumerate(sorted(set(labels))):
+            chosen = points[names == label]
+            axis.scatter(*chosen.T, s=9, alpha=0.6, color=f"C{place}", label=label)
+            axis.annotate(
+                label, np.median(chosen, axis=0), ha="center", va="center", weight="bold",
+                bbox={"boxstyle": "round,pad=0.15", "fc": "white", "ec": f"C{place}", "alpha": 0.8},
+            )  # fmt: skip
+        axis.set(title=system.upper(), xlabel="dimension 1", ylabel="dimension 2")
+    axes[-1].legend(title="class", fontsize=8, markerscale=1.5)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Runs the experiment."""
+    parser = arguments(__doc__.split("\n")[0])
+    parser.add_argument("--per-class", type=int, default=150, help="papers of each class")
+    write(cora, **vars(parser.parse_args(argv)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,238 @@
+"""What the experiments of the DSE paper share: their protocol, their tables and their figures.
+
+Texts become bags of words, DSE's RBMs are pretrained on them, a system is fitted to some of the
+links between texts, and its rank loss is measured on the others (Wu et al. 2014, sec. 4).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+from typing import Any, NamedTuple, TypeAlias
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib import pyplot as plt
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf import UserError
+from dssm_tf.dse.bag_of_words import BagOfWords
+from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
+from dssm_tf.dse.networks import (
+    BagPair,
+    DSEPair,
+    DSETower,
+    PSIPair,
+    Scores,
+    SSIPair,
+    encode,
+    pair_scores,
+)
+from dssm_tf.dse.pretraining import pretrain
+from dssm_tf.dse.settings import FineTuning, Pretraining
+
+mpl.use("Agg")
+
+Matrix: TypeAlias = sparse.csr_matrix
+
+WIDEST = 1500
+"""DSE's hidden layers are never wider than for this many words.
+
+The paper's rule would give 31 million weights at 5,000 words, an hour on two cores."""
+
+
+def split_links(relevant: Matrix, share: float, seed: int) -> tuple[Matrix, Matrix]:
+    """Splits a symmetric relevance in two; both directions of a pair stay together.
+
+    With one seed, the first part of a larger share holds that of a smaller one.
+    """
+    upper = sparse.triu(relevant, k=1).tocoo()
+    order = np.random.default_rng(seed).permutation(upper.nnz)
+    cut = round(share * upper.nnz)
+
+    def part(chosen: NDArray[np.int64]) -> Matrix:
+        ends = upper.row[chosen], upper.col[chosen]
+        half = Matrix((np.ones(len(chosen), dtype=bool), ends), relevant.shape)
+        return (half + half.T).tocsr()
+
+    return part(order[:cut]), part(order[cut:])
+
+
+class Links(NamedTuple):
+    """Links to learn from and to measure by, bool `(pages, pages)` each; see `LinkTask`."""
+
+    learned: Matrix
+    measured: Matrix
+    known: Matrix
+    ignored: Matrix
+    validation: Matrix | None = None
+
+
+class Features(NamedTuple):
+    """What a system reads: see `BagOfWords`."""
+
+    words: int | None
+    weighting: str
+    normalization: str
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A system that was fitted to pages, and what it reads of them."""
+
+    model: BagPair
+    words: Sequence[str]
+    bags: Matrix
+
+    def scores(self) -> Scores:
+        """Of every page for every page."""
+        return pair_scores(self.model, self.bags, self.bags)
+
+
+class Protocol:
+    """Bags of words, pretraining, fitting.
+
+    Args:
+        texts: of the pages.
+        seed: of everything random.
+    """
+
+    def __init__(self, texts: Sequence[str], seed: int) -> None:
+        self.texts = texts
+        self.seed = seed
+        self._bags: dict[Features, tuple[BagOfWords, Matrix]] = {}
+        self._towers: dict[Features, dict[int, DSETower]] = {}
+
+    def bags(self, features: Features) -> tuple[BagOfWords, Matrix]:
+        """The words, and the vectors of all texts over them."""
+        if features not in self._bags:
+            words, weighting, normalization = features
+            bag = BagOfWords(words, weighting=weighting, normalization=normalization)
+            self._bags[features] = bag, bag.fit(self.texts).transform(self.texts)
+        return self._bags[features]
+
+    def tower(self, features: Features, dimension: int, pretraining: Pretraining) -> DSETower:
+        """A pretrained tower; binary RBMs do not depend on C and are pretrained once."""
+        towers = self._towers.setdefault(features, {})
+        if dimension not in towers:
+            bag, bags = self.bags(features)
+            words = min(len(bag.words), WIDEST)
+            widths = (max(1, words // 2), max(1, words // 2), words)
+            tower = DSETower(len(bag.words), dimension, widths, seed=self.seed)
+            lower = next(iter(towers.values()), None)
+            pretrain(tower, bags, pretraining, seed=self.seed, lower=lower)
+            towers[dimension] = tower
+        return towers[dimension]
+
+    def fit(
+        self,
+        system: str,
+        features: Features,
+        dimension: int,
+        links: Links,
+        pretraining: Pretraining,
+        fitting: FineTuning,
+        tuples: int | None = None,
+    ) -> Fitted:
+        """Fits `dse`, `ssi` or `psi` to the learned links.
+
+        Raises:
+            UserError: the training diverges.
+        """
+        bag, bags = self.bags(features)
+        model: BagPair
+        if system == "dse":
+            tower = self.tower(features, dimension, pretraining)
+            widths = [machine.units for machine in tower.machines[:-1]]
+            model = DSEPair(len(bag.words), dimension, widths=widths, seed=self.seed)
+            model.query_tower.set_weights(tower.get_weights())
+        else:
+            pair = {"ssi": SSIPair, "psi": PSIPair}[system]
+            model = pair(len(bag.words), dimension, seed=self.seed)
+        task = LinkTask(bags, bags, links.learned, links.known, links.ignored, links.validation)
+        fine_tune(model, task, fitting, tuples=tuples, seed=self.seed)
+        return Fitted(model, bag.words, bags)
+
+
+def nearest_words(words: Sequence[str], tower: DSETower) -> dict[str, list[str]]:
+    """The five nearest words in the first layer of some words of all frequencies (table 2).
+
+    Nearness is the correlation of the activities, since what all words share says nothing.
+    """
+    alone = sparse.identity(len(words), dtype=np.float32).tocsr()
+    correlation = np.asarray(np.corrcoef(encode(tower.machines[0], alone).astype(np.float64)))
+    correlation[np.diag_indices(len(words))] = -np.inf
+    order = np.argsort(-correlation, axis=1, kind="stable")[:, : min(5, len(words) - 1)]
+    shown = range(0, len(words), max(1, len(words) // 40))
+    return {words[place]: [words[near] for near in order[place]] for place in shown}
+
+
+def read_tsv(path: Any, *columns: str) -> Iterator[dict[str, str]]:
+    """Rows of a table.
+
+    Raises:
+        UserError: it lacks a column.
+    """
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE)
+        if missing := [name for name in columns if name not in (rows.fieldnames or ())]:
+            raise UserError(f"{path} has no column {missing[0]!r}; it has {rows.fieldnames}.")
+        yield from rows
+
+
+def table(title: str, head: str, rows: Mapping[str, Mapping[str, float | None]]) -> str:
+    """A Markdown table of rank losses."""
+    columns = [f"{int(name):,}" if name.isdecimal() else name for name in next(iter(rows.values()))]
+    lines = [[head, *columns], ["---"] * (1 + len(columns))]
+    for name, row in rows.items():
+        lines.append([name, *("-" if loss is None else f"{loss:.2f}" for loss in row.values())])
+    return "\n".join([f"**{title}**", "", *(f"| {' | '.join(line)} |" for line in lines), ""])
+
+
+def draw_lines(losses: Mapping[str, Mapping[str, float]], path: Path, label: str) -> None:
+    """Rank loss against a number, one line a system."""
+    figure, axis = plt.subplots(figsize=(7, 4.2), layout="constrained")
+    for place, (name, row) in enumerate(losses.items()):
+        axis.plot([*map(float, row)], [*row.values()], marker="os^Dv"[place % 5], label=name)
+    axis.set_xscale("log")
+    numbers = [float(number) for number in next(iter(losses.values()))]
+    axis.set_xticks(numbers, [f"{number:,.0f}" for number in numbers], rotation=20)
+    axis.minorticks_off()
+    axis.set(xlabel=label, ylabel="rank loss (%)", ylim=(0, None))
+    axis.grid(alpha=0.3)
+    axis.legend(fontsize=8)
+    figure.savefig(path, dpi=130)
+    plt.close(figure)
+
+
+def write(run: Callable[..., dict[str, Any]], out: Path, **options: Any) -> None:
+    """Runs an experiment and writes `results.json` and `tables.md` into a new directory."""
+    out.mkdir(parents=True)
+    started = monotonic()
+    try:
+        found = run(out=out, **options)
+    except UserError as error:
+        sys.exit(str(error))
+    seconds = monotonic() - started
+    tables = [table(title, *rows) for title, rows in found.pop("tables").items()]
+    words = [f"| {word} | {' '.join(near)} |" for word, near in found["nearest_words"].items()]
+    head = "**Table 2: nearest words in DSE's first layer**\n\n| word | 5 nearest |\n|---|---|"
+    about = f"{found['about']}; {seconds:.0f} s\n"
+    (out / "tables.md").write_text("\n".join([about, *tables, head, *words, ""]), "utf-8")
+    (out / "results.json").write_text(json.dumps({**found, "seconds": seconds}, indent=1), "utf-8")
+
+
+def arguments(description: str) -> argparse.ArgumentParser:
+    """The flags of every experiment."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
+    parser.add_argument("--quick", action="store_true", help="a corner of it")
+    parser.add_argument("--seed", type=int, default=0, help="of everything random")
+    return parser

@@ -1,0 +1,193 @@
+"""The DSE paper's experiments on a small scale: their protocol, tables and figures."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from dssm_tf.dse.networks import DSETower
+from dssm_tf.dse.pretraining import pretrain
+from dssm_tf.dse.settings import FineTuning, Pretraining
+from examples import dse_cora, dse_wikispeedia
+from examples.dse_cora import same_class
+from examples.dse_protocol import Features, Protocol, nearest_words, split_links
+from examples.dse_wikispeedia import linked
+from tests.reference import dse as reference
+
+TINY = FineTuning(4, 0.5, batch_size=32)
+PNG = b"\x89PNG"
+
+
+@pytest.fixture
+def eager():
+    """A few steps a model are quicker done than compiled."""
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
+
+
+@pytest.fixture
+def fits(monkeypatch):
+    """Every fit: its system, its features, its links, and the scores of all pages for all pages."""
+    seen, fit = [], Protocol.fit
+
+    def spied(self, system, features, dimension, links, *rest):
+        fitted = fit(self, system, features, dimension, links, *rest)
+        scores = fitted.scores()(np.arange(len(self.texts)))
+        seen.append((system, features, links, rest[2] if len(rest) > 2 else None, scores))
+        return fitted
+
+    monkeypatch.setattr(Protocol, "fit", spied)
+    return seen
+
+
+@pytest.fixture
+def pages(tmp_path):
+    """Forty pages of four topics, linked within their topic; the options that name them."""
+    random = np.random.default_rng(0)
+    words = [[f"{topic}{i}" for i in range(6)] for topic in "abcd"]
+    rows, links = ["doc_id\ttitle\ttext"], ["source\ttarget"]
+    for page in range(40):
+        own = [*random.choice(words[page % 4], 4).tolist(), str(random.choice(words[0]))]
+        rows.append(f"p{page}\ttitle\t{' '.join(own)}")
+        links += [f"p{page}\tp{(page + 4 * step) % 40}" for step in (1, 2, 3)]
+    docs, pairs = tmp_path / "docs.tsv", tmp_path / "links.tsv"
+    docs.write_text("\n".join(rows) + "\n")
+    pairs.write_text("\n".join(links) + "\n")
+    return ["--docs", str(docs), "--links", str(pairs)]
+
+
+def by_hand(scores, relevant, left_out) -> float:
+    """W14 sec. 4.2-4.3: other relevant links than those, against all that is irrelevant."""
+    irrelevant = ~relevant.toarray() & ~np.eye(relevant.shape[0], dtype=bool)
+    return reference.rank_loss(scores, (relevant > left_out).toarray(), irrelevant)
+
+
+@pytest.mark.slow
+def test_cora_measures_on_links_that_were_not_learned(tmp_path, monkeypatch, eager, fits):
+    few = dse_cora.Plan(20, Pretraining(steps=2), {"dse": TINY, "ssi": TINY})
+    monkeypatch.setattr(dse_cora, "PLANS", (few,))
+    out = tmp_path / "out"
+    dse_cora.main(["--per-class", "10", "--quick", "--out", str(out)])
+    found = json.loads((out / "results.json").read_text())
+    relevant = same_class(np.repeat(list("abcdefg"), 10))
+    for dimension in ("C=2", "C=10"):
+        for share in ("40%", "5%"):
+            for system in ("dse", "ssi"):
+                name, _, links, _, scores = fits.pop(0)
+                assert name == system
+                pairs = round(int(share[:-1]) / 100 * relevant.nnz / 2)
+                assert links.learned.nnz == 2 * pairs
+                assert not (links.learned > relevant).nnz
+                loss = found["rank_loss"]["20"][system][share][dimension]
+                assert loss == pytest.approx(by_hand(scores, relevant, links.learned), abs=0.05)
+    assert not fits
+    for name in ("figure1_embedding.png", "table1_rank_loss.png"):
+        assert (out / name).read_bytes().startswith(PNG)
+    tables = (out / "tables.md").read_text()
+    assert "| DSE | C=2 | C=10 |\n| --- | --- | --- |\n| 40% | " in tables
+    assert "**Table 1: rank loss (%), SSI, 20 words**" in tables
+    assert all(len(near) == 5 for near in found["nearest_words"].values())
+
+
+@pytest.mark.slow
+def test_wikispeedia_chooses_and_measures_on_different_links(
+    pages, tmp_path, monkeypatch, eager, fits
+):
+    for name, value in (
+        ("SIZES", (10, 20)), ("TUPLES", (50,)), ("TUPLES_SIZE", 20), ("DIMENSION", 5),
+        ("PRETRAINING", Pretraining(steps=2)),
+        ("FITTINGS", {"good": FineTuning(4, 0.5), "bad": FineTuning(4, 1e30, clip_norm=None)}),
+    ):  # fmt: skip
+        monkeypatch.setattr(dse_wikispeedia, name, value)
+    out = tmp_path / "out"
+    dse_wikispeedia.main([*pages, "--out", str(out)])
+    found = json.loads((out / "results.json").read_text())
+    # Each of 40 pages links three onwards, each link once both ways: 120.
+    links = round(240 * 0.7 * 0.95)  # all in one batch
+    assert set(found["rank_loss_by_tuples"]["dse"]) == {"50", str(4 * links * (links - 1))}
+    relevant = linked(
+        [f"p{page}" for page in range(40)],
+        [line.split("\t") for line in (tmp_path / "links.tsv").read_text().splitlines()[1:]],
+    )
+    chosen = {
+        system: min(tried, key=lambda features: tried[features]["good"])
+        for system, tried in found["choices"].items()
+    }
+    assert set(chosen) == {"dse", "ssi", "psi"}
+    for tried in found["choices"].values():
+        assert all(losses["bad"] is None for losses in tried.values())
+    for system, (words, weighting, _), links, tuples, scores in fits:
+        left_out = links.learned + links.validation
+        # 120 links: 30 % are measured, and 5 % of the others kept for choosing.
+        assert (left_out.nnz / 2, links.validation.nnz / 2) == (84, 4)
+        if words == 20 and weighting == chosen[system]:
+            losses = found["rank_loss_by_tuples" if tuples else "rank_loss_by_words"][system]
+            expected = by_hand(scores, relevant, left_out)
+            # Two of some 680 pairs may be so near that float32 orders them otherwise.
+            assert losses[str(tuples or words)] == pytest.approx(expected, abs=0.3)
+    tables = (out / "tables.md").read_text()
+    assert "| system | 10 | 20 |" in tables
+    assert "| dse+tfidf | " in tables
+    for name in ("table3_words.png", "figure2_tuples.png"):
+        assert (out / name).read_bytes().startswith(PNG)
+
+
+def test_dse_starts_from_rbms_that_were_taught(eager):
+    texts = ["a b", "b c", "c d", "d a", "a c"] * 4
+    features, settings = Features(None, "binary", "largest"), Pretraining(steps=20)
+    protocol = Protocol(texts, seed=1)
+    bags = protocol.bags(features)[1]
+    for dimension in (2, 3):  # whose lower layers are those of the first
+        tower = DSETower(4, dimension, seed=1)
+        pretrain(tower, bags, settings, seed=1)
+        found = protocol.tower(features, dimension, settings)
+        for weight, expected in zip(found.get_weights(), tower.get_weights(), strict=True):
+            np.testing.assert_allclose(weight, expected, atol=1e-5)
+
+
+def test_nearest_words_are_those_with_the_most_alike_activities():
+    tower = DSETower(4, 2, widths=(3,))
+    rows = np.array([[3, 0, -3], [0, 3, 0], [2, 0, -2], [-3, 0, 3]], np.float32)
+    tower.machines[0].kernel.assign(rows)
+    near = nearest_words(["cat", "sun", "dog", "sea"], tower)
+    assert near["cat"][0] == "dog"
+    assert near["dog"][0] == "cat"
+    assert near["sea"][-1] in ("cat", "dog")
+
+
+def test_links_count_both_ways_once_and_never_to_the_page_itself():
+    found = linked(["x", "y", "z"], [("x", "y"), ("y", "x"), ("z", "z")])
+    assert found.toarray().tolist() == [[False, True, False], [True, False, False], [False] * 3]
+
+
+def test_a_pair_of_pages_is_in_one_part_of_a_split_both_ways_round():
+    relevant = same_class(["a"] * 6 + ["b"] * 5)
+    train, test = split_links(relevant, 0.4, seed=1)
+    # 15 + 10 pairs, of which 40 % are 10.
+    assert (train.nnz, test.nnz) == (20, 30)
+    assert not train.multiply(test).nnz
+    assert ((train + test) != relevant).nnz == 0
+    assert (train != train.T).nnz == 0
+    smaller, _ = split_links(relevant, 0.2, seed=1)
+    assert smaller.multiply(train).nnz == smaller.nnz == 10
+
+
+def test_what_cannot_be_is_one_line(pages, tmp_path):
+    out = ["--out", str(tmp_path / "new")]
+    with pytest.raises(SystemExit, match="--per-class is 9; expected 10 to 180"):
+        dse_cora.main(["--per-class", "9", *out])
+    (tmp_path / "links.tsv").write_text("source\ttarget\np1\tp99\n")
+    with pytest.raises(SystemExit, match="names the page 'p99', which has no text"):
+        dse_wikispeedia.main([*pages, "--out", str(tmp_path / "unknown")])
+
+
+def test_the_bundled_papers_carry_their_attribution(checkout):
+    attribution = (checkout / "dssm_tf/datasets/cora/ATTRIBUTION.md").read_text("utf-8")
+    assert "MIT licence" in attribution
+    assert "Planetoid" in attribution
+    labels, texts = dse_cora.sample_papers(180, 0)
+    assert (len(texts), len(set(labels))) == (7 * 180, 7)

@@ -85,13 +85,15 @@ class TrainingConfig(Section):
     validated and kept; `folds`, at least 2, are trainings before the one that counts: each holds
     other queries out, and the best epoch by the mean over all queries is for how long that one
     trains, on all records; `clicks: false` leaves the log's clicks out, for what is learned from
-    judgments or a teacher alone; `title_queries` adds each title as a query for itself; `idf_start`
-    begins with a first matrix whose rows are longer the rarer their trigram is; `refit` trains on
-    training and validation part together in the end: `continue` goes on from the best epoch's
-    weights with a fresh optimizer for two thirds as many epochs, rounded up; `true` starts again
-    and trains for as many. `precision` is that of the steps; weights, and all that ranks, are
-    float32. A killed run goes on from the last epoch, or the last of every `save_every` steps. With
-    `nested_lengths` vectors rank cut to each of these lengths, too (Matryoshka).
+    judgments or a teacher alone; `title_queries` adds so many titles a click as queries for
+    themselves, by two to four of their words; `typos` is the share of the queries, others in each
+    pass, whose longest word is misspelt; `idf_start` begins with a first matrix whose rows are
+    longer the rarer their trigram is; `refit` trains on training and validation part together in
+    the end: `continue` goes on from the best epoch's weights with a fresh optimizer for two thirds
+    as many epochs, rounded up; `true` starts again and trains for as many. `precision` is that of
+    the steps; weights, and all that ranks, are float32. A killed run goes on from the last epoch,
+    or the last of every `save_every` steps. With `nested_lengths` vectors rank cut to each of these
+    lengths, too (Matryoshka).
     """
 
     epochs: Positive = 30
@@ -101,11 +103,11 @@ class TrainingConfig(Section):
     folds: Annotated[Whole, Field(ge=2)] | None = None
     averaging: Share = 0.0
     clicks: bool = True
-    title_queries: bool = False
+    title_queries: Annotated[float, Field(ge=0)] = 0
+    typos: Share = 0.0
     idf_start: bool = False
     refit: Refit = False
     click_weight: Literal["none", "log", "linear"] = "none"
-    length_buckets: tuple[Positive, ...] = ()
     save_every: Positive = 1_000
     nested_lengths: Lengths = ()
     seed: Seed = 0

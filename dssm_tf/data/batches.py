@@ -19,12 +19,15 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.data.lists import Lists
+from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.shapes import Shapes, plan_shapes
-from dssm_tf.data.text_batches import Texts, fit, padded
+from dssm_tf.data.text_batches import Texts, fit, padded, text_batch
 
 _SPARE = 4
-_MINED = 1 << 40  # added to a step's key, of which fresh negatives have the step itself
+_FRESH, _MINED, _WORDS = (np.array([0, number << 40]) for number in range(3))  # to a step's key
+_POOL = np.array([0, 1 << 40])  # added to a pass's key
 _SEED_STRIDE = 8  # above the number of sources
+_Uniform = Callable[[Any, int], tf.Tensor]
 
 
 class Rows(NamedTuple):
@@ -38,6 +41,8 @@ class Rows(NamedTuple):
         size: rows of a step, over all workers and replicas.
         mean: weight of a row on average, those that fill up the last step included.
         targets: grades or scores `(rows, columns)`; None for clicks.
+        pool: how many of the last rows, of weight 1, are a pool of which each pass reads others.
+        drawn: how many of the pool a pass reads.
     """
 
     source: int
@@ -47,28 +52,29 @@ class Rows(NamedTuple):
     size: int
     mean: float = 1.0
     targets: NDArray[np.float32] | None = None
+    pool: int = 0
+    drawn: int = 0
+
+    @property
+    def read(self) -> int:
+        """How many rows a pass reads."""
+        return len(self.query) - self.pool + self.drawn
 
     @property
     def steps(self) -> int:
         """Batches a pass."""
-        return -(-len(self.query) // self.size)
-
-    def of(self, chosen: NDArray[np.bool_]) -> Rows:
-        """Some of the rows."""
-        return self._of(lambda column: column(self)[chosen])
+        return -(-self.read // self.size)
 
     @staticmethod
     def joined(many: Sequence[Rows]) -> Rows:
-        """The rows of one source, of several parts."""
-        return many[0]._of(lambda column: np.concatenate([column(one) for one in many]))
+        """The rows of one source, of several parts; only the last may have a pool."""
 
-    def _of(self, make: Callable[[Callable[[Rows], Any]], Any]) -> Rows:
-        return self._replace(
-            query=make(lambda one: one.query),
-            titles=make(lambda one: one.titles),
-            weights=make(lambda one: one.weights),
-            targets=None if self.targets is None else make(lambda one: one.targets),
-        )
+        def column(name: str) -> Any:
+            return np.concatenate([getattr(one, name) for one in many])
+
+        targets = None if many[0].targets is None else column("targets")
+        columns = {name: column(name) for name in ("query", "titles", "weights")}
+        return many[-1]._replace(**columns, targets=targets)
 
 
 @dataclass(frozen=True)
@@ -81,19 +87,18 @@ class Options:
         in_batch: whether the other clicked titles of the replica's batch are negatives too.
         correction: of the rows of a replica's batch and of a pass, by what each title's logit is
             corrected, in nats, `(titles,)`; None for no correction.
-        length_buckets: titles are batched with titles of like length, up to each of these many
-            words; empty for one bucket.
         joint: whether one text batch holds queries and titles, which a shared tower reads.
         mined: hard negatives a query and pass.
+        typos: share of the queries with a typing error, see `QueryWords`.
     """
 
     fresh: int = 0
     draw: NDArray[np.float64] | None = field(default=None, repr=False)
     in_batch: bool = True
     correction: Callable[[int, int], NDArray[np.float32]] | None = None
-    length_buckets: Sequence[int] = ()
     joint: bool = False
     mined: int = 0
+    typos: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,27 +140,17 @@ class Batches:
 
     @cached_property
     def rows(self) -> tuple[Rows, ...]:
-        """What batches are made of in turn, weights rescaled: of each source, of each bucket."""
+        """What batches are made of in turn, weights rescaled: of each source."""
         found = []
         for source in self.sources:
             if not (held := [source[part] for part in self.parts if part in source]):
                 continue
-            buckets = [one for one in self._in_buckets(Rows.joined(held)) if len(one.query)]
-            places = sum(one.steps * one.size for one in buckets)
-            total = sum(float(one.weights.sum(dtype=np.float64)) for one in buckets)
-            found += [
-                one._replace(weights=(one.weights * (one.mean * places / total)).astype(np.float32))
-                for one in buckets
-            ]
+            if not len((one := Rows.joined(held)).query):
+                continue
+            total = one.weights.sum(dtype=np.float64) - (one.pool - one.drawn)
+            scale = one.mean * one.steps * one.size / total
+            found.append(one._replace(weights=(one.weights * scale).astype(np.float32)))
         return tuple(found)
-
-    def _in_buckets(self, rows: Rows) -> list[Rows]:
-        bounds = sorted(self.options.length_buckets)
-        if not bounds or rows.targets is not None:
-            return [rows]
-        words = self.texts.words.lengths[self.texts.first_title + rows.titles[:, 0]]
-        bucket = np.searchsorted(bounds, words)
-        return [rows.of(bucket == number) for number in range(len(bounds) + 1)]
 
     @property
     def steps(self) -> int:
@@ -238,13 +233,15 @@ class Batches:
     ) -> Callable[[tf.Tensor, tf.Tensor], tuple[Any, Any, tf.Tensor]]:
         """What makes a replica's part of a step of these rows."""
         worker, workers, replicas = layout
-        share, count = rows.size // (workers * replicas), len(rows.query)
+        share, count = rows.size // (workers * replicas), rows.read
         columns = [tf.constant(one) for one in (rows.query, rows.titles, rows.weights)]
         targets = None if rows.targets is None else tf.constant(rows.targets)
-        draw = self._drawing(rows)
+        draw, fixed = self._drawing(rows), rows.read - rows.drawn
+        query_words = QueryWords(self.texts, self.options.typos)
+        shuffle = tf.random.experimental.index_shuffle
         correction = None
         if self.options.correction is not None and targets is None:
-            pairs = sum(len(one.query) for one in self.rows if one.targets is None)
+            pairs = sum(one.read for one in self.rows if one.targets is None)
             correction = tf.constant(self.options.correction(share, pairs))
 
         def make(element: tf.Tensor, replica: tf.Tensor) -> tuple[Any, Any, tf.Tensor]:
@@ -253,41 +250,50 @@ class Batches:
             real, at = at < count, at % count
             if seed is not None:
                 key = tf.stack([tf.constant(seed * _SEED_STRIDE + number, tf.int64), element[0]])
-                at = tf.random.experimental.index_shuffle(at, key, count - 1)
+                at = shuffle(at, key, count - 1)
+                if rows.pool:
+                    of_pool = shuffle(tf.maximum(at - fixed, 0), key + _POOL, rows.pool - 1)
+                    at = tf.where(at < fixed, at, fixed + of_pool)
             query, titles, weights = (tf.gather(column, at) for column in columns)
             key = tf.stack([tf.constant(seed or 0, tf.int64), element[0] * rows.steps + element[1]])
-            for more in draw(query, key, first):
+
+            def uniform(purpose: Any, columns: int) -> tf.Tensor:
+                # Of the whole step, so that it does not depend on who shares it.
+                shape = [rows.size, columns]
+                drawn = tf.random.stateless_uniform(shape, key + purpose, dtype=tf.float64)
+                return drawn[first : first + share]
+
+            for more in draw(query, uniform):
                 titles = tf.concat([titles, more], 1)
             wanted = None if targets is None else tf.gather(targets, at)
-            inputs, labels = self._batch(query, titles, wanted, real, correction)
+            if seed is None:
+                words = self.texts.words.gather(query)
+            else:
+                words = query_words(query, uniform(_WORDS, query_words.width))
+            inputs, labels = self._batch(query, words, titles, wanted, real, correction)
             if len(self.sources) > 1:
                 labels["source"] = tf.fill([share], rows.source)
             return inputs, labels, tf.where(real, weights, 0.0)
 
         return make
 
-    def _drawing(self, rows: Rows) -> Callable[[tf.Tensor, tf.Tensor, tf.Tensor], list[tf.Tensor]]:
+    def _drawing(self, rows: Rows) -> Callable[[tf.Tensor, _Uniform], list[tf.Tensor]]:
         """What draws negatives beside the recorded ones, `(rows, negatives)` each."""
         options, mined = self.options, self.mined
         if rows.targets is not None:
-            return lambda query, key, first: []
+            return lambda query, uniform: []
         upto = tf.constant(np.zeros(0) if options.draw is None else np.cumsum(options.draw))
         most = 0 if mined is None else int(mined.lengths.max(initial=0))
 
-        def uniform(key: tf.Tensor, columns: int, size: tf.Tensor, first: tf.Tensor) -> tf.Tensor:
-            # Of the whole step, so that it does not depend on who shares it.
-            drawn = tf.random.stateless_uniform([rows.size, columns], key, dtype=tf.float64)
-            return drawn[first : first + size]
-
-        def draw(query: tf.Tensor, key: tf.Tensor, first: tf.Tensor) -> list[tf.Tensor]:
-            found, size = [], tf.size(query, tf.int64)
+        def draw(query: tf.Tensor, uniform: _Uniform) -> list[tf.Tensor]:
+            found = []
             if options.fresh:
-                chance = uniform(key, 2 * options.fresh + _SPARE, size, first)
+                chance = uniform(_FRESH, 2 * options.fresh + _SPARE)
                 flat = tf.searchsorted(upto, tf.reshape(chance, [-1]), side="right")
                 titles = tf.minimum(tf.reshape(flat, tf.shape(chance)), len(upto) - 1)
                 found.append(self._unclicked(query, titles, options.fresh))
             if mined is not None and most:
-                chance = uniform(key + tf.constant([0, _MINED], tf.int64), most, size, first)
+                chance = uniform(_MINED, most)
                 titles = mined.gather(query).to_tensor(-1, shape=[None, most])
                 order = tf.argsort(chance - tf.cast(titles < 0, tf.float64), direction="DESCENDING")
                 titles = tf.gather(titles, order, batch_dims=1)
@@ -311,12 +317,13 @@ class Batches:
     def _batch(
         self,
         query: tf.Tensor,
+        words: tf.RaggedTensor,
         titles: tf.Tensor,
         targets: tf.Tensor | None,
         real: tf.Tensor,
         corrected: tf.Tensor | None,
     ) -> tuple[dict[str, Any], dict[str, tf.Tensor]]:
-        """Inputs for `Siamese` and labels for a `RankingLoss`."""
+        """Inputs for `Siamese` and labels for a `RankingLoss`, of the words of queries."""
         shapes, rows = self.shapes, tf.size(query)
         mask = titles >= 0
         # Column by column, so that clicked titles are the first of the distinct ones.
@@ -326,11 +333,11 @@ class Batches:
         count = fit(tf.size(distinct), shapes.distinct_titles)
         texts = distinct + self.texts.first_title
         if self.options.joint:
-            joint = self.texts.joint(query, texts, shapes.texts, rows + count)
+            joint = self.texts.joint(words, texts, shapes.texts, rows + count)
             inputs: dict[str, Any] = {"texts": joint}
         else:
             inputs = {
-                "query": self.texts.batch(query, shapes.query, rows),
+                "query": text_batch(words, self.texts.ngrams, shapes.query, rows),
                 "titles": self.texts.batch(texts, shapes.titles, count),
             }
         correction = tf.zeros([count])

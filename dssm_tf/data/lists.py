@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,12 @@ class Lists:
         """Those of a column of a table."""
         lists = column.combine_chunks()
         return cls(lists.value_lengths().to_numpy(), lists.flatten().to_numpy())
+
+    @classmethod
+    def of_rows(cls, rows: Iterable[Sequence[int]]) -> Lists:
+        """Those of a Python list of them."""
+        rows = list(rows)
+        return cls([len(row) for row in rows], [number for row in rows for number in row])
 
     @classmethod
     def joined(cls, *many: Lists) -> Lists:

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from dssm_tf.data.lists import Lists
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.shapes import Part, TextShape
+from dssm_tf.text.typos import with_typo
+
+SPELLINGS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +23,8 @@ class Texts:
 
     Args:
         words: of each text, the numbers of its words.
-        ngrams: of each word, the ids of its trigrams.
+        ngrams: of each word, the ids of its trigrams; below the words of texts, `SPELLINGS`
+            misspelt variants of each, if `typos` were asked for.
         clicked: of each text, the titles that anybody clicked for it as a query, increasing; a
             title is a query for itself.
         first_title: the number of title 0.
@@ -42,13 +46,12 @@ class Texts:
         return text_batch(self.words.gather(numbers), self.ngrams, shape, texts)
 
     def joint(
-        self, queries: tf.Tensor, titles: tf.Tensor, shape: TextShape, texts: tf.Tensor
+        self, queries: tf.RaggedTensor, titles: tf.Tensor, shape: TextShape, texts: tf.Tensor
     ) -> dict[str, Any]:
-        """Queries and, below them, titles; a word of both is two, and dropout draws for each."""
+        """Words of queries and, below them, titles; a word of both is two, with other dropout."""
         words = self.words.gather(titles)
         words = words.with_values(tf.bitwise.invert(words.flat_values))
-        words = tf.concat([self.words.gather(queries), words], 0)
-        return text_batch(words, self.ngrams, shape, texts)
+        return text_batch(tf.concat([queries, words], 0), self.ngrams, shape, texts)
 
 
 class Numbers:
@@ -71,48 +74,35 @@ class Numbers:
             found[place] = known + further.setdefault(key, len(further))
         return found
 
-    def texts(self, title_queries: bool) -> Texts:
+    def texts(self, typos: bool = False) -> Texts:
         """All of them.
 
         Args:
-            title_queries: whether titles are queries, too.
+            typos: whether words have misspelt variants.
         """
-        data, (words, ngrams) = self._data, self._data.distinct_words
-        number = (
-            {word: place for place, word in enumerate(words)} if any(self._further.values()) else {}
-        )
+        data, (words, hashed) = self._data, self._data.distinct_words
+        number = {word: place for place, word in enumerate(words)}
         parts, new = [], []
         for kind in ("queries", "titles"):
             split = [data.vocabulary.words(key) for key in self._further[kind]]
             for word in (word for one in split for word in one):
                 if word not in number:
                     number[word] = len(number)
-                    new.append(data.vocabulary.look_up(word))
-            flat = [number[word] for one in split for word in one]
-            parts += [data.words(kind), Lists([len(one) for one in split], flat)]
-        hashed = Lists([len(one) for one in new], [id for one in new for id in one])
-        first = len(parts[0]) + len(parts[1])
+                    new.append(word)
+            parts += [
+                data.words(kind),
+                Lists.of_rows([number[word] for word in one] for one in split),
+            ]
+        if typos:
+            new += [with_typo(word, edit) for word in number for edit in range(1, SPELLINGS + 1)]
+        ngrams = Lists.joined(hashed, Lists.of_rows(map(data.vocabulary.look_up, new)))
+        titles = len(parts[2]) + len(parts[3])
         clicked = Lists.joined(
             data.clicked,
             Lists([0] * len(parts[1]), []),
-            self._clicked_of_titles(parts)
-            if title_queries
-            else Lists([0] * (len(parts[2]) + len(parts[3])), []),
+            Lists([1] * titles, range(titles)),
         )
-        return Texts(Lists.joined(*parts), Lists.joined(ngrams, hashed), clicked, first)
-
-    def _clicked_of_titles(self, parts: list[Lists]) -> Lists:
-        """For each title as a query: itself, and what was clicked for a query of the same words."""
-        queries, clicked = parts[0], self._data.clicked
-        same = {queries.of(row).tobytes(): row for row in range(len(queries))}
-        found = []
-        for number in range(len(parts[2])):
-            row = same.get(parts[2].of(number).tobytes())
-            own = [] if row is None else clicked.of(row).tolist()
-            found.append(sorted({number, *own}))
-        further = [[len(found) + place] for place in range(len(parts[3]))]
-        found += further
-        return Lists([len(one) for one in found], [title for one in found for title in one])
+        return Texts(Lists.joined(*parts), ngrams, clicked, len(parts[0]) + len(parts[1]))
 
 
 def text_batch(

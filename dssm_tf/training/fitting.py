@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.config import Config
 from dssm_tf.data.batches import Batches, Options
-from dssm_tf.data.clicks import choose_titles, click_rows, draw_weights, title_rows
+from dssm_tf.data.clicks import click_rows, draw_weights, title_rows
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.text_batches import Numbers
 from dssm_tf.graded.sources import SOURCES, Source, list_rows, read_sources
@@ -198,7 +198,7 @@ def training_batches(
     training, negatives = config.training, config.negatives
     numbers = Numbers(data)
     lists = [list_rows(source, numbers) for source in sources]
-    texts = numbers.texts(training.title_queries)
+    texts = numbers.texts(typos=training.typos > 0)
     clicks = {
         split: click_rows(
             data, split, negatives.recorded, training.click_weight, training.batch_size
@@ -209,17 +209,17 @@ def training_batches(
     title_clicks, title_pairs = data.title_counts
     alpha = data.spec.negative_alpha
     draw = draw_weights(title_clicks, alpha)
-    chosen = np.zeros(0, np.int64)
+    drawn = 0.0  # of each title as a query, in a pass
     if training.title_queries:
-        chosen = choose_titles(title_clicks, data.count("train"), training.seed)
-        own = own | {"always": title_rows(chosen, texts, draw, clicks["train"], training.seed)}
+        wanted = round(training.title_queries * data.count("train"))
+        named = title_rows(texts, clicks["train"], wanted)
+        own, drawn = own | {"always": named}, named.drawn / max(1, named.pool)
 
     def correction(size: int, pairs: int) -> NDArray[np.float32]:
         """Less the log of how often each title is expected among a query's candidates."""
         expected = np.zeros(len(draw))
         if negatives.in_batch:
-            rows = title_pairs + _share_of_queries(title_clicks, chosen)
-            expected += size * np.maximum(rows, 0.5) / pairs
+            expected += size * np.maximum(title_pairs + drawn, 0.5) / pairs
         # Recorded negatives are drawn from clicked titles, fresh ones from all.
         clicked = draw[title_clicks > 0].sum()
         expected += (negatives.recorded / clicked + negatives.fresh) * draw
@@ -230,22 +230,15 @@ def training_batches(
         draw=draw,
         in_batch=negatives.in_batch,
         correction=correction if negatives.logq else None,
-        length_buckets=training.length_buckets,
         joint=config.shared_towers,
         mined=negatives.mined,
+        typos=training.typos,
     )
     mined = read_mined(negatives, data)
     found = Batches(texts, (own, *lists), options)
     if mined is not None:
         found = found.with_mined(mined)
     return found.planned(fixed, parts)
-
-
-def _share_of_queries(clicks: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.float64]:
-    """How many rows each title has as a query for itself: 1, or the share of those drawn by lot."""
-    unclicked = (clicks == 0).sum()
-    drawn = (clicks[chosen] == 0).sum() / max(1, unclicked)
-    return np.where(clicks > 0, float(len(chosen) > 0), drawn)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:

@@ -212,8 +212,8 @@ def _check_comparable(trials: Sequence[Trial], metric: str) -> None:
 
     def titles_of_loss(config: Config) -> tuple[Any, ...]:
         training, negatives = config.training, config.negatives
-        # In the batch, its size and what is batched together decide who the rivals are.
-        batch = (training.batch_size, training.length_buckets) if negatives.in_batch else ()
+        # In the batch, its size decides who the rivals are.
+        batch = training.batch_size if negatives.in_batch else 0
         lengths = training.nested_lengths
         loss = config.loss.name, config.loss.arguments.get("margin")
         return loss, negatives, training.click_weight, lengths, batch
@@ -224,8 +224,8 @@ def _check_comparable(trials: Sequence[Trial], metric: str) -> None:
         raise UserError(
             "--metric loss: the trials differ in loss.name or margin, negatives, "
             "training.click_weight or nested_lengths, or, with negatives in the batch, in "
-            "training.batch_size or length_buckets, so their losses cannot be compared; choose an "
-            "NDCG, e.g. --metric ndcg@10."
+            "training.batch_size, so their losses cannot be compared; choose an NDCG, e.g. "
+            "--metric ndcg@10."
         )
 
 

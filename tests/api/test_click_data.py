@@ -22,7 +22,7 @@ from tests.rounding import rounding
 from tests.training.configuration import RECORDED, config
 
 EPOCHS = 2
-OWN = config(training__title_queries=True, training__click_weight="log")
+OWN = config(training__title_queries=1.5, training__typos=0.3, training__click_weight="log")
 
 
 def fitted(clicks, optimizer=None, loss=None):

@@ -9,9 +9,9 @@ import pytest
 
 from dssm_tf.cli import main
 from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.evaluation.typos import with_typo
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.text.typos import with_typo
 
 THINGS = ("jacket", "kettle", "blanket", "hat", "toaster")
 TITLES = [f"{color} {thing}" for color in ("crimson", "ivory", "black") for thing in THINGS]

@@ -34,7 +34,7 @@ from dssm_tf.text.rules import FOLDED
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 _ALONE = ["training.clicks=false"]
-_PLAIN = [*_ALONE, "training.title_queries=false"]
+_PLAIN = [*_ALONE, "training.title_queries=0"]
 JUDGED = {
     "clicks": [],
     "clicks + judgments": ["{judgments}"],

@@ -42,7 +42,7 @@ SETTINGS = (
     "tower.dropout=0",
     # A click is compared with the title that was shown beside it, and with nothing else.
     "negatives.recorded=1", "negatives.in_batch=false",
-    "training.batch_size=128", "training.title_queries=false", "training.refit=false",
+    "training.batch_size=128", "training.title_queries=0", "training.refit=false",
     "ranking.prior=0",
 )  # fmt: skip
 METRIC = "ndcg@1"

@@ -278,11 +278,9 @@ def drawing(log) -> np.ndarray:
     return np.full(count, 1 / count)
 
 
-@pytest.mark.parametrize(
-    ("workers", "replicas", "buckets"), [(2, 1, ()), (1, 2, ()), (2, 2, (1, 2))]
-)
-def test_the_parts_of_a_step_are_together_the_batch_of_one_process(workers, replicas, buckets):
-    one = batches(LOG, SIZE, in_batch=False, length_buckets=buckets, fresh=2, draw=drawing(LOG))
+@pytest.mark.parametrize(("workers", "replicas"), [(2, 1), (1, 2), (2, 2)])
+def test_the_parts_of_a_step_are_together_the_batch_of_one_process(workers, replicas):
+    one = batches(LOG, SIZE, in_batch=False, fresh=2, draw=drawing(LOG))
     whole = steps(one.epochs(7, 0, 1))
     found = [steps(one.epochs(7, 0, 1, worker, workers, replicas)) for worker in range(workers)]
     assert all(len(part) == one.steps * replicas for part in found)
@@ -293,31 +291,12 @@ def test_the_parts_of_a_step_are_together_the_batch_of_one_process(workers, repl
     assert joined == whole
 
 
-def test_length_buckets_batch_titles_of_like_length_and_lose_no_pair():
-    log = [
-        one._replace(title=" ".join(one.title.split() * (1 + n % 3))) for n, one in enumerate(LOG)
-    ]
-    one = batches(log, SIZE, length_buckets=(2, 4))
-    found = steps(one.epochs(5, 0, 1))
-    assert len(found) == one.steps
-    assert Counter(pairs(found)) == Counter((text(c.query), text(c.title)) for c in log)
-    lengths = [{len(row.clicked) for row in step} for step in found]
-    assert all(len(kind) == 1 for kind in lengths)
-    assert set().union(*lengths) == {2, 4, 6}
-
-
-@pytest.mark.parametrize("buckets", [(), (2, 4)])
-def test_weights_have_mean_one_with_the_rows_that_fill_a_step(buckets):
-    found = [
-        row.weight
-        for step in steps(batches(LOG, SIZE, length_buckets=buckets).epoch())
-        for row in step
-    ]
+def test_weights_have_mean_one_with_the_rows_that_fill_a_step():
+    found = [row.weight for step in steps(batches(LOG, SIZE).epoch()) for row in step]
     assert np.mean(found) == approx(1, rel=1e-5)
-    if not buckets:
-        raw = [one.weight for one in LOG]
-        assert np.divide(found[: len(raw)], found[0]) == approx(np.divide(raw, raw[0]))
-        assert not any(found[len(raw) :])
+    raw = [one.weight for one in LOG]
+    assert np.divide(found[: len(raw)], found[0]) == approx(np.divide(raw, raw[0]))
+    assert not any(found[len(raw) :])
 
 
 def test_sources_take_even_turns_each_with_its_own_mean():

@@ -7,8 +7,9 @@ from string import ascii_lowercase
 
 import pytest
 
-from dssm_tf.evaluation.typos import misspelt, with_typo
+from dssm_tf.evaluation.typos import misspelt
 from dssm_tf.tables.judgments import Judgment
+from dssm_tf.text.typos import with_typo
 
 # Every edit of abcd after its first letter: at b or at c.
 EDITS = {

@@ -83,7 +83,7 @@ AS_IT_IS = {
     "negatives.logq": 0.0,
     "optimizer.options": {},
     "training.averaging": 0.0,
-    "training.title_queries": False,
+    "training.title_queries": 0,
     "training.refit": False,
     "training.click_weight": "none",
     "ranking.prior": 0.0,

@@ -18,7 +18,7 @@ CONFIG = {
         "xla": False,
         "monitor": "loss",
         "refit": False,
-        "title_queries": False,
+        "title_queries": 0,
     },
 }
 # Rivals that do not depend on how a step is cut into parts.

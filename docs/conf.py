@@ -33,17 +33,17 @@ include_patterns = [
 ]
 
 NAVIGATION = {
-    "Use": [
-        "docs/data", "docs/preprocess", "docs/training", "docs/grades", "docs/position_bias",
+    "Start": ["docs/faq", "docs/data", "docs/preprocess", "docs/training", "docs/configuration"],
+    "Decide": ["docs/results", "docs/compare", "docs/benchmark", "docs/baselines", "docs/tuning"],
+    "Run": [
+        "docs/production", "docs/retrieval", "docs/serving", "serving/README", "docs/runtime",
         "docs/warm_start",
-        "docs/tuning",
-        "docs/benchmark", "docs/analysis", "docs/retrieval",
-        "docs/serving", "serving/README", "docs/runtime", "docs/api",
     ],
-    "Models and results": [
-        "docs/results", "docs/baselines", "docs/dse", "docs/paper_settings", "docs/optimizers",
+    "Understand": ["docs/analysis", "docs/api", "docs/architecture"],
+    "Research": [
+        "docs/paper_settings", "docs/dse", "docs/grades", "docs/position_bias", "docs/optimizers",
     ],
-    "Inside": ["docs/architecture", "docs/backends", "CONTRIBUTING", "CHANGELOG"],
+    "Project": ["docs/backends", "CONTRIBUTING", "CHANGELOG"],
 }  # fmt: skip
 
 default_role = "literal"  # single backticks, as in Markdown

@@ -118,4 +118,7 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path):
     for query in demonstration.LIVE_QUERIES:
         assert query in text
         assert query in page
-    assert "dssm preprocess --input YOUR_CLICKS.tsv" in text
+    assert "dssm benchmark --clicks CLICKS.tsv" in text
+    assert "dssm benchmark --clicks CLICKS.tsv" in page
+    for link in parser.links:
+        assert (out / link).exists(), link

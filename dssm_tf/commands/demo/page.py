@@ -15,6 +15,10 @@ from dssm_tf.reports.page import means_table
 from dssm_tf.reports.wording import protocol
 
 _SHOWN = 3  # titles of each ranking
+BENCHMARK = (
+    "dssm benchmark --clicks CLICKS.tsv --corpus TITLES.tsv --judge-later 0.2 "
+    "--systems bm25,dssm --out BENCH"
+)
 
 
 def demo_page(
@@ -57,15 +61,35 @@ def demo_page(
         + "".join(line_chart(t, lines) for t, lines in curves.items())
         + "</div>",
         table(["Model", "Epochs", "Time", "Weight of the log-prior"], training),
-        "<h2>Where the models and BM25 part</h2>",
+        "<h2>Where the models and BM25 differ</h2>",
         '<p class="soft">Questions whose answer a semantic model ranks best and BM25 does not, '
         "then the reverse.</p>",
         *_examples(evaluation),
         "<h2>Asked of BM25 and the exported SavedModels</h2>",
         *_answers(answers),
+        "<h2>What the demo wrote</h2>",
+        f"<ul>{_links()}</ul>",
+        "<h2>Your own log</h2>",
+        "<p>Would it beat what you have? The last fifth of your clicks judges what was learned from "
+        "the rest; no judgments are needed.</p>",
+        f"<pre>{escape(BENCHMARK)}</pre>",
         '<p class="soft">Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.</p>',
     ]
     return page("dssm-tf demo", "\n".join(parts))
+
+
+def _links() -> str:
+    """What else there is to look at, relative to the page."""
+    return "".join(
+        f'<li><a href="{place}">{what}</a></li>'
+        for place, what in (
+            ("evaluation/report.html", "all questions, with significance tests"),
+            ("preprocessed/report.html", "what preprocessing read and dropped"),
+            ("runs/dssm/MODEL_CARD.md", "the model card of dssm"),
+            ("data/clicks.tsv", "the click log"),
+            ("metrics.json", "the figures as JSON"),
+        )
+    )
 
 
 def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from rich.console import Console
 
-from dssm_tf.commands.demo.page import demo_page
+from dssm_tf.commands.demo.page import BENCHMARK, demo_page
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write, refuse_others
 from dssm_tf.config import find_config, load_config
@@ -184,9 +184,8 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
         f"  try    dssm serve {out / 'export' / trained} --corpus {out / 'data/corpus.tsv'}"
         "  # then open http://127.0.0.1:8501/",
-        f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name=lstm "
-        f"--model_base_path={(out / 'export/lstm').resolve()}",
-        "  yours  dssm preprocess --input YOUR_CLICKS.tsv --corpus YOUR_TITLES.tsv --output DATA",
-        "         dssm train --config lstm --data DATA --out RUN",
+        f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name={trained} "
+        f"--model_base_path={(out / 'export' / trained).resolve()}",
+        f"  yours  {BENCHMARK}",
     ):
         console.print(line, highlight=False, markup=False, soft_wrap=True)

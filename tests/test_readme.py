@@ -1,0 +1,55 @@
+"""README.md keeps what it promises: every block runs as it is printed, in order, in one folder."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.clicks import click_log
+
+BLOCK = re.compile(r"^```(bash|python)\n(.*?)^```", re.S | re.M)
+LINES = 160
+
+
+def test_every_block_of_the_readme_runs_in_order_in_one_folder(checkout, tmp_path):
+    blocks = BLOCK.findall((checkout / "README.md").read_text("utf-8"))
+    assert ("bash", "make demo\n") in blocks  # has a test of its own
+    log = click_log(240)
+    rows = "".join(f"{one.query}\t{one.title}\t{1706702400 + n}\n" for n, one in enumerate(log))
+    (tmp_path / "clicks.tsv").write_text(f"query\ttitle\ttimestamp\n{rows}", "utf-8")
+    titles = "".join(f"{i}\t{t}\n" for i, t in enumerate(sorted({one.title for one in log})))
+    (tmp_path / "corpus.tsv").write_text(f"doc_id\ttitle\n{titles}", "utf-8")
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    program = programs / "dssm"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m dssm_tf.cli "$@"\n', "utf-8")
+    program.chmod(0o755)
+    env = os.environ | {
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "PYTHONPATH": str(checkout),
+    }
+    shown = {}
+    for language, code in blocks:
+        if code == "make demo\n":
+            continue
+        command = ["bash", "-e", "-c"] if language == "bash" else [sys.executable, "-c"]
+        done = subprocess.run(
+            [*command, code], cwd=tmp_path, env=env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+        shown[code] = done.stdout
+        printed = [line[2:] for line in code.splitlines() if line.startswith("# ")]
+        assert printed == (done.stdout.splitlines() if language == "python" else [])
+    (search,) = (out for code, out in shown.items() if "dssm search" in code)
+    assert "red fox" in search
+    assert Path(tmp_path / "BENCH" / "report.html").exists()
+
+
+def test_the_readme_is_short_and_every_file_it_names_exists(checkout):
+    text = (checkout / "README.md").read_text("utf-8")
+    assert len(text.splitlines()) <= LINES
+    named = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)}
+    assert not [name for name in named if not (checkout / name).exists()]

@@ -1,4 +1,4 @@
-"""The speed that the README states, as ratios in one run."""
+"""The speed of the first matrix and of training, as ratios in one run."""
 
 import pytest
 

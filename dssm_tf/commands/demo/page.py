@@ -70,8 +70,8 @@ def demo_page(
         "<h2>What the demo wrote</h2>",
         f"<ul>{_links()}</ul>",
         "<h2>Your own log</h2>",
-        "<p>Would it beat what you have? The last fifth of your clicks judges what was learned from "
-        "the rest; no judgments are needed.</p>",
+        "<p>Would it beat what you have? The last fifth of your clicks judges what was learned "
+        "from the rest; no judgments are needed.</p>",
         f"<pre>{escape(BENCHMARK)}</pre>",
         '<p class="soft">Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.</p>',
     ]

@@ -89,8 +89,7 @@ def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_ma
 
 
 def _look_up(table: sparse.csr_matrix, rows: Ids, columns: Ids) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = np.asarray(table[rows, columns]).ravel()
-    return found
+    return np.asarray(table[rows, columns]).ravel()
 
 
 def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
@@ -144,8 +143,7 @@ def symmetrise(query_links: Links, title_links: Links) -> Links:
             grown |= add(j, i, free & touches(j, i))
     for j, i in cells:
         add(j, i, ~query_done[:, j] & ~title_done[:, i])
-    joined: Links = links
-    return joined
+    return links
 
 
 def consistent_phrases(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from dssm_tf.baselines.base import Floats
 
 _FLOOR = 1e-200
 _WORTH_COPYING = 0.7  # pairs that are done are set aside when this share is left
@@ -19,17 +19,47 @@ class Side(NamedTuple):
     Attributes:
         made: `p(w|z)` of the words, `(pairs, words, topics)`.
         counts: `(pairs, words)`, 0 where padded.
-        lengths: words of each pair, repeats counted, `(pairs, 1)`.
+        entries: where each count comes from, `(pairs, words)`.
     """
 
-    made: Array
-    counts: Array
-    lengths: Array
+    made: Floats
+    counts: Floats
+    entries: NDArray[np.int64]
 
-    @classmethod
-    def of(cls, made: Array, counts: Array) -> Side:
-        """The side whose words count as given."""
-        return cls(made, counts, counts.sum(axis=1, keepdims=True))
+    @property
+    def lengths(self) -> Floats:
+        """Words of each pair, repeats counted, `(pairs, 1)`."""
+        return self.counts.sum(axis=1, keepdims=True)
+
+    def subset(self, pairs: NDArray[np.bool_]) -> Side:
+        """The side of some of the pairs."""
+        return Side(self.made[pairs], self.counts[pairs], self.entries[pairs])
+
+    def posterior(self, tilted: Floats) -> Posterior:
+        """The posterior from the logs of the shares, `(pairs, topics)`."""
+        scale = tilted.max(axis=1, keepdims=True)
+        shares = np.exp(tilted - scale)
+        likely = np.maximum(np.matmul(self.made, shares[:, :, None])[:, :, 0], _FLOOR)
+        weights = self.counts / (likely * self.lengths)
+        fractions = shares * np.matmul(weights[:, None, :], self.made)[:, 0]
+        objective = (self.counts * (np.log(likely) + scale)).sum(axis=1)
+        return Posterior(shares, likely, fractions, objective)
+
+
+class Posterior(NamedTuple):
+    """Topics of the words of one side: `p(w|z) share(z) / likely(w)`.
+
+    Attributes:
+        shares: mixtures, tilted by the multipliers, up to a factor, `(pairs, topics)`.
+        likely: the normaliser of each word, `(pairs, words)`.
+        fractions: share of the side's words that each topic has, `(pairs, topics)`.
+        objective: log of the normalisers of all its words, in nats, `(pairs,)`.
+    """
+
+    shares: Floats
+    likely: Floats
+    fractions: Floats
+    objective: Floats
 
 
 class Coupled(NamedTuple):
@@ -39,37 +69,23 @@ class Coupled(NamedTuple):
         multipliers: of the constraints, `(pairs, topics)`; the start of the next E-step.
         query: posterior of the query side.
         title: posterior of the title side.
-        objective: log-likelihood of each pair less the divergence that the constraint costs,
-            in nats, `(pairs,)`.
     """
 
-    multipliers: Array
+    multipliers: Floats
     query: Posterior
     title: Posterior
-    objective: Array
 
-
-class Posterior(NamedTuple):
-    """Topics of the words of one side: `p(w|z) share(z) / likely(w)`.
-
-    Attributes:
-        shares: mixtures, tilted by the multipliers, `(pairs, topics)`.
-        likely: the normaliser of each word, `(pairs, words)`.
-        fractions: share of the side's words that each topic has, `(pairs, topics)`.
-        scale: log of what the shares were divided by, `(pairs, 1)`.
-    """
-
-    shares: Array
-    likely: Array
-    fractions: Array
-    scale: Array
+    @property
+    def objective(self) -> Floats:
+        """Log-likelihood of each pair less the divergence of the constraint, in nats."""
+        return self.query.objective + self.title.objective
 
 
 def couple(
-    mixtures: Array,
+    mixtures: Floats,
     query: Side,
     title: Side,
-    multipliers: Array,
+    multipliers: Floats,
     tolerance: float,
     rounds: int,
 ) -> Coupled:
@@ -99,58 +115,22 @@ def couple(
     """
     logs = np.log(np.maximum(mixtures, _FLOOR))
     multipliers = multipliers.copy()
-    moving = _Part(np.arange(len(logs)), logs, query, title)
+    rows = np.arange(len(logs))  # the pairs that are not done
+    moving = query, title
+
+    def posteriors(left: Side, right: Side, rows: NDArray[np.int64]) -> tuple[Posterior, Posterior]:
+        g, log = multipliers[rows], logs[rows]
+        return left.posterior(log + g / left.lengths), right.posterior(log - g / right.lengths)
+
     for _ in range(rounds):
-        left, right = moving.posteriors(multipliers)
+        left, right = posteriors(*moving, rows)
         apart = np.abs(left.fractions - right.fractions).max(axis=1) > tolerance
         if not apart.any():
             break
         ratio = np.maximum(right.fractions, _FLOOR) / np.maximum(left.fractions, _FLOOR)
-        step = 1 / (1 / moving.query.lengths + 1 / moving.title.lengths)
-        multipliers[moving.rows[apart]] += (step * np.log(ratio))[apart]
+        step = 1 / (1 / moving[0].lengths + 1 / moving[1].lengths)
+        multipliers[rows[apart]] += (step * np.log(ratio))[apart]
         if apart.mean() < _WORTH_COPYING:
-            moving = moving.subset(apart)
-    whole = _Part(np.arange(len(logs)), logs, query, title)
-    left, right = whole.posteriors(multipliers)
-    objective = (
-        (query.counts * np.log(left.likely)).sum(axis=1)
-        + (title.counts * np.log(right.likely)).sum(axis=1)
-        + (query.lengths * left.scale + title.lengths * right.scale)[:, 0]
-    )
-    return Coupled(multipliers, left, right, objective)
-
-
-class _Part(NamedTuple):
-    """Some of the pairs: their rows, log-mixtures and words."""
-
-    rows: NDArray[np.int64]
-    logs: Array
-    query: Side
-    title: Side
-
-    def posteriors(self, multipliers: Array) -> tuple[Posterior, Posterior]:
-        """Of both sides under the multipliers of all pairs."""
-        g = multipliers[self.rows]
-        return (
-            _posterior(self.query, self.logs + g / self.query.lengths),
-            _posterior(self.title, self.logs - g / self.title.lengths),
-        )
-
-    def subset(self, chosen: NDArray[np.bool_]) -> _Part:
-        """The chosen ones of these pairs."""
-        return _Part(
-            self.rows[chosen],
-            self.logs[chosen],
-            Side(*(array[chosen] for array in self.query)),
-            Side(*(array[chosen] for array in self.title)),
-        )
-
-
-def _posterior(side: Side, tilted: Array) -> Posterior:
-    """The posterior of a side from the logs of its shares."""
-    scale = tilted.max(axis=1, keepdims=True)
-    shares = np.exp(tilted - scale)
-    likely = np.maximum(np.matmul(side.made, shares[:, :, None])[:, :, 0], _FLOOR)
-    weights = side.counts / (likely * side.lengths)
-    fractions = shares * np.matmul(weights[:, None, :], side.made)[:, 0]
-    return Posterior(shares, likely, fractions, scale)
+            rows = rows[apart]
+            moving = moving[0].subset(apart), moving[1].subset(apart)
+    return Coupled(multipliers, *posteriors(query, title, np.arange(len(logs))))

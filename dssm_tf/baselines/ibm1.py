@@ -2,61 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.tokens import Ids, Tokens, ranges
-from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
 
-class ClickedPairs(NamedTuple):
-    """The distinct queries and clicked titles of a log, without those that hold no word.
-
-    Attributes:
-        queries: normalised, one a pair.
-        titles: normalised, one a pair.
-        clicks: `(pairs,)`, summed over the log.
-    """
-
-    queries: tuple[str, ...]
-    titles: tuple[str, ...]
-    clicks: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, clicks: Iterable[Click]) -> Self:
-        """Sums the clicks of each pair; pairs stand in alphabetical order, whatever the log's."""
-        known: dict[str, str] = {}
-
-        def normal(text: str) -> str:
-            # A log names the same texts again and again.
-            if text not in known:
-                known[text] = FOLDED.key(text)
-            return known[text]
-
-        sums: dict[tuple[str, str], float] = {}
-        for query, title, count in clicks:
-            pair = normal(query), normal(title)
-            if all(pair) and count > 0:
-                sums[pair] = sums.get(pair, 0.0) + count
-        pairs = sorted(sums)
-        return cls(
-            tuple(query for query, _ in pairs),
-            tuple(title for _, title in pairs),
-            np.array([sums[pair] for pair in pairs], dtype=np.float64),
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class Translation:
+class Translation(NamedTuple):
     """What IBM model 1 learned.
 
     Attributes:

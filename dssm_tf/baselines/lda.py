@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Iterable
 from types import ModuleType
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dssm_tf.baselines.base import Click
-from dssm_tf.baselines.collection import Collection
-from dssm_tf.baselines.topic_model import TopicModel, training_titles
+from dssm_tf.baselines.base import AboveZero, Click, Count
+from dssm_tf.baselines.topic_model import TopicModel
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.common.progress import progress_of
-from dssm_tf.text.rules import FOLDED
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _SWEEPS = 10  # between two moves of the bar
 
@@ -35,66 +28,42 @@ class LDA(TopicModel):
     would hardly move it.
 
     Args:
-        topics: how many; the papers have 100 and 500.
         alpha: concentration of each topic in a title's mixture, above 0.
         beta: concentration of each word in a topic, above 0.
-        iterations: sweeps of the sampler over all words.
-        mu: words of the collection that every title is padded with, above 0.
-        weight: of the topics against the words of the title, from 0 to 1.
-        seed: of the sampler, which runs in one thread to be repeatable.
-        progress: shows a bar on the error stream while fitting.
+        iterations: sweeps of the sampler over all words, which runs in one thread to be
+            repeatable.
+
+    Raises:
+        UserError: in `fit`, tomotopy is not installed.
 
     Reference: Wei and Croft 2006; Griffiths and Steyvers 2004.
     """
 
     name = "lda"
+    alpha: AboveZero = 0.1
+    beta: AboveZero = 0.01
+    iterations: Count = 500
 
-    def __init__(
-        self,
-        topics: int = 100,
-        *,
-        alpha: float = 0.1,
-        beta: float = 0.01,
-        iterations: int = 500,
-        mu: float = 30.0,
-        weight: float = 0.3,
-        seed: int = 0,
-        progress: bool = False,
-    ) -> None:
-        super().__init__(topics, mu, weight, seed, progress)
-        if not (alpha > 0 and beta > 0):
-            raise ValueError(f"alpha is {alpha} and beta is {beta}; expected both above 0.")
-        self.alpha = alpha
-        self.beta = beta
-        self.iterations = iterations
-
-    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
-        """Samples the topics of the titles of the corpus and the log.
-
-        Raises:
-            UserError: there is no word in the titles, or tomotopy is not installed.
-        """
-        texts, terms = training_titles(clicks, titles, "LDA")
-        tomotopy = load_tomotopy()
-        model = tomotopy.LDAModel(k=self.topics, alpha=self.alpha, eta=self.beta, seed=self.seed)
+    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
+        texts = self._collect(clicks, titles)
+        model = load_tomotopy().LDAModel(
+            k=self.topics, alpha=self.alpha, eta=self.beta, seed=self.seed
+        )
         model.optim_interval = 0  # the concentrations stay as given
-        for text in texts:
-            if tokens := FOLDED.words(text):
-                model.add_doc(tokens)
-        with progress_of("lda", self.iterations, self.progress) as task:
+        for tokens in filter(None, map(self.terms.split, texts)):
+            model.add_doc(tokens)
+        with progress_of(self.name, self.iterations, self.progress) as task:
             for done in range(0, self.iterations, _SWEEPS):
                 sweeps = min(_SWEEPS, self.iterations - done)
                 model.train(sweeps, workers=1)
                 task.update(done + sweeps, f"{model.ll_per_word:.3f} nats a word")
         topics = np.array([model.get_topic_word_dist(topic) for topic in range(self.topics)])
         # tomotopy numbers the words in its own order, and in single precision.
-        places = [terms.ids[word] for word in model.used_vocabs]
-        query_words = np.empty((len(terms), self.topics))
-        query_words[places] = topics.T.astype(np.float64)
-        query_words /= query_words.sum(axis=0)
-        prior = np.full(self.topics, self.alpha)
-        self._set(Collection.of(terms, texts), query_words, query_words, prior)
-        return self
+        rows = [self.terms.ids[word] for word in model.used_vocabs]
+        self.query_words = np.empty((len(self.terms), self.topics))
+        self.query_words[rows] = topics.T
+        self.query_words /= self.query_words.sum(axis=0)
+        self.topic_prior = self.alpha
 
 
 def load_tomotopy() -> ModuleType:

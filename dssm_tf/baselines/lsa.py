@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.model_file import Arrays, Settings, numbers
+from dssm_tf.baselines.base import Click, Count, Floats, Grid, Seed
 from dssm_tf.baselines.stable_product import stable_product
-from dssm_tf.baselines.tfidf import Weighting
-from dssm_tf.evaluation.title_cache import TitleCache
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
+from dssm_tf.baselines.tfidf import TfIdf
 
 _DENSE = 200  # up to this many titles or words the whole decomposition is quicker
 
 
-class LSA(Baseline):
+class LSA(TfIdf):
     """Scores a title by the cosine of its semantic vector and the query's.
 
     The matrix of the titles' TF-IDF vectors, words by titles, is cut to its largest
@@ -41,77 +35,38 @@ class LSA(Baseline):
     """
 
     name = "lsa"
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (25, 50, 100), "power": (-1.0, 0.0)}
+    prepared_with = ("topics", "power")
+    topics: Annotated[Count, Grid((25, 50, 100))] = 100
+    power: Annotated[float, Grid((-1.0, 0.0))] = -1.0
+    seed: Seed = 0
 
-    def __init__(self, topics: int = 100, power: float = -1.0, seed: int = 0) -> None:
-        if topics < 1:
-            raise ValueError(f"topics is {topics}; expected at least 1.")
-        if not np.isfinite(power):
-            raise ValueError(f"power is {power}; expected a number such as 0 or -1.")
-        self.topics = topics
-        self.power = power
-        self.seed = seed
+    singular_values: Floats
+    directions: Floats
 
-    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
-        """Decomposes the titles. Clicks are not used; equal titles count once each."""
-        titles = list(titles)
-        weighting = Weighting.of(titles, "LSA")
-        values, directions = _strongest(weighting.vectors(titles), self.topics, self.seed)
-        return self._set(weighting, values, directions)
+    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
+        super()._learn(clicks, titles)
+        self.singular_values, self.directions = _strongest(
+            self.weighted(titles), self.topics, self.seed
+        )
 
-    def with_parameters(self, **values: Any) -> Self:
-        """The same decomposition with another cut or another power."""
-        other = super().with_parameters(**values)
-        other._titles = TitleCache()
-        return other
-
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores every title for every query."""
-        ranked = self._titles.get(titles, lambda texts: self.vectors(texts).T)
-        return stable_product(self.vectors(queries), ranked)
-
-    def vectors(self, texts: Sequence[str]) -> NDArray[np.float64]:
+    def vectors(self, texts: Sequence[str]) -> Floats:
         """Semantic vectors, of length 1 or 0: `(texts, topics)`."""
-        directions = np.ascontiguousarray(self._directions[:, : self.topics])
-        vectors = self._weighting.vectors(texts) @ directions
+        directions = np.ascontiguousarray(self.directions[:, : self.topics])
+        vectors = self.weighted(texts) @ directions
         # A text at right angles to every direction kept has only rounding left.
         vectors[np.linalg.norm(vectors, axis=1) <= 1e-12] = 0.0
         vectors *= self.singular_values[: self.topics] ** self.power
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        unit: NDArray[np.float64] = vectors / np.where(lengths > 0, lengths, 1.0)
-        return unit
+        return vectors / np.where(lengths > 0, lengths, 1.0)
 
-    def _learned(self) -> tuple[Settings, Arrays]:
-        arrays = {
-            "rarity": self._weighting.rarity,
-            "singular_values": self.singular_values,
-            "directions": self._directions,
-        }
-        return {"words": self._weighting.terms.to_json()}, arrays
+    def _prepare(self, titles: tuple[str, ...]) -> Floats:
+        return self.vectors(titles).T
 
-    def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        weighting = Weighting.restored(settings, arrays)
-        tiny = float(np.finfo(np.float64).tiny)  # they are divided by
-        values = numbers(arrays, "singular_values", None, least=tiny)
-        size = len(weighting.terms)
-        self._set(weighting, values, numbers(arrays, "directions", size, len(values)))
-
-    def _set(
-        self,
-        weighting: Weighting,
-        singular_values: NDArray[np.float64],
-        directions: NDArray[np.float64],
-    ) -> Self:
-        self._weighting = weighting
-        self.singular_values = singular_values
-        self._directions = directions
-        self._titles: TitleCache[NDArray[np.float64]] = TitleCache()
-        return self
+    def _score(self, queries: Sequence[str], prepared: Floats) -> Floats:
+        return stable_product(self.vectors(queries), prepared)
 
 
-def _strongest(
-    matrix: sparse.csr_matrix, count: int, seed: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _strongest(matrix: sparse.csr_matrix, count: int, seed: int) -> tuple[Floats, Floats]:
     """The largest singular values, falling, and their directions `(words, count)`."""
     smaller = min(matrix.shape)
     if smaller <= max(_DENSE, count):

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from pydantic import Field
 from scipy import sparse
 
-from dssm_tf.baselines.bi_phrases import BiPhrases, extract, phrase_keys
-from dssm_tf.baselines.ibm1 import ClickedPairs
-from dssm_tf.baselines.model_file import Arrays, Settings, numbers, table_arrays, table_of
+from dssm_tf.baselines.base import AboveZero, Floats, Grid, Share
+from dssm_tf.baselines.bi_phrases import extract, phrase_keys
+from dssm_tf.baselines.dirichlet import log_gains
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, place_in
 from dssm_tf.baselines.wtm import WTM
 from dssm_tf.common.progress import progress_of
-from dssm_tf.evaluation.title_cache import TitleCache
 
 
 class PTM(WTM):
@@ -51,112 +50,65 @@ class PTM(WTM):
         longest: words of a phrase, from 1 to 3.
         iterations: see `WTM`; for each direction.
         empty_word: see `WTM`.
-        progress: shows a bar on stderr while fitting.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """
 
     name = "ptm"
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "mu": (1.0, 3.0, 10.0),
-        "self_weight": (0.1, 0.2, 0.4, 0.8, 1.0),
-        "phrase_weight": (0.0, 0.1, 0.2, 0.4, 1.0),
-        "phrase_share": (0.5, 0.8, 0.95),
-    }
+    mu: Annotated[AboveZero, Grid((1.0, 3.0, 10.0))] = 3.0
+    self_weight: Annotated[Share, Grid((0.1, 0.2, 0.4, 0.8, 1.0))] = 0.2
+    phrase_weight: Annotated[Share, Grid((0.0, 0.1, 0.2, 0.4, 1.0))] = 0.1
+    phrase_share: Annotated[float, Field(gt=0, lt=1), Grid((0.5, 0.8, 0.95))] = 0.8
+    longest: Annotated[int, Field(ge=1, le=3)] = 3
 
-    def __init__(
-        self,
-        mu: float = 3.0,
-        self_weight: float = 0.2,
-        *,
-        phrase_weight: float = 0.1,
-        phrase_share: float = 0.8,
-        longest: int = 3,
-        iterations: int = 5,
-        empty_word: bool = False,
-        progress: bool = False,
-    ) -> None:
-        super().__init__(
-            mu, self_weight, iterations=iterations, empty_word=empty_word, progress=progress
-        )
-        self.phrase_weight = phrase_weight
-        self.phrase_share = phrase_share
-        self.longest = longest
-        if not (0 <= phrase_weight <= 1 and 0 < phrase_share < 1):
-            raise ValueError(
-                f"phrase_weight is {phrase_weight} and phrase_share is {phrase_share}; "
-                "expected 0 to 1, and between 0 and 1."
-            )
-        if longest not in (1, 2, 3):
-            raise ValueError(f"longest is {longest}; expected 1, 2 or 3 words.")
+    title_phrases: Ids
+    query_phrases: Ids
+    bi_phrases: sparse.csr_matrix
 
-    def _learn(self, pairs: ClickedPairs) -> None:
-        titles, queries = self._pair_tokens(pairs)
-        clicks = pairs.clicks
-        to_query = self._translate(titles, queries, clicks, f"{self.name}: title to query")[:-1]
-        to_title = self._translate(queries, titles, clicks, f"{self.name}: query to title")[:-1]
-        self._translations = to_query
+    def _learn_pairs(self, titles: Tokens, queries: Tokens, clicks: Floats) -> None:
+        to_query = self._translate(titles, queries, clicks, f"{self.name}: title to query")
+        to_title = self._translate(queries, titles, clicks, f"{self.name}: query to title")
+        self.translations = to_query
         with progress_of(f"{self.name}: phrases", len(clicks), self.progress, "pairs") as task:
-            self._phrases = extract(
-                queries,
-                titles,
-                clicks,
-                to_query,
-                to_title,
-                self.longest,
-                task.update,
+            self.title_phrases, self.query_phrases, self.bi_phrases = extract(
+                queries, titles, clicks, to_query, to_title, self.longest, task.update
             )
-
-    def _learned(self) -> tuple[Settings, Arrays]:
-        settings, arrays = super()._learned()
-        return settings, {
-            **arrays,
-            "title_phrases": self._phrases.title_keys,
-            "query_phrases": self._phrases.query_keys,
-            **table_arrays("bi_phrases", self._phrases.table),
-        }
-
-    def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        titles, queries = (
-            numbers(arrays, name, None, dtype=np.int64, least=1)
-            for name in ("title_phrases", "query_phrases")
-        )
-        if (np.diff(titles) <= 0).any() or (np.diff(queries) <= 0).any():
-            raise ValueError("its phrases are not in order")
-        table = table_of("bi_phrases", arrays, (len(titles), len(queries)))
-        self._phrases = BiPhrases(titles, queries, table)
-        super()._restore(settings, arrays)
 
     def _index(self) -> None:
         super()._index()
         # (query phrases, title phrases), and a row without entries that stands for no phrase: -1.
-        table = self._phrases.table
-        nothing = sparse.csr_matrix((1, table.shape[0]))
-        self._phrase_origins = sparse.vstack([table.T, nothing], format="csr")
-        self._kept_shares: TitleCache[sparse.csr_matrix] = TitleCache()
+        nothing = sparse.csr_matrix((1, len(self.title_phrases)))
+        self._phrase_origins = sparse.vstack([self.bi_phrases.T, nothing], format="csr")
 
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores every title for every query by both models."""
-        scores = super().score_matrix(queries, titles)
+    def _prepare(self, titles: tuple[str, ...]) -> tuple[Tokens, sparse.csr_matrix]:
+        tokens = self.terms.tokens(titles)
+        return tokens, self._phrase_shares(tokens)
+
+    def _score(self, queries: Sequence[str], prepared: Any) -> Floats:
+        scores = super()._score(queries, prepared[0])
         if self.phrase_weight > 0:
             scores *= 1 - self.phrase_weight
-            scores += self.phrase_weight * self._phrase_scores(queries, titles)
+            scores += self.phrase_weight * self._phrase_scores(queries, *prepared)
         return scores
 
-    def _phrase_scores(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
+    def _phrase_scores(
+        self, queries: Sequence[str], titles: Tokens, shares: sparse.csr_matrix
+    ) -> Floats:
         """`log P_pt(Q | D)`, one step for each place in the longest query."""
-        asked, texts = Tokens.of(queries, self._terms), self._tokens(titles)
-        words = self._reachable(asked.ids)
-        shares = self._kept_shares.get(titles, lambda _: self._phrase_shares(texts))
-        gains, floors = self._gains(words, self._all_counts(words, texts, shares))
+        asked = self.terms.tokens(queries)
+        words = np.unique(asked.ids[asked.ids >= 0])
+        words = words[self._background[words] > 0]
+        gains, floors = log_gains(
+            self._all_counts(words, titles, shares), self.mu * self._background[words]
+        )
         # The last row, -1, is that of the words that are left out: they count as certain.
         word_at = place_in(asked.ids, words)
-        gains = sparse.vstack([gains, sparse.csr_matrix((1, len(texts)))], format="csr")
+        gains = sparse.vstack([gains, sparse.csr_matrix((1, len(titles)))], format="csr")
         floors, counted = np.append(floors, 0.0), np.append(np.ones(len(words)), 0.0)
         phrases_at, phrase_gains = self._phrase_gains(asked, shares)
-        smoothing = np.log(texts.lengths + self.mu)
+        smoothing = np.log(titles.lengths + self.mu)
 
-        scores = np.zeros((len(queries), len(texts)))
+        scores = np.zeros((len(queries), len(titles)))
         rows = np.arange(len(queries))  # queries that are not at their end
         # best[-n]: log-likelihood of those queries but for their last n - 1 words so far.
         best = [scores]
@@ -175,19 +127,18 @@ class PTM(WTM):
                 whole = best[-length][at] + found.data - smoothing[found.indices]
                 current[at] = np.maximum(current[at], whole)
             scores[rows] = current
-            best = [*best[1 - self.longest :], current] if self.longest > 1 else [current]
+            best = [*best, current][-self.longest :]
         return scores
 
     def _all_counts(
         self, words: Ids, titles: Tokens, shares: sparse.csr_matrix
     ) -> sparse.csr_matrix:
         """`|D| p(q | D)` of single words before smoothing: `(words, titles)`."""
-        single = phrase_keys(words, np.arange(len(words)), 1, len(self._terms))
-        phrases = place_in(single, self._phrases.query_keys)
+        single = phrase_keys(words, np.arange(len(words)), 1, len(self.terms))
+        phrases = place_in(single, self.query_phrases)
         by_words = (1 - self.phrase_share) * self._mixed_counts(words, titles)
         by_phrases = self.phrase_share * (self._phrase_origins[phrases] @ shares)
-        both: sparse.csr_matrix = (by_words + by_phrases).tocsr()
-        return both
+        return (by_words + by_phrases).tocsr()
 
     def _phrase_shares(self, titles: Tokens) -> sparse.csr_matrix:
         """`|D| P(w | D)` of the known title phrases: `(title phrases, titles)`."""
@@ -196,12 +147,12 @@ class PTM(WTM):
         for length in range(1, self.longest + 1):
             starts = _phrase_starts(titles, length)
             keys = phrase_keys(titles.ids, starts, length, titles.size)
-            places.append(place_in(keys, self._phrases.title_keys))
+            places.append(place_in(keys, self.title_phrases))
             texts.append(titles.text[starts])
             phrases += np.maximum(titles.lengths - length + 1, 0)
         place, text = np.concatenate(places), np.concatenate(texts)
         known = place >= 0
-        height = len(self._phrases.title_keys)
+        height = len(self.title_phrases)
         shares = count_table(place[known], text[known], height, len(titles))
         shares.data *= (titles.lengths / np.maximum(phrases, 1))[shares.indices]
         return shares
@@ -220,7 +171,7 @@ class PTM(WTM):
         for length in range(2, self.longest + 1):
             starts = _phrase_starts(asked, length)
             keys = phrase_keys(asked.ids, starts, length, asked.size)
-            at[length - 2, starts + length - 1] = place_in(keys, self._phrases.query_keys)
+            at[length - 2, starts + length - 1] = place_in(keys, self.query_phrases)
         phrases = np.unique(at[at >= 0])
         gains = (self._phrase_origins[phrases] @ shares).tocsr()
         gains.data = np.log(self.phrase_share * gains.data)
@@ -233,5 +184,4 @@ def _phrase_starts(texts: Tokens, length: int) -> Ids:
     inside = texts.text[starts] == texts.text[starts + length - 1]
     for place in range(length):
         inside &= texts.ids[starts + place] >= 0
-    found: Ids = starts[inside]
-    return found
+    return starts[inside]

@@ -24,5 +24,4 @@ def stable_product(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDA
     >>> stable_product(np.array([[1.0, 2.0]]), np.array([[3.0], [4.0]]))
     array([[11.]])
     """
-    product: NDArray[np.float64] = sparse.csr_matrix(left) @ np.ascontiguousarray(right)
-    return product
+    return sparse.csr_matrix(left) @ np.ascontiguousarray(right)

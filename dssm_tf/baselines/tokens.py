@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, repeat
@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-
-from dssm_tf.baselines.terms import Terms
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -25,11 +23,11 @@ class Tokens:
     """The words of texts, one text after another.
 
     Attributes:
-        ids: `(tokens,)` the place of each word in `Terms.words`, -1 where it is not known.
+        ids: `(tokens,)` the id of each word, -1 if it is not known.
         starts: `(texts + 1,)` where each text begins; the last entry is the number of tokens.
         size: how many words there are to know.
 
-    >>> Tokens.of(["b a", "", "a ?"], Terms(["a", "b"])).starts
+    >>> Tokens.of([["b", "a"], [], ["a"]], {"a": 0, "b": 1}).starts
     array([0, 2, 2, 3])
     """
 
@@ -38,13 +36,13 @@ class Tokens:
     size: int
 
     @classmethod
-    def of(cls, texts: Sequence[str], terms: Terms) -> Self:
-        """Splits texts into words and looks each up."""
-        split = [terms.split(text) for text in texts]
-        starts = np.zeros(len(split) + 1, dtype=np.int64)
-        np.cumsum([len(text) for text in split], out=starts[1:])
-        found = map(terms.ids.get, chain.from_iterable(split), repeat(-1))
-        return cls(np.fromiter(found, np.int64, count=int(starts[-1])), starts, len(terms))
+    def of(cls, texts: Iterable[list[str]], ids: Mapping[str, int]) -> Self:
+        """Looks up the words of texts."""
+        texts = list(texts)
+        starts = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in texts], out=starts[1:])
+        found = map(ids.get, chain.from_iterable(texts), repeat(-1))
+        return cls(np.fromiter(found, np.int64, count=int(starts[-1])), starts, len(ids))
 
     def __len__(self) -> int:
         return len(self.starts) - 1
@@ -62,13 +60,14 @@ class Tokens:
     @cached_property
     def by_word(self) -> sparse.csr_matrix:
         """How often each text holds each word: float64 `(size, texts)`, columns in order."""
-        return count_table(self.ids[self.ids >= 0], self.text[self.ids >= 0], self.size, len(self))
+        known = self.ids >= 0
+        return count_table(self.ids[known], self.text[known], self.size, len(self))
 
     @cached_property
     def counts(self) -> sparse.csr_matrix:
         """The same the other way round: float64 `(texts, size)`, columns in order."""
-        turned: sparse.csr_matrix = self.by_word.T.tocsr()
-        return turned
+        known = self.ids >= 0
+        return count_table(self.text[known], self.ids[known], len(self), self.size)
 
     def places(self, asked: Ids) -> Ids:
         """Where the asked words, each named once, stand: indices of `ids`, in order."""
@@ -101,8 +100,7 @@ def ranges(starts: Ids, lengths: Ids) -> Ids:
     """
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
-    found: Ids = np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
-    return found
+    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
 
 
 def place_in(keys: Ids, known: Ids) -> Ids:
@@ -110,5 +108,4 @@ def place_in(keys: Ids, known: Ids) -> Ids:
     if len(known) == 0:
         return np.full(keys.shape, -1)
     places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
-    found: Ids = np.where(known[places] == keys, places, -1)
-    return found
+    return np.where(known[places] == keys, places, -1)

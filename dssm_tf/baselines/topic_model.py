@@ -1,31 +1,48 @@
-"""What the topic models share: mixtures of titles, and scores from words and topics."""
+"""What the topic models share: mixtures of titles, scores from words and topics, EM."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.collection import Collection, distinct_titles
-from dssm_tf.baselines.model_file import Arrays, Settings, numbers
+from dssm_tf.baselines.base import (
+    AboveZero,
+    AtLeastZero,
+    Baseline,
+    Click,
+    Count,
+    Floats,
+    Grid,
+    Refit,
+    Seed,
+    Share,
+)
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.ulm import MU_GRID, check_mu
-from dssm_tf.evaluation.title_cache import TitleCache
-
-if TYPE_CHECKING:
-    pass
-
-Array = NDArray[np.float64]
+from dssm_tf.baselines.tokens import Tokens
+from dssm_tf.baselines.ulm import MU_GRID, word_probabilities
+from dssm_tf.common.progress import progress_of
 
 TINY = float(np.finfo(np.float64).tiny)
 _CELLS = 1 << 20  # probabilities held at once: 8 MiB
-_TITLES = 1024  # titles folded in at once
+_ENTRIES = 8192  # counts looked at together: their topics fit a CPU's cache
 _FOLDING_STEPS = 40
+
+
+class Mixtures(NamedTuple):
+    """What scoring needs to know of titles.
+
+    Attributes:
+        tokens: their words.
+        topics: `p(z|D)`, `(topics, titles)`.
+    """
+
+    tokens: Tokens
+    topics: Floats
 
 
 class TopicModel(Baseline):
@@ -41,107 +58,98 @@ class TopicModel(Baseline):
     have equal mixtures, and no chance is in it.
 
     Args:
-        topics: how many.
+        topics: how many; the papers have 100 and 500.
         mu: words of the collection that every title is padded with, above 0.
         weight: of the topics against the words of the title, from 0 to 1.
         seed: of the start.
-        progress: shows a bar on the error stream while fitting.
 
     Attributes:
         query_words: `p(w|z)` that make queries, `(words, topics)`, columns sum to 1.
-        title_words: `p(w|z)` that make titles; the same except in bilingual models.
-        topic_prior: what is added to every topic's words of a title, `(topics,)`.
+        topic_prior: what is added to every topic's words of a title.
     """
 
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {
-        "mu": MU_GRID,
-        "weight": (0.05, 0.1, 0.2, 0.4, 0.6, 0.8),
-    }
-    fitted_free: ClassVar[Mapping[str, Sequence[Any]]] = {"topics": (50, 100, 200)}
-    query_words: Array
-    title_words: Array
-    topic_prior: Array
+    topics: Annotated[Count, Refit((50, 100, 200))] = 100
+    mu: Annotated[AboveZero, MU_GRID] = 30.0
+    weight: Annotated[Share, Grid((0.05, 0.1, 0.2, 0.4, 0.6, 0.8))] = 0.3
+    seed: Seed = 0
 
-    def __init__(self, topics: int, mu: float, weight: float, seed: int, progress: bool) -> None:
-        if topics < 1:
-            raise ValueError(f"topics is {topics}; expected at least 1.")
-        check_mu(mu)
-        if not 0 <= weight <= 1:
-            raise ValueError(f"weight is {weight}; expected a number from 0 to 1.")
-        self.topics = topics
-        self.mu = mu
-        self.weight = weight
-        self.seed = seed
-        self.progress = progress
+    terms: Terms
+    background: Floats
+    query_words: Floats
+    topic_prior: float
 
-    @property
-    def words(self) -> tuple[str, ...]:
-        """The rows of `query_words` and `title_words`."""
-        return self._collection.terms.words
-
-    def mixtures(self, titles: Sequence[str]) -> Array:
+    def mixtures(self, titles: Sequence[str]) -> Floats:
         """`p(z|D)`: `(len(titles), topics)`, rows sum to 1."""
-        counts = self._collection.terms.count(titles)
-        parts = [
-            fold_in(counts[start : start + _TITLES], self.title_words, self.topic_prior)
-            for start in range(0, len(titles), _TITLES)
-        ]
-        return np.concatenate([np.empty((0, self.title_words.shape[1])), *parts])
+        return fold_in(self.terms.count(titles), self._title_words(), self.topic_prior)
 
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Array:
-        """Scores every title for every query."""
-        counted = self._collection.titles(titles)
-        mixtures = self._mixtures.get(titles, lambda texts: self.mixtures(texts).T)
-        asked = self._collection.terms.count(queries)
+    def _title_words(self) -> Floats:
+        """`p(w|z)` that make titles; the same as those that make queries, except in `bltm`."""
+        return self.query_words
+
+    def _collect(
+        self, clicks: list[Click], titles: list[str], queries: Sequence[str] = ()
+    ) -> list[str]:
+        """Counts the words of the distinct titles of the corpus and the log, and gives those."""
+        texts = list(dict.fromkeys([*titles, *(title for _, title, _ in clicks)]))
+        self.terms = Terms.of_corpus([*texts, *queries], self.name)
+        self.background = word_probabilities(self.terms.tokens(texts))
+        return texts
+
+    def _prepare(self, titles: tuple[str, ...]) -> Mixtures:
+        return Mixtures(self.terms.tokens(titles), self.mixtures(titles).T)
+
+    def _score(self, queries: Sequence[str], prepared: Mixtures) -> Floats:
+        asked = self.terms.count(queries)
         used = np.unique(asked.indices)
-        asked = asked[:, used]
-        words = self.query_words[used]
-        scores = np.empty((len(queries), len(titles)))
+        asked, words = asked[:, used], self.query_words[used]
+        counts, lengths = prepared.tokens.by_word[used].tocsc(), prepared.tokens.lengths
+        prior = self.mu * self.background[used][:, None]
+        scores = np.empty((len(queries), len(lengths)))
         step = max(1, _CELLS // max(1, len(used)))
-        for start in range(0, len(titles), step):
-            columns = slice(start, min(start + step, len(titles)))
-            lexical = self._collection.smoothed(counted, used, columns, self.mu)
-            topical = stable_product(words, mixtures[:, columns])
+        for start in range(0, len(lengths), step):
+            columns = slice(start, start + step)
+            lexical = (counts[:, columns].toarray() + prior) / (lengths[columns] + self.mu)
+            topical = stable_product(words, prepared.topics[:, columns])
             likely = (1 - self.weight) * lexical + self.weight * topical
             # A word that only queries have is impossible when the topics weigh nothing.
             scores[:, columns] = asked @ np.log(np.maximum(likely, TINY))
         return scores
 
-    def _learned(self) -> tuple[Settings, Arrays]:
-        arrays = {
-            "probabilities": self._collection.probabilities,
-            "query_words": self.query_words,
-            "mixture_prior": self.topic_prior,
-        }
-        if self.title_words is not self.query_words:
-            arrays["title_words"] = self.title_words
-        return {"words": self._collection.terms.to_json()}, arrays
 
-    def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        terms = Terms.from_json(settings["words"])
-        size, names = len(terms), ("query_words", "title_words")
-        of_query, of_title = (
-            numbers(arrays, name if name in arrays else "query_words", size, None, least=0)
-            for name in names
-        )
-        prior = numbers(arrays, "mixture_prior", of_query.shape[1], least=0)
-        if of_title.shape != of_query.shape or not prior.size:
-            raise ValueError("its queries and titles have other topics, or none")
-        probabilities = numbers(arrays, "probabilities", size, least=0)
-        self._set(Collection(terms, probabilities), of_query, of_title, prior)
+class TopicEM(TopicModel):
+    """A topic model whose mixtures and topics have Dirichlet priors, learned by MAP-EM.
 
-    def _set(
-        self, collection: Collection, query_words: Array, title_words: Array, prior: Array
-    ) -> None:
-        self._collection = collection
-        self.query_words = query_words
-        self.title_words = title_words
-        self.topic_prior = prior
-        # Mixtures do not depend on the free parameters: copies share them.
-        self._mixtures: TitleCache[Array] = TitleCache()
+    Args:
+        mixture_prior: concentration of the prior of a mixture, less 1, at least 0.
+        word_prior: concentration of the prior of a topic's words, less 1, at least 0.
+        iterations: of EM, at most.
+        tolerance: EM ends when the objective gains less than this share of its size.
+
+    Attributes:
+        objective: what EM raises, in nats, before each step.
+    """
+
+    mixture_prior: AtLeastZero = 0.1
+    word_prior: AtLeastZero = 0.1
+    iterations: Count = 60
+    tolerance: float = 1e-5
+
+    objective: list[float]
+
+    def _climb(self, em_step: Callable[[], float]) -> None:
+        """Runs EM; a step gives the objective before it."""
+        self.topic_prior = self.mixture_prior
+        self.objective = []
+        with progress_of(self.name, self.iterations, self.progress) as task:
+            for step in range(self.iterations):
+                self.objective.append(em_step())
+                task.update(step + 1, f"{self.objective[-1]:.4g} nats")
+                gains = np.diff(self.objective[-2:])
+                if (gains <= self.tolerance * abs(self.objective[-1])).any():
+                    break
 
 
-def fold_in(counts: sparse.csr_matrix, words: Array, prior: Array) -> Array:
+def fold_in(counts: sparse.csr_matrix, words: Floats, prior: float) -> Floats:
     """Mixtures of texts under fixed topics, by EM from equal shares.
 
     The likelihood with its prior is concave in the mixture, so the start does
@@ -151,52 +159,45 @@ def fold_in(counts: sparse.csr_matrix, words: Array, prior: Array) -> Array:
     Args:
         counts: `(texts, words)`.
         words: `p(w|z)`, `(words, topics)`.
-        prior: what is added to the words of each topic, `(topics,)`, at least 0.
+        prior: what is added to the words of each topic, at least 0.
 
     Returns:
-        `(texts, topics)`, rows sum to 1; a text without a word has the prior's shares.
+        `(texts, topics)`, rows sum to 1; a text without a word has equal shares.
     """
-    texts, topics = counts.shape[0], words.shape[1]
-    rows = np.repeat(np.arange(texts), np.diff(counts.indptr))
-    made = words[counts.indices]  # (entries, topics)
-    entries = np.arange(len(rows))
-    shares = np.full((texts, topics), 1 / topics)
+    shares = np.full((counts.shape[0], words.shape[1]), 1 / words.shape[1])
     for _ in range(_FOLDING_STEPS):
-        likely = np.einsum("nz,nz->n", made, shares[rows])
-        ratio = sparse.csr_matrix(
-            (counts.data / np.maximum(likely, TINY), entries, counts.indptr),
-            shape=(texts, len(rows)),
-        )
-        shares = shares * (ratio @ made) + prior
-        totals = shares.sum(axis=1, keepdims=True)
-        shares = np.divide(shares, totals, out=np.full_like(shares, 1 / topics), where=totals > 0)
+        ratio = ratios(counts, shares, words)
+        shares = normalized(shares * (ratio @ words) + prior, axis=1)
     return shares
 
 
-def training_titles(
-    clicks: Iterable[Click], titles: Iterable[str], name: str
-) -> tuple[list[str], Terms]:
-    """The distinct titles of the corpus and of the log, and their words.
+def ratios(counts: sparse.csr_matrix, shares: Floats, words: Floats) -> sparse.csr_matrix:
+    """`count / sum over topics of p(w|z) p(z|d)` where there is a count: `(texts, words)`.
 
-    Raises:
-        UserError: there is no word in them.
+    Products with it are the sums over words and over texts of the posterior
+    `p(z|d,w) = p(w|z) p(z|d) / sum over topics`, which is never held as a whole.
     """
-    texts = distinct_titles(list(titles), [title for _, title, _ in clicks])
-    return texts, Terms.of_corpus(texts, name)
+    rows = np.repeat(np.arange(counts.shape[0]), np.diff(counts.indptr))
+    likely = np.empty(len(rows))
+    for start in range(0, len(rows), _ENTRIES):
+        part = slice(start, start + _ENTRIES)
+        likely[part] = np.einsum("nz,nz->n", shares[rows[part]], words[counts.indices[part]])
+    ratio = counts.data / np.maximum(likely, 1e-300)
+    return sparse.csr_matrix((ratio, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def first_topics(counts: sparse.csr_matrix, topics: int, random: np.random.Generator) -> Array:
-    """Where EM starts: each topic is half the words of a few texts, half those of all.
+def normalized(weights: Floats, axis: int) -> Floats:
+    """Weights that sum to 1 along an axis; equal ones where all are 0."""
+    totals = weights.sum(axis=axis, keepdims=True)
+    equal = np.full_like(weights, 1 / max(1, weights.shape[axis]))
+    return np.divide(weights, totals, out=equal, where=totals > 0)
 
-    Args:
-        counts: `(texts, words)`.
-        topics: how many.
-        random: chooses the texts.
 
-    Returns:
-        `p(w|z)`, `(words, topics)`.
-    """
-    return topics_of(counts, first_texts(counts.shape[0], topics, random))
+def log_prior(probabilities: Floats, pseudo_count: float) -> float:
+    """Log of a symmetric Dirichlet prior, in nats, without its constant."""
+    if pseudo_count == 0:
+        return 0.0
+    return pseudo_count * float(np.log(np.maximum(probabilities, TINY)).sum())
 
 
 def first_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray[np.int64]:
@@ -207,15 +208,16 @@ def first_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray
     return random.integers(0, texts, (topics, few))
 
 
-def topics_of(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Array:
-    """`p(w|z)` from the texts chosen for each topic, `(topics, few)`: `(words, topics)`."""
-    topics, few = chosen.shape
-    choose = sparse.csr_matrix(
-        (np.ones(chosen.size), (np.repeat(np.arange(topics), few), chosen.ravel())),
-        shape=(topics, counts.shape[0]),
-    )
-    own: Array = (choose @ counts).toarray().T
+def first_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats:
+    """Where EM starts: each topic is half the words of a few texts, half those of all.
+
+    Args:
+        counts: `(texts, words)`.
+        chosen: the texts of each topic, `(topics, few)`.
+
+    Returns:
+        `p(w|z)`, `(words, topics)`.
+    """
+    own: Floats = sum(counts[column].toarray() for column in chosen.T).T
     every = np.asarray(counts.sum(axis=0)).reshape(-1, 1)
-    start: Array = own / np.maximum(own.sum(axis=0), 1) + every / every.sum()
-    start /= start.sum(axis=0)
-    return start
+    return normalized(own / np.maximum(own.sum(axis=0), 1) + every / every.sum(), axis=0)

@@ -16,9 +16,10 @@ class LetterTrigrams(Terms):
     ('#a#', '#ca', 'at#', 'cat')
     """
 
-    def split(self, text: str) -> list[str]:
+    @staticmethod
+    def split(text: str) -> list[str]:
         """The trigrams of a text's words, in order."""
-        return list(chain.from_iterable(map(letter_ngrams, super().split(text))))
+        return list(chain.from_iterable(map(letter_ngrams, Terms.split(text))))
 
 
 class TrigramTfIdf(TfIdf):
@@ -31,4 +32,6 @@ class TrigramTfIdf(TfIdf):
     """
 
     name = "trigram_tfidf"
-    terms = LetterTrigrams
+    counted = LetterTrigrams
+
+    terms: LetterTrigrams

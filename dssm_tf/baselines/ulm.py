@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dssm_tf.baselines.base import Baseline, Click
-from dssm_tf.baselines.collection import Collection
-from dssm_tf.baselines.model_file import Arrays, Settings, numbers
+from dssm_tf.baselines.base import AboveZero, Baseline, Click, Floats, Grid
+from dssm_tf.baselines.dirichlet import log_likelihoods
 from dssm_tf.baselines.terms import Terms
+from dssm_tf.baselines.tokens import Tokens
 
-if TYPE_CHECKING:
-    from typing_extensions import Self
-
-MU_GRID = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 2500.0)
+MU_GRID = Grid((1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 2500.0))
 
 
 class ULM(Baseline):
@@ -35,50 +31,24 @@ class ULM(Baseline):
     """
 
     name = "ulm"
-    free: ClassVar[Mapping[str, Sequence[Any]]] = {"mu": MU_GRID}
+    mu: Annotated[AboveZero, MU_GRID] = 30.0
 
-    def __init__(self, mu: float = 30.0) -> None:
-        check_mu(mu)
-        self.mu = mu
+    terms: Terms
+    background: Floats
 
-    def fit(self, clicks: Iterable[Click], titles: Iterable[str]) -> Self:
-        """Counts the words of the titles. Clicks are not used; equal titles count once each."""
-        titles = list(titles)
-        self._collection = Collection.of(Terms.of_corpus(titles, "ULM"), titles)
-        return self
+    def _learn(self, clicks: list[Click], titles: list[str]) -> None:
+        self.terms = Terms.of_corpus(titles, self.name)
+        self.background = word_probabilities(self.terms.tokens(titles))
 
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> NDArray[np.float64]:
-        """Scores every title for every query by one sparse product.
+    def _prepare(self, titles: tuple[str, ...]) -> Tokens:
+        return self.terms.tokens(titles)
 
-        With `a = mu p(w|C)`, `log p(w|D)` is `log(1 + count / a)`, which is 0
-        for most words, `+ log(a)` `- log(words of D + mu)`.
-        """
-        counted = self._collection.titles(titles)
-        asked = self._collection.terms.count(queries)
-        prior = self.mu * self._collection.probabilities
-        # Only the words of these queries, in alphabetical order as before.
-        used = np.unique(asked.indices)
-        rows = counted.words[used]
-        rows.data = np.log1p(rows.data / np.repeat(prior[used], np.diff(rows.indptr)))
-        asked = asked[:, used]
-        matched: NDArray[np.float64] = (asked @ rows).toarray()
-        words = asked @ np.ones(len(used))
-        collection = asked @ np.log(prior[used])
-        scores: NDArray[np.float64] = (
-            matched + collection[:, None] - words[:, None] * np.log(counted.lengths + self.mu)
-        )
-        return scores
-
-    def _learned(self) -> tuple[Settings, Arrays]:
-        collection = self._collection
-        return {"words": collection.terms.to_json()}, {"probabilities": collection.probabilities}
-
-    def _restore(self, settings: Settings, arrays: Arrays) -> None:
-        terms = Terms.from_json(settings["words"])
-        self._collection = Collection(terms, numbers(arrays, "probabilities", len(terms), least=0))
+    def _score(self, queries: Sequence[str], prepared: Tokens) -> Floats:
+        asked = self.terms.count(queries)
+        return log_likelihoods(asked, prepared.by_word, self.background, prepared.lengths, self.mu)
 
 
-def check_mu(mu: float) -> None:
-    """Raises ValueError unless mu is above 0 and finite."""
-    if not 0 < mu < np.inf:
-        raise ValueError(f"mu is {mu}; expected a number of words above 0.")
+def word_probabilities(titles: Tokens) -> Floats:
+    """`p(w|C)`, the share of each word among the known words of a collection: `(words,)`."""
+    counts = np.asarray(titles.counts.sum(axis=0)).ravel()
+    return counts / max(1.0, counts.sum())

@@ -59,8 +59,7 @@ def unordered_windows(texts: Tokens, pairs: Ids, width: int) -> sparse.csr_matri
     each = np.sort(np.concatenate(windows))
     end, found = np.divmod(each[np.diff(each, prepend=-1) > 0], len(sets))
     table = count_table(found, texts.text[end], len(sets), len(texts))
-    of_pairs: sparse.csr_matrix = table[set_of_pair.ravel()]
-    return of_pairs
+    return table[set_of_pair.ravel()]
 
 
 def _key(texts: Tokens, first: Ids, second: Ids) -> Ids:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.old_base import OldBaseline
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.dse.rankers import DSE
 from dssm_tf.dse.relevance import ClickData, can_be_ranked
@@ -33,7 +34,7 @@ def mixed(semantic: Floats, lexical: Floats, spread: float, weight: float) -> Fl
     return (1 - weight) * semantic / spread + weight * lexical
 
 
-class DSEWithTfIdf(Baseline):
+class DSEWithTfIdf(OldBaseline):
     """Scores by DSE and TF-IDF, `mixed`.
 
     TF-IDF knows every word of the corpus, not only the D most frequent that DSE reads. The
@@ -108,7 +109,7 @@ class DSEWithTfIdf(Baseline):
         found._tfidf = TfIdf.load(directory)
         return found
 
-    def _learned(self) -> tuple[Settings, Arrays]:
+    def _what_is_learned(self) -> tuple[Settings, Arrays]:
         return {"spread": self.spread, "tuned": self.tuned}, {}
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:

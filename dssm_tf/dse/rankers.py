@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.special import expit
 
-from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.base import Click
 from dssm_tf.baselines.model_file import Arrays, Settings
+from dssm_tf.baselines.old_base import OldBaseline
 from dssm_tf.baselines.stable_product import stable_product
 from dssm_tf.common.progress import progress_of
 from dssm_tf.dse.bag_of_words import BagOfWords
@@ -32,7 +33,7 @@ DIMENSION = 100
 """Embedding size of W14 sec. 4.3, taken where nothing else is asked for."""
 
 
-class BagRanker(Baseline):
+class BagRanker(OldBaseline):
     """A pair model of word vectors, trained by margin rank loss on a click log.
 
     Training tuples are a query, a title clicked for it, drawn as often as it was clicked, and
@@ -176,7 +177,7 @@ class BagRanker(Baseline):
         bags = self._bag.transform(titles).astype(np.float64)
         return bags.T.tocsr(), np.ascontiguousarray(self._title_vectors(bags).T)
 
-    def _learned(self) -> tuple[Settings, Arrays]:
+    def _what_is_learned(self) -> tuple[Settings, Arrays]:
         return {"bag": self._bag.to_json()}, self._arrays
 
     def _restore(self, settings: Settings, arrays: Arrays) -> None:

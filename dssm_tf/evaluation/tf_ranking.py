@@ -118,7 +118,7 @@ def _computation(cutoffs: tuple[tuple[str, int], ...]) -> Callable[..., Sequence
                 rows.append(value[:, 0])
             return rows
 
-    return tf.function(  # type: ignore[no-any-return]
+    return tf.function(
         compute,
         autograph=False,
         input_signature=[tf.TensorSpec([None, None], tf.float32)],

@@ -14,7 +14,6 @@ from dssm_tf.baselines.bi_phrases import (
     symmetrise,
 )
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.tokens import Tokens
 from tests.reference import translation as reference
 
 
@@ -142,7 +141,7 @@ def test_blocks_hold_every_pair_once(monkeypatch):
     titles = [" ".join("abcde"[: 1 + n % 5]) for n in range(9)]
     terms = Terms("abcde")
     rows = []
-    for block in pair_blocks(Tokens.of(queries, terms), Tokens.of(titles, terms)):
+    for block in pair_blocks(terms.tokens(queries), terms.tokens(titles)):
         assert len(block.pairs) == 1 or len(block.pairs) * block.queries.shape[1] <= 20
         for pair, query, title in zip(*block, strict=True):
             assert "".join(terms.words[w] for w in query if w >= 0) == queries[pair].replace(
@@ -162,8 +161,8 @@ def test_relative_frequencies_by_hand():
         ([0.5, 0.5, 1.0], (rows, [terms.ids[word] for word in columns])), shape=(3, 3)
     )
     phrases = extract(
-        Tokens.of(queries, terms),
-        Tokens.of(titles, terms),
+        terms.tokens(queries),
+        terms.tokens(titles),
         np.array([2.0, 6.0, 1.0]),
         to_query,
         to_query.T.tocsr(),

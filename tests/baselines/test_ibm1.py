@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dssm_tf.baselines.ibm1 import ClickedPairs, translate
+from dssm_tf.baselines.clicked_pairs import ClickedPairs
+from dssm_tf.baselines.ibm1 import translate
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.tokens import Tokens
 from tests.reference import translation as reference
 
 TWO_PAIRS = [("das haus", "the house", 1.0), ("das buch", "the book", 1.0)]
@@ -16,8 +16,8 @@ def learned(pairs, iterations, empty_word=False):
     sources, targets, weights = zip(*pairs, strict=True)
     terms = Terms.of([*sources, *targets])
     found = translate(
-        Tokens.of(sources, terms),
-        Tokens.of(targets, terms),
+        terms.tokens(sources),
+        terms.tokens(targets),
         np.array(weights),
         iterations=iterations,
         empty_word=empty_word,
@@ -83,8 +83,8 @@ def test_each_step_is_told_with_the_likelihood_before_it():
     told = []
     terms = Terms.of(["a b", "c d"])
     found = translate(
-        Tokens.of(["a b"], terms),
-        Tokens.of(["c d"], terms),
+        terms.tokens(["a b"]),
+        terms.tokens(["c d"]),
         np.ones(1),
         iterations=2,
         step_done=lambda step, likelihood: told.append((step, likelihood)),

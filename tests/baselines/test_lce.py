@@ -85,20 +85,6 @@ def test_many_queries_are_fed_back_in_parts(monkeypatch):
     assert (model.score_matrix(QUERIES, TITLES[:3]) == expected).all()
 
 
-def test_its_own_parameters_are_saved_checked_and_free(tmp_path):
-    values = {"feedback_titles": 2, "concepts": 3, "feedback_weight": 0.2, "rarity": 0.5}
-    model = LCE(**values).fit([], TITLES)
-    model.save(tmp_path)
-    loaded = LCE.load(tmp_path)
-    assert {name: getattr(loaded, name) for name in values} == values
-    del values["rarity"]
-    other = LCE(rarity=0.5).fit([], TITLES).with_parameters(**values)
-    assert (other.score("halo", TITLES) == model.score("halo", TITLES)).all()
-    for bad in ({"feedback_titles": 0}, {"concepts": 0}, {"feedback_weight": 1.1}, {"rarity": -1}):
-        with pytest.raises(ValueError, match="expected"):
-            LCE(**bad)
-
-
 def test_ties_for_the_last_feedback_title_go_to_the_first():
     titles = ["halo a", "halo b", "halo c", "x y"]
     (found,) = concepts(LCE(feedback_titles=2).fit([], titles), ["halo"])

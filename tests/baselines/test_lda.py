@@ -14,7 +14,7 @@ TITLES = [title for _, title, _ in planted_clicks(300, seed=0)]
 
 def test_planted_topics_are_recovered():
     model = LDA(topics=4, iterations=200).fit([], TITLES)
-    assert min(purity(model.words, model.query_words, "t")) > 0.85
+    assert min(purity(model.terms.words, model.query_words, "t")) > 0.85
 
 
 def test_topics_are_those_that_tomotopy_samples():
@@ -25,7 +25,7 @@ def test_topics_are_those_that_tomotopy_samples():
         library.add_doc(FOLDED.words(title))
     for _ in range(3):
         library.train(10, workers=1)
-    ours = model.query_words[[model.words.index(word) for word in library.used_vocabs]]
+    ours = model.query_words[[model.terms.words.index(word) for word in library.used_vocabs]]
     theirs = np.array([library.get_topic_word_dist(topic) for topic in range(4)]).T
     assert ours == approx(theirs, rel=1e-5)
 
@@ -50,9 +50,3 @@ def test_without_tomotopy_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tomotopy", None)
     with pytest.raises(UserError, match=r"-m pip install .*\[baselines\]'"):
         LDA().fit([], TITLES)
-
-
-def test_impossible_concentrations_are_refused():
-    for name in ("alpha", "beta"):
-        with pytest.raises(ValueError, match=f"{name} is 0"):
-            LDA(**{name: 0.0})

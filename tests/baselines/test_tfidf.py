@@ -1,12 +1,10 @@
 import math
 
 import numpy as np
-import pytest
 from pytest import approx
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from dssm_tf.baselines.tfidf import TfIdf
-from dssm_tf.common.errors import UserError
 from dssm_tf.text.rules import FOLDED
 
 TITLES = ["red shoe", "red red hat", "blue hat box"]
@@ -43,9 +41,3 @@ def test_unseen_words_of_a_query_or_a_title_count_nothing():
     assert (model.score("red unseen", TITLES) == model.score("red", TITLES)).all()
     assert model.score("unseen", ["unseen", *TITLES]).tolist() == [0, 0, 0, 0]
     assert model.score("red", ["red unseen"])[0] == approx(1.0)
-
-
-def test_an_empty_corpus_is_refused():
-    for corpus in ([], ["", "?!"]):
-        with pytest.raises(UserError, match="needs a corpus"):
-            TfIdf().fit([], corpus)

@@ -4,7 +4,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.terms import Terms
-from dssm_tf.baselines.tokens import Tokens
 from dssm_tf.baselines.windows import ordered_windows, unordered_windows
 from tests.reference import term_dependence as reference
 
@@ -15,7 +14,7 @@ def counted(texts, pairs, width=None):
     """Windows of pairs of words in texts, as lists: one list a pair."""
     terms = Terms(WORDS)
     ids = np.array([[terms.ids[word] for word in pair] for pair in pairs])
-    tokens = Tokens.of(texts, terms)
+    tokens = terms.tokens(texts)
     if width is None:
         return ordered_windows(tokens, ids).toarray().tolist()
     return unordered_windows(tokens, ids, width).toarray().tolist()
@@ -69,5 +68,5 @@ def test_no_pairs_and_no_texts_are_defined(width):
     none = np.empty((0, 2), dtype=np.int64)
     count = ordered_windows if width is None else unordered_windows
     arguments = [] if width is None else [width]
-    assert count(Tokens.of(["a b"], terms), none, *arguments).shape == (0, 1)
-    assert count(Tokens.of([], terms), np.array([[0, 1]]), *arguments).shape == (1, 0)
+    assert count(terms.tokens(["a b"]), none, *arguments).shape == (0, 1)
+    assert count(terms.tokens([]), np.array([[0, 1]]), *arguments).shape == (1, 0)

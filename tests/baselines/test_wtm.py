@@ -6,7 +6,6 @@ from scipy import sparse
 
 from dssm_tf.baselines.ulm import ULM
 from dssm_tf.baselines.wtm import WTM
-from dssm_tf.common.errors import UserError
 from tests.baselines.learned import translations
 
 TITLES = ["red hat", "red red shoe", "blue box"]
@@ -33,12 +32,12 @@ def test_a_score_by_hand():
 
 def unigrams(model, queries):
     """Scores of the unigram model for the words of titles; others have half an occurrence."""
-    return ULM(model.mu).fit([], TITLES).score_matrix(queries, TITLES)
+    return ULM(mu=model.mu).fit([], TITLES).score_matrix(queries, TITLES)
 
 
 def test_an_identity_table_makes_it_the_unigram_model():
     model = WTM(mu=2.0, self_weight=0.3).fit(CLICKS, TITLES)
-    model._translations = sparse.identity(len(model._terms), format="csr")
+    model.translations = sparse.identity(len(model.terms), format="csr")
     model._index()
     known = ["hat", "red hat hat", "blue shoe"]
     assert model.score_matrix(known, TITLES) == pytest.approx(unigrams(model, known))
@@ -50,7 +49,7 @@ def test_with_its_words_alone_it_is_the_unigram_model():
     assert model.score_matrix(known, TITLES) == pytest.approx(unigrams(model, known))
 
 
-def test_translations_find_titles_that_share_no_word():
+def testtranslations_find_titles_that_share_no_word():
     model = WTM().fit(CLICKS, TITLES)
     assert model.score("crimson", TITLES).argmax() == 0
     assert next(iter(translations(model, "red"))) in {"hat", "crimson", "shoe"}
@@ -58,17 +57,10 @@ def test_translations_find_titles_that_share_no_word():
     assert translations(model, "unknown") == {}
 
 
-def test_only_the_translations_of_seen_words_matter_so_others_are_untouched():
-    model = WTM().fit(CLICKS, TITLES)
-    scores = model.score("box", TITLES)
-    assert scores.argmax() == 2
-    assert translations(model, "box") == {}
-
-
 def test_rows_of_the_table_sum_to_one_or_are_empty():
     model = WTM(iterations=7, empty_word=True).fit(CLICKS, TITLES)
-    sums = np.asarray(model._translations.sum(axis=1)).ravel()
-    seen = [word in {"red", "hat", "shoe"} for word in model._terms.words]
+    sums = np.asarray(model.translations.sum(axis=1)).ravel()
+    seen = [word in {"red", "hat", "shoe"} for word in model.terms.words]
     assert sums == pytest.approx(np.array(seen, dtype=float))
 
 
@@ -76,45 +68,6 @@ def test_a_query_word_that_nothing_gives_is_left_out():
     model = WTM().fit(CLICKS, TITLES)
     assert (model.score("tie", TITLES) == 0).all()
     assert (model.score("hat tie", TITLES) == model.score("hat", TITLES)).all()
-
-
-def test_other_parameters_score_as_if_fitted_with_them():
-    model = WTM().fit(CLICKS, TITLES)
-    values = {"mu": 7.0, "self_weight": 0.9}
-    fitted = WTM(**values).fit(CLICKS, TITLES)
-    other = model.with_parameters(**values)
-    assert (other.score_matrix(QUERIES, TITLES) == fitted.score_matrix(QUERIES, TITLES)).all()
-    assert (other.score_matrix(QUERIES, TITLES) != model.score_matrix(QUERIES, TITLES)).any()
-
-
-def test_parameters_are_saved(tmp_path):
-    WTM(2.0, 0.7, iterations=2, empty_word=True).fit(CLICKS, TITLES).save(tmp_path)
-    loaded = WTM.load(tmp_path)
-    assert (loaded.mu, loaded.self_weight) == (2.0, 0.7)
-    assert (loaded.iterations, loaded.empty_word) == (2, True)
-
-
-def test_progress_goes_to_stderr(capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
-    WTM(progress=True).fit(CLICKS, TITLES)
-    shown = capsys.readouterr()
-    assert "wtm" in shown.err
-    assert shown.out == ""
-
-
-def test_impossible_parameters_and_an_empty_log_are_refused():
-    for values, message in (
-        ({"mu": 0.0}, "mu is 0"),
-        ({"self_weight": 1.5}, r"self_weight is 1\.5"),
-        ({"iterations": 0}, "iterations is 0"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            WTM(**values)
-    with pytest.raises(ValueError, match="self_weight is -1"):
-        WTM().fit(CLICKS, TITLES).with_parameters(self_weight=-1.0)
-    for log in ([], [("?", "red", 1.0)]):
-        with pytest.raises(UserError, match="learns translations from clicks"):
-            WTM().fit(log, TITLES)
 
 
 def test_titles_outside_the_corpus_and_an_empty_corpus_are_defined():

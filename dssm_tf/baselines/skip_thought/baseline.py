@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.baselines.base import Baseline, Click
+from dssm_tf.baselines.base import Click
+from dssm_tf.baselines.old_base import OldBaseline
 from dssm_tf.baselines.skip_thought.published_weights import load_vectors, write_vectors
 from dssm_tf.baselines.skip_thought.training import TrainingOptions, train
 from dssm_tf.evaluation.title_cache import TitleCache
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from dssm_tf.baselines.skip_thought.vectors import ThoughtVectors, Vectors
 
 
-class SkipThought(Baseline):
+class SkipThought(OldBaseline):
     """Scores a title by the cosine of its thought vector and the query's.
 
     With `weights` nothing is learned: `fit` only loads, as the paper does with the published

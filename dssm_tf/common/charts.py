@@ -14,13 +14,18 @@ _WIDTH, _HEIGHT, _LEFT, _BOTTOM = 420, 240, 44, 34
 
 
 def line_chart(
-    title: str, lines: Mapping[str, Sequence[float]], *, logarithmic: bool = False
+    title: str,
+    lines: Mapping[str, Sequence[float]],
+    ticks: Sequence[str] = (),
+    *,
+    logarithmic: bool = False,
 ) -> str:
-    """Curves over epochs as inline SVG, with a legend.
+    """Curves as inline SVG, with a legend.
 
     Args:
         title: what is drawn.
-        lines: values at epochs 1, 2, ..., a curve a name.
+        lines: values at epochs 1, 2, ..., or at the ticks, a curve a name.
+        ticks: what stands under the values, if these are not epochs.
         logarithmic: whether their axis is, where all values are above 0.
     """
     logarithmic = logarithmic and all(value > 0 for line in lines.values() for value in line)
@@ -48,12 +53,14 @@ def line_chart(
             'style="stroke:var(--line)"/>'
             f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{shown(float(value))}</text>'
         )
-    for epoch in sorted({0, longest // 2, longest}):
+    for place in range(len(ticks)) if ticks else sorted({0, longest // 2, longest}):
+        text = escape(ticks[place]) if ticks else place + 1
         marks.append(
-            f'<text x="{x(epoch):.1f}" y="{_HEIGHT - 16}" text-anchor="middle">{epoch + 1}</text>'
+            f'<text x="{x(place):.1f}" y="{_HEIGHT - 16}" text-anchor="middle">{text}</text>'
         )
     marks.append(
-        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 2}" text-anchor="middle">epoch</text>'
+        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 2}" text-anchor="middle">'
+        f"{'' if ticks else 'epoch'}</text>"
     )
     for place, line in enumerate(lines.values()):
         points = " ".join(f"{x(i):.1f},{y(value):.1f}" for i, value in enumerate(line))

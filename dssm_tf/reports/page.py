@@ -14,12 +14,16 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+import numpy as np
+
+from dssm_tf.common.charts import line_chart
 from dssm_tf.common.page import Cell as HTMLCell
 from dssm_tf.common.page import page, table
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
 from dssm_tf.reports.page_data import TITLES, page_data, shorten
+from dssm_tf.reports.table import further_tables
 from dssm_tf.reports.wording import (
     COSTS,
     PARTS,
@@ -36,7 +40,6 @@ from dssm_tf.reports.wording import (
 )
 
 _LEFT_OUT = 50  # queries without a relevant title that are named
-_SCRIPTS = ("tables.js", "queries.js", "plots.js")
 
 
 def render(evaluation: Evaluation) -> str:
@@ -54,12 +57,13 @@ def render(evaluation: Evaluation) -> str:
         "parts": _parts(evaluation),
         "comparisons": _comparisons(evaluation),
         "carried": _carried(evaluation, data),
+        "further": _further(evaluation),
         "left out": _left_out(evaluation),
         "data": _json(data),
     }
     # One pass: what a text of the data says is never taken for a place.
     body = re.sub(r"<!-- ([a-z ]+) -->", lambda found: parts[found[1]], _file("page.html"))
-    return page(title(evaluation), body, [_file(name) for name in _SCRIPTS])
+    return page(title(evaluation), body, [_file("page.js")])
 
 
 def means_table(evaluation: Evaluation) -> str:
@@ -234,6 +238,24 @@ def _carried(evaluation: Evaluation, data: Mapping[str, Any]) -> str:
     else:
         text += f" The first {TITLES} titles of every system are kept for each."
     return text
+
+
+def _further(evaluation: Evaluation) -> str:
+    """The tables that table.md has, too; a sweep as a picture of two values or more."""
+    parts = []
+    for target, points in evaluation.sweeps.items():
+        if len(points) > 1:
+            lines = {
+                metric_label(metric): [float(np.mean(row.means(metric))) for _, row in points]
+                for metric in evaluation.metrics
+            }
+            parts.append(line_chart(f"Sweep over {target}", lines, [str(v) for v, _ in points]))
+    for one in further_tables(evaluation):
+        if one.title:
+            parts.append(f"<h2>{escape(one.title)}</h2>")
+        rows = [list(map(escape, row)) for row in one.rows]
+        parts.append(table(list(map(escape, one.heads)), rows, caption=escape(one.text)))
+    return "".join(parts)
 
 
 def _left_out(evaluation: Evaluation) -> str:

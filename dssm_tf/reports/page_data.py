@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.evaluation.evaluation import Evaluation, Row, spread
+from dssm_tf.evaluation.evaluation import Evaluation, Row
 from dssm_tf.evaluation.metrics import metric_label
 
 TITLES = 5  # titles shown of each ranking
@@ -35,10 +35,14 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         for query in ranked
         if query in place
     }
-    task, about, rows = evaluation.task, evaluation.description, evaluation.measured_rows
+    task, rows = evaluation.task, evaluation.measured_rows
+
+    def means(row: Row) -> list[float]:
+        return [round(float(np.mean(row.means(metric))), 6) for metric in evaluation.metrics]
+
     return {
-        "systems": [_system(evaluation, row) for row in rows],
-        "metrics": [{"name": name, "label": metric_label(name)} for name in evaluation.metrics],
+        "systems": [{"name": row.name, "means": means(row)} for row in rows],
+        "metrics": [metric_label(name) for name in evaluation.metrics],
         "metric": evaluation.metrics.index(evaluation.deciding_metric),
         "references": [
             None if one is None else evaluation.systems.index(one)
@@ -54,16 +58,6 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         ],
         "rankings": rankings,
         "titles": [shorten(task.titles[column]) for column in titles],
-        "grades": list(about.labels),
-        "first": [[about.top_1[row.name][label] for label in about.labels] for row in rows],
-        "lengths": {
-            "queries": _lengths(about.query_lengths),
-            "titles": _lengths(about.title_lengths),
-        },
-        "sweeps": [
-            {"name": name, "points": [[value, rows.index(row)] for value, row in points]}
-            for name, points in evaluation.sweeps.items()
-        ],
     }
 
 
@@ -155,17 +149,6 @@ def shorten(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"
 
 
-def _system(evaluation: Evaluation, row: Row) -> dict[str, Any]:
-    means = {metric: row.means(metric) for metric in evaluation.metrics}
-    return {
-        "name": row.name,
-        "kind": row.kind,
-        "means": [round(float(np.mean(means[metric])), 6) for metric in evaluation.metrics],
-        "spreads": [spread(means[metric]) for metric in evaluation.metrics],
-        "seconds": row.cost("training_seconds"),
-    }
-
-
 def _rankings_of(evaluation: Evaluation, query: int, titles: dict[int, int]) -> dict[str, Any]:
     """First titles of every system, grades of those judged, and the best relevant titles."""
     task = evaluation.task
@@ -196,7 +179,3 @@ def _rankings_of(evaluation: Evaluation, query: int, titles: dict[int, int]) -> 
 def _packed(values: NDArray[np.float64]) -> str:
     """Values from 0 to 1 as base64 of two bytes each, the low one first."""
     return base64.b64encode(np.rint(values * _UNIT).astype("<u2").tobytes()).decode("ascii")
-
-
-def _lengths(lengths: Any) -> list[list[int]]:
-    return [[int(words), int(count)] for words, count in lengths.items()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.markup import escape
@@ -102,9 +102,14 @@ def markdown(evaluation: Evaluation, cross: tuple[str, str] | None = None) -> st
         parts.append(_md_means(evaluation, part))
     if choices := _choices(evaluation):
         parts += ["## What cross validation chose", _md_list(choices)]
-    parts += _md_sweeps(evaluation)
-    parts += _md_first_titles(evaluation, cross)
-    parts += _md_lengths(evaluation)
+    for one in further_tables(evaluation, cross):
+        rows = [list(map(_md, row)) for row in one.rows]
+        shown = [
+            one.title and f"## {one.title}",
+            _md(one.text),
+            _md_table(list(map(_md, one.heads)), rows),
+        ]
+        parts += filter(None, shown)
     return "\n\n".join(parts) + "\n"
 
 
@@ -221,44 +226,70 @@ def _values(values: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _md_sweeps(evaluation: Evaluation) -> list[str]:
-    """A table a swept key: NDCG against its values (P16 table IV, S14 tables 5 and 6)."""
-    parts = []
+class FurtherTable(NamedTuple):
+    """A table beside that of all systems.
+
+    Attributes:
+        title: its heading; empty if it stands under that of the one before.
+        text: above it.
+        heads: of the columns.
+        rows: of cells, the first of which is the row's head.
+    """
+
+    title: str
+    text: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def further_tables(
+    evaluation: Evaluation, cross: tuple[str, str] | None = None
+) -> list[FurtherTable]:
+    """Sweeps (P16 table IV, S14 tables 5 and 6), grades of first titles, lengths of texts.
+
+    Args:
+        evaluation: what to show.
+        cross: the two systems of the cross table of first titles; by default the best
+            system and the first that superscripts are about.
+    """
+    return [*_sweeps(evaluation), *_first_titles(evaluation, cross), _lengths(evaluation)]
+
+
+def _sweeps(evaluation: Evaluation) -> list[FurtherTable]:
     means = cells_of(evaluation)
+    tables = []
     for target, rows in evaluation.sweeps.items():
         cells = [
             [
-                value,
+                str(value),
                 *(f"{cell.shown} ({cell.interval})" for cell in means[row.name]),
                 cost("training_seconds", row.cost("training_seconds")),
             ]
             for value, row in rows
         ]
         heads = [target, *map(metric_label, evaluation.metrics), "Training"]
-        parts += [f"## Sweep over {target}", _md_table(heads, cells)]
-    return parts
+        tables.append(FurtherTable(f"Sweep over {target}", "", heads, cells))
+    return tables
 
 
-def _md_first_titles(evaluation: Evaluation, cross: tuple[str, str] | None) -> list[str]:
+def _first_titles(evaluation: Evaluation, cross: tuple[str, str] | None) -> list[FurtherTable]:
     labels = evaluation.description.labels
     total = evaluation.measured_queries
     rows = [
-        [_md(name), *(f"{100 * counts[label] / total:.1f} %" for label in labels)]
+        [name, *(f"{100 * counts[label] / total:.1f} %" for label in labels)]
         for name, counts in evaluation.description.top_1.items()
     ]
-    parts = ["## Grade of the first title", _md_table(["System", *labels], rows)]
+    tables = [FurtherTable("Grade of the first title", "", ["System", *labels], rows)]
     pair = cross if set(cross or ()) <= set(evaluation.systems) else None  # one may have failed
     if pair := pair or _default_cross(evaluation):
         a, b = pair
         counts = evaluation.description.cross_table(a, b)
         body = [
-            [f"{_md(a)}: {label}", *map(str, row)]
-            for label, row in zip(labels, counts, strict=True)
+            [f"{a}: {label}", *map(str, row)] for label, row in zip(labels, counts, strict=True)
         ]
-        heads = ["", *(f"{_md(b)}: {label}" for label in labels)]
-        text = f"Queries by the grade of the first title of {_md(a)} (down) and {_md(b)} (across):"
-        parts += [text, _md_table(heads, body)]
-    return parts
+        text = f"Queries by the grade of the first title of {a} (down) and {b} (across):"
+        tables.append(FurtherTable("", text, ["", *(f"{b}: {label}" for label in labels)], body))
+    return tables
 
 
 def _default_cross(evaluation: Evaluation) -> tuple[str, str] | None:
@@ -269,7 +300,7 @@ def _default_cross(evaluation: Evaluation) -> tuple[str, str] | None:
     return (ranked[0], other) if other else None
 
 
-def _md_lengths(evaluation: Evaluation) -> list[str]:
+def _lengths(evaluation: Evaluation) -> FurtherTable:
     description = evaluation.description
     columns = (description.query_lengths, description.title_lengths)
     most = min(_MOST_WORDS, max(max(column, default=0) for column in columns))
@@ -285,11 +316,8 @@ def _md_lengths(evaluation: Evaluation) -> list[str]:
             rows.append([f"{number}{more}", *(f"{share:.1f} %" for share in shares)])
     means = [mean_length(column) for column in columns]
     text = f"Mean length: queries {means[0]:.2f} words, titles {means[1]:.2f} words."
-    return [
-        "## Lengths of queries and titles",
-        text,
-        _md_table(["Words", "Queries", "Titles"], rows),
-    ]
+    heads = ["Words", "Queries", "Titles"]
+    return FurtherTable("Lengths of queries and titles", text, heads, rows)
 
 
 def _md_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

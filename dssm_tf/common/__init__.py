@@ -1,4 +1,4 @@
-"""What every room uses: errors, whole files, progress, pages, sections of the configuration.
+"""What every package uses: errors, whole files, progress, pages, sections of the configuration.
 
-Imports no other room.
+Imports no other package.
 """

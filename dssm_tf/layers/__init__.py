@@ -1,6 +1,6 @@
 """Keras layers of the papers, in `keras.ops` only: they run on every Keras backend.
 
-May import no other room.
+May import no other package.
 """
 
 from dssm_tf.layers.peephole_lstm_cell import PeepholeLSTMCell

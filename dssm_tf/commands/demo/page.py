@@ -93,8 +93,8 @@ def _links() -> str:
 
 
 def _examples(evaluation: Evaluation, number: int = 4) -> list[str]:
-    """Questions where the last system and the first differ most at rank 1, both ways."""
-    first, last = evaluation.systems[0], evaluation.systems[-1]
+    """Questions on which BM25 and the first model differ most, both ways."""
+    first, last = evaluation.systems[:2]
     gains = np.nan_to_num(evaluation.values[last]["ndcg@10"] - evaluation.values[first]["ndcg@10"])
     order = np.argsort(-gains, kind="stable")
     chosen = [*order[:number], *order[::-1][: number // 2]]

@@ -1,4 +1,4 @@
-"""The house itself: what is shipped, what an import costs, what an empty environment gets."""
+"""The package itself: what is shipped, what an import costs, what an empty environment gets."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def empty_environment(folder: Path) -> Path:
     return folder / "bin"
 
 
-def test_the_import_contract_covers_every_room(checkout):
+def test_the_import_contract_covers_every_package(checkout):
     tomllib = pytest.importorskip("tomllib")  # of Python 3.11
     contracts = tomllib.loads((checkout / "pyproject.toml").read_text("utf-8"))
     (layers,) = (
@@ -83,13 +83,13 @@ def test_the_import_contract_covers_every_room(checkout):
         if "dssm_tf.cli" in contract.get("layers", ())
     )
     covered = {name.strip() for layer in layers for name in layer.split("|")}
-    rooms = {
+    packages = {
         f"dssm_tf.{path.stem}"
         for path in (checkout / "dssm_tf").iterdir()
         if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert rooms - covered == {"dssm_tf.__init__"}  # which imports nothing
-    assert covered - rooms == {"pipelines"}
+    assert packages - covered == {"dssm_tf.__init__"}  # which imports nothing
+    assert covered - packages == {"pipelines"}
 
 
 def test_every_arrow_of_the_architecture_is_an_import(checkout):
@@ -99,11 +99,11 @@ def test_every_arrow_of_the_architecture_is_an_import(checkout):
         ends = [part.split("&") for part in line.split("-->")]
         for above, below in (pair for two in pairwise(ends) for pair in product(*two)):
             above, below = (one.strip() for one in (above, below))
-            rooms = {one: one if one in ("pipelines", "serving") else f"dssm_tf.{one}"
+            packages = {one: one if one in ("pipelines", "serving") else f"dssm_tf.{one}"
                      for one in (above, below)}  # fmt: skip
-            place = checkout / rooms[above].replace(".", "/")
+            place = checkout / packages[above].replace(".", "/")
             files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
-            imports = re.compile(rf'(from |import |"){re.escape(rooms[below])}\b')
+            imports = re.compile(rf'(from |import |"){re.escape(packages[below])}\b')
             assert any(imports.search(one.read_text("utf-8")) for one in files), (above, below)
 
 

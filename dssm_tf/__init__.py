@@ -13,7 +13,7 @@ __version__ = "0.1.0"
 
 __all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load", "mine"]
 
-# Type checkers read them in __init__.pyi: an import here would let every package import the top one.
+# Type checkers read them in __init__.pyi; imports here would let every package import the top one.
 _PLACES = {
     "ClickData": "dssm_tf.api.click_data",
     "TrainedModel": "dssm_tf.api.trained_model",

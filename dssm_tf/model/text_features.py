@@ -4,7 +4,8 @@ A *text batch* holds texts by their distinct words, so that everything that is e
 occurrence of a word (its trigrams, and the first learned matrix applied to them) is computed
 once a batch:
 
-    word_ngrams  int32 (distinct_words, max_ngrams_per_word)  trigram ids, 0 = padding; row 0 empty
+    word_ngrams  int32 (distinct_words, max_ngrams_per_word)  ids of its trigrams, and of itself if
+                                                              it has a row; 0 = padding; row 0 empty
     tokens       int32 (texts, max_words)                     index into word_ngrams, 0 = padding
 
 A server is sent texts of any length, so what lies beyond the limits is cut off as a string, before
@@ -17,11 +18,13 @@ model needs no initialisation and loads in a stock TensorFlow Serving.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from dssm_tf.text.characters import CODE_POINTS, SPACE, character_map
 from dssm_tf.text.fields import SEPARATOR
@@ -30,6 +33,7 @@ from dssm_tf.text.letter_ngrams import (
     BUCKET_MODULUS,
     BUCKET_MULTIPLIERS,
     FIELD_MULTIPLIER,
+    without_mark,
 )
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
@@ -49,7 +53,7 @@ class TextFeatures:
     locale of the machine that serves.
 
     Args:
-        vocabulary: trigrams and text rules.
+        vocabulary: trigrams, whole words and text rules.
 
     Call arguments:
         texts: string `(texts,)`, UTF-8; bad UTF-8 separates words.
@@ -62,11 +66,19 @@ class TextFeatures:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self.rules = vocabulary.rules
         self.known = len(vocabulary.ngrams)
-        keys = np.array([_key(ngram) for ngram in vocabulary.ngrams], np.int64)
-        order = np.argsort(keys)
-        # The sentinel keeps the tables non-empty; no trigram has it as a key.
-        self._keys = np.append(keys[order], np.iinfo(np.int64).max)
-        self._ids = np.append(order + 1, 0).astype(np.int32)
+        whole = vocabulary.whole_words
+        trigrams = {
+            _key(ngram): id
+            for id, ngram in enumerate(vocabulary.ngrams, start=1)
+            if ngram not in whole
+        }
+        self._trigrams = _Table.of(np.array([*trigrams], np.int64), [*trigrams.values()])
+        names = [
+            (mark or "0" * (self.rules.own_fields > 1)) + word[1:-1]
+            for mark, word in map(without_mark, whole)
+        ]
+        hashes = _hash(tf.constant(names, tf.string)).numpy()
+        self._whole = _Table.of(hashes, [*whole.values()]) if whole else None
         _letters(self.rules.keep_accents)  # made here, not with the first text
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
@@ -80,6 +92,7 @@ class TextFeatures:
         if rules.own_fields > 1:  # a word of two fields is two words
             words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
+        hashed = _hash(distinct)
         fields = tf.zeros_like(index[:0])
         if rules.own_fields > 1:
             fields = tf.strings.to_number(tf.strings.substr(distinct, 0, 1), tf.int64)
@@ -91,12 +104,14 @@ class TextFeatures:
         word = tf.searchsorted(starts, at, side="right", out_type=tf.int64) - 1
         position = at - tf.gather(starts, word)
         is_last = at + 1 == tf.gather(starts, word + 1)
+        cells = tf.stack([word + 1, position], 1)
+        ids = self._ngram_ids(letters, position == 0, is_last, fields, word)
+        if self._whole is not None:
+            rows = 1 + tf.range(tf.size(hashed, tf.int64))
+            cells = tf.concat([cells, tf.stack([rows, decoded.row_lengths()], 1)], 0)
+            ids = tf.concat([ids, self._whole(hashed)], 0)
         return {
-            "word_ngrams": _matrix(
-                tf.stack([word + 1, position], 1),
-                self._ngram_ids(letters, position == 0, is_last, fields, word),
-                tf.size(distinct) + 1,
-            ),
+            "word_ngrams": _matrix(cells, ids, tf.size(distinct) + 1),
             "tokens": _matrix(place, index + 1, tf.size(texts)),
         }
 
@@ -152,16 +167,46 @@ class TextFeatures:
             key = field = tf.gather(fields, word)
         for codes in trigram:
             key = key * CODE_POINTS + codes
-        place = tf.searchsorted(tf.constant(self._keys), key)
-        found = tf.gather(tf.constant(self._keys), place) == key
-        ids = tf.where(found, tf.gather(tf.constant(self._ids), place), 0)
+        ids = self._trigrams(key)
         if not self.rules.hash_buckets:
             return ids
         mixed = tf.add_n([m * c for m, c in zip(BUCKET_MULTIPLIERS, trigram, strict=True)])
         if field is not None:
             mixed += FIELD_MULTIPLIER * field
         buckets = mixed % BUCKET_MODULUS % self.rules.hash_buckets
-        return tf.where(found, ids, 1 + self.known + tf.cast(buckets, tf.int32))
+        return tf.where(ids > 0, ids, 1 + self.known + tf.cast(buckets, tf.int32))
+
+
+class _Table(NamedTuple):
+    """Ids by key, looked up without a resource.
+
+    Args:
+        keys: int64, increasing; the last is one that nothing has, so that there is one.
+        ids: int32 `(keys,)`, 0 for the last.
+    """
+
+    keys: NDArray[np.int64]
+    ids: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> _Table:
+        """The table of these keys and their ids."""
+        order = np.argsort(keys)
+        return cls(
+            np.append(keys[order], np.iinfo(np.int64).max),
+            np.append(np.array(ids, np.int32)[order], 0).astype(np.int32),
+        )
+
+    def __call__(self, keys: tf.Tensor) -> tf.Tensor:
+        """The id of each key; 0 for one that is not there."""
+        place = tf.searchsorted(tf.constant(self.keys), keys)
+        found = tf.gather(tf.constant(self.keys), place) == keys
+        return tf.where(found, tf.gather(tf.constant(self.ids), place), 0)
+
+
+def _hash(words: tf.Tensor) -> tf.Tensor:
+    """A number of 62 bits for each word: two of a million words share one once in 10 million."""
+    return tf.strings.to_hash_bucket_fast(words, 1 << 62)
 
 
 def _key(ngram: str) -> int:

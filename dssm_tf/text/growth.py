@@ -51,7 +51,8 @@ def check_grown(before: Vocabulary, now: Vocabulary, source: str) -> None:
 def earlier_ids(before: Vocabulary, now: Vocabulary) -> list[int | None]:
     """For each id of today's vocabulary, padding included, the id it had before.
 
-    A new trigram had that of its hash bucket; None where there are none and it was dropped. Hash
+    A new trigram had that of its hash bucket; None where there are none and it was dropped, and for
+    a word. Hash
     buckets follow the trigrams, so theirs move.
 
     >>> from dssm_tf.text.rules import FOLDED
@@ -62,6 +63,9 @@ def earlier_ids(before: Vocabulary, now: Vocabulary) -> list[int | None]:
     new = now.ngrams[known:]
     return [
         *range(known + 1),
-        *(1 + known + bucket(ngram, buckets) if buckets else None for ngram in new),
+        *(
+            1 + known + bucket(ngram, buckets) if buckets and ngram not in now.whole_words else None
+            for ngram in new
+        ),
         *range(1 + known, 1 + known + buckets),
     ]

@@ -25,6 +25,28 @@ def letter_ngrams(word: str, max_letters: int = 64) -> list[str]:
     return [mark + whole[i : i + 3] for i in range(len(whole) - 2)]
 
 
+def whole_word(word: str, max_letters: int = 64) -> str:
+    """A word between boundary marks, an n-gram of its own for a word of two letters or more.
+
+    >>> whole_word("cat"), whole_word("1␟cat")
+    ('#cat#', '1#cat#')
+    """
+    mark, word = unmarked(word)
+    return f"{mark}{BOUNDARY}{word[:max_letters]}{BOUNDARY}"
+
+
+def without_mark(ngram: str) -> tuple[str, str]:
+    """The number of an n-gram's field, `""` for field 0, and the n-gram without it.
+
+    One of more than three characters is a whole word.
+
+    >>> [without_mark(ngram) for ngram in ("cat", "1cat", "#cat#", "1#cat#", "1#a#")]
+    [('', 'cat'), ('1', 'cat'), ('', '#cat#'), ('1', '#cat#'), ('1', '#a#')]
+    """
+    is_marked = len(ngram) > 3 and ngram[0] != BOUNDARY
+    return (ngram[0], ngram[1:]) if is_marked else ("", ngram)
+
+
 # An unseen trigram's bucket: a linear hash of its code points, exact in signed 64-bit integers
 # (each product is below 2**61), so that Python and TensorFlow agree.
 BUCKET_MULTIPLIERS = (1_000_003_337, 2_654_435_761, 1_620_619_981)

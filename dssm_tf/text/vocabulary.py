@@ -1,4 +1,4 @@
-"""The letter trigrams a model knows, most frequent first, and the ids of a word's trigrams."""
+"""The letter trigrams a model knows, most frequent first, and the ids of a word's n-grams."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from pathlib import Path
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.text.fields import cut
-from dssm_tf.text.letter_ngrams import BOUNDARY, bucket, letter_ngrams
+from dssm_tf.text.letter_ngrams import (
+    BOUNDARY,
+    bucket,
+    letter_ngrams,
+    whole_word,
+    without_mark,
+)
 from dssm_tf.text.rules import Rules
 
 
@@ -20,7 +26,7 @@ class Vocabulary:
     exported models to the ids they were made with.
 
     Args:
-        ngrams: distinct trigrams, most frequent first.
+        ngrams: distinct trigrams, most frequent first, and perhaps whole words, `#hammer#`.
         rules: how texts are read.
     """
 
@@ -33,6 +39,9 @@ class Vocabulary:
                 f"The vocabulary lists {len(self.ngrams)} trigrams of which only "
                 f"{len(self._ids)} are distinct; list each one once."
             )
+        self.whole_words = {
+            ngram: id for ngram, id in self._ids.items() if len(without_mark(ngram)[1]) > 3
+        }
         self._word_cache: dict[str, tuple[int, ...]] = {}
 
     @classmethod
@@ -47,6 +56,14 @@ class Vocabulary:
         kept = [ngram for ngram, count in counts.items() if count >= min_count]
         kept.sort(key=lambda ngram: (-counts[ngram], ngram))
         return cls(kept[:max_size], rules)
+
+    def with_words(self, words: Iterable[str]) -> Vocabulary:
+        """The same and, below, those of the words that have two letters and are not there."""
+        whole = dict.fromkeys(whole_word(word, self.rules.max_letters) for word in words)
+        new = [
+            ngram for ngram in whole if ngram not in self._ids and len(without_mark(ngram)[1]) > 3
+        ]
+        return Vocabulary((*self.ngrams, *new), self.rules)
 
     @property
     def size(self) -> int:
@@ -75,7 +92,10 @@ class Vocabulary:
         return ids
 
     def look_up(self, word: str) -> tuple[int, ...]:
-        """Ids of the word's trigrams, with repetition; unseen ones dropped or in a bucket."""
+        """Ids of the word's trigrams, with repetition, and last of the word if it has one.
+
+        Unseen trigrams are dropped or in a bucket.
+        """
         found = []
         for ngram in letter_ngrams(word, self.rules.max_letters):
             known = self._ids.get(ngram)
@@ -83,7 +103,8 @@ class Vocabulary:
                 found.append(known)
             elif self.rules.hash_buckets:
                 found.append(1 + len(self.ngrams) + bucket(ngram, self.rules.hash_buckets))
-        return tuple(found)
+        whole = self.whole_words.get(whole_word(word, self.rules.max_letters))
+        return (*found,) if whole is None else (*found, whole)
 
     def unknown_share(self, texts: Iterable[str]) -> float:
         """The share of the texts' letter trigrams that it does not list; 0 where there is none."""
@@ -116,10 +137,10 @@ class Vocabulary:
         if lines[-1] == "":
             lines.pop()
         for number, line in enumerate(lines, start=1):
-            if not _is_trigram(line):
+            if not _is_ngram(line):
                 raise UserError(
                     f"{path}:{number} holds {line[:20]!r}; expected a letter trigram "
-                    "such as '#ca', one a line."
+                    "such as '#ca', or a word such as '#cat#', one a line."
                 )
         try:
             return cls(lines, rules)
@@ -134,9 +155,13 @@ class Vocabulary:
         return Vocabulary, (self.ngrams, self.rules)
 
 
-def _is_trigram(line: str) -> bool:
-    """Whether a line is a trigram, perhaps after the number of its field."""
-    ngram = line[1:] if len(line) == 4 and line[0] in "12345" else line
+def _is_ngram(line: str) -> bool:
+    """Whether a line is a trigram or a whole word, perhaps after the number of its field."""
+    mark, ngram = without_mark(line)
+    if mark not in ("", *"12345"):
+        return False
+    if len(ngram) > 3:
+        return ngram[0] == ngram[-1] == BOUNDARY and BOUNDARY not in ngram[1:-1]
     return len(ngram) == 3 and ngram[1] != BOUNDARY
 
 

@@ -23,14 +23,12 @@ from tests.reference.letter_trigrams import text_batch
 from tests.reference.unicode_strategies import AXES, raw_bytes, texts
 
 KEPT = Rules(keep_accents=True)
+KNOWN_TEXT = "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939"
 KNOWN = list(
     dict.fromkeys(
         ngram
-        for text in (
-            "the cat et l'été ΟΔΟΣ шалом שלום 漢字 👍🏽 a aaaa i istanbul b cafe\u0301 1939",
-        )
         for rules in (FOLDED, KEPT)
-        for word in rules.words(text)
+        for word in rules.words(KNOWN_TEXT)
         for ngram in letter_ngrams(word)
     )
 )
@@ -50,6 +48,15 @@ VOCABULARIES = {name: Vocabulary(KNOWN, rules) for name, rules in RULES.items()}
     "only buckets": Vocabulary([], Rules(False, hash_buckets=3)),
     "own fields": Vocabulary([*OF_FIELDS, *KNOWN], RULES["own fields"]),
     "tight, own fields": Vocabulary([*KNOWN, *OF_FIELDS], RULES["tight, own fields"]),
+}
+WORDS = [word for rules in (FOLDED, KEPT) for word in rules.words(KNOWN_TEXT)]
+VOCABULARIES |= {
+    f"{name}, whole words": vocabulary.with_words(
+        [*WORDS, *(f"{field}{SEPARATOR}{word}" for word in WORDS for field in (1, 5))]
+        if vocabulary.rules.own_fields > 1
+        else WORDS
+    )
+    for name, vocabulary in VOCABULARIES.items()
 }
 # Traced once each, so that the graph is what is tested and examples run fast.
 FEATURES = {name: TextFeatures(vocabulary) for name, vocabulary in VOCABULARIES.items()}
@@ -104,7 +111,8 @@ def assert_same(name: str, some_texts) -> None:
     assert batch["word_ngrams"].shape[0] == 1 + len(distinct)
     assert not batch["word_ngrams"].numpy()[0].any()
     letters = (unmarked(word)[1] for word in distinct)
-    assert batch["word_ngrams"].shape[1] == max(map(len, letters), default=1)
+    width = max(map(len, letters), default=0) + bool(vocabulary.whole_words)
+    assert batch["word_ngrams"].shape[1] == max(width, 1)
     assert batch["tokens"].shape == (len(some_texts), max(map(len, expected_words)) or 1)
 
 

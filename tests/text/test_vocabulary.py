@@ -57,6 +57,15 @@ def test_unseen_trigrams_go_to_a_bucket_after_the_known_ones():
     assert vocabulary.size == 10
 
 
+def test_a_whole_word_comes_after_its_trigrams_and_a_letter_is_none(tmp_path):
+    vocabulary = Vocabulary(CAT, FOLDED).with_words(["cat", "a", "cat", "1␟cat"])
+    assert vocabulary.ngrams == (*CAT, "#cat#", "1#cat#")
+    assert vocabulary.ngram_ids("cat") == (1, 2, 3, 4)
+    assert vocabulary.ngram_ids("cats") == (1, 2)
+    vocabulary.save(tmp_path / "vocabulary.txt")
+    assert Vocabulary.load(tmp_path / "vocabulary.txt", FOLDED).ngrams == vocabulary.ngrams
+
+
 def test_repeated_trigrams_are_repeated():
     assert Vocabulary(["aaa"], FOLDED).ngram_ids("aaaaa") == (1, 1, 1)
 

@@ -171,10 +171,15 @@ class ValidationConfig(Section):
 
 
 class Config(Section):
-    """One model and how it is trained."""
+    """One model and how it is trained.
+
+    With `whole_words` each word that log and corpus hold twice has a row in the first matrix beside
+    its trigrams'; other words have their trigrams alone, as in the papers.
+    """
 
     tower: Annotated[SerializeAsAny[Named], BeforeValidator(TOWERS.parse)]
     shared_towers: bool = False
+    whole_words: bool = False
     loss: Annotated[SerializeAsAny[Named], BeforeValidator(LOSSES.parse)] = LOSSES.parse({})
     judgments: JudgmentsConfig | None = None
     teacher: TeacherConfig | None = None

@@ -25,9 +25,11 @@ def finished_run(
     """Writes the directory that `dssm train` would, and returns it."""
     settings = parse_config(dict(config))
     records = Preprocessed(data.path)
+    if settings.whole_words:
+        records = records.with_whole_words()
     start_run(settings, records, out)
     keras.utils.set_random_seed(seed)
-    model = build_model(settings, data.vocabulary.size)
+    model = build_model(settings, records.vocabulary.size)
     result = Result(1, 1, [{"loss": 1.0}], prior_weight, NDCG)
     finish_run(model, settings, result, records, out)
     return out

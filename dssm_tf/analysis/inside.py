@@ -13,7 +13,7 @@ from dssm_tf.analysis.cells import Reading
 from dssm_tf.analysis.survey import activations, readings
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
-from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.letter_ngrams import letter_ngrams, whole_word
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.clsm import CLSM
 from dssm_tf.towers.recurrent import RecurrentTower
@@ -83,7 +83,9 @@ def _lost(
 
 
 def _known(word: str, vocabulary: Vocabulary) -> list[str]:
-    """The trigrams behind `Vocabulary.ngram_ids`."""
+    """The trigrams behind `Vocabulary.ngram_ids`, and the word itself if it has a row."""
     if vocabulary.rules.hash_buckets:  # every trigram has an id
-        return letter_ngrams(word, vocabulary.rules.max_letters)
+        whole = whole_word(word, vocabulary.rules.max_letters)
+        known = [whole] if whole in vocabulary.whole_words else []
+        return letter_ngrams(word, vocabulary.rules.max_letters) + known
     return [vocabulary.ngrams[number - 1] for number in vocabulary.ngram_ids(word)]

@@ -75,6 +75,8 @@ class ClickData:
                 "use `dssm train`, or unset TF_CONFIG."
             )
         self._data = Preprocessed(Path(directory))
+        if self.config.whole_words:
+            self._data = self._data.with_whole_words()
         self.config = with_gamma(pinned(self.config), self._data)
         self._devices = Devices(workers, tf.distribute.get_strategy())
         if self.config.negatives.mine_every:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -22,6 +23,7 @@ from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 _BATCH = 8192
+_LEAST = 2  # times that log and corpus hold a word with a row of its own
 Kind = Literal["queries", "titles"]
 
 
@@ -108,6 +110,21 @@ class Preprocessed:
         words = [word.decode() for batch in found for word in batch["word"].numpy().tolist()]
         ngrams = [(one["ngrams"].row_lengths(), one["ngrams"].flat_values) for one in found]
         return words, Lists(*(np.concatenate(column) for column in zip(*ngrams, strict=True)))
+
+    def with_whole_words(self) -> Preprocessed:
+        """The same, each word that the texts hold twice with a row beside those of its trigrams."""
+        words, _ = self.distinct_words
+        held = np.concatenate([self.words(kind).flat for kind in ("queries", "titles")])
+        counts = np.bincount(held, minlength=len(words))
+        chosen = (word for word, count in zip(words, counts, strict=True) if count >= _LEAST)
+        vocabulary = self.vocabulary.with_words(chosen)
+        spec = replace(
+            self.spec, trigrams=len(vocabulary.ngrams), fingerprint=vocabulary.fingerprint
+        )
+        ngrams = Lists.of_rows(map(vocabulary.look_up, words))
+        found = copy(self)
+        vars(found).update(spec=spec, vocabulary=vocabulary, distinct_words=(words, ngrams))
+        return found
 
     @property
     def splits(self) -> tuple[str, ...]:

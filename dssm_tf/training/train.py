@@ -63,6 +63,8 @@ def train(
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
     config = with_gamma(pinned(config), data)
+    if config.whole_words:
+        data = data.with_whole_words()
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)

@@ -15,14 +15,19 @@ from pytest import approx
 import dssm_tf
 from dssm_tf.config import load_config, parse_config
 from dssm_tf.losses.click_softmax import ClickSoftmax
-from dssm_tf.model.semantic_ranker import Encoder
+from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 from tests.rounding import rounding
 from tests.training.configuration import RECORDED, config
 
 EPOCHS = 2
-OWN = config(training__title_queries=1.5, training__typos=0.3, training__click_weight="log")
+OWN = config(
+    whole_words=True,
+    training__title_queries=1.5,
+    training__typos=0.3,
+    training__click_weight="log",
+)
 
 
 def fitted(clicks, optimizer=None, loss=None):
@@ -75,11 +80,11 @@ def test_dssm_train_repeats_what_was_saved_by_its_configuration(trained, data, t
     assert losses(tmp_path / "again") == history == losses(run)
 
 
-def test_a_saved_model_ranks_with_the_weights_of_the_fitted_one(trained, data):
+def test_a_saved_model_ranks_with_the_weights_of_the_fitted_one(trained):
     model, _, run = trained
     loaded = dssm_tf.load(run)
     texts = ["red fox", "owl", "the white whale story"]
-    encode = Encoder(model, data.vocabulary)
+    encode = Encoder(model, SemanticRanker.load(run).vocabulary)
     # Both are float32, and the same numbers are added.
     assert loaded.encode_titles(texts) == approx(encode("title", texts), abs=rounding(64, 1))
     assert np.ptp(loaded.score("red fox", texts)) > 0

@@ -121,3 +121,20 @@ def test_passes_differ_in_words_and_a_seed_repeats_them(data):
     first, second = passed(data, 1000, 2, SHARE)
     assert passed(data, 1000, 2, SHARE) == [first, second]
     assert sorted(row.query for row in first) != sorted(row.query for row in second)
+
+
+def test_words_that_texts_hold_twice_have_rows_below_the_trigrams(data):
+    whole = data.with_whole_words()
+    texts = [text for kind in ("queries", "titles") for text in data.texts(kind)]
+    counts = Counter(word for text in texts for word in data.vocabulary.words(text))
+    expected = {f"#{word}#" for word, count in counts.items() if count > 1 and len(word) > 1}
+    known = data.vocabulary.ngrams
+    assert whole.vocabulary.ngrams[: len(known)] == known
+    assert {*whole.vocabulary.ngrams[len(known) :]} == expected
+    assert "#fox#" in expected
+    assert "#seven#" not in expected
+    number = 1 + whole.vocabulary.ngrams.index("#fox#")
+    assert whole.vocabulary.ngram_ids("fox") == (*data.vocabulary.ngram_ids("fox"), number)
+    words, ngrams = whole.distinct_words
+    assert ngrams.of(words.index("fox")).tolist() == [*whole.vocabulary.ngram_ids("fox")]
+    assert whole.spec.fingerprint == whole.vocabulary.fingerprint != data.spec.fingerprint

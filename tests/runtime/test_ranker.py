@@ -93,6 +93,21 @@ def test_fields_with_rows_of_their_own_are_the_trained_models(tmp_path):
         assert len({*scores[:3].tolist()}) == 3
 
 
+def test_whole_words_are_the_trained_models(tmp_path):
+    rules = replace(RULES, own_fields=2)
+    log = [click._replace(title=f"{click.title}␟fox") for click in LOG]
+    data = write_data(tmp_path / "data", log, validation=(), negatives=1, rules=rules)
+    config = {"tower": {"name": "dssm"}, "whole_words": True}
+    run = finished_run(tmp_path / "run", data, config, 0.25)
+    trained = SemanticRanker.load(run)
+    words = trained.vocabulary.whole_words
+    assert "#fox#" in words
+    assert "1#fox#" in words
+    assert len(trained.vocabulary.ngrams) == len(data.vocabulary.ngrams) + len(words)
+    found = Ranker.load(export_compact(run, tmp_path / "compact").directory)
+    agree(found, trained, ["red␟fox", "red foxes", "fox␟red", log[0].title, "a␟b␟c"])
+
+
 def test_texts_of_many_lengths_stand_in_the_order_they_came_in(ranker):
     """More than are encoded at once, of 0 to 6 words, the longest anywhere."""
     words = ["red", "green", "black", "fox", "owl", "bear"]

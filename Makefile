@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all test-backends test-keras test-cpus bench check docs format constraints \
+.PHONY: help venv demo test test-all test-backends test-keras test-cpus test-engines bench check docs format constraints \
   protos clean again
 
 help:  ## show this list
@@ -57,7 +57,7 @@ test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-all: $(STAMP)  ## the slow tests too
-	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark' $(ARGS)
+	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark and not engines' $(ARGS)
 
 test-cpus: $(STAMP)  ## the tests that compare floats, as other CPUs and thread counts compute them
 	@$(PY) -m tests.cpus --workers $(WORKERS) $(ARGS)
@@ -71,6 +71,18 @@ test-keras: $(STAMP)  ## what rests on Keras's internals, on the lowest Keras th
 	@$(PY) -m pip install -q --disable-pip-version-check --no-deps --upgrade \
 	  --target build/keras-$(LOWEST) 'keras==$(LOWEST).*,<=$(LOWEST).0'
 	@PYTHONPATH=build/keras-$(LOWEST) $(PY) -m pytest -q -m keras tests/training $(ARGS)
+
+# Versions: tests/engines/pom.xml names those of Flink; Prism is Beam's own, of the Python version.
+test-engines: BEAM = $(shell sed -n 's/^apache-beam==//p' constraints.txt)
+test-engines: $(STAMP)  ## the pipelines on Flink (needs Java and Maven) and Prism (needs Go)
+	@if command -v mvn java >/dev/null; then \
+	  mvn -q -B -f tests/engines/pom.xml dependency:copy-dependencies \
+	    -DoutputDirectory=$(CURDIR)/build/engines/flink; \
+	else echo "make test-engines: without Java and Maven the test of Flink is skipped"; fi
+	@if command -v go >/dev/null; then \
+	  GOBIN=$(CURDIR)/build/engines/bin go install github.com/apache/beam/sdks/v2/go/cmd/prism@v$(BEAM); \
+	else echo "make test-engines: without Go the test of Prism is skipped"; fi
+	@$(PY) -m pytest -q -m 'engines or not engines' tests/engines $(ARGS)
 
 bench: $(STAMP)  ## the speed measurements of tests/benchmarks, against PyTorch, which this installs
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt

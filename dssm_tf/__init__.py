@@ -11,15 +11,15 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["ClickData", "TrainedModel", "UserError", "__version__", "evaluate", "load", "mine"]
+__all__ = ["ClickData", "UserError", "VectorRanker", "__version__", "evaluate", "load", "mine"]
 
 # Type checkers read them in __init__.pyi; imports here would let every package import the top one.
 _PLACES = {
     "ClickData": "dssm_tf.api.click_data",
-    "TrainedModel": "dssm_tf.api.trained_model",
     "UserError": "dssm_tf.common.errors",
+    "VectorRanker": "dssm_tf.runtime.vector_ranker",
     "evaluate": "dssm_tf.api.evaluating",
-    "load": "dssm_tf.api.loading",
+    "load": "dssm_tf.export.load",
     "mine": "dssm_tf.training.mine",
 }
 

@@ -17,8 +17,8 @@ from dssm_tf.evaluation.evaluate import RankerScores
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.export.load import find_model, load
 from dssm_tf.export.saved_model import EXTRA
-from dssm_tf.export.trained import find_trained, load_trained
 from dssm_tf.model.run_files import QUERY_IDS, were_learned
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.systems import BASELINES
@@ -85,9 +85,9 @@ def load_finished(name: str, path: Path) -> tuple[Ranker, Path | None]:
     Raises:
         UserError: there is no such system, or it is damaged.
     """
-    if place := find_trained(path):
+    if place := find_model(path):
         log = place.path / EXTRA if place.kind == "export" else place.path
-        return load_trained(place, name), log if (log / QUERY_IDS).exists() else None
+        return load(path, name), log if (log / QUERY_IDS).exists() else None
     saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
     if name in BASELINES and name not in saved and not saved:
         saved = [name]  # one that has other files, such as skip-thought's weights

@@ -4,61 +4,37 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable, Sequence
-from hashlib import sha256
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
-from uuid import UUID
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import newest_version, next_version
 from dssm_tf.common.plain_data import read_json
-from dssm_tf.data.format import SPEC, VOCABULARY
-from dssm_tf.model.prior import TitlePrior, with_column
+from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
+from dssm_tf.evaluation.title_cache import TitleCache
+from dssm_tf.export.verify import ADVERSARIAL, check_name, verify
+from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS, RANKING
-from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.model.siamese import normalize_vectors
+from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.model.text_features import TextFeatures, normalize
-from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, texts_of
 
 EXTRA = "assets.extra"  # where an export has copies of its run's files
 _WARMUP = "tf_serving_warmup_requests"
-EPSILON = float(np.finfo(np.float32).eps)
+_AGAIN = "Copy the export again, or write it again with `dssm export`."
 _INPUTS = {
     "encode_query": ("queries",),
     "encode_title": ("titles",),
-    "score": ("queries", "titles"),
     "encode_query_with_prior": ("queries",),
     "encode_title_with_prior": ("titles",),
+    "score": ("queries", "titles"),
 }
-Answers = Callable[[Sequence[str]], dict[str, np.ndarray]]
-"""Raw texts to what an export answers, by signature."""
-
-# What once broke somebody's model: empty, blank, one letter, unseen, long, odd Unicode.
-ADVERSARIAL = (
-    "",
-    "   ",
-    "a",
-    "zzyzx qqqq",
-    "wizard of oz",
-    "The WIZARD-of-Oz (1939)!",
-    "x" * 10_000,
-    "word " * 500,
-    "\u0130stanbul \u039f\u0394\u039f\u03a3 stra\u00dfe",
-    "cafe\u0301 caf\u00e9",
-    "soft\u00adhyphen zero\u200bwidth",
-    "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",
-    "\u6771\u4eac \u30db\u30c6\u30eb",
-    "\U0001f355 pizza",
-    "nul\x00byte tab\tnew\nline",
-    "\ud800 lone surrogate",
-    "a wizard\u241fof oz \u241f\u241f1939\u241f",
-)
 
 
 class _Served(tf.Module):
@@ -83,36 +59,20 @@ class _Served(tf.Module):
             return tf.zeros([tf.size(titles)])
         return self._prior_weight * self._prior(titles)
 
-    # Autograph would generate further files in the temporary directory, where a kill leaves them.
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
-    )
     def encode_query(self, queries):
         return {"embeddings": self.query_vectors(queries)}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")], autograph=False)
     def encode_title(self, titles):
         return {"embeddings": self.title_vectors(titles)}
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None], tf.string, name="queries")], autograph=False
-    )
     def encode_query_with_prior(self, queries):
         vectors = self.query_vectors(queries)
         return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
 
-    @tf.function(input_signature=[tf.TensorSpec([None], tf.string, name="titles")], autograph=False)
     def encode_title_with_prior(self, titles):
         column = self.weighted_prior(titles)[:, None]
         return {"embeddings": tf.concat([self.title_vectors(titles), column], axis=1)}
 
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None], tf.string, name="queries"),
-            tf.TensorSpec([None], tf.string, name="titles"),
-        ],
-        autograph=False,
-    )
     def score(self, queries, titles):
         sizes = tf.size(queries), tf.size(titles)
         taken = (sizes[0] == sizes[1]) | (sizes[0] == 1)
@@ -193,184 +153,90 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     target = next_version(base)
     with atomic_directory(target) as aside:
         served = _Served(ranker)
+        # Autograph would leave files in the temporary directory when it is killed.
         signatures = {
-            "encode_query": served.encode_query,
-            "encode_title": served.encode_title,
-            "encode_query_with_prior": served.encode_query_with_prior,
-            "encode_title_with_prior": served.encode_title_with_prior,
-            "score": served.score,
-            "serving_default": served.score,
+            name: tf.function(
+                getattr(served, name),
+                input_signature=[tf.TensorSpec([None], tf.string, name=one) for one in inputs],
+                autograph=False,
+            )
+            for name, inputs in _INPUTS.items()
         }
+        signatures["serving_default"] = signatures["score"]
         tf.saved_model.save(served, str(aside), signatures=signatures)
-        _name_by_content(aside)
         extra = aside / EXTRA
         extra.mkdir()
         write_warmup(extra / _WARMUP, base.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
-        ranking = json.dumps({"mean_prior": ranker.mean_prior})
-        (extra / RANKING).write_text(ranking + "\n", "utf-8")
-        verify(served_answers(aside), ranker)
-        # The ranker's own path runs the TensorFlow text ops inside the Keras model.
-        verify(ranker_answers(ranker), ranker)
-        files = sorted(path for path in aside.rglob("*") if path.is_file())
-        write_checksums(aside, [path.relative_to(aside).as_posix() for path in files])
+        ranking = {"mean_prior": ranker.mean_prior, "bm25_weight": ranker.bm25_weight}
+        (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
+        _seal(aside)
+        verify(ExportedRanker(aside), ranker, list(ranker.prior.log_shares))
     return target
 
 
-def check_name(name: str | None) -> None:
-    """Raises UserError where a model's name is no directory name."""
-    if name is not None and (name in ("", ".", "..") or "/" in name or "\\" in name):
-        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")
+def _seal(directory: Path) -> None:
+    files = sorted(path for path in directory.rglob("*") if path.is_file())
+    write_checksums(directory, [path.relative_to(directory).as_posix() for path in files])
 
 
-def load_export(directory: Path | str) -> Any:
-    """Loads what `export` wrote, once its files have the checksums that they were written with.
+class ExportedRanker(VectorRanker):
+    """Ranks by the signatures of an export: what a server would answer, without a server.
 
     Args:
-        directory: of a version; or of a model, whose newest version is taken.
-
-    Returns:
-        The SavedModel; its `signatures` are those of `export`.
+        directory: of a version, or of a model, whose newest version is taken.
 
     Raises:
         UserError: it is no export, or a file of it is missing, damaged or was changed.
     """
-    directory = newest_version(Path(directory))
-    check_files(directory, None, "Copy the export again, or write it again with `dssm export`.")
-    return tf.saved_model.load(str(directory))
 
+    def __init__(self, directory: Path | str) -> None:
+        version = newest_version(Path(directory))
+        self.name = version.parent.name
+        check_files(version, None, _AGAIN)
+        extra = version / EXTRA
+        ranking = read_json(extra / RANKING, _AGAIN)
+        self.mean_prior, self.bm25_weight = ranking["mean_prior"], ranking["bm25_weight"]
+        self.vocabulary = load_vocabulary(extra, Spec.load(extra))
+        self._model = tf.saved_model.load(str(version))  # its variables live as long as it does
+        self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
 
-def read_mean_prior(version: Path) -> float:
-    """The `mean_prior` of the run that a version was made of."""
-    ranking = read_json(version / EXTRA / RANKING, "Export the model again.")
-    return float(ranking["mean_prior"])
+    def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Vectors:
+        """See `VectorRanker`."""
+        return self._ask("encode_query" + "_with_prior" * prior, texts_of("queries", queries))
 
+    def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Vectors:
+        """See `VectorRanker`."""
+        return self._ask("encode_title" + "_with_prior" * prior, texts_of("titles", titles))
 
-def _name_by_content(directory: Path) -> None:
-    """Puts a digest of the SavedModel in place of the random number that TensorFlow names it by.
+    def score(self, query: str, titles: Iterable[str]) -> Vectors:
+        """See `VectorRanker`."""
+        (query,) = texts_of("query", [query])
+        distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
+        raw = tf.constant([query.encode("utf-8", "surrogatepass")])
+        return self._ask("score", distinct, queries=raw)[shared, 0]
 
-    The same run is then exported to the same bytes.
-    """
-    from tensorflow.core.protobuf import fingerprint_pb2
+    def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
+        return self._ask(f"encode_{side}", texts)
 
-    digest = sha256()
-    for path in (directory / "saved_model.pb", *sorted((directory / "variables").iterdir())):
-        digest.update(path.read_bytes())
-    path = directory / "fingerprint.pb"
-    fingerprint = fingerprint_pb2.FingerprintDef.FromString(path.read_bytes())
-    fingerprint.uuid = str(UUID(bytes=digest.digest()[:16]))
-    path.write_bytes(fingerprint.SerializeToString(deterministic=True))
+    def _weighted(self, titles: Sequence[str]) -> Vectors:
+        return self._ask("encode_title_with_prior", titles)[:, -1]
 
+    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+        return self._titles.get(titles, super()._prepared)
 
-def tolerance(ranker: SemanticRanker) -> float:
-    """How far a unit vector may lie from itself when float32 sums are added in another order.
-
-    Every CPU, thread count, batch and graph has an order of its own. Behind a vector stand up to
-    `n = max_words * (max_letters + units)` roundings in a row: of the sum of a word's trigrams
-    and of a matrix product, at each word. Each is off by half an epsilon at most, upwards or
-    downwards, so `n` of them hardly ever err by more than `4 * sqrt(n)` halves, and two vectors
-    by twice that.
-
-    Returns:
-        The length of the difference of two unit vectors that is still explained so.
-
-    Reference: Higham and Mary 2019, "A new approach to probabilistic rounding error analysis".
-    """
-    rules, hashing = ranker.vocabulary.rules, ranker.model.query_tower.hashing
-    roundings = rules.max_words * (rules.max_letters + hashing.units)
-    return float(4 * np.sqrt(roundings) * EPSILON)
-
-
-def verify(answers: Answers, ranker: SemanticRanker, basis: np.ndarray | None = None) -> float:
-    """Checks that an export answers as the trained model does on texts hashed in Python.
-
-    Args:
-        answers: of the export, read back: raw texts to an array for each signature, as `export`
-            has them; `score` of each text with itself.
-        ranker: the trained model, its weights rounded as the export's are.
-        basis: what its vectors are multiplied by before they are brought to length one again.
-
-    Returns:
-        The length of the largest difference of two unit vectors.
-
-    Raises:
-        UserError: a vector differs by more than `tolerance`, or a score by twice that; the text
-            is named.
-    """
-    known = list(ranker.prior.log_shares)[:32]
-    texts = [*ADVERSARIAL, *known, *(f" {title.upper()}!" for title in known)]
-    batch = python_text_batch(ranker.vocabulary, texts)
-    model, weighted = ranker.model, ranker.weighted_prior(texts)
-    sides = [np.asarray(encode(batch)) for encode in (model.encode_query, model.encode_title)]
-    if basis is not None:
-        sides = [side @ basis for side in sides]
-    # Of a vector of which little is left, so little that rounding shows, less is asked.
-    left = np.minimum(*(np.linalg.norm(side, axis=1) for side in sides))
-    queries, titles = (np.asarray(normalize_vectors(side)) for side in sides)
-    of_vector = tolerance(ranker)
-    of_score = 2 * of_vector + 4 * EPSILON * float(np.abs(weighted).max())
-    expected = {
-        "encode_query": (queries, of_vector),
-        "encode_title": (titles, of_vector),
-        "score": (np.sum(queries * titles, axis=1) + weighted, of_score),
-        "encode_query_with_prior": (with_column(queries, 1.0), of_vector),
-        "encode_title_with_prior": (with_column(titles, weighted), of_score),
-    }
-    gaps = {}
-    for signature, found in answers(texts).items():
-        wanted, allowed = expected[signature]
-        gap = np.linalg.norm((found - wanted).reshape(len(texts), -1), axis=1)
-        gap *= np.where(left > 0, left, 1.0)
-        if not gap.max() <= allowed:
-            row = int(np.argmax(np.where(np.isnan(gap), np.inf, gap)))
-            raise UserError(
-                f"the exported `{signature}` disagrees with the trained model on "
-                f"{texts[row][:40]!r} by {gap[row]:.2g} (allowed {allowed:.2g}); nothing was "
-                "exported."
-            )
-        gaps[signature] = float(gap.max())
-    return max(gaps["encode_query"], gaps["encode_title"])
-
-
-def ranker_answers(ranker: Any) -> Answers:
-    """What a model in Python answers, for `verify`."""
-    return lambda texts: {
-        "encode_query": ranker.encode_queries(texts),
-        "encode_title": ranker.encode_titles(texts),
-        "encode_query_with_prior": ranker.encode_queries(texts, prior=True),
-        "encode_title_with_prior": ranker.encode_titles(texts, prior=True),
-        "score": np.diagonal(ranker.score_matrix(texts, texts)),
-    }
-
-
-def served_answers(directory: Path) -> Answers:
-    """What a SavedModel answers, for `verify`."""
-    signatures = tf.saved_model.load(str(directory)).signatures
-
-    def answers(texts: Sequence[str]) -> dict[str, np.ndarray]:
-        raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in texts])
-        return {
-            name: next(iter(signatures[name](**dict.fromkeys(inputs, raw)).values())).numpy()
-            for name, inputs in _INPUTS.items()
-        }
-
-    return answers
-
-
-def python_text_batch(vocabulary: Vocabulary, texts: Sequence[str]) -> dict[str, tf.Tensor]:
-    """A text batch hashed by the pure-Python rules, as the records of the pipeline are."""
-    words = [vocabulary.words(text) for text in texts]
-    distinct = {word: i for i, word in enumerate(dict.fromkeys(w for t in words for w in t), 1)}
-    ngrams = [vocabulary.ngram_ids(word) for word in distinct]
-    table = np.zeros((1 + len(distinct), max([1, *map(len, ngrams)])), np.int32)
-    for row, ids in enumerate(ngrams, start=1):
-        table[row, : len(ids)] = ids
-    tokens = np.zeros((len(texts), max([1, *map(len, words)])), np.int32)
-    for row, one in enumerate(words):
-        tokens[row, : len(one)] = [distinct[word] for word in one]
-    return {"word_ngrams": tf.constant(table), "tokens": tf.constant(tokens)}
+    def _ask(self, signature: str, texts: Sequence[str], **others: tf.Tensor) -> Vectors:
+        """What a signature makes of its last input, one row a text."""
+        call, name = self._model.signatures[signature], _INPUTS[signature][-1]
+        (output,), (shape,) = zip(
+            *((key, one.shape) for key, one in call.structured_outputs.items())
+        )
+        width = shape[1] if len(shape) > 1 else 1
+        return encode_distinct(
+            lambda raw: tf.reshape(call(**others, **{name: raw})[output], (-1, width)), texts, width
+        )
 
 
 def write_warmup(path: Path, model: str, texts: Sequence[str] = ADVERSARIAL[4:6]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dssm_tf.data.titles import Title
 from dssm_tf.text.rules import Key, Rules
@@ -49,21 +49,3 @@ class TitlePrior:
         """Log-priors of raw titles, in nats, `(len(titles),)`."""
         shares = (self.log_shares.get(self.rules.key(title), self.unseen) for title in titles)
         return np.fromiter(shares, np.float32, len(titles))
-
-
-def with_column(vectors: NDArray[np.float32], column: ArrayLike) -> NDArray[np.float32]:
-    """Vectors with the prior: one more dimension, so that the inner product is the score.
-
-    A title's last number is its weighted log-prior and a query's is 1:
-    `[q, 1] . [t, p] = q . t + p`.
-
-    Args:
-        vectors: unit vectors `(texts, dimension)`.
-        column: what stands in the further dimension, `(texts,)` or one number for all.
-
-    Returns:
-        float32 `(texts, dimension + 1)`, contiguous.
-    """
-    joined = np.empty((len(vectors), vectors.shape[1] + 1), np.float32)
-    joined[:, :-1], joined[:, -1] = vectors, column
-    return joined

@@ -16,14 +16,13 @@ from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.data.titles import load_titles
 from dssm_tf.evaluation.title_cache import TitleCache
-from dssm_tf.model.prior import TitlePrior, with_column
+from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers import TOWERS
-
-Vectors = NDArray[np.float32]
 
 
 def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
@@ -119,19 +118,8 @@ def encode_distinct(
     return rows[[place[text] for text in texts]] if texts else rows
 
 
-def _prior_weight(path: Path) -> float:
-    ranking = read_json(path, "Train the run again.")
-    weight = ranking.get("prior_weight") if isinstance(ranking, dict) else None
-    if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < np.inf:
-        raise UserError(
-            f"{path}: prior_weight is {weight!r}; expected a number of at least 0. "
-            "Train the run again."
-        )
-    return float(weight)
-
-
-class SemanticRanker:
-    """A trained model behind the `Ranker` protocol.
+class SemanticRanker(VectorRanker):
+    """A run as a ranker, by its Keras model.
 
     The score is the cosine plus `prior_weight` times the title's log-prior, in float32 whatever
     precision the model was trained in.
@@ -143,6 +131,7 @@ class SemanticRanker:
         vocabulary: their trigrams.
         prior: the log-prior of titles.
         prior_weight: its weight, 0 for the bare cosine.
+        bm25_weight: of BM25 beside the model in a hybrid, see `evaluation.fusion`.
     """
 
     def __init__(
@@ -153,6 +142,7 @@ class SemanticRanker:
         vocabulary: Vocabulary,
         prior: TitlePrior,
         prior_weight: float,
+        bm25_weight: float = 0.5,
     ) -> None:
         self.name = name
         self.config = config
@@ -160,7 +150,8 @@ class SemanticRanker:
         self.vocabulary = vocabulary
         self.prior = prior
         self.prior_weight = prior_weight
-        self._encode = Encoder(model, vocabulary)
+        self.bm25_weight = bm25_weight
+        self._encoder = Encoder(model, vocabulary)
         self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
 
     @classmethod
@@ -185,9 +176,12 @@ class SemanticRanker:
         except Exception as error:  # HDF5 and Keras raise almost any kind
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
-        weight = _prior_weight(run / RANKING)
+        ranking = read_json(run / RANKING, "Train the run again.")
         prior = TitlePrior(load_titles(run), vocabulary.rules)
-        ranker = cls(name or config.tower.name, config, model, vocabulary, prior, weight)
+        ranker = cls(
+            name or config.tower.name, config, model, vocabulary, prior,
+            ranking["prior_weight"], ranking.get("bm25_weight", 0.5),
+        )  # fmt: skip
         for encode in (ranker.encode_queries, ranker.encode_titles):
             encode(["a"])  # else the first text of all would take a second longer
         return ranker
@@ -195,48 +189,19 @@ class SemanticRanker:
     @property
     def features(self) -> TextFeatures:
         """What turns raw texts into text batches of this model."""
-        return self._encode.features
-
-    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors:
-        """Vectors of queries, float32.
-
-        Args:
-            queries: raw texts.
-            prior: False for unit vectors `(len(queries), dimension)`, whose inner product with
-                a title's is the cosine, and not the score where `prior_weight` is above 0; True
-                for `(len(queries), dimension + 1)`, whose inner product is the score, see
-                `with_column`. An empty query's first `dimension` numbers are zero.
-        """
-        vectors = self._encode("query", queries)
-        return with_column(vectors, 1.0) if prior else vectors
-
-    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors:
-        """Vectors of titles; see `encode_queries`."""
-        vectors = self._encode("title", titles)
-        return with_column(vectors, self.weighted_prior(titles)) if prior else vectors
-
-    def weighted_prior(self, titles: Sequence[str]) -> Vectors:
-        """What titles score whatever the query, `(len(titles),)`."""
-        weighted: Vectors = self.prior_weight * self.prior(titles)
-        return weighted
+        return self._encoder.features
 
     @property
-    def mean_prior(self) -> float:
+    def mean_prior(self) -> float:  # type: ignore[override]
         """The mean of `weighted_prior` over the titles that were clicked."""
         return self.prior_weight * self.prior.mean
 
-    def score(self, query: str, titles: Sequence[str]) -> Vectors:
-        """Scores `(len(titles),)`."""
-        row: Vectors = self.score_matrix([query], titles)[0]
-        return row
+    def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
+        return self._encoder(side, texts)
 
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors:
-        """Scores `(len(queries), len(titles))`."""
-        vectors, weighted, shared = self._titles.get(titles, self._weigh_titles)
-        scores: Vectors = (self.encode_queries(queries) @ vectors.T + weighted)[:, shared]
-        return scores
+    def _weighted(self, titles: Sequence[str]) -> Vectors:
+        weighted: Vectors = self.prior_weight * self.prior(titles)
+        return weighted
 
-    def _weigh_titles(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
-        """Vectors and priors of the distinct normal forms, and the place of each title's."""
-        distinct, shared = self.vocabulary.rules.distinct(titles)
-        return self.encode_titles(distinct), self.weighted_prior(distinct), shared
+    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+        return self._titles.get(titles, super()._prepared)

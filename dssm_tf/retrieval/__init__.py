@@ -1,4 +1,4 @@
-"""From vectors to search: vector files, indexes, rankings side by side and joined.
+"""A corpus made ready to be searched: by words, by vectors and by both.
 
-May import baselines, tables and evaluation's ranking; loads no TensorFlow before it is needed.
+May import evaluation, runtime and tables; loads faiss, bm25s and pyarrow when they are needed.
 """

@@ -1,226 +1,300 @@
-"""The titles with the highest inner product: all of them compared, in NumPy or with faiss."""
+"""A corpus ready to be searched, in memory or in a directory: by words, by meaning and by both."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.checksums import QUICK, check_files, write_checksums
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.plain_data import read_json
+from dssm_tf.evaluation.fusion import DEPTH, fuse
+from dssm_tf.evaluation.ranking import top_columns
+from dssm_tf.retrieval.nearest import (
+    TARGET,
+    Measured,
+    Nearest,
+    Rows,
+    Vectors,
+    choose_nearest,
+    probe_queries,
+)
+from dssm_tf.tables.cells import readable
+from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from dssm_tf.evaluation.ranker import Encoder
 
-Vectors = NDArray[np.float32]
-Rows = NDArray[np.int64]
+SYSTEMS = {"hybrid": "BM25 + model", "bm25": "BM25", "semantic": "model"}
+"""The rankings of a query in the order they are shown, and what they are called."""
 
-SPARE = 32
-"""Candidates beyond k, so that titles that tie at the cut are seen."""
+FORMAT = 2
+ABOUT, TITLES, WORDS, NEAREST, MODEL = (
+    "index.json", "titles.arrow", "words", "vectors.faiss", "model",
+)  # fmt: skip
+AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
+_CHUNK = 1 << 14  # titles encoded between two reports
 
-_BLOCK = 1 << 15  # titles scored at once: 12 MiB of vectors of length 96
-_QUERIES = 64  # queries scored at once: 8 MiB of scores a block
-_ROUNDING = float(np.finfo(np.float32).eps)
-
-
-class VectorIndex(Protocol):
-    """Finds the titles with the highest inner product."""
-
-    def search(self, queries: ArrayLike, k: int, rows: Rows | None = None) -> tuple[Vectors, Rows]:
-        """Finds the best titles of each query.
-
-        Args:
-            queries: `(queries, dimension)`.
-            k: how many titles at most, at least 1.
-            rows: the only titles to find, increasing; all if None.
-
-        Returns:
-            Scores float32 and rows int64, both `(queries, min(k, titles))`, best first, equal
-            scores by row. An approximate index that finds fewer ends with score -inf and row -1.
-        """
-        ...
+Report = Callable[[str, float], object]
 
 
-class ExactIndex:
-    """Scores every title, a block at a time, so a million titles need no extra memory.
+class Hit(NamedTuple):
+    """A title that was found."""
 
-    Differs from a plain matrix product by its ties: a product's last bits
-    depend on where a row lies and how many queries there are, so equal vectors
-    can differ by a rounding. Here the product only picks the titles that can
-    be among the best, with the largest possible rounding as margin; their
-    scores are then summed in double precision, and equal titles score equal.
+    doc_id: str
+    title: str
+    score: float
+
+
+class Found(NamedTuple):
+    """What one system found.
 
     Args:
-        vectors: of the titles, finite, `(titles, dimension)`; a memory-mapped file will do.
+        hits: best first, equal scores in the order of the corpus.
+        milliseconds: how long it took; of `hybrid`, all steps.
+        note: why there are no hits, or empty.
     """
 
-    def __init__(self, vectors: ArrayLike) -> None:
-        self._titles = TitleVectors(vectors)
+    hits: list[Hit]
+    milliseconds: float
+    note: str = ""
 
-    def search(self, queries: ArrayLike, k: int, rows: Rows | None = None) -> tuple[Vectors, Rows]:
-        """Finds the best titles of each query; see `VectorIndex`."""
-        titles = self._titles
-        asked, k = titles.check(queries, k, rows)
-        scores, found = titles.nothing(asked, k)
-        for start in range(0, len(asked), _QUERIES):
-            part = slice(start, start + _QUERIES)
-            self._search(asked[part], scores[part], found[part], rows)
-        return scores, found
 
-    def _search(self, queries: Vectors, scores: Vectors, found: Rows, rows: Rows | None) -> None:
-        """Fills `scores` and `found`, `(queries, k)`, block after block."""
-        titles, k = self._titles, scores.shape[1]
-        dimension = titles.vectors.shape[1]
-        margins = np.linalg.norm(queries, axis=1) * (
-            _ROUNDING * (dimension + 4) * titles.longest * 2
+class Index:
+    """The titles of a corpus with what finds them by words and by meaning.
+
+    The semantic score is the model's, the cosine plus the weighted log-prior of the title. The
+    hybrid joins the best 100 titles of both by `fuse`, with the weight that the model's validation
+    queries chose.
+
+    Args:
+        model: which made the vectors and encodes the queries.
+        titles: Arrow's table with `doc_id` and `title`.
+        words: BM25 of the titles, of bm25s.
+        nearest: finds titles by their vectors, prior included.
+    """
+
+    def __init__(self, model: Encoder, titles: Any, words: Any, nearest: Nearest) -> None:
+        self.model, self.titles, self.nearest = model, titles, nearest
+        self._words = words
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+    @classmethod
+    def build(
+        cls,
+        model: Encoder,
+        corpus: Sequence[CorpusTitle],
+        kind: str = "auto",
+        target: float = TARGET,
+        queries: Sequence[str] = (),
+        report: Report = lambda step, share: None,
+        vectors: Vectors | None = None,
+    ) -> Index:
+        """Makes an index in memory.
+
+        Args:
+            model: see the class.
+            corpus: titles; equal ones tie.
+            kind: see `choose_nearest`, as `target`.
+            target: least recall@10 of a fast index.
+            queries: real ones to measure it on; made of the titles' words if there are none.
+            report: called with what is being done and its share so far, from 0 to 1.
+            vectors: of the titles with the prior, where they are known.
+
+        Raises:
+            UserError: no title holds a word, faiss is not installed, or a vector is not finite.
+        """
+        import pyarrow
+
+        texts = [entry.title for entry in corpus]
+        report("counting words", 0.0)
+        words = _count_words(texts)
+        if vectors is None:
+            vectors = _encode(model, texts, report)
+        if not np.isfinite(vectors).all():
+            row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+            raise UserError(f"The vector of title {corpus[row].doc_id!r} is not finite.")
+        nearest = choose_nearest(
+            vectors,
+            lambda: model.encode_queries(list(queries) or probe_queries(texts), prior=True),
+            kind,
+            target,
+            lambda step: report(step, 1.0),
         )
-        for first in range(0, titles.count if rows is None else len(rows), _BLOCK):
-            block = slice(first, first + _BLOCK)
-            vectors = titles.vectors[block] if rows is None else titles.vectors[rows[block]]
-            rough = queries @ np.asarray(vectors, np.float32).T
-            for query, row in enumerate(rough):
-                least = scores[query, -1]  # -inf until k titles are found
-                if len(row) > k:
-                    least = max(least, np.partition(row, len(row) - k)[len(row) - k])
-                places = first + np.flatnonzero(row >= least - margins[query])
-                if places.size:
-                    candidates = places if rows is None else rows[places]
-                    scores[query], found[query] = best(
-                        np.concatenate([scores[query], titles.score(queries[query], candidates)]),
-                        np.concatenate([found[query], candidates]),
-                        k,
-                    )
+        titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
+        return cls(model, titles, words, nearest)
 
+    def save(self, directory: Path) -> None:
+        """Writes the index into a directory that has its model in `MODEL`, and the checksums."""
+        from pyarrow import feather
 
-class RescoringIndex(ABC):
-    """Lets faiss choose candidates and scores these as `ExactIndex` does.
+        feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
+        self._words.save(directory / WORDS, show_progress=False)
+        self.nearest.save(directory / NEAREST)
+        about = {
+            "format": FORMAT,
+            "dimension": self.nearest.dimension,
+            "measured": asdict(self.nearest.measured),
+        }
+        (directory / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        files = [one.relative_to(directory) for one in directory.rglob("*") if one.is_file()]
+        write_checksums(directory, map(str, files), QUICK)
 
-    Args:
-        vectors: of the titles, finite, `(titles, dimension)`; a memory-mapped file will do.
+    @classmethod
+    def open(cls, directory: Path | str) -> Index:
+        """Maps what `save` wrote into memory, once its checksums are compared; loads the model.
 
-    Raises:
-        UserError: faiss is not installed.
-    """
+        Raises:
+            UserError: the directory is no index, or is damaged.
+        """
+        import bm25s
+        from pyarrow import feather
 
-    def __init__(self, vectors: ArrayLike) -> None:
-        self._faiss = load_faiss()
-        self._titles = TitleVectors(vectors)
-        self._exact = ExactIndex(vectors)
+        from dssm_tf.runtime import Ranker
 
-    def search(self, queries: ArrayLike, k: int, rows: Rows | None = None) -> tuple[Vectors, Rows]:
-        """Finds good titles of each query; see `VectorIndex`. Given rows are searched exactly."""
-        if rows is not None:
-            return self._exact.search(queries, k, rows)
-        asked, k = self._titles.check(queries, k)
-        if not len(asked):
-            return self._titles.nothing(asked, k)
-        return self._titles.rescore(asked, self._candidates(asked, k), k)
-
-    @abstractmethod
-    def _candidates(self, queries: Vectors, k: int) -> Rows:
-        """Rows among which the best `k` titles of each query may be, -1 where there are fewer."""
-
-
-class FlatIndex(RescoringIndex):
-    """What `ExactIndex` finds, compared by faiss, as long as at most 32 titles tie at the cut."""
-
-    def _candidates(self, queries: Vectors, k: int) -> Rows:
-        found: Rows = self._faiss.knn(
-            queries,
-            np.ascontiguousarray(self._titles.vectors, np.float32),
-            min(k + SPARE, self._titles.count),
-            metric=self._faiss.METRIC_INNER_PRODUCT,
-        )[1]
-        return found
-
-
-class TitleVectors:
-    """The vectors that an index searches.
-
-    Args:
-        vectors: `(titles, dimension)`.
-
-    Raises:
-        ValueError: they are no such matrix.
-    """
-
-    def __init__(self, vectors: ArrayLike) -> None:
-        self.vectors: NDArray[Any] = np.asanyarray(vectors)
-        if self.vectors.ndim != 2 or not len(self.vectors):
-            raise ValueError(
-                f"vectors have the shape {self.vectors.shape}; expected (titles, dimension) with "
-                "at least one title."
+        directory = Path(directory)
+        if not (directory / ABOUT).exists():
+            raise UserError(
+                f"{directory} holds no {ABOUT}; give a directory that `dssm index` wrote."
             )
-        self.count = len(self.vectors)
-
-    @cached_property
-    def longest(self) -> float:
-        """The length of the longest vector."""
-        blocks = (self.vectors[i : i + _BLOCK] for i in range(0, self.count, _BLOCK))
-        return float(np.sqrt(max(np.einsum("nd,nd->n", one, one).max() for one in blocks)))
-
-    def check(self, queries: ArrayLike, k: int, rows: Rows | None = None) -> tuple[Vectors, int]:
-        """The queries as float32, and `k` cut to the number of titles."""
-        asked = np.ascontiguousarray(queries, np.float32)
-        if asked.ndim != 2 or asked.shape[1] != self.vectors.shape[1]:
-            raise ValueError(
-                f"queries have the shape {asked.shape}; expected "
-                f"(queries, {self.vectors.shape[1]})."
+        check_files(directory, None, AGAIN, QUICK)
+        about = read_json(directory / ABOUT, AGAIN)
+        if about["format"] != FORMAT:
+            raise UserError(
+                f"{directory} is of format {about['format']}; this version reads {FORMAT}. {AGAIN}"
             )
-        if not np.isfinite(asked).all():
-            raise ValueError("A query vector is not finite.")
-        if k < 1:
-            raise ValueError(f"k is {k}; expected at least 1.")
-        return asked, min(k, self.count if rows is None else len(rows))
+        measured = Measured(**about["measured"])
+        return cls(
+            Ranker.load(directory / MODEL),
+            feather.read_table(directory / TITLES, memory_map=True),
+            bm25s.BM25.load(directory / WORDS, mmap=True),
+            Nearest.open(directory / NEAREST, about["dimension"], measured),
+        )
 
-    def nothing(self, queries: Vectors, k: int) -> tuple[Vectors, Rows]:
-        """Scores and rows of queries for which no title is found yet."""
-        shape = (len(queries), k)
-        return np.full(shape, -np.inf, np.float32), np.full(shape, -1, np.int64)
+    def rows(self, ids: Sequence[str]) -> Rows:
+        """The rows of titles, increasing, to search among them alone.
 
-    def rescore(self, queries: Vectors, candidates: Rows, k: int) -> tuple[Vectors, Rows]:
-        """The best of some titles of each query, by their scores in double precision.
+        Raises:
+            UserError: an id is not there.
+        """
+        import pyarrow.compute
+
+        place = pyarrow.compute.index_in(pyarrow.array(ids, "string"), self.titles["doc_id"])
+        if place.null_count:
+            missing = ids[place.is_null().to_pylist().index(True)]
+            raise UserError(f"id {missing!r:.80} is not in the index.")
+        rows: Rows = np.unique(place.to_numpy()).astype(np.int64)
+        return rows
+
+    def search(self, query: str, k: int = 10, rows: Rows | None = None) -> dict[str, Found]:
+        """Finds the best `k` titles by each of `SYSTEMS`.
+
+        A query without a word finds nothing. One whose words no title holds has no BM25 hits, and
+        one of whose letter trigrams the model knows none has no semantic hits; the hybrid ranking
+        is then the other one.
 
         Args:
-            queries: `(queries, dimension)`.
-            candidates: rows, `(queries, candidates)`; -1 is none.
-            k: how many titles at most.
+            query: any text.
+            k: titles of each system, at least 1.
+            rows: the only titles to find, see `rows`; all if None.
         """
-        scores, rows = self.nothing(queries, k)
-        for query, found in enumerate(candidates):
-            found = found[found >= 0].astype(np.int64)
-            own, place = best(self.score(queries[query], found), found, k)
-            scores[query, : len(own)], rows[query, : len(place)] = own, place
-        return scores, rows
+        query, vocabulary = readable(query), self.model.vocabulary
+        if not (asked := vocabulary.words(query)):
+            return dict.fromkeys(SYSTEMS, Found([], 0.0, "the query holds no word"))
+        depth, started = max(k, DEPTH), perf_counter()
+        scores = self._count(query)
+        if rows is not None:
+            among = np.zeros_like(scores)
+            among[rows] = scores[rows]
+            scores = among
+        held = np.flatnonzero(scores > 0)
+        by_words = held[top_columns(scores[held], depth)]
+        words_done = perf_counter()
 
-    def score(self, query: Vectors, rows: Rows) -> Vectors:
-        """Scores of some titles, each the same whatever the others are: float32 `(rows,)`."""
-        # Products of float32 are exact in float64, and each row is summed by itself.
-        products = self.vectors[rows].astype(np.float64) * query.astype(np.float64)
-        scores: Vectors = products.sum(axis=1).astype(np.float32)
-        return scores
+        by_meaning, near = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        vector = self.model.encode_queries([query], prior=True)[0]
+        if known := any(vocabulary.ngram_ids(word) for word in asked):
+            near, by_meaning = self.nearest.search(vector, depth, rows)
+        meaning_done = perf_counter()
+
+        pool = np.union1d(by_words, by_meaning)
+        meaning = self.nearest.score(vector, pool) if known else np.zeros(len(pool))
+        fused = fuse(scores[pool], meaning, self.model.bm25_weight)
+        best = np.argsort(-fused, kind="stable")[:k]
+        ended = perf_counter()
+
+        def found(rows: Rows, scores: Vectors, seconds: float, note: str) -> Found:
+            table = self.titles.take(rows[:k]).to_pydict()
+            hits = map(Hit, table["doc_id"], table["title"], scores[:k].tolist())
+            return Found(list(hits), 1000 * seconds, "" if len(rows) else note)
+
+        unknown = "the model knows none of the query's letter trigrams"
+        return {
+            "hybrid": found(pool[best], fused[best], ended - started, "neither found a title"),
+            "bm25": found(
+                by_words, scores[by_words], words_done - started,
+                "no title holds one of the query's words",
+            ),
+            "semantic": found(by_meaning, near, meaning_done - words_done, unknown),
+        }  # fmt: skip
+
+    def _count(self, query: str) -> Any:
+        """BM25 of every title, float64 `(titles,)`."""
+        known = [word for word in FOLDED.words(query) if word in self._words.vocab_dict]
+        return self._words.get_scores(known) if known else np.zeros(len(self))
 
 
-def best(scores: Vectors, rows: Rows, k: int) -> tuple[Vectors, Rows]:
-    """The `k` best, equal scores by row."""
-    order = np.lexsort((rows, -scores))[:k]
-    return scores[order], rows[order]
-
-
-def load_faiss() -> ModuleType:
-    """The library.
+def check_vectors(model: Encoder, corpus: Sequence[CorpusTitle], vectors: Vectors) -> None:
+    """Compares some vectors with what a model makes of their titles now.
 
     Raises:
-        UserError: it is not installed.
+        UserError: they differ by more than rounding: another model made them, or without the prior.
     """
-    try:
-        import faiss
-    except ImportError as error:
+    sample = np.unique(np.linspace(0, len(corpus) - 1, 16).astype(np.int64))
+    fresh = model.encode_titles([corpus[row].title for row in sample], prior=True)
+    if vectors.shape[1] != fresh.shape[1]:
         raise UserError(
-            f"faiss cannot be imported ({error}); install it with: {install('search')}. "
-            "The exact index needs nothing more."
-        ) from None
-    module: ModuleType = faiss
-    return module
+            f"The vectors have length {vectors.shape[1]}; this model's have {fresh.shape[1]}, the "
+            "prior included. Make them with it, without --cosine."
+        )
+    # Written so that NaN, of a damaged file, is refused too.
+    far = ~(np.linalg.norm(vectors[sample] - fresh, axis=1) < 0.05)
+    if far.any():
+        raise UserError(
+            f"The vector of title {corpus[sample[far][0]].doc_id!r:.80} is not what this model "
+            "makes of it: another model, or another corpus made it."
+        )
+
+
+def _count_words(titles: Sequence[str]) -> Any:
+    import bm25s
+
+    # The library logs every index it builds, whatever the level of the root logger.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    tokens = [FOLDED.words(title) for title in titles]
+    if not any(tokens):
+        raise UserError(f"There are {len(titles)} titles and no word in them; give a corpus.")
+    words = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
+    words.index(tokens, create_empty_token=False, show_progress=False)
+    return words
+
+
+def _encode(model: Encoder, titles: Sequence[str], report: Report) -> Vectors:
+    """The vectors of titles; equal titles share one, so they tie."""
+    place = {title: row for row, title in enumerate(dict.fromkeys(titles))}
+    distinct, parts = list(place), []
+    for start in range(0, len(distinct), _CHUNK):
+        report("encoding titles", start / len(distinct))
+        parts.append(model.encode_titles(distinct[start : start + _CHUNK], prior=True))
+    vectors: Vectors = np.concatenate(parts)[[place[title] for title in titles]]
+    return vectors

@@ -3,6 +3,7 @@
 May import text and common; nothing of TensorFlow, Keras or Beam, and no other package than NumPy.
 """
 
-from dssm_tf.runtime.ranker import RankedTitle, Ranker
+from dssm_tf.runtime.ranker import Ranker
+from dssm_tf.runtime.vector_ranker import RankedTitle
 
 __all__ = ["RankedTitle", "Ranker"]

@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.common.arrays import read_arrays
@@ -32,39 +30,29 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 3
+FORMAT = 4
 """Counted up when an older version of this package could not read what is written."""
 
 _AGAIN = "Copy the directory again, or write it again with `dssm export --format compact`."
 
 
-@dataclass(frozen=True)
-class Compact:
+class Compact(NamedTuple):
     """What a compact directory holds.
 
     Attributes:
-        name: of the model.
-        tower: `name`, and what `make_tower` asks for.
-        sides: `query_tower`, and `title_tower` where there are two.
-        dimension: of a unit vector.
+        settings: `name` of the model; `tower`, its configuration; `sides`, `query_tower` and where
+            there are two `title_tower`; `dimension` of a vector; `prior_weight`; `bm25_weight`;
+            `unseen`, the log share of clicks of a title that nobody clicked.
         vocabulary: trigrams and text rules.
         arrays: by side and Keras name.
-        prior_weight: weight of the log-prior.
-        known_titles: fingerprints of normalised titles, int64, increasing.
-        log_shares: their log shares of clicks, float32.
-        unseen: the log share of any other title.
+        prior: `titles`, fingerprints of normalised titles, int64, increasing, and their
+            `log_shares`.
     """
 
-    name: str
-    tower: Mapping[str, Any]
-    sides: tuple[str, ...]
-    dimension: int
+    settings: Mapping[str, Any]
     vocabulary: Vocabulary
     arrays: Mapping[str, NDArray[Any]]
-    prior_weight: float
-    known_titles: NDArray[np.int64]
-    log_shares: NDArray[np.float32]
-    unseen: float
+    prior: Mapping[str, NDArray[Any]]
 
     def side(self, side: str) -> dict[str, NDArray[Any]]:
         """The arrays of one side."""
@@ -76,51 +64,22 @@ def read_compact(directory: Path) -> Compact:
     """Reads and checks what `dssm export --format compact` wrote.
 
     Raises:
-        UserError: there is no such directory, it is of a newer format, or a file was damaged or
+        UserError: there is no such directory, it is of another format, or a file was damaged or
             changed.
     """
     directory = newest_version(directory)
-    settings = _settings(directory)
+    if not (directory / COMPACT).is_file():
+        raise UserError(
+            f"{directory} holds no {COMPACT}; expected a directory that `dssm export --format "
+            "compact` wrote."
+        )
     check_files(directory, None, _AGAIN)
-    vocabulary = Vocabulary.load(directory / VOCABULARY, Rules.of_json(settings["rules"]))
-    prior = read_arrays(directory / PRIOR, _AGAIN)
-    return Compact(
-        settings["name"],
-        settings["tower"],
-        tuple(settings["sides"]),
-        settings["dimension"],
-        vocabulary,
-        read_arrays(directory / WEIGHTS, _AGAIN),
-        settings["prior_weight"],
-        prior["titles"],
-        prior["log_shares"],
-        settings["unseen"],
-    )
-
-
-def _settings(directory: Path) -> dict[str, Any]:
-    """The content of `compact.json`, of a format that is read here."""
-    path = directory / COMPACT
-    try:
-        found = json.loads(path.read_bytes())
-        written = found["format"]
-    except FileNotFoundError:
-        missing = f"holds no {COMPACT}" if directory.exists() else "does not exist"
+    settings = json.loads((directory / COMPACT).read_bytes())
+    if settings["format"] != FORMAT:
         raise UserError(
-            f"{directory} {missing}; expected a directory that `dssm export --format compact` "
-            "wrote."
-        ) from None
-    except NotADirectoryError:
-        raise UserError(
-            f"{directory} is a file; expected a directory that `dssm export --format compact` "
-            "wrote."
-        ) from None
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} is damaged ({error}). {_AGAIN}") from None
-    if written != FORMAT:
-        raise UserError(
-            f"{directory} is of format {written!r:.20}; this version reads {FORMAT}. "
+            f"{directory} is of format {settings['format']!r:.20}; this version reads {FORMAT}. "
             "Install the version of dssm-tf or dssm-runtime that wrote it, or export it again."
         )
-    settings: dict[str, Any] = found
-    return settings
+    vocabulary = Vocabulary.load(directory / VOCABULARY, Rules.of_json(settings["rules"]))
+    weights, prior = (read_arrays(directory / name, _AGAIN) for name in (WEIGHTS, PRIOR))
+    return Compact(settings, vocabulary, weights, prior)

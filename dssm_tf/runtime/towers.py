@@ -13,24 +13,19 @@ length stand together: what is done at a word is done for all texts that have it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError
-
 Vectors = NDArray[np.float32]
 Places = NDArray[np.intp]
 Arrays = Mapping[str, Vectors]
 
-# Directions of a recurrence: whether they read right to left.
-_ONE_WAY = {"recurrence": False}
-_BOTH_WAYS = {"left_to_right": False, "right_to_left": True}
 
-
-class TowerArrays(Protocol):
+class Tower(Protocol):
     """What turns hashed words into semantic vectors."""
 
     constant: Vectors
@@ -41,25 +36,12 @@ class TowerArrays(Protocol):
         ...
 
 
-def places_of_words(
-    starts: Places, lengths: Places, backwards: bool = False
-) -> Iterator[tuple[int, Places]]:
-    """Walks over texts word by word.
-
-    Args:
-        starts: where the words of each text begin, the longest text first.
-        lengths: how many there are.
-        backwards: whether the last word comes first.
-
-    Yields:
-        How many texts have a first, a second, ... word, and where those stand.
-    """
-    firsts = starts + lengths - 1 if backwards else starts
-    step = -1 if backwards else 1
-    # How many texts have more than 0, 1, ... words; lengths fall.
-    counts = len(lengths) - lengths[::-1].searchsorted(np.arange(lengths[0]), side="right")
-    for t, count in enumerate(counts.tolist()):
-        yield count, firsts[:count] + step * t
+def pool(how: np.ufunc, words: Vectors, starts: Places) -> Vectors:
+    """The sum or the maximum of each text's words, `(texts, units)`."""
+    order = starts.argsort()
+    found = np.empty((len(starts), words.shape[1]), np.float32)
+    found[order] = how.reduceat(words, starts[order], axis=0)
+    return found
 
 
 class FeedForward:
@@ -82,13 +64,7 @@ class FeedForward:
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        if len(starts) == 1:  # all words are of this text
-            sums = words.sum(axis=0, keepdims=True)
-        else:
-            sums = np.zeros((len(starts), words.shape[1]), np.float32)
-            for count, places in places_of_words(starts, lengths):
-                sums[:count] += words.take(places, axis=0)
-        vectors: Vectors = np.tanh(sums + self._bias)
+        vectors: Vectors = np.tanh(pool(np.add, words, starts) + self._bias)
         for kernel, bias in self._layers:
             vectors = np.tanh(vectors @ kernel + bias)
         return vectors
@@ -114,11 +90,7 @@ class Convolution:
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        strongest = np.full((len(starts), self._features), -np.inf, np.float32)
-        windows = self._windows(words, starts, lengths)
-        for count, places in places_of_words(starts, lengths):
-            np.maximum(strongest[:count], windows.take(places, axis=0), out=strongest[:count])
-        vectors: Vectors = np.tanh(strongest)
+        vectors: Vectors = np.tanh(pool(np.maximum, self._windows(words, starts, lengths), starts))
         for kernel in self._layers:
             vectors = np.tanh(vectors @ kernel)
         return vectors
@@ -130,16 +102,13 @@ class Convolution:
         total: Vectors = blocks[:, reach].copy()
         if self._padding_word is None:
             return total
-        # For each word, its text's first word and the one after the text's last.
-        first, end = np.empty(len(words), np.intp), np.empty(len(words), np.intp)
-        for count, places in places_of_words(starts, lengths):
-            first[places] = starts[:count]
-            end[places] = (starts + lengths)[:count]
-        place = np.arange(len(words))
+        order, place = starts.argsort(), np.arange(len(words))
+        text = np.repeat(order, lengths[order])
         shifts = (*range(-reach, 0), *range(1, reach + 1))
         for shift, padding in zip(shifts, self._padding_word, strict=True):
-            inside = (place + shift >= first) & (place + shift < end)
-            total[inside] += blocks[place[inside] + shift, reach + shift]
+            other = (place + shift).clip(0, len(words) - 1)
+            inside = (other == place + shift) & (text[other] == text)
+            total[inside] += blocks[other[inside], reach + shift]
             total[~inside] += padding
         return total
 
@@ -157,7 +126,11 @@ class Recurrence:
     """
 
     def __init__(
-        self, arrays: Arrays, tower: Mapping[str, Any], cell: Any, directions: Mapping[str, bool]
+        self,
+        arrays: Arrays,
+        tower: Mapping[str, Any],
+        cell: Any,
+        directions: Mapping[str, bool] = {"recurrence": False},
     ) -> None:
         own = [
             {key.removeprefix(f"{name}/"): array for key, array in arrays.items()}
@@ -170,62 +143,65 @@ class Recurrence:
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, directions * units)`."""
-        units = words.shape[1] // len(self._cells)
-        parts = [words[:, i * units : (i + 1) * units] for i in range(len(self._cells))]
+        parts = np.split(words, len(self._cells), axis=1)
         last = [
-            cell(part, places_of_words(starts, lengths, backwards), len(starts))
+            self._read(cell, part, starts + (lengths - 1) * backwards, lengths, 1 - 2 * backwards)
             for cell, part, backwards in zip(self._cells, parts, self._backwards, strict=True)
         ]
         return last[0] if len(last) == 1 else np.concatenate(last, axis=1)
+
+    def _read(
+        self, cell: Any, inputs: Vectors, firsts: Places, lengths: Places, step: int
+    ) -> Vectors:
+        """`y` after each text's last word; firsts are where texts begin, the longest first."""
+        y, c = (np.zeros((len(firsts), len(cell.kernel)), np.float32) for _ in range(2))
+        # How many texts have more than 0, 1, ... words; lengths fall.
+        counts = len(lengths) - lengths[::-1].searchsorted(np.arange(lengths[0]), side="right")
+        for t, count in enumerate(counts.tolist()):
+            net = inputs.take(firsts[:count] + step * t, axis=0)
+            # Before the first word y is zero.
+            recurrent = y[:count] @ cell.kernel if t else np.zeros((1, net.shape[1]), np.float32)
+            y[:count] = cell(net, recurrent, y[:count], c[:count])
+        return y
 
 
 class _TanhCell:
     """`y(t) = tanh(W l(t) + W_rec y(t-1) + b)`."""
 
     def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
-        self._kernel = arrays["recurrent_kernel"]
+        self.kernel = arrays["recurrent_kernel"]
 
-    def __call__(self, inputs: Vectors, steps: Any, texts: int) -> Vectors:
-        """`y` at each text's last word, `(texts, units)`."""
-        y = np.zeros((texts, len(self._kernel)), np.float32)
-        for t, (count, places) in enumerate(steps):
-            net = inputs.take(places, axis=0)
-            if t:  # before the first word y is zero
-                net += y[:count] @ self._kernel
-            y[:count] = np.tanh(net)
-        return y
+    def __call__(self, net: Vectors, recurrent: Vectors, y: Vectors, c: Vectors) -> Vectors:
+        """The next `y`, `(texts, units)`.
+
+        Args:
+            net: `W l(t) + b`.
+            recurrent: `W_rec y(t-1)`.
+            y: of the word before.
+            c: the cell state, to be changed in place.
+        """
+        return np.tanh(net + recurrent)
 
 
 class _LSTMCell:
     """One LSTM step; see `PeepholeLSTMCell`, whose blocks are o, f (if learned), i and g."""
 
     def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
-        self._kernel = arrays["recurrent_kernel"]
+        self.kernel = arrays["recurrent_kernel"]
         self._forget_gate = tower["forget_gate"]
-        self._peepholes = arrays.get("peephole_kernel")
+        self._peepholes = arrays.get("peephole_kernel", np.zeros((4, 1), np.float32))
 
     # Of a gate that is shut the exponential may be infinite: 1 / infinity is right.
     @np.errstate(over="ignore")
-    def __call__(self, inputs: Vectors, steps: Any, texts: int) -> Vectors:
-        """`y` at each text's last word, `(texts, units)`."""
-        units = len(self._kernel)
-        y, c = (np.zeros((texts, units), np.float32) for _ in range(2))
-        for t, (count, places) in enumerate(steps):
-            net = inputs.take(places, axis=0)
-            if t:  # before the first word y and c are zero
-                net += y[:count] @ self._kernel
-            net = net.reshape(count, -1, units)
-            if t and self._peepholes is not None:
-                net[:, 1:-1] += self._peepholes[1:] * c[:count, None]
-            gates = _sigmoid(net[:, 1:-1])
-            if self._forget_gate:
-                c[:count] *= gates[:, 0]
-            c[:count] += gates[:, -1] * np.tanh(net[:, -1])
-            o = net[:, 0]
-            if self._peepholes is not None:
-                o = o + self._peepholes[0] * c[:count]
-            y[:count] = _sigmoid(o) * np.tanh(c[:count])
-        return y
+    def __call__(self, net: Vectors, recurrent: Vectors, y: Vectors, c: Vectors) -> Vectors:
+        """The next `y`, see `_TanhCell`."""
+        blocks = (net + recurrent).reshape(len(net), -1, len(self.kernel))
+        o, g = blocks[:, 0], np.tanh(blocks[:, -1])
+        gates = _sigmoid(blocks[:, 1:-1] + self._peepholes[1 : blocks.shape[1] - 1] * c[:, None])
+        if self._forget_gate:
+            c *= gates[:, 0]
+        c += gates[:, -1] * g
+        return _sigmoid(o + self._peepholes[0] * c) * np.tanh(c)
 
 
 def _sigmoid(x: Vectors) -> Vectors:
@@ -235,28 +211,13 @@ def _sigmoid(x: Vectors) -> Vectors:
     return found
 
 
-def make_tower(tower: Mapping[str, Any], arrays: Arrays) -> TowerArrays:
-    """The tower of a name.
+_BOTH_WAYS = {"left_to_right": False, "right_to_left": True}
 
-    Args:
-        tower: its configuration: `name`, and what its arrays do not tell.
-        arrays: by their Keras names, without the first matrix.
-
-    Raises:
-        UserError: there is no such tower here.
-    """
-    name = tower["name"]
-    if name == "dssm":
-        return FeedForward(arrays, tower)
-    if name == "clsm":
-        return Convolution(arrays, tower)
-    if name == "rnn":
-        return Recurrence(arrays, tower, _TanhCell, _ONE_WAY)
-    if name == "lstm":
-        return Recurrence(arrays, tower, _LSTMCell, _ONE_WAY)
-    if name == "bilstm":
-        return Recurrence(arrays, tower, _LSTMCell, _BOTH_WAYS)
-    raise UserError(
-        f"the tower {name!r:.40} has no form in NumPy; export it for TensorFlow Serving, or write "
-        "it in dssm_tf/runtime/towers.py."
-    )
+TOWERS: Mapping[str, Callable[[Arrays, Mapping[str, Any]], Tower]] = {
+    "dssm": FeedForward,
+    "clsm": Convolution,
+    "rnn": partial(Recurrence, cell=_TanhCell),
+    "lstm": partial(Recurrence, cell=_LSTMCell),
+    "bilstm": partial(Recurrence, cell=_LSTMCell, directions=_BOTH_WAYS),
+}
+"""What makes a tower of its arrays, without the first matrix, and its configuration."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.boundary import one_line
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.trained import find_trained, load_trained
+from dssm_tf.export.load import find_model, load
 from dssm_tf.text.vocabulary import Vocabulary
 
 _LOG = logging.getLogger("dssm_tf.server")
@@ -43,10 +43,10 @@ def open_ranker(directory: Path) -> Ranker:
     Raises:
         UserError: it is no export, a file of it is damaged, or its vectors are not finite.
     """
-    found = find_trained(directory)
+    found = find_model(directory)
     if found is None or found.kind == "run":
         raise UserError(f"{directory} holds no model; expected what `dssm export` wrote.")
-    ranker: Ranker = load_trained(found)
+    ranker: Any = load(directory)
     for texts in _PROBES:
         for encode in (ranker.encode_queries, ranker.encode_titles):
             if not all(np.isfinite(encode(texts, prior)).all() for prior in (False, True)):
@@ -166,7 +166,7 @@ def find_models(path: Path) -> list[Model]:
     inside = sorted(path.iterdir()) if path.is_dir() else []
     if models := [Model(one.name, one) for one in inside if one.is_dir() and _numbered(one)]:
         return models
-    found = find_trained(path)
+    found = find_model(path)
     if found is not None and found.kind == "run":
         raise UserError(
             f"{path} is a run; export it first: dssm export --model {path} --out EXPORT"

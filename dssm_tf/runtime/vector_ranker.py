@@ -1,70 +1,69 @@
-"""A trained model, wherever it came from."""
+"""What a run, an export and a compact model have in common: texts to vectors, vectors to scores."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
-
-from dssm_tf.evaluation.ranking import top_columns
-from dssm_tf.runtime.ranker import RankedTitle
+from numpy.typing import ArrayLike, NDArray
 
 if TYPE_CHECKING:
-    from dssm_tf.analysis.explanation import Explanation
+    from dssm_tf.text.rules import Key
     from dssm_tf.text.vocabulary import Vocabulary
 
 Vectors = NDArray[np.float32]
+Side = Literal["query", "title"]
 
 
-class _Answers(Protocol):
-    """What a run, an export and a compact model have in common."""
+class RankedTitle(NamedTuple):
+    """A title, its score, and its place in what was asked."""
 
-    name: str
-
-    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> Vectors: ...
-
-    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> Vectors: ...
-
-    def score_matrix(self, queries: Sequence[str], titles: Sequence[str]) -> Vectors: ...
-
-    def weighted_prior(self, titles: Sequence[str]) -> Vectors: ...
-
-    @property
-    def vocabulary(self) -> Vocabulary: ...
-
-    @property
-    def mean_prior(self) -> float: ...
+    title: str
+    score: float
+    position: int
 
 
-class TrainedModel:
-    """A trained model that takes raw strings; `dssm_tf.load` makes one.
+class VectorRanker(ABC):
+    """A trained model that takes raw strings; `dssm_tf.load` gives one.
 
     A run, an export and a compact model give the same answers, to the rounding of float32. Texts
     may be anything: an empty one, or one without a known letter, is no error. Lists are lists,
-    tuples, NumPy arrays or columns of strings.
+    tuples, NumPy arrays or columns of strings; a text that is no string is a TypeError.
 
     Attributes:
-        name: what tables call it; the tower's name unless another was given.
+        name: what tables call it.
         kind: `run`, `export` or `compact`.
         path: the directory it was loaded from.
+        vocabulary: its letter trigrams and text rules.
+        mean_prior: the mean of `weighted_prior` over the titles that were clicked.
+        bm25_weight: of BM25 beside the model, see `dssm_tf.evaluation.fusion`.
     """
 
-    def __init__(self, answers: _Answers, kind: str, path: Path) -> None:
-        self._answers = answers
-        self.name = answers.name
-        self.kind = kind
-        self.path = path
+    name: str
+    kind = ""
+    path = Path()
+    vocabulary: Vocabulary
+    mean_prior: float
+    bm25_weight: float
+
+    @abstractmethod
+    def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
+        """Unit vectors `(len(texts), dimension)`."""
+
+    @abstractmethod
+    def _weighted(self, titles: Sequence[Key]) -> Vectors:
+        """The weighted log-priors of titles in their normal form, `(len(titles),)`."""
 
     def __repr__(self) -> str:
-        return f"<TrainedModel {self.name!r}, the {self.kind} {self.path}>"
+        return f"<{type(self).__name__} {self.name!r}, the {self.kind} {self.path}>"
 
     @property
     def dimension(self) -> int:
         """Length of a semantic vector."""
-        return int(self.encode_queries([]).shape[1])
+        return self._encode("query", []).shape[1]
 
     def rank(self, query: str, titles: Iterable[str], top: int | None = None) -> list[RankedTitle]:
         """Titles from best to worst.
@@ -77,14 +76,10 @@ class TrainedModel:
         Returns:
             `(title, score, position)` of each, where `titles[position]` is the title. Equal
             scores keep the order of `titles`.
-
-        Raises:
-            TypeError: a text is no string, or `titles` is one.
         """
-        listed = _texts("titles", titles)
+        listed = texts_of("titles", titles)
         scores = self.score(query, listed)
-        top = len(listed) if top is None else max(top, 0)
-        best = top_columns(scores, max(top, 1))[:top]
+        best = np.argsort(-scores, kind="stable")[: None if top is None else max(top, 0)]
         return [RankedTitle(listed[place], float(scores[place]), place) for place in best.tolist()]
 
     def score(self, query: str, titles: Iterable[str]) -> Vectors:
@@ -99,11 +94,8 @@ class TrainedModel:
 
         Returns:
             Scores float32 `(len(titles),)`.
-
-        Raises:
-            TypeError: a text is no string, or `titles` is one.
         """
-        row: Vectors = self.score_matrix(_texts("query", [query]), titles)[0]
+        row: Vectors = self.score_matrix(texts_of("query", [query]), titles)[0]
         return row
 
     def score_matrix(self, queries: Iterable[str], titles: Iterable[str]) -> Vectors:
@@ -116,11 +108,10 @@ class TrainedModel:
 
         Returns:
             Scores float32 `(len(queries), len(titles))`.
-
-        Raises:
-            TypeError: a text is no string, or one of the two is a string.
         """
-        return self._answers.score_matrix(_texts("queries", queries), _texts("titles", titles))
+        vectors, priors, shared = self._prepared(texts_of("titles", titles))
+        scores: Vectors = (self.encode_queries(queries) @ vectors.T + priors)[:, shared]
+        return scores
 
     def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Vectors:
         """Semantic vectors of queries.
@@ -133,28 +124,21 @@ class TrainedModel:
         Returns:
             float32 `(len(queries), dimension)`, or `(len(queries), dimension + 1)` with `prior`.
             Of a text without a known letter the first `dimension` numbers are zero.
-
-        Raises:
-            TypeError: a text is no string, or `queries` is one.
         """
-        return self._answers.encode_queries(_texts("queries", queries), prior=prior)
+        vectors = self._encode("query", texts_of("queries", queries))
+        return with_column(vectors, 1.0) if prior else vectors
 
     def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Vectors:
-        """Semantic vectors of titles, to be indexed; see `encode_queries`.
+        """Semantic vectors of titles, to be indexed; see `encode_queries`."""
+        titles = texts_of("titles", titles)
+        vectors = self._encode("title", titles)
+        return with_column(vectors, self.weighted_prior(titles)) if prior else vectors
 
-        Args:
-            titles: raw texts.
-            prior: as of `encode_queries`; the same for both.
+    def weighted_prior(self, titles: Iterable[str]) -> Vectors:
+        """What titles score whatever the query, `(len(titles),)`."""
+        return self._weighted([self.vocabulary.rules.key(title) for title in titles])
 
-        Returns:
-            float32 `(len(titles), dimension)`, or `(len(titles), dimension + 1)` with `prior`.
-
-        Raises:
-            TypeError: a text is no string, or `titles` is one.
-        """
-        return self._answers.encode_titles(_texts("titles", titles), prior=prior)
-
-    def explain(self, query: str, title: str) -> Explanation:
+    def explain(self, query: str, title: str) -> Any:
         """Why a title has its score: what each word of both adds to it.
 
         Args:
@@ -167,17 +151,43 @@ class TrainedModel:
             letter trigrams, gates and neurons.
 
         Raises:
-            TypeError: a text is no string.
             UserError: a text holds no word, or none of which the model knows a trigram.
         """
-        _texts("query", [query])
-        _texts("title", [title])
+        texts_of("query", [query])
+        texts_of("title", [title])
         from dssm_tf.analysis.explanation import explain
 
-        return explain(self._answers, query, title)
+        return explain(self, query, title)
+
+    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+        """Vectors and priors of the distinct titles, and the place of each title among them.
+
+        A matrix product can differ in the last bit from column to column, so titles that the
+        model cannot tell apart share one column, and tie.
+        """
+        distinct, shared = self.vocabulary.rules.distinct(titles)
+        return self._encode("title", distinct), self._weighted(distinct), shared
 
 
-def _texts(name: str, texts: Iterable[Any]) -> Sequence[str]:
+def with_column(vectors: Vectors, column: ArrayLike) -> Vectors:
+    """Vectors with the prior: one more dimension, so that the inner product is the score.
+
+    A title's last number is its weighted log-prior and a query's is 1:
+    `[q, 1] . [t, p] = q . t + p`.
+
+    Args:
+        vectors: unit vectors `(texts, dimension)`.
+        column: what stands in the further dimension, `(texts,)` or one number for all.
+
+    Returns:
+        float32 `(texts, dimension + 1)`, contiguous.
+    """
+    joined = np.empty((len(vectors), vectors.shape[1] + 1), np.float32)
+    joined[:, :-1], joined[:, -1] = vectors, column
+    return joined
+
+
+def texts_of(name: str, texts: Iterable[Any]) -> Sequence[str]:
     """Texts as the models take them; a tuple stays the one it is, by which they know it again."""
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"{name} is one {type(texts).__name__}; expected a list of str.")
@@ -186,6 +196,7 @@ def _texts(name: str, texts: Iterable[Any]) -> Sequence[str]:
         if not isinstance(text, str):
             where = name if name in ("query", "title") else f"{name}[{place}]"
             fields = " (fields are joined by U+241F)" if isinstance(text, (list, tuple)) else ""
-            kind = type(text).__name__
-            raise TypeError(f"{where} is {text!r:.60}, a {kind}; expected str{fields}.")
+            raise TypeError(
+                f"{where} is {text!r:.60}, a {type(text).__name__}; expected str{fields}."
+            )
     return listed

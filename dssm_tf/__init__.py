@@ -11,7 +11,16 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-__all__ = ["ClickData", "UserError", "VectorRanker", "__version__", "evaluate", "load", "mine"]
+__all__ = [
+    "ClickData",
+    "UserError",
+    "VectorRanker",
+    "__version__",
+    "evaluate",
+    "explain",
+    "load",
+    "mine",
+]
 
 # Type checkers read them in __init__.pyi; imports here would let every package import the top one.
 _PLACES = {
@@ -19,6 +28,7 @@ _PLACES = {
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
     "evaluate": "dssm_tf.api.evaluating",
+    "explain": "dssm_tf.analysis.explanation",
     "load": "dssm_tf.export.load",
     "mine": "dssm_tf.training.mine",
 }

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.benchmark.moved import have_prior, ids_path, read_ids
 from dssm_tf.common.arrays import map_array
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import RunScores, ScoreSource
 from dssm_tf.evaluation.ranking import Scores
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.retrieval.vectors import check_whole, have_prior, ids_path, read_ids
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.tables.trec import read_qrels, read_run
 
@@ -137,7 +137,6 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _vectors(path: Path, ids: Sequence[str], table: str) -> NDArray[np.float32]:
     """The rows of the given ids, in their order."""
-    check_whole(path)
     loaded = map_array(path, "Write it with numpy.save.")
     if loaded.ndim != 2 or loaded.dtype.kind not in "fiu":
         raise UserError(

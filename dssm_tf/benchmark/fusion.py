@@ -24,14 +24,13 @@ from dssm_tf.benchmark.cross_validation import (
     final_to_json,
     to_choose_by,
 )
+from dssm_tf.benchmark.moved import ChosenHybrid, fill, linear_fusion, pool_titles, ranks
 from dssm_tf.benchmark.systems import PRIOR
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import Measured
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX
 from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.retrieval.fusion import fill, linear_fusion, pool_titles, ranks
-from dssm_tf.retrieval.hybrid import ChosenHybrid
 
 HYBRIDS = "hybrids"
 """The directory of final choices, in that of the benchmark."""

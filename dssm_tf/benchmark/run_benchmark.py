@@ -22,6 +22,7 @@ from dssm_tf.benchmark.cross_validation import ByHalf, halves
 from dssm_tf.benchmark.finished import finished_source
 from dssm_tf.benchmark.fusion import HYBRIDS, Hybrid, fuse, to_deploy
 from dssm_tf.benchmark.inputs import INPUTS, Inputs
+from dssm_tf.benchmark.moved import MODEL
 from dssm_tf.benchmark.prepare import (
     WORK,
     Sources,
@@ -59,7 +60,6 @@ from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import write
-from dssm_tf.retrieval.hybrid import MODEL
 from dssm_tf.text.rules import FOLDED
 
 TYPOS = "typos"

@@ -52,7 +52,7 @@ def embed(
     """
     from rich.console import Console
 
-    from dssm_tf.export.load import load
+    from dssm_tf.export.load import load_model
     from dssm_tf.retrieval.vectors import open_writer
     from dssm_tf.tables.texts import open_texts
 
@@ -65,7 +65,7 @@ def embed(
     with open_texts(input, side, column, id_column, encoding, fields) as texts:
         if side == "title":
             warn_of_other_fields(model, fields, console)
-        ranker = load(model)
+        ranker = load_model(model)
         encode = ranker.encode_queries if side == "query" else ranker.encode_titles
         dimension = encode([], prior=not cosine).shape[1]
         count, started = 0, monotonic()

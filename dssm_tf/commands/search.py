@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.common.errors import UserError
@@ -52,27 +53,28 @@ def search(
     console = Console()
     if k < 1:
         raise UserError(f"--k {k}: expected at least 1.")
-    if (index is None) != (model is not None and corpus is not None) or (index and model):
+    made_here = model is not None and corpus is not None
+    if (index is None) != made_here or (index and (model or corpus)):
         raise UserError("Give either --index, or --model and --corpus.")
     with progress_of("search", 1.0, Console(stderr=True), unit="") as task:
         task.update(0.0, "loading")
-        if index is not None:
-            found = Index.open(index)
+        if model is None or corpus is None:
+            found = Index.open(str(index))
         else:
-            from dssm_tf.export.load import load
+            from dssm_tf.export.load import load_model
 
             fields = parse_fields(title_fields)
             titles = read_corpus(corpus, encoding, fields)
             warn_of_other_fields(model, fields, console)
             found = Index.build(
-                load(model), titles, report=lambda step, share: task.update(share, step)
+                load_model(model), titles, report=lambda step, share: task.update(share, step)
             )
         rows = None if only is None else found.rows(read_ids(only))
     for query in queries or (_typed(console, len(found)) if sys.stdin.isatty() else _piped()):
         show(console, readable(query), found.search(query, k, rows))
 
 
-def _typed(console, titles: int) -> Iterator[str]:  # type: ignore[no-untyped-def]
+def _typed(console: Any, titles: int) -> Iterator[str]:
     """Queries from a prompt until an empty line, Ctrl-D or Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - arrow keys and history in input()

@@ -1,29 +1,25 @@
-"""`dssm serve`: exported models over gRPC and REST, as TensorFlow Serving has them."""
+"""`dssm serve`: trained models over gRPC and REST, as TensorFlow Serving has them."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import os
 import signal
 import threading
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import Field, fields
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from dssm_tf.commands.named import only_names, split_name
-from dssm_tf.commands.parser import Commands, add_encoding, add_title_fields, command
 from dssm_tf.common.errors import UserError, install
-from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.server.limits import Limits
+from dssm_tf.server.limits import DEFAULT, Limits
 from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rich.console import Console
-
     from dssm_tf.server.page import SearchPage
     from dssm_tf.server.server import Server
     from dssm_tf.server.versions import Model
@@ -32,66 +28,46 @@ _LOG = logging.getLogger("dssm_tf.server")
 _NEEDED = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "uvicorn")
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser."""
-    parser = command(
-        commands,
-        "serve",
-        _run,
-        "serve exported models over gRPC and REST, as TensorFlow Serving does",
-        "For development, tests and small sites, in one process. A new version in a model's "
-        "directory takes over while requests go on; one that cannot be loaded never does. "
-        "SIGTERM or Ctrl-C ends it when what was asked is answered.",
-        interrupted="stopped before it answered",
-    )
-    parser.add_argument(
-        "models",
-        nargs="+",
-        metavar="[NAME=]EXPORT",
-        help="what `dssm export` wrote: all of OUT, OUT/NAME or OUT/NAME/VERSION",
-    )
-    titles = parser.add_mutually_exclusive_group()
-    titles.add_argument(
-        "--corpus",
-        type=Path,
-        metavar="FILE",
-        help="titles to search (doc_id, title): a page at / of the REST port shows BM25, "
-        "the first model and both side by side",
-    )
-    titles.add_argument(
-        "--index", type=Path, help="what `dssm index` wrote of the first model, with its hybrid"
-    )
-    add_encoding(parser)
-    add_title_fields(parser)
-    parser.add_argument("--host", default="127.0.0.1", help="address to listen at; no one is asked "
-                        "who they are, so keep it inside your network")  # fmt: skip
-    parser.add_argument(
-        "--allow-host",
-        action="append",
-        metavar="NAME",
-        help="a name that requests may give in their header Host, beside those of loopback and "
-        "--host; * for any; may be repeated",
-    )
-    parser.add_argument("--port", type=int, default=8500, help="of gRPC; 0 for none")
-    parser.add_argument(
-        "--rest-port", type=int, default=8501, help="of REST, metrics and the page; 0 for none"
-    )
-    parser.add_argument(
-        "--poll", type=float, default=1.0, metavar="SECONDS",
-        help="between two looks for new versions; 0 looks but once",
-    )  # fmt: skip
-    limits = parser.add_argument_group("limits", "more than that is refused at once")
-    for one in fields(Limits):
-        limits.add_argument(
-            _flag(one), type=type(one.default), default=one.default, help=one.metadata["help"]
-        )
+def serve(
+    *models: str,
+    index: Path | None = None,
+    corpus: Path | None = None,
+    host: str = "127.0.0.1",
+    allow_host: tuple[str, ...] = (),
+    port: int = 8500,
+    rest_port: int = 8501,
+    poll: float = 1.0,
+    encoding: str = "utf-8",
+    title_fields: str = "title",
+    limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT,
+) -> None:
+    """Serve trained models over gRPC and REST, as TensorFlow Serving does.
 
+    For development, tests and small sites, in one process. A new version in a model's directory
+    takes over while requests go on; one that cannot be loaded never does. SIGTERM or Ctrl-C ends
+    it when what was asked is answered. More than the limits is refused at once.
 
-def _flag(limit: Field[Any]) -> str:
-    return f"--{limit.name.replace('_', '-')}"
+        dssm serve --index INDEX
 
+    Args:
+        models: [NAME=]PATH: what `dssm export` wrote, all of OUT, OUT/NAME or OUT/NAME/VERSION;
+            or a run
+        index: what `dssm index` wrote: its model is served, and a page at / of the REST port
+            shows BM25 + model, and each alone
+        corpus: titles to search on that page (doc_id, title) with the first model
+        host: address to listen at; no one is asked who they are, so keep it inside your network
+        allow_host: a name that requests may give in their header Host, beside those of loopback
+            and --host; * for any; may be repeated
+        port: of gRPC; 0 for none
+        rest_port: of REST, metrics and the page; 0 for none
+        poll: seconds between two looks for new versions; 0 looks but once
+        encoding: of the text of the corpus, such as cp1252 or utf-16
+        title_fields: columns that a title is made of, with commas between, as preprocess had them
+        limits: see `Limits`
 
-def _run(arguments: argparse.Namespace) -> None:
+    Raises:
+        UserError: something cannot be served, or a port is in use.
+    """
     # What fails is said in one line; gRPC writes others of its own.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
@@ -102,66 +78,84 @@ def _run(arguments: argparse.Namespace) -> None:
         raise UserError(f"dssm serve needs {error.name}: {install('serve')}") from None
     from rich.console import Console
 
-    _check(arguments)
+    from dssm_tf.common.progress import progress_of
+
+    for flag, number in (("--port", port), ("--rest-port", rest_port)):
+        if not 0 <= number < 1 << 16:
+            raise UserError(f"{flag} {number}: expected 1 to 65535, or 0.")
+    for name, limit in asdict(limits).items():
+        if not 0 < limit < threading.TIMEOUT_MAX:
+            raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
+    if not 0 <= poll <= threading.TIMEOUT_MAX:
+        raise UserError("--poll: expected seconds from 0 on.")
+    if (index or corpus) and not rest_port:
+        raise UserError(
+            "--index and --corpus: the page is at the REST port; leave --rest-port out."
+        )
+    if index and corpus:
+        raise UserError("--index holds its titles; leave --corpus out.")
+    if not (models or index) or not (port or rest_port):
+        raise UserError("nothing is left to serve; give a model or --index, and a port.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
-    logging.getLogger("dssm_tf.server").setLevel(logging.INFO)
-    console = Console(stderr=True)
-    models = _models(arguments.models)
-    page = _page(arguments, models[0]) if arguments.corpus or arguments.index else None
+    _LOG.setLevel(logging.INFO)
+    found, page = _models(models), None
+    if index:
+        model, page = _of_index(index)
+        found = [model, *found]
+    found = list(only_names([(one.name, one) for one in found], "models").values())
+    if corpus:
+        page = _of_corpus(found[0], corpus, encoding, parse_fields(title_fields))
     server = Server(
-        models,
-        host=arguments.host,
-        port=arguments.port or None,
-        rest_port=arguments.rest_port or None,
-        limits=Limits(**{one.name: getattr(arguments, one.name) for one in fields(Limits)}),
-        hosts=arguments.allow_host or (),
-        poll=arguments.poll,
-        page=page,
-    )
+        found, host=host, port=port or None, rest_port=rest_port or None, limits=limits,
+        hosts=allow_host, poll=poll, page=page,
+    )  # fmt: skip
     stopped = _on_signal(server)
-    server.load()
-    if page is not None:
-        _prepare(page, console)
-    server.start()
+    console = Console(stderr=True)
+    with progress_of("serve", 1.0, console, unit="") as task:
+        server.start(lambda step, share: task.update(share, step))
     with suppress(OSError):  # it serves all the same where its log is on a full disk
-        _tell(console, server, models, page is not None)
+        for line in _lines(server, found[0].name, page is not None):
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
     stopped.wait()
     _LOG.info("stopping: what was asked is answered first")
     server.stop()
-
-
-def _check(arguments: argparse.Namespace) -> None:
-    for flag, port in (("--port", arguments.port), ("--rest-port", arguments.rest_port)):
-        if not 0 <= port < 1 << 16:
-            raise UserError(f"{flag} {port}: expected 1 to 65535, or 0.")
-    if (arguments.corpus or arguments.index) and not arguments.rest_port:
-        raise UserError("--corpus and --index: the search page is at the REST port; leave "
-                        "--rest-port 0 out.")  # fmt: skip
-    if not arguments.port and not arguments.rest_port:
-        raise UserError("--port 0 --rest-port 0: nothing is left to serve.")
-    for one in fields(Limits):
-        if not 0 < (given := getattr(arguments, one.name)) < threading.TIMEOUT_MAX:
-            raise UserError(f"{_flag(one)} {given}: expected more than 0.")
-    if not 0 <= arguments.poll <= threading.TIMEOUT_MAX:
-        raise UserError("--poll: expected seconds from 0 on.")
 
 
 def _models(entries: Sequence[str]) -> list[Model]:
     """The models of all directories."""
     from dssm_tf.server.versions import find_models
 
-    found: list[tuple[str, Model]] = []
+    models: list[Model] = []
     for entry in entries:
         name, path = split_name(entry, "models")
-        models = find_models(path)
-        if name and len(models) > 1:
-            inside = ", ".join(one.name for one in models)
+        found = find_models(path)
+        if name and len(found) > 1:
+            inside = ", ".join(one.name for one in found)
             raise UserError(f"{entry}: holds the models {inside}; leave {name}= out.")
-        for model in models:
+        for model in found:
             model.name = name or model.name
-            found.append((model.name, model))
-    return list(only_names(found, "models").values())
+        models += found
+    return models
+
+
+def _of_index(directory: Path) -> tuple[Model, SearchPage]:
+    from dssm_tf.retrieval.index import MODEL, Index
+    from dssm_tf.server.page import SearchPage
+    from dssm_tf.server.versions import Model
+
+    index = Index.open(directory)
+    model = Model(index.model.name, directory / MODEL, 1, lambda _: index.model)
+    return model, SearchPage(model, lambda *_: index)
+
+
+def _of_corpus(model: Model, corpus: Path, encoding: str, fields: tuple[str, ...]) -> SearchPage:
+    from dssm_tf.retrieval.index import Index
+    from dssm_tf.server.page import SearchPage
+    from dssm_tf.tables.judgments import read_corpus
+
+    titles = read_corpus(corpus, encoding, fields)
+    return SearchPage(model, lambda ranker, report: Index.build(ranker, titles, report=report))
 
 
 def _on_signal(server: Server) -> threading.Event:
@@ -179,35 +173,14 @@ def _on_signal(server: Server) -> threading.Event:
     return stopped
 
 
-def _page(arguments: argparse.Namespace, model: Model) -> SearchPage:
-    load_tensorflow()
-    from dssm_tf.retrieval.title_index import TitleIndex
-    from dssm_tf.server.page import SearchPage
-    from dssm_tf.tables.judgments import read_corpus
-
-    if arguments.index:
-        return SearchPage(model, TitleIndex.open(arguments.index))
-    fields_ = parse_fields(arguments.title_fields)
-    return SearchPage(model, read_corpus(arguments.corpus, arguments.encoding, fields_))
-
-
-def _prepare(page: SearchPage, console: Console) -> None:
-    from dssm_tf.common.progress import progress_of
-
-    with progress_of("corpus", 1.0, console, unit="") as task:
-        page.follow(lambda step, share: task.update(share, step))
-
-
-def _tell(console: Console, server: Server, models: Sequence[Model], page: bool) -> None:
-    name = models[0].name
+def _lines(server: Server, model: str, page: bool) -> list[str]:
     lines = []
     if host := server.grpc_address:
         lines.append(f"gRPC     {host}")
-        lines.append(f"         python -m serving.client --host {host} --model {name} --status")
+        lines.append(f"         python -m serving.client --host {host} --model {model} --status")
     if host := server.rest_address:
-        lines.append(f"REST     http://{host}/v1/models/{name}")
+        lines.append(f"REST     http://{host}/v1/models/{model}")
         lines.append(f"metrics  http://{host}/metrics")
         if page:
             lines.append(f"search   http://{host}/")
-    for line in [*lines, "Ctrl-C ends it."]:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    return [*lines, "Ctrl-C ends it."]

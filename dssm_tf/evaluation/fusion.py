@@ -32,10 +32,13 @@ def fuse(words: Scores, meaning: Scores, weight: float) -> NDArray[np.float64]:
 
     Reference: Fox and Shaw 1994 (CombSUM); Bruch, Gai and Ingber 2023 for the scaling.
     """
-    fused: NDArray[np.float64] = weight * _scaled(words) + (1 - weight) * _scaled(meaning)
-    return fused.round(12)
+    fused = weight * _scaled(words) + (1 - weight) * _scaled(meaning)
+    rounded: NDArray[np.float64] = fused.round(12)
+    return rounded
 
 
 def _scaled(scores: Scores) -> NDArray[np.float64]:
+    scores = scores.astype(np.float64)
     least, most = (scores.min(), scores.max()) if len(scores) else (0.0, 0.0)
-    return (scores.astype(np.float64) - least) / ((most - least) or 1.0)
+    scaled: NDArray[np.float64] = (scores - least) / ((most - least) or 1.0)
+    return scaled

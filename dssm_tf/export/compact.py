@@ -38,8 +38,8 @@ _BASIS_TITLES = 20_000  # titles, the most clicked, by which shorter vectors are
 _CARD = """
 ## Compact form
 
-{:.1f} MB, read by `dssm_tf.runtime` with NumPy alone. First matrix: {}; vectors of {} numbers, of {}
-in training. It was checked to be equal to the trained model, rounded and shortened alike. What
+{:.1f} MB, read by `dssm_tf.runtime` with NumPy alone. First matrix: {}; vectors of {} numbers,
+{} in training. It was checked to be equal to the trained model, rounded and shortened alike. What
 rounding and shortening cost tells `dssm evaluate` with both models.
 """
 

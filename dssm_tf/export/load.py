@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, versions_in
@@ -94,11 +94,19 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
     return ranker
 
 
+def load_model(path: Path | str, name: str | None = None) -> VectorRanker:
+    """Loads what has vectors: a run, an export or a compact model; see `load`."""
+    ranker = load(path, name)
+    if find_model(Path(path)) is None:
+        raise UserError(f"{path} is a baseline, which has no vectors; give a trained model.")
+    return cast("VectorRanker", ranker)
+
+
 def _load_baseline(path: Path, name: str | None) -> Baseline:
     from dssm_tf.systems import BASELINES
 
     saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
-    if not saved and name in BASELINES:
+    if not saved and name is not None and name in BASELINES:
         saved = [name]  # one that has other files, such as skip-thought's weights
     if len(saved) == 1:
         return BASELINES[saved[0]].load(path)

@@ -230,10 +230,8 @@ class ExportedRanker(VectorRanker):
     def _ask(self, signature: str, texts: Sequence[str], **others: tf.Tensor) -> Vectors:
         """What a signature makes of its last input, one row a text."""
         call, name = self._model.signatures[signature], _INPUTS[signature][-1]
-        (output,), (shape,) = zip(
-            *((key, one.shape) for key, one in call.structured_outputs.items())
-        )
-        width = shape[1] if len(shape) > 1 else 1
+        ((output, spec),) = call.structured_outputs.items()
+        width = 1 if signature == "score" else int(spec.shape[1])
         return encode_distinct(
             lambda raw: tf.reshape(call(**others, **{name: raw})[output], (-1, width)), texts, width
         )

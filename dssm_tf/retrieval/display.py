@@ -37,9 +37,10 @@ def _table(query: str, found: Mapping[str, Found], systems: Sequence[str]) -> Ta
         table.add_column(heading, ratio=1, overflow="fold")
     asked = set(FOLDED.words(query))
     for rank in range(max(len(found[system].hits) for system in systems)):
-        hits = [found[system].hits[rank : rank + 1] for system in systems]
-        notes = [found[system].note if rank == 0 else "" for system in systems]
-        cells = [_cell(*hit, asked) if hit else note for hit, note in zip(hits, notes, strict=True)]
+        cells: list[Group | str] = []
+        for system in systems:
+            hits, note = found[system].hits, found[system].note
+            cells.append(_cell(hits[rank], asked) if rank < len(hits) else note * (rank == 0))
         table.add_row(str(rank + 1), *cells)
     return table
 

@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,7 +16,7 @@ import numpy as np
 from dssm_tf.common.checksums import QUICK, check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
-from dssm_tf.evaluation.fusion import DEPTH, fuse
+from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.nearest import (
     TARGET,
@@ -31,7 +32,8 @@ from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
-    from dssm_tf.evaluation.ranker import Encoder
+    from dssm_tf.evaluation.ranker import Ranker
+    from dssm_tf.runtime.vector_ranker import VectorRanker
 
 SYSTEMS = {"hybrid": "BM25 + model", "bm25": "BM25", "semantic": "model"}
 """The rankings of a query in the order they are shown, and what they are called."""
@@ -82,7 +84,7 @@ class Index:
         nearest: finds titles by their vectors, prior included.
     """
 
-    def __init__(self, model: Encoder, titles: Any, words: Any, nearest: Nearest) -> None:
+    def __init__(self, model: VectorRanker, titles: Any, words: Any, nearest: Nearest) -> None:
         self.model, self.titles, self.nearest = model, titles, nearest
         self._words = words
 
@@ -92,7 +94,7 @@ class Index:
     @classmethod
     def build(
         cls,
-        model: Encoder,
+        model: VectorRanker,
         corpus: Sequence[CorpusTitle],
         kind: str = "auto",
         target: float = TARGET,
@@ -181,6 +183,13 @@ class Index:
             Nearest.open(directory / NEAREST, about["dimension"], measured),
         )
 
+    @cached_property
+    def bm25(self) -> Ranker:
+        """BM25 as a ranker of any texts, for explanations."""
+        from dssm_tf.baselines.bm25 import BM25
+
+        return BM25().fit([], self.titles["title"].to_pylist())
+
     def rows(self, ids: Sequence[str]) -> Rows:
         """The rows of titles, increasing, to search among them alone.
 
@@ -233,7 +242,7 @@ class Index:
         best = np.argsort(-fused, kind="stable")[:k]
         ended = perf_counter()
 
-        def found(rows: Rows, scores: Vectors, seconds: float, note: str) -> Found:
+        def found(rows: Rows, scores: Scores, seconds: float, note: str) -> Found:
             table = self.titles.take(rows[:k]).to_pydict()
             hits = map(Hit, table["doc_id"], table["title"], scores[:k].tolist())
             return Found(list(hits), 1000 * seconds, "" if len(rows) else note)
@@ -254,7 +263,7 @@ class Index:
         return self._words.get_scores(known) if known else np.zeros(len(self))
 
 
-def check_vectors(model: Encoder, corpus: Sequence[CorpusTitle], vectors: Vectors) -> None:
+def check_vectors(model: VectorRanker, corpus: Sequence[CorpusTitle], vectors: Vectors) -> None:
     """Compares some vectors with what a model makes of their titles now.
 
     Raises:
@@ -289,7 +298,7 @@ def _count_words(titles: Sequence[str]) -> Any:
     return words
 
 
-def _encode(model: Encoder, titles: Sequence[str], report: Report) -> Vectors:
+def _encode(model: VectorRanker, titles: Sequence[str], report: Report) -> Vectors:
     """The vectors of titles; equal titles share one, so they tie."""
     place = {title: row for row, title in enumerate(dict.fromkeys(titles))}
     distinct, parts = list(place), []

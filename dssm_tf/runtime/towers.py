@@ -180,7 +180,8 @@ class _TanhCell:
             y: of the word before.
             c: the cell state, to be changed in place.
         """
-        return np.tanh(net + recurrent)
+        y_next: Vectors = np.tanh(net + recurrent)
+        return y_next
 
 
 class _LSTMCell:
@@ -201,7 +202,8 @@ class _LSTMCell:
         if self._forget_gate:
             c *= gates[:, 0]
         c += gates[:, -1] * g
-        return _sigmoid(o + self._peepholes[0] * c) * np.tanh(c)
+        y_next: Vectors = _sigmoid(o + self._peepholes[0] * c) * np.tanh(c)
+        return y_next
 
 
 def _sigmoid(x: Vectors) -> Vectors:

@@ -63,7 +63,7 @@ class VectorRanker(ABC):
     @property
     def dimension(self) -> int:
         """Length of a semantic vector."""
-        return self._encode("query", []).shape[1]
+        return int(self._encode("query", []).shape[1])
 
     def rank(self, query: str, titles: Iterable[str], top: int | None = None) -> list[RankedTitle]:
         """Titles from best to worst.
@@ -137,27 +137,6 @@ class VectorRanker(ABC):
     def weighted_prior(self, titles: Iterable[str]) -> Vectors:
         """What titles score whatever the query, `(len(titles),)`."""
         return self._weighted([self.vocabulary.rules.key(title) for title in titles])
-
-    def explain(self, query: str, title: str) -> Any:
-        """Why a title has its score: what each word of both adds to it.
-
-        Args:
-            query: raw text.
-            title: raw text.
-
-        Returns:
-            `query` and `title`, each with its `words` and their `contributions`; `cosine`,
-            `prior` and `score`; `sentences()`, the match in words; `to_json()`. A run also tells
-            letter trigrams, gates and neurons.
-
-        Raises:
-            UserError: a text holds no word, or none of which the model knows a trigram.
-        """
-        texts_of("query", [query])
-        texts_of("title", [title])
-        from dssm_tf.analysis.explanation import explain
-
-        return explain(self, query, title)
 
     def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         """Vectors and priors of the distinct titles, and the place of each title among them.

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
-
-
-def _limit(default: float, what: str) -> Any:
-    return field(default=default, metadata={"help": what})
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Each is a flag of `dssm serve`: `message_bytes` is `--message-bytes`."""
+    """Limits of `dssm serve`; more than that is refused at once.
 
-    message_bytes: int = _limit(4 << 20, "a request on the wire")
-    texts: int = _limit(4096, "texts of an input")
-    text_bytes: int = _limit(1 << 16, "a text, in UTF-8")
-    total_bytes: int = _limit(8 << 20, "all texts of a request, repeated ones written out")
-    pending_bytes: int = _limit(
-        128 << 20, "all that is being received or sent; a gRPC request counts as message-bytes"
-    )
-    in_flight: int = _limit(32, "requests computed or waiting, over gRPC and REST together")
-    connections: int = _limit(256, "connections, of each protocol")
-    seconds: float = _limit(
-        30.0, "a request, its body included; a silent connection ends after twice that"
-    )
+    Attributes:
+        message_bytes: a request on the wire
+        texts: texts of an input
+        text_bytes: a text, in UTF-8
+        total_bytes: all texts of a request, repeated ones written out
+        pending_bytes: all that is being received or sent; a gRPC request counts as --message-bytes
+        in_flight: requests computed or waiting, over gRPC and REST together
+        connections: connections, of each protocol
+        seconds: a request, its body included; a silent connection ends after twice that
+    """
 
+    message_bytes: int = 4 << 20
+    texts: int = 4096
+    text_bytes: int = 1 << 16
+    total_bytes: int = 8 << 20
+    pending_bytes: int = 128 << 20
+    in_flight: int = 32
+    connections: int = 256
+    seconds: float = 30.0
+
+
+DEFAULT = Limits()
 
 INVALID = ("INVALID_ARGUMENT", 400)
 NOT_FOUND = ("NOT_FOUND", 404)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from prometheus_client import generate_latest
 from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -47,35 +48,31 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
 
     async def predict(request: HttpRequest) -> Response:
         async def work() -> bytes:
-            try:
-                raw = await _body(request, service)
-            except ClientDisconnect:
-                raise Refusal(GONE, "the client went.") from None
+            raw = await _body(request, service)
             read = partial(_read, request.path_params["model"], raw)
             return await service.compute(lambda: _write(service.answer(read())))
 
         return Response(await service.handle("rest", work()), media_type="application/json")
 
     async def status(request: HttpRequest) -> Response:
-        states = service.model(request.path_params["model"]).states()
-        told = [
-            {
-                "version": str(number),
-                "state": state.name,
-                "status": {
-                    "error_code": "UNKNOWN" if state.error else "OK",
-                    "error_message": state.error,
-                },
-            }
-            for number, state in states.items()
-        ]
+        told = []
+        for number, state in service.model(request.path_params["model"]).states().items():
+            code = "UNKNOWN" if state.error else "OK"
+            error = {"error_code": code, "error_message": state.error}
+            told.append({"version": str(number), "state": state.name, "status": error})
         return JSONResponse({"model_version_status": told})
 
     async def health(_: HttpRequest) -> Response:
         return PlainTextResponse("ok\n")
 
     async def metrics(_: HttpRequest) -> Response:
-        return Response(service.metrics.text(), media_type="text/plain; version=0.0.4")
+        return Response(generate_latest(service.registry), media_type="text/plain; version=0.0.4")
+
+    async def refused(request: HttpRequest, error: Exception) -> Response:
+        if isinstance(error, Refusal):
+            return JSONResponse({"error": str(error)}, error.http, {"connection": "close"})
+        told = f"no {request.method} {request.url.path[:100]}; there is /v1/models/NAME:predict."
+        return JSONResponse({"error": told}, getattr(error, "status_code", 404))
 
     return Starlette(
         routes=[
@@ -86,29 +83,22 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
             *page,
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
-        exception_handlers={Refusal: _refused, HTTPException: _not_found},
+        exception_handlers={Refusal: refused, HTTPException: refused},
     )
-
-
-async def _refused(_: HttpRequest, error: Exception) -> Response:
-    assert isinstance(error, Refusal)  # noqa: S101
-    return JSONResponse({"error": str(error)}, error.http, {"connection": "close"})
-
-
-async def _not_found(request: HttpRequest, error: Exception) -> Response:
-    told = f"no {request.method} {request.url.path[:100]}; there is /v1/models/NAME:predict."
-    return JSONResponse({"error": told}, getattr(error, "status_code", 404))
 
 
 async def _body(request: HttpRequest, service: Service) -> bytes:
     """A request's body; one that is too long is read to its end, so that its sender listens."""
     limit, size, body = service.limits.message_bytes, 0, bytearray()
     with service.pending.holding() as hold:
-        async for part in request.stream():
-            size += len(part)
-            if size <= limit:
-                hold(len(part))
-                body += part
+        try:
+            async for part in request.stream():
+                size += len(part)
+                if size <= limit:
+                    hold(len(part))
+                    body += part
+        except ClientDisconnect:
+            raise Refusal(GONE, "the client went.") from None
         if size > limit:
             raise Refusal(TOO_LARGE, f"the body has {size:,} bytes, more than {limit:,}.")
         return bytes(body)
@@ -121,10 +111,8 @@ def _read(model: str, raw: bytes) -> Request:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the body"
         raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
-    inputs = {
-        name: [text.encode() for text in getattr(body.inputs, name)]
-        for name in body.inputs.model_fields_set
-    }
+    given = body.inputs.model_dump(include=body.inputs.model_fields_set)
+    inputs = {name: [text.encode() for text in texts] for name, texts in given.items()}
     return Request(model, body.signature_name, inputs)
 
 
@@ -145,23 +133,22 @@ def mortal(limits: Limits) -> type[H11Protocol]:
             if len(self.connections) > limits.connections:
                 transport.write(_FULL)
                 transport.close()
-            self._rearm()
+            self._rearm(2 * limits.seconds)
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            self._rearm()
             unsent = (one.transport.get_write_buffer_size() for one in self.connections)
-            if sum(unsent) > limits.pending_bytes:  # by others, who do not read their answers
-                self.transport.abort()
+            full = sum(unsent) > limits.pending_bytes  # by others, who do not read their answers
+            self._rearm(0 if full else 2 * limits.seconds)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            if self._end is not None:
-                self._end.cancel()
+            self._rearm(None)
             super().connection_lost(exc)
 
-        def _rearm(self) -> None:
+        def _rearm(self, seconds: float | None) -> None:
             if self._end is not None:
                 self._end.cancel()
-            self._end = self.loop.call_later(2 * limits.seconds, self.transport.abort)
+            if seconds is not None:
+                self._end = self.loop.call_later(seconds, self.transport.abort)
 
     return Mortal

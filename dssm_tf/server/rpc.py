@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health_pb2
 
 from dssm_tf.server.limits import INVALID, NOT_FOUND, Budget, Refusal
@@ -21,7 +21,9 @@ from serving.predict_pb2 import (
     PredictResponse,
 )
 
+HEALTH = "/grpc.health.v1.Health/Check"
 _SERVICES = [path.split("/")[1] for path in (messages.PREDICT, messages.GET_MODEL_STATUS)]
+_Call = Callable[[Service, bytes], Awaitable[Message]]
 
 
 def grpc_server(service: Service) -> grpc.aio.Server:
@@ -39,19 +41,17 @@ def grpc_server(service: Service) -> grpc.aio.Server:
     ]
     server = grpc.aio.server(options=options)
     probes = Budget(limits.pending_bytes)  # of their own: they are answered whatever others send
-    calls = {
-        messages.PREDICT: _handler(service, _predict, service.pending, "grpc"),
-        messages.GET_MODEL_STATUS: _handler(service, _status, probes, "status"),
-        "/grpc.health.v1.Health/Check": _handler(service, _health, probes, "health"),
-    }
-    for path, handler in calls.items():
+    for path, call, pending, api in (
+        (messages.PREDICT, _predict, service.pending, "grpc"),
+        (messages.GET_MODEL_STATUS, _status, probes, "status"),
+        (HEALTH, _health, probes, "health"),
+    ):
         _, name, method = path.split("/")
-        generic = grpc.method_handlers_generic_handler(name, {method: handler})
-        server.add_generic_rpc_handlers((generic,))
+        handler = _handler(service, call, pending, api)
+        server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(name, {method: handler}),)
+        )
     return server
-
-
-_Call = Callable[[Service, bytes], Awaitable[bytes]]
 
 
 def _handler(service: Service, call: _Call, pending: Budget, api: str) -> grpc.RpcMethodHandler:
@@ -66,7 +66,7 @@ def _handler(service: Service, call: _Call, pending: Budget, api: str) -> grpc.R
             raw = await context.read()
         if raw is grpc.aio.EOF:
             raise Refusal(INVALID, "expected one message.")
-        answered = await call(service, raw)
+        answered = (await call(service, raw)).SerializeToString()
         with pending.holding(len(answered)):
             await context.write(answered)
 
@@ -79,58 +79,51 @@ def _handler(service: Service, call: _Call, pending: Budget, api: str) -> grpc.R
     return grpc.stream_stream_rpc_method_handler(handle)
 
 
-async def _predict(service: Service, raw: bytes) -> bytes:
+async def _predict(service: Service, raw: bytes) -> Message:
     return await service.compute(lambda: _write(service.answer(_read(service, raw))))
 
 
 def _read(service: Service, raw: bytes) -> Request:
     asked = _parse(PredictRequest, raw)
     limits, inputs = service.limits, {}
-    for name in ("queries", "titles"):
-        if name in asked.inputs:
-            try:
-                inputs[name] = messages.decode_texts(
-                    asked.inputs[name], limits.texts, limits.total_bytes
-                )
-            except ValueError as error:
-                raise Refusal(INVALID, f"inputs[{name!r}]: {error}.") from None
+    for name in {"queries", "titles"}.intersection(asked.inputs):
+        try:
+            inputs[name] = messages.decode_texts(
+                asked.inputs[name], limits.texts, limits.total_bytes
+            )
+        except ValueError as error:
+            raise Refusal(INVALID, f"inputs[{name!r}]: {error}.") from None
     spec = asked.model_spec
-    return Request(_named(spec), spec.signature_name, inputs, _version(spec))
+    return Request(spec.name, spec.signature_name, inputs, _version(spec))
 
 
-def _write(answer: Answer) -> bytes:
+def _write(answer: Answer) -> PredictResponse:
     response = PredictResponse()
     response.model_spec.name = answer.model
-    response.model_spec.version.value = answer.version.number
+    response.model_spec.version.value = answer.version
     response.model_spec.signature_name = answer.signature
     response.outputs[answer.output].CopyFrom(messages.encode_floats(answer.values))
-    sent: bytes = response.SerializeToString()
-    return sent
+    return response
 
 
-async def _status(service: Service, raw: bytes) -> bytes:
+async def _status(service: Service, raw: bytes) -> Message:
     spec = _parse(GetModelStatusRequest, raw).model_spec
-    states = service.model(_named(spec)).states()
-    if (number := _version(spec)) is not None:
-        if number not in states:
-            raise Refusal(NOT_FOUND, f"{spec.name} has no version {number}.")
-        states = {number: states[number]}
-    response = GetModelStatusResponse()
-    for number, state in states.items():
-        one = response.model_version_status.add(version=number)
-        one.state = ModelVersionStatus.State.Value(state.name)
-        one.status.error_message = state.error
-        one.status.error_code = grpc.StatusCode.UNKNOWN.value[0] if state.error else 0
-    sent: bytes = response.SerializeToString()
-    return sent
+    number, response = _version(spec), GetModelStatusResponse()
+    for version, state in service.model(spec.name).states().items():
+        if number in (None, version):
+            one = response.model_version_status.add(version=version)
+            one.state = ModelVersionStatus.State.Value(state.name)
+            one.status.error_message = state.error
+            one.status.error_code = grpc.StatusCode.UNKNOWN.value[0] if state.error else 0
+    if not response.model_version_status:
+        raise Refusal(NOT_FOUND, f"{spec.name} has no version {number}.")
+    return response
 
 
-async def _health(_: Service, raw: bytes) -> bytes:
+async def _health(_: Service, raw: bytes) -> Message:
     if _parse(health_pb2.HealthCheckRequest, raw).service not in ("", *_SERVICES):
         raise Refusal(NOT_FOUND, f"expected a service of {', '.join(_SERVICES)}.")
-    serving = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
-    sent: bytes = serving.SerializeToString()
-    return sent
+    return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
 
 
 def _parse(kind: Any, raw: bytes) -> Any:
@@ -140,11 +133,7 @@ def _parse(kind: Any, raw: bytes) -> Any:
         raise Refusal(INVALID, f"the message is no {kind.DESCRIPTOR.name}.") from None
 
 
-def _named(spec: ModelSpec) -> str:
+def _version(spec: ModelSpec) -> int | None:
     if spec.version_label:
         raise Refusal(INVALID, "model_spec.version_label: this server has no labels; leave it out.")
-    return spec.name
-
-
-def _version(spec: ModelSpec) -> int | None:
     return spec.version.value if spec.HasField("version") else None

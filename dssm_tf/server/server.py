@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import grpc
 import uvicorn
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.server.limits import Limits
-from dssm_tf.server.metrics import Metrics
+from dssm_tf.server.limits import DEFAULT, Limits
 from dssm_tf.server.rest import mortal, rest_app
 from dssm_tf.server.rpc import grpc_server
 from dssm_tf.server.service import Service
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from dssm_tf.server.page import SearchPage
 
 _LOG = logging.getLogger("dssm_tf.server")
-_BACKLOG = 2048  # connections that may wait to be accepted
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 
 
@@ -58,7 +55,7 @@ class Server:
         host: str = "127.0.0.1",
         port: int | None = 8500,
         rest_port: int | None = 8501,
-        limits: Limits | None = None,
+        limits: Limits = DEFAULT,
         hosts: Sequence[str] = (),
         poll: float = 1.0,
         page: SearchPage | None = None,
@@ -67,14 +64,10 @@ class Server:
         self.grpc_address = self.rest_address = ""
         self._models, self._poll, self._page = models, poll, page
         self._host, self._port, self._credentials = host, port, credentials
-        self._metrics = Metrics()
-        limits = limits or Limits()
-        self._service = Service({one.name: one for one in models}, limits, self._metrics)
-        self._socket: socket.socket | None = None
+        self._service = Service(models, limits)
         if port is not None:
             _bound(host, port, "--port").close()
-        if rest_port is not None:
-            self._socket = _bound(host, rest_port, "--rest-port")
+        self._socket = None if rest_port is None else _bound(host, rest_port, "--rest-port")
         routes = page.routes(self._service) if page else []
         app = rest_app(self._service, [*_LOOPBACK, host, *hosts], routes)
         self._rest = uvicorn.Server(uvicorn.Config(
@@ -82,40 +75,40 @@ class Server:
             log_level="critical", server_header=False, timeout_graceful_shutdown=10,
             h11_max_incomplete_event_size=1 << 14,
         ))  # fmt: skip
-        self._stopped = threading.Event()
-        self._started = threading.Event()
+        self._stopped, self._started = threading.Event(), threading.Event()
         self._failed: Exception | None = None
         self._grace = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._ended: asyncio.Event | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
         self._watcher = threading.Thread(target=self._watch, daemon=True)
 
-    def load(self) -> None:
-        """Loads the models.
+    def start(self, report: Callable[[str, float], object] = lambda step, share: None) -> None:
+        """Loads the models, indexes what the page searches, and begins to answer.
+
+        Args:
+            report: called with what is being done for the page, and its share so far.
 
         Raises:
-            UserError: of a model no version can be loaded; nothing can be answered then.
+            UserError: of a model no version can be loaded, or a port was taken meanwhile.
         """
-        for model in self._models:
-            model.look(self._metrics.loaded)
-            if model.current is None:
-                self.stop()
-                told = [f"{number} ({one.error})" for number, one in model.states().items()]
-                raise UserError(
-                    f"{model.directory}: no version of {model.name} can be served: "
-                    f"{', '.join(told) or 'there is none'}"
-                )
-
-    def start(self) -> None:
-        """Begins to answer; models that are not loaded yet are loaded first, see `load`."""
-        self.load()
-        self._thread.start()
-        self._started.wait()
-        if self._failed:
-            self._thread.join()
+        try:
+            for model in self._models:
+                model.look(self._service.loaded)
+                if model.current is None:
+                    told = [f"{number} ({one.error})" for number, one in model.states().items()]
+                    raise UserError(
+                        f"{model.directory}: no version of {model.name} can be served: "
+                        f"{', '.join(told) or 'there is none'}"
+                    )
+            if self._page:
+                self._page.follow(report)
+            self._thread.start()
+            self._started.wait()
+            if self._failed:
+                raise self._failed
+        except BaseException:
             self.stop()
-            raise self._failed
+            raise
         self._watcher.start()
 
     def stop(self, grace: float = 10.0) -> None:
@@ -126,7 +119,7 @@ class Server:
         """
         self._grace = grace
         self._stopped.set()
-        if self._loop is not None and self._ended is not None and self._thread.is_alive():
+        if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join(2 * grace)
         if self._socket is not None:
@@ -144,19 +137,20 @@ class Server:
 
     async def _serve(self) -> None:
         """Both protocols, until `_ended` is set."""
-        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        rest: asyncio.Task[None] | None = None
+        self._ended, self._loop = asyncio.Event(), asyncio.get_running_loop()
+        ends = []
         try:
             rpc = grpc_server(self._service)
             if self._port is not None:
                 self.grpc_address = _address(self._host, self._listen(rpc, self._port))
                 await rpc.start()
             if self._socket is not None:
-                self._socket.listen(_BACKLOG)
+                self._socket.listen(2048)
                 self.rest_address = _address(self._host, self._socket.getsockname()[1])
                 rest = asyncio.create_task(self._rest.serve(sockets=[self._socket]))
                 while not self._rest.started and not rest.done():
                     await asyncio.sleep(0.005)
+                ends.append(rest)
         except Exception as error:
             self._failed = error
             return
@@ -164,7 +158,7 @@ class Server:
             self._started.set()
         await self._ended.wait()
         self._rest.should_exit = True
-        await asyncio.gather(rpc.stop(self._grace), *([rest] if rest else []))
+        await asyncio.gather(rpc.stop(self._grace), *ends)
 
     def _listen(self, rpc: grpc.aio.Server, port: int) -> int:
         """Binds gRPC's port, which was free a while ago; returns its number."""
@@ -181,7 +175,7 @@ class Server:
         while self._poll and not self._stopped.wait(self._poll):
             try:
                 for model in self._models:
-                    model.look(self._metrics.loaded)
+                    model.look(self._service.loaded)
                 if self._page:
                     self._page.follow()
                 said = ""
@@ -212,9 +206,8 @@ def _bound(host: str, port: int, flag: str) -> socket.socket:
         bound.bind((host, port))
     except OSError as error:
         bound.close()
-        address = _address(host, port)
-        if error.errno == errno.EADDRINUSE:
-            raise UserError(f"{flag} {port}: {address} is in use; choose another port.") from None
-        why = error.strerror or str(error)
-        raise UserError(f"{flag} {port}: cannot listen at {address} ({why}).") from None
+        why = error.strerror or error
+        raise UserError(
+            f"{flag} {port}: cannot listen at {_address(host, port)} ({why}); choose another port."
+        ) from None
     return bound

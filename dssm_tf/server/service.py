@@ -1,4 +1,4 @@
-"""What the server answers, whatever protocol asks: models by name, within the limits."""
+"""What the server answers, within its limits, whichever protocol asks; and what it counts."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ import os
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from dssm_tf.common.errors import did_you_mean
+from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Budget, Limits, Refusal
-from dssm_tf.server.metrics import Metrics
-from dssm_tf.server.versions import Model, Ranker, Version
+from dssm_tf.server.versions import Model
 
 _LOG = logging.getLogger("dssm_tf.server")
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 _T = TypeVar("_T")
 
 
@@ -42,7 +45,7 @@ class Answer(NamedTuple):
     """What a signature of a version made of texts."""
 
     model: str
-    version: Version
+    version: int
     signature: str
     output: str
     values: NDArray[np.float32]
@@ -56,7 +59,7 @@ class Signature(NamedTuple):
     call: Callable[..., NDArray[np.float32]]
 
 
-def _scores(ranker: Ranker, queries: list[str], titles: list[str]) -> NDArray[np.float32]:
+def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> NDArray[np.float32]:
     """One query for all titles, or one for each; a query that is repeated is encoded once."""
     if len(queries) not in (1, len(titles)):
         raise Refusal(
@@ -70,21 +73,17 @@ def _scores(ranker: Ranker, queries: list[str], titles: list[str]) -> NDArray[np
     return scores
 
 
-_SCORE = Signature(("queries", "titles"), "scores", _scores)
 SIGNATURES: Mapping[str, Signature] = {
-    "score": _SCORE,
-    "serving_default": _SCORE,
-    **{
-        f"encode_{side}{'_with_prior' * prior}": Signature(
-            (texts,),
-            "embeddings",
-            lambda ranker, given, call=f"encode_{texts}", prior=prior: getattr(ranker, call)(
-                given, prior
-            ),
-        )
-        for side, texts in (("query", "queries"), ("title", "titles"))
-        for prior in (False, True)
-    },
+    "score": Signature(("queries", "titles"), "scores", _scores),
+    "serving_default": Signature(("queries", "titles"), "scores", _scores),
+    "encode_query": Signature(("queries",), "embeddings", lambda r, q: r.encode_queries(q)),
+    "encode_title": Signature(("titles",), "embeddings", lambda r, t: r.encode_titles(t)),
+    "encode_query_with_prior": Signature(
+        ("queries",), "embeddings", lambda r, q: r.encode_queries(q, prior=True)
+    ),
+    "encode_title_with_prior": Signature(
+        ("titles",), "embeddings", lambda r, t: r.encode_titles(t, prior=True)
+    ),
 }
 
 
@@ -92,36 +91,64 @@ class Service:
     """The models of a server and the threads that compute. Its methods run on one event loop.
 
     Args:
-        models: by name.
+        models: of different names.
         limits: see `Limits`.
-        metrics: where requests are counted, refused ones too.
 
     Attributes:
         pending: what is being received or sent.
+        registry: Prometheus's, where requests are counted, refused ones too.
     """
 
-    def __init__(self, models: Mapping[str, Model], limits: Limits, metrics: Metrics) -> None:
-        self.models, self.limits, self.metrics = models, limits, metrics
-        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
+    def __init__(self, models: Sequence[Model], limits: Limits) -> None:
+        self.models, self.limits = {one.name: one for one in models}, limits
         self.pending = Budget(limits.pending_bytes)
+        self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
         self._in_flight = 0
+        self.registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "dssm_requests", "Requests, answered or refused", ["api", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "dssm_request_seconds", "From the first byte of a request to its answer", ["api"],
+            registry=registry, buckets=_SECONDS,
+        )  # fmt: skip
+        self._loads = Counter(
+            "dssm_loads", "Attempts to load a version", ["model", "status"], registry=registry
+        )
+        self._version = Gauge(
+            "dssm_model_version", "The version that answers", ["model"], registry=registry
+        )
+
+    def loaded(self, model: str, version: int, well: bool) -> None:
+        """Counts an attempt to load a version of a model."""
+        self._loads.labels(model, "success" if well else "fail").inc()
+        if well:
+            self._version.labels(model).set(version)
 
     async def handle(self, api: str, work: Coroutine[Any, Any, _T]) -> _T:
         """Counts a request and gives it its seconds; whatever goes wrong is a `Refusal`."""
-        with self.metrics.request(api):
-            try:
-                return await asyncio.wait_for(work, self.limits.seconds)
-            except asyncio.TimeoutError:  # another class before Python 3.11
-                told = f"not answered within {self.limits.seconds:g} s."
-                raise Refusal(LATE, told) from None
-            except Refusal:
-                raise
-            except Exception as error:
-                # Not the error's own text, in which a query may stand.
-                _LOG.error("%s: a request failed: %s", api, type(error).__name__)
-                _LOG.debug("", exc_info=error)
-                told = f"the model failed ({type(error).__name__})."
-                raise Refusal(FAILED, told) from None
+        started, status = perf_counter(), "CANCELLED"
+        try:
+            answer = await asyncio.wait_for(work, self.limits.seconds)
+            status = "OK"
+            return answer
+        except Exception as error:
+            refusal = self._refusal(api, error)
+            status = refusal.status
+            raise refusal from None
+        finally:
+            self._requests.labels(api, status).inc()
+            self._seconds.labels(api).observe(perf_counter() - started)
+
+    def _refusal(self, api: str, error: Exception) -> Refusal:
+        if isinstance(error, Refusal):
+            return error
+        if isinstance(error, asyncio.TimeoutError):  # another class before Python 3.11
+            return Refusal(LATE, f"not answered within {self.limits.seconds:g} s.")
+        # Not the error's own text, in which a query may stand.
+        _LOG.error("%s: a request failed: %s", api, type(error).__name__)
+        _LOG.debug("", exc_info=error)
+        return Refusal(FAILED, f"the model failed ({type(error).__name__}).")
 
     async def compute(self, work: Callable[[], _T]) -> _T:
         """Lets a worker do something; raises Refusal if too much is in flight."""
@@ -139,6 +166,13 @@ class Service:
         future.add_done_callback(done)
         return await asyncio.wrap_future(future)
 
+    def _done(self) -> None:
+        self._in_flight -= 1
+
+    def close(self) -> None:
+        """Takes no more work; what waits is given up."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
     def model(self, name: str) -> Model:
         """A model by its name; raises Refusal if there is none."""
         if name not in self.models:
@@ -148,10 +182,6 @@ class Service:
                 f"{did_you_mean(name[:100], self.models)}",
             )
         return self.models[name]
-
-    def close(self) -> None:
-        """Takes no more work; what waits is given up."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
 
     def answer(self, request: Request) -> Answer:
         """Runs a signature on texts, in a worker.
@@ -164,43 +194,31 @@ class Service:
         if version is None or request.version not in (None, version.number):
             raise Refusal(NOT_FOUND, f"version {request.version} of {request.model} is not served.")
         if (signature := SIGNATURES.get(name)) is None:
-            known = ", ".join(SIGNATURES)
             raise Refusal(
                 INVALID,
-                f"signature_name: {name!r:.100}; expected one of {known}."
+                f"signature_name: {name!r:.100}; expected one of {', '.join(SIGNATURES)}."
                 f"{did_you_mean(name[:100], SIGNATURES)}",
             )
         if set(request.inputs) != set(signature.inputs):
             expected = " and ".join(signature.inputs)
             raise Refusal(INVALID, f"inputs: expected {expected} for signature {name}.")
-        inputs = [request.inputs[one] for one in signature.inputs]
-        self._check(dict(zip(signature.inputs, inputs, strict=True)))
-        texts = [[text.decode("utf-8", "replace") for text in one] for one in inputs]
+        self._check(request.inputs)
+        texts = [
+            [text.decode("utf-8", "replace") for text in request.inputs[one]]
+            for one in signature.inputs
+        ]
         # This version answers, whatever takes over meanwhile.
         values = signature.call(version.ranker, *texts)
-        return Answer(request.model, version, name, signature.output, values)
-
-    def _done(self) -> None:
-        self._in_flight -= 1
+        return Answer(request.model, version.number, name, signature.output, values)
 
     def _check(self, inputs: Mapping[str, Sequence[bytes]]) -> None:
         """Raises Refusal where texts are too many or too long."""
-        total = 0
+        total = sum(len(text) for texts in inputs.values() for text in texts)
+        found = [("the texts together", total, "total_bytes")]
         for name, texts in inputs.items():
-            if len(texts) > self.limits.texts:
-                raise Refusal(
-                    INVALID, f"{name} holds {len(texts):,} texts, more than {self.limits.texts:,}."
-                )
-            for index, text in enumerate(texts):
-                if len(text) > self.limits.text_bytes:
-                    raise Refusal(
-                        INVALID,
-                        f"{name}[{index}] has {len(text):,} bytes, more than "
-                        f"{self.limits.text_bytes:,}.",
-                    )
-                total += len(text)
-        if total > self.limits.total_bytes:
-            raise Refusal(
-                INVALID,
-                f"the texts have {total:,} bytes, more than {self.limits.total_bytes:,} together.",
-            )
+            found.append((name, len(texts), "texts"))
+            found += [(f"{name}[{at}]", len(one), "text_bytes") for at, one in enumerate(texts)]
+        for what, size, limit in found:
+            if size > (most := getattr(self.limits, limit)):
+                unit = "texts" if limit == "texts" else "bytes"
+                raise Refusal(INVALID, f"{what}: {size:,} {unit}, more than {most:,}.")

@@ -3,53 +3,32 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dssm_tf.common.boundary import one_line
 from dssm_tf.common.errors import UserError
-from dssm_tf.export.load import find_model, load
-from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.export.load import find_model, load_model
+from dssm_tf.runtime.vector_ranker import VectorRanker
 
 _LOG = logging.getLogger("dssm_tf.server")
 # What every model must answer before it counts; the second time has other shapes than the first.
 _PROBES = (["wizard of oz"], ["", "a", "x" * 1000, "wizard of oz"])
 
 
-class Ranker(Protocol):
-    """What the server asks of a model. Threads share it."""
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The letter trigrams it knows."""
-        ...
-
-    def encode_queries(self, queries: Sequence[str], prior: bool = False) -> NDArray[np.float32]:
-        """Vectors of queries; inner products of those with the prior are scores."""
-        ...
-
-    def encode_titles(self, titles: Sequence[str], prior: bool = False) -> NDArray[np.float32]:
-        """Vectors of titles."""
-        ...
-
-
-def open_ranker(directory: Path) -> Ranker:
+def open_ranker(directory: Path) -> VectorRanker:
     """Loads a version of a model and lets it answer, so that no user waits for its first time.
 
     Raises:
-        UserError: it is no export, a file of it is damaged, or its vectors are not finite.
+        UserError: it is no model, a file of it is damaged, or its vectors are not finite.
     """
-    found = find_model(directory)
-    if found is None or found.kind == "run":
-        raise UserError(f"{directory} holds no model; expected what `dssm export` wrote.")
-    ranker: Any = load(directory)
+    ranker = load_model(directory)
     for texts in _PROBES:
         for encode in (ranker.encode_queries, ranker.encode_titles):
-            if not all(np.isfinite(encode(texts, prior)).all() for prior in (False, True)):
+            if not np.isfinite(encode(texts, prior=True)).all():
                 raise UserError(
                     f"{directory}: {encode.__name__} answers what is not finite. Export it again."
                 )
@@ -60,7 +39,7 @@ class Version(NamedTuple):
     """A version that answers."""
 
     number: int
-    ranker: Ranker
+    ranker: VectorRanker
 
 
 class State(NamedTuple):
@@ -88,7 +67,7 @@ class Model:
         name: str,
         directory: Path,
         version: int | None = None,
-        load: Callable[[Path], Ranker] = open_ranker,
+        load: Callable[[Path], VectorRanker] = open_ranker,
     ) -> None:
         self.name, self.directory = name, directory
         self.current: Version | None = None
@@ -112,7 +91,7 @@ class Model:
         Raises:
             OSError: the directory cannot be read now; what answers goes on.
         """
-        for number, directory in self._versions().items():
+        for number, directory in self.versions().items():
             if self.current is not None and number == self.current.number:
                 return
             stamp = _stamp(directory)
@@ -124,24 +103,23 @@ class Model:
                 return
             self._failed[number] = stamp
 
-    def _versions(self) -> dict[int, Path]:
+    def versions(self) -> dict[int, Path]:
         """The versions that lie there now, newest first."""
         if self._version is not None:
             return {self._version: self.directory}
-        found = {int(one.name): one for one in _numbered(self.directory)}
-        return dict(sorted(found.items(), reverse=True))
+        return {one: self.directory / str(one) for one in _numbers(self.directory)}
 
     def _try(self, number: int, directory: Path) -> bool:
         self._states[number] = State("LOADING")
+        before = self.current
         try:
-            ranker = self._load(directory)
+            self.current = Version(number, self._load(directory))
         except Exception as error:  # damaged files raise almost any kind
             reason = one_line(error) or f"{type(error).__name__}: {error}"
             self._states[number] = State("END", reason)
-            kept = f"; version {self.current.number} goes on" if self.current else ""
+            kept = f"; version {before.number} goes on" if before else ""
             _LOG.error("%s version %d is not served%s: %s", self.name, number, kept, reason)
             return False
-        before, self.current = self.current, Version(number, ranker)
         self._states[number] = State("AVAILABLE")
         if before is not None:
             self._states[before.number] = State("END")
@@ -152,38 +130,35 @@ class Model:
 
 
 def find_models(path: Path) -> list[Model]:
-    """The models of a directory that `dssm export` wrote.
+    """The models of a directory.
 
     Args:
-        path: `OUT` with several models, `OUT/NAME` with its versions, or `OUT/NAME/VERSION`.
+        path: what `dssm export` wrote, `OUT` with several models, `OUT/NAME` with its versions or
+            `OUT/NAME/VERSION`; or a run.
 
     Raises:
         UserError: there is none.
     """
     path = Path(path).absolute()
-    if _numbered(path):
-        return [Model(path.name, path)]
-    inside = sorted(path.iterdir()) if path.is_dir() else []
-    if models := [Model(one.name, one) for one in inside if one.is_dir() and _numbered(one)]:
+    inside = [path] if _numbers(path) else sorted(path.iterdir()) if path.is_dir() else []
+    if models := [Model(one.name, one) for one in inside if _numbers(one)]:
         return models
-    found = find_model(path)
-    if found is not None and found.kind == "run":
+    if (place := find_model(path)) is None:
+        what = "is no model" if path.exists() else "does not exist"
         raise UserError(
-            f"{path} is a run; export it first: dssm export --model {path} --out EXPORT"
+            f"{path} {what}; expected a directory that `dssm export` or `dssm train` wrote."
         )
-    if found is not None:
-        number = int(path.name) if path.name.isdecimal() else 1
-        return [Model(found.name if path.name.isdecimal() else path.name, path, number)]
-    what = "is no model" if path.exists() else "does not exist"
-    raise UserError(f"{path} {what}; expected a directory that `dssm export` wrote.")
+    versioned = path.name.isdecimal()
+    return [Model(place.name if versioned else path.name, path, int(path.name) if versioned else 1)]
 
 
-def _numbered(directory: Path) -> list[Path]:
-    """The directories whose names are numbers; none where there is no such directory."""
+def _numbers(directory: Path) -> list[int]:
+    """The numbers of a model's versions, highest first; none where there is no such directory."""
     try:
-        return [one for one in directory.iterdir() if one.name.isdecimal() and one.is_dir()]
+        found = [one for one in directory.iterdir() if one.name.isdecimal() and one.is_dir()]
     except (FileNotFoundError, NotADirectoryError):
         return []
+    return sorted((int(one.name) for one in found), reverse=True)
 
 
 def _stamp(directory: Path) -> Any:

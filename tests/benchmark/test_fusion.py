@@ -7,13 +7,11 @@ from dssm_tf.benchmark.fusion import (
     RRF_K,
     Hybrid,
     fuse,
-    to_deploy,
     weightings,
 )
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import measure
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.retrieval.hybrid import ChosenHybrid
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import texts
 
@@ -275,19 +273,6 @@ def test_the_final_weights_are_chosen_on_all_queries_by_the_members_final_rankin
     assert about["final"]["values"]["weights"]["first"] > 0.5
     assert np.mean([half["reported"] for half in about["chosen"]]) < 1
     assert set(ranks(fused)) != {1}
-
-
-def test_a_final_choice_is_read_as_it_was_written(tmp_path):
-    hybrid = Hybrid.parse("words+tower+prior", ["words", "tower"])
-    values = {"scale": "z-norm", "weights": {"words": 0.25, "tower": 0.5, "prior": 0.25}}
-    members = {"words": ("bm25", {"k1": 1.5, "b": 0.5}), "tower": ("model", {})}
-    written = to_deploy(hybrid, {"values": values, "metric": "map"}, members, 1000)
-    assert written.chosen == {"hybrid": "words+tower+prior", "metric": "map"}
-    written.save(tmp_path / "hybrid.json")
-    read = ChosenHybrid.load(tmp_path / "hybrid.json")
-    assert read.members == ("bm25", "model", "prior")
-    assert read.of("bm25") == {"k1": 1.5, "b": 0.5}
-    assert read.values == {"scale": "z-norm", "weights": [0.25, 0.5, 0.25]}
 
 
 def test_a_final_choice_survives_saving_the_rankings(tmp_path):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from pyarrow import parquet
 
-from dssm_tf.commands.index import index_command
+from dssm_tf.commands.index import index
 from dssm_tf.common.errors import UserError
 from dssm_tf.export.compact import export_compact
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.title_index import TitleIndex
+from dssm_tf.retrieval.index import Index
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from pipelines import sources
 from pipelines.embed import EmbedOptions, embed, run
@@ -85,8 +85,8 @@ def test_the_files_of_a_pipeline_make_an_index(model, corpus, tmp_path, capsys):
     code = run(["--model", str(model), "--input", *corpus, "--output", str(out)])
     assert code == 0
     assert "40 vectors of length 7 written" in capsys.readouterr().err
-    index_command(model, None, tmp_path / "index", vectors=[str(out / "*.parquet")])
-    assert set(TitleIndex.open(tmp_path / "index").corpus) == set(CORPUS)
+    index(model=model, vectors=(str(out / "*.parquet"),), out=tmp_path / "index")
+    assert len(Index.open(tmp_path / "index").rows([one.doc_id for one in CORPUS])) == 40
 
 
 def test_every_piece_of_a_file_is_read_once(model, tmp_path, monkeypatch):

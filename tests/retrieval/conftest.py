@@ -1,19 +1,27 @@
 """A model that nobody trained, in a directory as training writes it."""
 
-import io
 import json
 import shutil
 
 import keras
 import numpy as np
 import pytest
-from rich.console import Console
 
+from dssm_tf.commands.index import index
 from dssm_tf.config import parse_config
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec
-from dssm_tf.data.titles import TITLES
-from dssm_tf.model.run_files import CONFIG, HISTORY, QUERY_IDS, RANKING, WEIGHTS, mark_finished
+from dssm_tf.data.titles import TITLES as CLICKED
+from dssm_tf.model.run_files import (
+    CONFIG,
+    HISTORY,
+    MODEL_CARD,
+    QUERY_IDS,
+    RANKING,
+    WEIGHTS,
+    mark_finished,
+)
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
+from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -25,6 +33,7 @@ CORPUS = [
     ("d4", "Red Box"),
     ("d5", "Hats of Felt"),
 ]
+TITLES = [CorpusTitle(*row) for row in CORPUS]
 DIMENSION = 6
 
 
@@ -54,9 +63,10 @@ def run_directory(tmp_path_factory):
         files={},
     ).save(run)
     # Clicked so often that its prior beats any cosine: see the weight.
-    (run / TITLES).write_text("title\tclicks\tqueries\nGreen Tie\t99999\t1\n")
+    (run / CLICKED).write_text("title\tclicks\tqueries\nGreen Tie\t99999\t1\n")
     (run / CONFIG).write_text(config.dump())
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.0}))
+    (run / RANKING).write_text(json.dumps({"prior_weight": 0.0, "bm25_weight": 0.25}))
+    (run / MODEL_CARD).write_text("# dssm\n")
     (run / HISTORY).write_text("[]")
     np.save(run / QUERY_IDS, np.zeros(0, np.int64))
     mark_finished(run)
@@ -67,7 +77,7 @@ def run_directory(tmp_path_factory):
 def run_with_prior(run_directory, tmp_path_factory):
     """The same weights; what is clicked often scores more. Not to be changed."""
     run = shutil.copytree(run_directory, tmp_path_factory.mktemp("prior") / "run")
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02}))
+    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02, "bm25_weight": 0.25}))
     mark_finished(run)
     return run
 
@@ -90,7 +100,10 @@ def corpus_file(tmp_path):
     return path
 
 
-@pytest.fixture
-def console():
-    """Plain text in memory, 120 columns wide."""
-    return Console(file=io.StringIO(), width=120)
+@pytest.fixture(scope="session")
+def made(run_with_prior, tmp_path_factory):
+    """An index; not to be changed."""
+    folder = tmp_path_factory.mktemp("made")
+    write_corpus(folder / "corpus.tsv", TITLES)
+    index(model=run_with_prior, corpus=folder / "corpus.tsv", out=folder / "index")
+    return folder / "index"

@@ -10,7 +10,6 @@ from pathlib import Path
 from time import monotonic
 
 import numpy as np
-import tensorflow as tf
 from rich.console import Console
 
 from dssm_tf.commands.demo.page import BENCHMARK, demo_page
@@ -20,7 +19,8 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.export.saved_model import export, load_export
+from dssm_tf.export.load import load_model
+from dssm_tf.export.saved_model import export
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.reports.files import write
 from dssm_tf.reports.table import print_tables
@@ -156,15 +156,12 @@ Answers = dict[str, dict[str, list[tuple[str, float]]]]
 
 def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> Answers:
     """The best titles of each live query, of BM25 and of each SavedModel, with their scores."""
-    scorers = {name: load_export(path).signatures["score"] for name, path in exported.items()}
+    rankers = {"bm25": bm25} | {name: load_model(path) for name, path in exported.items()}
     answers: Answers = {}
     for query in LIVE_QUERIES:
-        values = {"bm25": np.asarray(bm25.score(query, titles))}
-        for name, score in scorers.items():
-            found = score(queries=tf.constant([query]), titles=tf.constant(list(titles)))
-            values[name] = found["scores"].numpy()
         answers[query] = {}
-        for name, scores in values.items():
+        for name, ranker in rankers.items():
+            scores = np.asarray(ranker.score(query, titles))
             best = np.argsort(-scores, kind="stable")[:5]
             answers[query][name] = [(titles[i], float(scores[i])) for i in best if scores[i] > 0]
     return answers

@@ -1,0 +1,201 @@
+"""`dssm embed`, `dssm index` and `dssm search`."""
+
+import io
+import sys
+
+import numpy as np
+import pytest
+from pyarrow import parquet
+
+from dssm_tf.commands.embed import embed
+from dssm_tf.commands.index import index
+from dssm_tf.commands.search import search
+from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval import vectors as module
+from dssm_tf.retrieval.vectors import open_writer, read_embedded
+from tests.retrieval.conftest import CORPUS, DIMENSION, TITLES
+
+pytest.importorskip("faiss")
+
+
+@pytest.fixture(autouse=True)
+def width(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+
+
+# --------------------------------------------------------------------------- embed
+
+
+def test_vectors_are_the_models_in_the_order_of_the_input(
+    run_with_prior, ranker, corpus_file, tmp_path
+):
+    embed(model=run_with_prior, input=corpus_file, out=tmp_path / "t.parquet")
+    corpus, vectors = read_embedded([str(tmp_path / "t.parquet")])
+    assert corpus == TITLES
+    titles = [title for _, title in CORPUS]
+    np.testing.assert_array_equal(vectors, ranker.encode_titles(titles, prior=True))
+    # Lines have their numbers as ids; the inner product is the score.
+    (tmp_path / "q.txt").write_text("red hat\n\nblue\n")
+    embed(model=run_with_prior, input=tmp_path / "q.txt", out=tmp_path / "q.parquet", side="query")
+    asked, queries = read_embedded([str(tmp_path / "q.parquet")])
+    assert [one.doc_id for one in asked] == ["0", "1", "2"]
+    expected = ranker.score_matrix(["red hat", "", "blue"], titles)
+    np.testing.assert_allclose(queries @ vectors.T, expected, atol=1e-6)
+    embed(model=run_with_prior, input=corpus_file, out=tmp_path / "t.parquet", cosine=True)
+    assert read_embedded([str(tmp_path / "t.parquet")])[1].shape == (5, DIMENSION)
+
+
+def test_a_failure_in_the_middle_leaves_the_old_file(tmp_path):
+    path = tmp_path / "v.parquet"
+    with open_writer(path, 2) as write:
+        write(["a"], ["x"], np.ones((1, 2), np.float32))
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="length"), open_writer(path, 2) as write:
+        write(["b", "c"], ["y"], np.zeros((2, 2), np.float32))
+    assert path.read_bytes() == before
+    assert [one.name for one in tmp_path.iterdir()] == ["v.parquet"]
+    assert parquet.read_schema(path).names == ["id", "text", "vector"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"out": "v.npy"}, "ends in .parquet"),
+        ({"out": "corpus.tsv"}, "ends in .parquet"),
+        ({"input": "empty.txt"}, "holds no text"),
+        ({"column": "colour"}, "colour"),
+        ({"model": "absent"}, "does not exist"),
+    ],
+)
+def test_what_cannot_be_embedded_is_one_line_and_writes_nothing(
+    run_directory, corpus_file, tmp_path, given, message
+):
+    (tmp_path / "empty.txt").write_text("")
+    before = sorted(tmp_path.iterdir())
+    paths = {"input": corpus_file, "out": "v.parquet", "model": run_directory} | given
+    others = {name: paths.pop(name) for name in ("column",) if name in paths}
+    with pytest.raises(UserError, match=message) as caught:
+        embed(**{name: tmp_path / path for name, path in paths.items()}, **others)
+    assert "\n" not in str(caught.value)
+    assert sorted(tmp_path.iterdir()) == before
+
+
+# --------------------------------------------------------------------------- index, search
+
+
+def shown(capsys, *queries, **given):
+    search(*queries, **given)
+    return capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [40, 120])
+def test_a_search_shows_the_hybrid_first_within_the_width(made, capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = shown(capsys, "red hat", "", index=made, k=2)
+    rows = [line for line in text.splitlines() if not line.startswith("Nothing")]
+    assert max(map(len, rows)) <= width
+    for part in ("BM25", "model", "ms", "d1", "1.000", "Nothing found: the query"):
+        assert part in text
+    assert text.index("BM25 + model") < text.index("BM25  ")
+
+
+def test_a_corpus_is_searched_without_an_index_too(
+    run_with_prior, made, corpus_file, capsys, tmp_path
+):
+    def hits(text):
+        return [line for line in text.splitlines() if "d" in line and "ms" not in line]
+
+    expected = hits(shown(capsys, "red hat", index=made))
+    assert hits(shown(capsys, "red hat", model=run_with_prior, corpus=corpus_file)) == expected
+    (tmp_path / "only.txt").write_text("d2\n")
+    text = shown(capsys, "red hat", index=made, only=tmp_path / "only.txt")
+    assert "d2" in text
+    assert "d1" not in text
+
+
+def test_piped_queries_are_read_line_by_line(made, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"red\n\nbl\xffue\n")))
+    assert shown(capsys, index=made).count("Query:") == 3
+
+
+@pytest.mark.parametrize("typed", ["red\n\nblue\n", "red\n"], ids=["empty line", "end of input"])
+def test_the_prompt_ends_at_an_empty_line_or_the_end(made, capsys, monkeypatch, typed):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal(typed))
+    assert shown(capsys, index=made).count("Query:") == 1
+
+
+def test_an_index_is_made_of_vectors_without_encoding(
+    run_with_prior, corpus_file, tmp_path, monkeypatch, capsys
+):
+    from dssm_tf.runtime import Ranker
+
+    embed(model=run_with_prior, input=corpus_file, out=tmp_path / "v.parquet")
+    monkeypatch.setattr("dssm_tf.retrieval.index._encode", None)
+    index(model=run_with_prior, vectors=(str(tmp_path / "v*.parquet"),), out=tmp_path / "i")
+    assert "d1" in shown(capsys, "red hat", index=tmp_path / "i")
+    # Its own model makes another index.
+    Ranker.load(tmp_path / "i" / "model")
+    index(
+        model=tmp_path / "i" / "model", vectors=(str(tmp_path / "v.parquet"),), out=tmp_path / "j"
+    )
+    names = [one.relative_to(tmp_path / "i") for one in sorted((tmp_path / "i").rglob("*"))]
+    assert [one.relative_to(tmp_path / "j") for one in sorted((tmp_path / "j").rglob("*"))] == names
+
+
+def test_a_fast_index_says_its_recall(run_with_prior, corpus_file, tmp_path, capsys):
+    (tmp_path / "q.txt").write_text("red hat\nblue box\ntie\n")
+    out = tmp_path / "i"
+    index(
+        model=run_with_prior, corpus=corpus_file, out=out, kind="fast", queries=tmp_path / "q.txt"
+    )
+    assert "fast, efSearch 64: recall@10 1.000, @100 1.000, on 1 queries" in capsys.readouterr().err
+    assert "d1" in shown(capsys, "red hat", index=out)
+
+
+def test_what_cannot_be_indexed_is_one_line_and_leaves_nothing(
+    run_with_prior, tmp_path, corpus_file
+):
+    (tmp_path / "q.txt").write_text("one\n")
+    (tmp_path / "empty.tsv").write_text("doc_id\ttitle\n")
+    (tmp_path / "marks.tsv").write_text("doc_id\ttitle\na\t?!\n")
+    embed(model=run_with_prior, input=corpus_file, out=tmp_path / "c.parquet", cosine=True)
+    for name in ("v", "v2"):
+        embed(model=run_with_prior, input=corpus_file, out=tmp_path / f"{name}.parquet")
+    before = sorted(tmp_path.iterdir())
+    refused = [
+        ("has a header and no title", {"corpus": tmp_path / "empty.tsv"}),
+        ("no word in them", {"corpus": tmp_path / "marks.tsv"}),
+        ("either --corpus or --vectors", {"corpus": None}),
+        ("--recall 0", {"recall": 0}),
+        ("expected at least 2", {"queries": tmp_path / "q.txt"}),
+        ("matches no file", {"corpus": None, "vectors": ("absent*",)}),
+        ("holds no titles with vectors", {"corpus": None, "vectors": (str(corpus_file),)}),
+        ("without --cosine", {"corpus": None, "vectors": (str(tmp_path / "c.parquet"),)}),
+        ("comes twice", {"corpus": None, "vectors": (str(tmp_path / "v*.parquet"),)}),
+        ("holds no weights", {"model": tmp_path}),
+        ("exists already", {"out": run_with_prior}),
+    ]
+    for message, given in refused:
+        arguments = {"model": run_with_prior, "corpus": corpus_file, "out": tmp_path / "i"} | given
+        with pytest.raises(UserError, match=message) as caught:
+            index(**arguments)
+        assert "\n" not in str(caught.value)
+        assert sorted(tmp_path.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"k": 0}, "--k 0"),
+        ({"index": None}, "either --index"),
+        ({"corpus": "c.tsv", "model": "m"}, "either --index"),
+    ],
+)
+def test_what_cannot_be_searched_is_told(made, given, message):
+    with pytest.raises(UserError, match=message):
+        search("red", **({"index": made} | given))
+    assert module.__doc__

@@ -1,0 +1,167 @@
+import builtins
+import sys
+
+import numpy as np
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.retrieval import nearest as module
+from dssm_tf.retrieval.nearest import Measured, Nearest, choose_nearest, probe_queries
+from dssm_tf.runtime.vector_ranker import with_column
+from tests.retrieval.conftest import unit
+
+pytest.importorskip("faiss")
+pytestmark = pytest.mark.numeric
+
+TITLES = np.array([[1, 0], [0, 1], [0.6, 0.8], [1, 0]], np.float32)
+
+
+def exact(vectors):
+    return Nearest.build(np.asarray(vectors, np.float32))
+
+
+def fast(vectors):
+    found = Nearest.build(np.asarray(vectors, np.float32), graph=True)
+    found.measured = Measured(1024)
+    return found
+
+
+def by_hand(vectors, query, k):
+    """Scores in double precision, rounded once; ties by row."""
+    scores = np.array([(title.astype(float) * query).sum() for title in vectors], np.float32)
+    rows = np.argsort(-scores, kind="stable")[:k]
+    return scores[rows], rows
+
+
+@pytest.mark.parametrize("make", [exact, fast])
+class TestEveryKind:
+    def test_scores_are_the_product_and_ties_go_by_row(self, make):
+        scores, rows = make(TITLES).search(np.float32([1, 0]), 3)
+        # 1, 0, .6, 1: rows 0 and 3 tie
+        assert rows.tolist() == [0, 3, 2]
+        np.testing.assert_allclose(scores, [1, 1, 0.6], rtol=1e-6)
+        assert scores.dtype == np.float32
+        assert len(make(TITLES).search(np.float32([1, 0]), 9)[0]) == 4
+
+    def test_a_prior_lifts_the_title_that_is_farthest(self, make):
+        vectors, bias = unit(300, 8, seed=10), np.zeros(300, np.float32)
+        farthest = int(np.argmin(vectors @ vectors[0]))
+        bias[farthest] = 3.0
+        query = with_column(vectors[:1], 1)[0]
+        assert make(with_column(vectors, bias)).search(query, 2)[1].tolist() == [farthest, 0]
+
+    def test_given_rows_alone_are_found_all_compared(self, make):
+        vectors, query = unit(300, 8, seed=11), unit(1, 8, seed=12)[0]
+        rows = np.arange(0, 300, 3)
+        scores, found = make(vectors).search(query, 20, rows)
+        expected, places = by_hand(vectors[rows], query, 20)
+        np.testing.assert_array_equal(found, rows[places])
+        np.testing.assert_array_equal(scores, expected)
+        assert not len(make(vectors).search(query, 3, rows[:0])[1])
+
+    def test_a_saved_index_finds_the_same(self, make, tmp_path):
+        vectors, query = unit(500, 7, seed=3), unit(1, 7, seed=4)[0]
+        before = make(vectors)
+        before.save(tmp_path / "i")
+        after = Nearest.open(tmp_path / "i", 7, before.measured)
+        for rows in (None, np.arange(9)):
+            for mine, theirs in zip(
+                before.search(query, 6, rows), after.search(query, 6, rows), strict=True
+            ):
+                np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("k", [1, 10, 40])
+def test_an_exact_index_finds_what_one_sort_finds(k):
+    distinct = unit(70, 7, seed=1)
+    # Each vector three times, far apart.
+    vectors = np.tile(with_column(distinct, np.linspace(0, 0.3, 70, dtype="f4")), (3, 1))
+    for query in with_column(np.concatenate([unit(9, 7, seed=2), distinct[:3]]), 1):
+        scores, rows = exact(vectors).search(query, k)
+        expected, expected_rows = by_hand(vectors, query, k)
+        np.testing.assert_array_equal(rows, expected_rows)
+        np.testing.assert_array_equal(scores, expected)
+
+
+def test_more_titles_tie_at_the_cut_than_were_spared():
+    vectors = np.tile(unit(2, 4, seed=5), (400, 1))
+    rows = exact(vectors).search(vectors[1], 5)[1]
+    assert rows.tolist() == [1, 3, 5, 7, 9]
+    assert exact(vectors).search(np.zeros(4, np.float32), 3)[1].tolist() == [0, 1, 2]
+
+
+def test_without_faiss_the_error_says_what_to_install(monkeypatch):
+    real = builtins.__import__
+
+    def without(name, *arguments, **keywords):
+        if name == "faiss":
+            raise ImportError("No module named 'faiss'")
+        return real(name, *arguments, **keywords)
+
+    monkeypatch.delitem(sys.modules, "faiss", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(UserError, match=r"-m pip install .*\[search\]'"):
+        Nearest.build(TITLES)
+
+
+# --------------------------------------------------------------------------- recall
+
+
+def test_a_fast_index_reports_the_recall_of_queries_that_did_not_choose_its_effort():
+    vectors = with_column(unit(3000, 16, seed=8), np.linspace(0, 0.2, 3000, dtype=np.float32))
+    queries = with_column(unit(100, 16, seed=9), 1)
+    found = choose_nearest(vectors, lambda: queries, "fast", 0.9)
+    effort, queries_used = found.measured.effort, found.measured.queries
+    assert effort in module.EFFORTS
+    assert queries_used == 50
+    shares = []
+    for query in queries[1::2]:
+        best = by_hand(vectors, query, 10)[1]
+        shares.append(len(np.intersect1d(found.search(query, 10)[1], best)) / 10)
+    assert found.measured.recall[0] == pytest.approx(np.mean(shares))
+    assert found.measured.recall[0] >= 0.9
+    assert (
+        "recall@10 0.9" in found.measured.sentence() or "recall@10 1" in found.measured.sentence()
+    )
+
+
+def test_the_confirming_queries_have_no_part_in_the_choice(monkeypatch):
+    asked = []
+    real = Nearest.search
+
+    def search(self, query, k, rows=None):
+        asked.append((self.measured.effort, float(query[0])))
+        return real(self, query, k, rows)
+
+    monkeypatch.setattr(Nearest, "search", search)
+    queries = unit(20, 4, seed=1)
+    effort = choose_nearest(unit(200, 4, seed=2), lambda: queries, "fast").measured.effort
+    confirming = {float(query[0]) for query in queries[1::2]}
+    # Compared all, or searched with the chosen effort alone.
+    assert {one for one, first in asked if first in confirming} == {0, effort}
+
+
+def test_an_index_that_finds_too_little_becomes_exact_and_says_so(monkeypatch):
+    monkeypatch.setattr(module, "EFFORTS", (1,))
+    monkeypatch.setattr(module, "_SPARE", 0)
+    vectors = unit(4000, 24, seed=3)
+    found = choose_nearest(vectors, lambda: unit(40, 24, seed=4), "fast", 1.0)
+    assert found.measured.effort == 0
+    assert "a graph finds 0." in found.measured.note
+    assert found.measured.sentence().endswith("exact: all titles are compared")
+
+
+def test_auto_is_exact_up_to_a_number_of_titles(monkeypatch):
+    monkeypatch.setattr(module, "EXACT_UP_TO", 100)
+    queries = unit(20, 4, seed=1)
+    for count, effort in ((100, False), (101, True)):
+        found = choose_nearest(unit(count, 4, seed=2), lambda: queries, "auto", 0.5)
+        assert bool(found.measured.effort) == effort
+
+
+def test_probe_queries_are_some_words_of_a_title_each():
+    titles = ["Red felt hat", "?!", "Blue box of ties"]
+    made = probe_queries(titles, 50)
+    assert len(made) == 50
+    for query in made:
+        assert any(set(query.split()) <= set(title.lower().split()) and query for title in titles)

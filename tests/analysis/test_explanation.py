@@ -23,10 +23,9 @@ from dssm_tf.cli import main
 from dssm_tf.common import figures
 from dssm_tf.common.errors import UserError
 from dssm_tf.export.compact import export_compact
-from dssm_tf.export.exported_ranker import ExportedRanker
-from dssm_tf.export.saved_model import export, tolerance
+from dssm_tf.export.load import load_model
+from dssm_tf.export.saved_model import export
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.runtime import Ranker
 from dssm_tf.towers import TOWERS
 from tests.choices import small
 from tests.clicks import Click, click_log, write_data
@@ -181,10 +180,9 @@ def test_a_lost_trigram_is_a_row_of_the_first_matrix_less(rankers):
 @pytest.mark.parametrize("query", [QUERY, LONG])
 def test_an_export_is_explained_as_its_run_is(rankers, exports, kind, query):
     ranker = rankers("bilstm")
-    served = ExportedRanker(exports[kind], "x") if kind == "saved" else Ranker.load(exports[kind])
+    served = load_model(exports[kind])
     inside, outside = explain(ranker, query, TITLE), explain(served, query, TITLE)
-    # Sums and differences of cosines, each off by the two towers' tolerance.
-    close = 4 * tolerance(ranker)
+    close = 1e-5
     for name in ("score", "prior", "mean_prior"):
         assert getattr(outside, name) == pytest.approx(getattr(inside, name), abs=close)
     for own, other in ((outside.query, inside.query), (outside.title, inside.title)):

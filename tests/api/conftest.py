@@ -41,7 +41,7 @@ def compact(folder, run) -> Path:
 
 
 @pytest.fixture(scope="session")
-def models(run, exported, compact) -> dict[str, dssm_tf.TrainedModel]:
+def models(run, exported, compact) -> dict[str, dssm_tf.VectorRanker]:
     """The same model by kind."""
     places = {"run": run, "export": exported, "compact": compact}
     return {kind: dssm_tf.load(place) for kind, place in places.items()}

@@ -8,16 +8,12 @@ import shutil
 import socket
 from html.parser import HTMLParser
 
-import numpy as np
 import pytest
 
 from dssm_tf.analysis.score_parts import ScoreParts
 from dssm_tf.cli import main
-from dssm_tf.common.checksums import fingerprint
-from dssm_tf.common.errors import UserError
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.retrieval.searcher import SYSTEMS, Searcher
-from dssm_tf.retrieval.title_index import TitleIndex
+from dssm_tf.retrieval.index import SYSTEMS, Index
 from dssm_tf.server.page import SearchPage
 from dssm_tf.server.versions import Model
 from dssm_tf.tables.judgments import CorpusTitle
@@ -42,7 +38,7 @@ def model(exports):
 
 
 def page_of(model, titles=CORPUS) -> SearchPage:
-    page = SearchPage(model, titles)
+    page = SearchPage(model, lambda ranker, report: Index.build(ranker, titles, report=report))
     page.follow()
     return page
 
@@ -97,14 +93,10 @@ class Read(HTMLParser):
         return [given["href"] for tag, given in self.tags if tag == "a"]
 
 
-def searcher_of(ranker) -> Searcher:
-    return Searcher(ranker, TitleIndex.build(ranker, CORPUS))
-
-
 def test_the_rankings_are_those_of_the_run(run, search):
-    searcher = searcher_of(SemanticRanker.load(run))
+    index = Index.build(SemanticRanker.load(run), CORPUS)
     for query in ("fox", "red bear", "owls", "an owl or a fox"):
-        found, page = searcher.search(query), search(query)
+        found, page = index.search(query), search(query)
         for system in SYSTEMS:
             wanted = [hit.doc_id for hit in found[system].hits]
             assert [one.replace("%22", '"') for one in page.titles(system)] == wanted
@@ -128,9 +120,9 @@ def test_nothing_asked_is_an_invitation(search):
 def test_nothing_found_says_why(search):
     text = search("xqzt").texts["results"]
     assert "Nothing found." in text
-    assert "No title holds one of the query's words." in text
-    assert "The model knows none of the query's letter trigrams." in text
-    assert "The query holds no word." in search("?!").texts["results"]
+    assert "no title holds one of the query's words" in text
+    assert "the model knows none of the query's letter trigrams" in text
+    assert "the query holds no word" in search("?!").texts["results"]
 
 
 def test_a_query_that_is_too_long_is_refused(search):
@@ -217,8 +209,7 @@ def test_the_version_that_is_shown_is_the_one_that_is_searched(exports, base):
     page.follow()
     second = version_and_score()
     assert (first[0], second[0], first[1] != second[1]) == ("1", "2", True)
-    wanted = model.current.ranker.encode_titles([one.title for one in CORPUS], prior=True)
-    assert np.array_equal(page.searched.searcher.index.vectors, wanted)
+    assert page.searched.titles.model is model.current.ranker
 
 
 def test_the_watcher_lets_the_page_follow(exports, base, server_of):
@@ -229,19 +220,6 @@ def test_the_watcher_lets_the_page_follow(exports, base, server_of):
         assert ", version 1" in rest(server.rest_address, "/?q=fox")[1]
         shutil.copytree(exports / "pets" / "2", base / "2")
         wait_for(lambda: ", version 2" in rest(server.rest_address, "/?q=fox")[1])
-
-
-def test_an_index_is_searched_by_its_model_and_refused_with_another(exports, run, model, tmp_path):
-    ranker = SemanticRanker.load(run)
-    TitleIndex.build(ranker, CORPUS).save(tmp_path / "index", fingerprint(run))
-    index = TitleIndex.open(tmp_path / "index")
-    page = page_of(model, index)
-    assert page.searched.searcher.index is index
-    assert "Red <mark>Fox</mark>" in page.render("fox", "t1", "bm25")[1]
-    other = Model("pets", exports / "pets" / "2", 2)
-    other.look()
-    with pytest.raises(UserError, match="is not what this model makes of it"):
-        page_of(other, index)
 
 
 @pytest.mark.parametrize(
@@ -276,6 +254,8 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
         browser.wait_for("document.querySelectorAll('#semantic li').length == 5")
         assert browser.run("location.search") == "?q=red+foxe"
         browser.press("ArrowDown")
+        assert browser.run("document.activeElement.id") == "hybrid-1-why"
+        browser.press("ArrowRight")
         assert browser.run("document.activeElement.id") == "bm25-1-why"
         browser.press("ArrowRight")
         assert browser.run("document.activeElement.id") == "semantic-1-why"

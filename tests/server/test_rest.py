@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.export.saved_model import load_export
+from dssm_tf.export.saved_model import ExportedRanker
 from dssm_tf.server.service import SIGNATURES
 from tests.server.asking import body_of, rest
 from tests.server.conftest import QUERIES, TITLES
@@ -26,7 +26,7 @@ def test_each_signature_answers_what_the_saved_model_does(server, exports, name)
     given = {one: inputs[one] for one in SIGNATURES[name].inputs}
     code, told = rest(server.rest_address, PREDICT, body_of(name, **given))
     assert code == 200, told
-    model = load_export(exports / "pets" / "2")
+    model = ExportedRanker(exports / "pets" / "2")._model
     tensors = {one: tf.constant(texts) for one, texts in given.items()}
     wanted = model.signatures[name](**tensors)[SIGNATURES[name].output].numpy()
     assert np.allclose(json.loads(told)["outputs"], wanted, atol=1e-6)
@@ -95,9 +95,9 @@ FINE = body_of("score", queries=QUERIES, titles=TITLES)
         (PREDICT, body_of("score", queries=QUERIES), 400, "expected queries and titles"),
         (PREDICT, body_of("score", queries=QUERIES[:2], titles=TITLES), 400,
          "2 queries and 3 titles"),
-        (PREDICT, body_of("encode_title", titles=["a"] * 9), 400, "titles holds 9 texts"),
+        (PREDICT, body_of("encode_title", titles=["a"] * 9), 400, "titles: 9 texts, more than 8"),
         (PREDICT, body_of("encode_title", titles=["a", "b" * 101]), 400,
-         "titles[1] has 101 bytes, more than 100"),
+         "titles[1]: 101 bytes, more than 100"),
         (PREDICT, body_of("encode_title", titles=["b" * 4000]), 413, "more than 4,000"),
         (PREDICT, b" " * 3_000_000, 413, "3,000,000 bytes"),
     ],
@@ -141,14 +141,12 @@ def test_limits_are_named_in_the_help_and_the_documentation(checkout, capsys):
     from dssm_tf.cli import main
     from dssm_tf.server.limits import Limits
 
-    with pytest.raises(SystemExit):
-        main(["serve", "--help"])
+    assert main(["serve", "--help"]) == 0
     text = " ".join(capsys.readouterr().out.split())
     page = (checkout / "docs" / "serving.md").read_text("utf-8")
     for one in fields(Limits):
         flag = f"--{one.name.replace('_', '-')}"
-        assert re.search(rf"{flag} [A-Z_]+ .*?\(default: {one.default}\)", text), flag
+        assert re.search(rf"{flag} .*?\(default: {one.default}\)", text), flag
         shown = f"{one.default:,}" if isinstance(one.default, int) else f"{one.default:g}"
-        assert f"| `{flag}` |" in page, flag
         (row,) = [line for line in page.splitlines() if f"| `{flag}` |" in line]
         assert f"| {shown} |" in row, row

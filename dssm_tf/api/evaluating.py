@@ -26,7 +26,7 @@ def evaluate(
     """Measures models by graded judgments, as `dssm evaluate` does, and writes nothing.
 
     Args:
-        models: a `TrainedModel`, or anything else with `name`, `score` and `score_matrix`; or
+        models: what `load` gives, or anything else with `name`, `score` and `score_matrix`; or
             several of these by name, which are compared.
         judgments: a table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
             or a list of `Judgment`.

@@ -180,7 +180,7 @@ class SemanticRanker(VectorRanker):
         prior = TitlePrior(load_titles(run), vocabulary.rules)
         ranker = cls(
             name or config.tower.name, config, model, vocabulary, prior,
-            ranking["prior_weight"], ranking.get("bm25_weight", 0.5),
+            ranking["prior_weight"], ranking.get("validation", {}).get("bm25_weight", 0.5),
         )  # fmt: skip
         for encode in (ranker.encode_queries, ranker.encode_titles):
             encode(["a"])  # else the first text of all would take a second longer

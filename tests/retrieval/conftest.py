@@ -65,7 +65,9 @@ def run_directory(tmp_path_factory):
     # Clicked so often that its prior beats any cosine: see the weight.
     (run / CLICKED).write_text("title\tclicks\tqueries\nGreen Tie\t99999\t1\n")
     (run / CONFIG).write_text(config.dump())
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.0, "bm25_weight": 0.25}))
+    (run / RANKING).write_text(
+        json.dumps({"prior_weight": 0.0, "validation": {"bm25_weight": 0.25}})
+    )
     (run / MODEL_CARD).write_text("# dssm\n")
     (run / HISTORY).write_text("[]")
     np.save(run / QUERY_IDS, np.zeros(0, np.int64))
@@ -77,7 +79,9 @@ def run_directory(tmp_path_factory):
 def run_with_prior(run_directory, tmp_path_factory):
     """The same weights; what is clicked often scores more. Not to be changed."""
     run = shutil.copytree(run_directory, tmp_path_factory.mktemp("prior") / "run")
-    (run / RANKING).write_text(json.dumps({"prior_weight": 0.02, "bm25_weight": 0.25}))
+    (run / RANKING).write_text(
+        json.dumps({"prior_weight": 0.02, "validation": {"bm25_weight": 0.25}})
+    )
     mark_finished(run)
     return run
 

@@ -1,0 +1,125 @@
+"""The recipes of docs/engines.md, run as they are there, where the engine can be installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dssm_tf.commands.embed import embed
+from dssm_tf.export.compact import copy_compact
+from tests.retrieval.conftest import TITLES
+
+QUERY = "red hat"
+
+
+@pytest.fixture
+def recipe(checkout, run_with_prior, corpus_file, tmp_path, monkeypatch):
+    """Runs the first block of docs/engines.md and that of a heading; returns its `best`."""
+    embed(model=run_with_prior, input=corpus_file, out=tmp_path / "vectors.parquet")
+    (tmp_path / "EXPORT").mkdir()
+    copy_compact(run_with_prior, tmp_path / "EXPORT" / "dssm")
+    monkeypatch.chdir(tmp_path)
+    page = (checkout / "docs" / "engines.md").read_text("utf-8")
+
+    def run(heading: str, **names):
+        blocks = {
+            title: "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+            for title, text in re.findall(
+                r"^#+ (.*?)\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE
+            )
+        }
+        exec(blocks["Vectors in a search engine"] + blocks[heading], names)
+        return names
+
+    return run
+
+
+def expected(ranker) -> list[str]:
+    order = np.argsort(-ranker.score(QUERY, [one.title for one in TITLES]), kind="stable")
+    return [TITLES[row].doc_id for row in order]
+
+
+def test_reranking_joins_words_and_meaning_with_the_models_weight(recipe, ranker):
+    def ask(index: str, body: dict) -> dict:
+        assert body == {"query": {"match": {"title": QUERY}}, "size": 100}
+        hits = [("d4", "Red Box", 0.9), ("d1", "Red Hat", 1.9), ("d5", "Hats of Felt", 0.1)]
+        return {"hits": {"hits": [
+            {"_id": name, "_score": score, "_source": {"title": title}}
+            for name, title, score in hits
+        ]}}  # fmt: skip
+
+    found = recipe("Rerank the best titles of Elasticsearch or OpenSearch", ask=ask)
+    assert found["best"][0] == "d1"
+    assert found["ranker"].bm25_weight == ranker.bm25_weight
+    # Words 0.9, 1.9, 0.1 are 4/9, 1, 0 of their range; the model's are scaled alike.
+    scores = ranker.score(QUERY, ["Red Box", "Red Hat", "Hats of Felt"])
+    scaled = (scores - scores.min()) / (scores.max() - scores.min())
+    assert found["fused"] == pytest.approx(0.25 * np.array([4 / 9, 1, 0]) + 0.75 * scaled)
+
+
+@pytest.mark.slow
+def test_qdrant_ranks_as_the_model_does(recipe, ranker):
+    pytest.importorskip("qdrant_client", reason="pip install qdrant-client")
+    assert recipe("Qdrant")["best"] == expected(ranker)
+
+
+def test_a_vespa_feed_holds_every_title(recipe, ranker, tmp_path):
+    asked = recipe("Vespa")["asked"]
+    lines = [json.loads(line) for line in (tmp_path / "feed.jsonl").read_text().splitlines()]
+    assert [one["put"].rpartition(":")[2] for one in lines] == [one.doc_id for one in TITLES]
+    vectors = np.array([one["fields"]["vector"]["values"] for one in lines])
+    scores = vectors @ asked["input.query(q)"]
+    np.testing.assert_allclose(
+        scores, ranker.score(QUERY, [one.title for one in TITLES]), atol=1e-6
+    )
+
+
+@contextmanager
+def postgresql(folder: Path):
+    """A server of its own on a socket; yields the environment of psql."""
+    places = [*Path("/usr/lib/postgresql").glob("*/bin"), Path("/usr/local/bin")]
+    programs = next((one for one in places if (one / "initdb").exists()), None)
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed (Debian: postgresql, postgresql-15-pgvector)")
+    shared = subprocess.run([programs / "pg_config", "--sharedir"], capture_output=True, text=True)
+    if not (Path(shared.stdout.strip()) / "extension" / "vector.control").exists():
+        pytest.skip("pgvector is not installed (Debian: postgresql-NN-pgvector)")
+    as_other = []
+    if os.getuid() == 0:
+        if shutil.which("runuser") is None:
+            pytest.skip("PostgreSQL does not run as root, and there is no runuser")
+        as_other = ["runuser", "-u", "nobody", "--"]
+        shutil.chown(folder, "nobody")
+    data = folder / "data"
+    options = f"-k {folder} -c listen_addresses=''"
+    subprocess.run([*as_other, programs / "initdb", "-D", data, "-U", "me"], check=True)
+    control = [*as_other, programs / "pg_ctl", "-D", data, "-w"]
+    subprocess.run([*control, "-o", options, "-l", folder / "log", "start"], check=True)
+    try:
+        yield {"PGHOST": str(folder), "PGUSER": "me", "PGDATABASE": "postgres"}
+    finally:
+        subprocess.run([*control, "-m", "immediate", "stop"], check=True)
+
+
+@pytest.mark.slow
+def test_postgresql_ranks_as_the_model_does(recipe, ranker, tmp_path_factory, monkeypatch):
+    with postgresql(tmp_path_factory.mktemp("pg")) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        assert recipe("PostgreSQL with pgvector")["best"] == expected(ranker)
+
+
+@pytest.mark.parametrize("engine", ["OpenSearch", "Elasticsearch"])
+def test_recipes_that_need_a_server_are_programs(checkout, engine):
+    page = (checkout / "docs" / "engines.md").read_text("utf-8")
+    block = page.partition(f"## {engine}\n")[2].partition("```python\n")[2].partition("```")[0]
+    compile(block, engine, "exec")
+    assert "inner" in block

@@ -19,9 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import sleep
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, versions_in
-from dssm_tf.retrieval.title_index import TitleIndex
 from dssm_tf.server.versions import open_ranker
 from serving.client import Client
 from tests.benchmarks.runtime import questions
@@ -29,19 +27,6 @@ from tests.benchmarks.serving import load_average, serving
 from tests.conftest import CHECKOUT
 from tests.server.faults import Target
 
-WRITE_INDEXES = """
-import sys
-from pathlib import Path
-from dssm_tf.retrieval.title_index import TitleIndex
-from dssm_tf.runtime import Ranker
-from dssm_tf.tables.judgments import CorpusTitle
-ranker, number = Ranker.load(sys.argv[1]), 0
-while True:
-    number += 1
-    corpus = [CorpusTitle(f"d{row}", f"title {row} of {number}") for row in range(2000)]
-    TitleIndex.build(ranker, corpus).save(Path(sys.argv[2]), "f" * 64, replace=True)
-    print("ready", flush=True)
-"""
 WRITE_MODELS = """
 import sys
 from dssm_tf.common.quiet import load_tensorflow
@@ -75,26 +60,6 @@ def killed(code: str, *words: object, times: int) -> Iterator[None]:
         process.wait()
         process.stdout.close()
         yield
-
-
-def of_killed_index_writers(compact: Path, folder: Path, times: int) -> None:
-    """An index that is replaced all the time is whole whenever its writer dies."""
-    index, whole, away = folder / "index", 0, 0
-    for _ in killed(WRITE_INDEXES, compact, index, times=times):
-        try:
-            corpus = TitleIndex.open(index).corpus
-        except UserError:
-            # Between two moves the old one lies aside; the next writer puts it back.
-            if index.exists() or not (folder / ".index.replaced").exists():
-                raise
-            away += 1
-            continue
-        number = corpus[0].title.split()[-1]
-        if [one.title.split()[-1] for one in corpus] != [number] * 2000:
-            raise SystemExit("titles of two writings in one index")
-        whole += 1
-    came = f"{whole} whole, {away} away until the next writing"
-    write_row("kill -9 while an index is written", times, came)
 
 
 def of_killed_exports(run: Path, compact: Path, folder: Path, times: int) -> None:
@@ -155,9 +120,8 @@ def main() -> None:
         f"{load_average()}\n\n| what was done | times | what came of it |\n|---|---|---|\n"
     )
     with tempfile.TemporaryDirectory() as scratch:
-        for name in ("indexes", "models", "disks"):
+        for name in ("models", "disks"):
             (Path(scratch) / name).mkdir()
-        of_killed_index_writers(compact, Path(scratch) / "indexes", arguments.kills)
         kills = max(1, arguments.kills // 4)
         of_killed_exports(run, compact, Path(scratch) / "models", kills)
         of_full_disks(run, Path(scratch) / "disks")

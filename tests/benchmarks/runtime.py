@@ -50,12 +50,12 @@ def exported(directory: Path) -> tuple[str, Encode]:
 
     import tensorflow as tf
 
-    from dssm_tf.export.saved_model import load_export
+    from dssm_tf.export.saved_model import ExportedRanker
 
     if os.environ.get("OMP_NUM_THREADS") == "1":
         tf.config.threading.set_intra_op_parallelism_threads(1)
         tf.config.threading.set_inter_op_parallelism_threads(1)
-    model = load_export(directory)
+    model = ExportedRanker(directory)._model
 
     def encode(texts: Sequence[str]) -> object:
         return model.signatures["encode_query"](queries=tf.constant(texts))["embeddings"].numpy()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rich import box
-from rich.console import Console, Group
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -37,7 +37,7 @@ def _table(query: str, found: Mapping[str, Found], systems: Sequence[str]) -> Ta
         table.add_column(heading, ratio=1, overflow="fold")
     asked = set(FOLDED.words(query))
     for rank in range(max(len(found[system].hits) for system in systems)):
-        cells: list[Group | str] = []
+        cells: list[Text | str] = []
         for system in systems:
             hits, note = found[system].hits, found[system].note
             cells.append(_cell(hits[rank], asked) if rank < len(hits) else note * (rank == 0))
@@ -45,13 +45,12 @@ def _table(query: str, found: Mapping[str, Found], systems: Sequence[str]) -> Ta
     return table
 
 
-def _cell(hit: Hit, asked: set[str]) -> Group:
+def _cell(hit: Hit, asked: set[str]) -> Text:
     """The title over its doc id and score."""
-    words = _printable(hit.title).split()
-    styles = ["bold" if asked.intersection(FOLDED.words(word)) else "" for word in words]
-    title = Text(" ", overflow="fold").join(map(Text, words, styles))
-    below = Text(f"{_printable(hit.doc_id)}  {hit.score:.3f}", "dim", overflow="fold")
-    return Group(title, below)
+    cell = Text(overflow="fold")
+    for word in _printable(hit.title).split():
+        cell.append(f"{word} ", "bold" if asked.intersection(FOLDED.words(word)) else "")
+    return cell.append(f"\n{_printable(hit.doc_id)}  {hit.score:.3f}", "dim")
 
 
 def _printable(text: str) -> str:

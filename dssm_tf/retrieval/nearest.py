@@ -107,19 +107,22 @@ class Nearest:
         index.add(np.ascontiguousarray(vectors, np.float32))
         return cls(index, dimension)
 
-    def search(self, query: Vectors, k: int, rows: Rows | None = None) -> tuple[Vectors, Rows]:
+    def search(
+        self, query: Vectors, k: int, rows: Rows | None = None, exact: bool = False
+    ) -> tuple[Vectors, Rows]:
         """Finds the best titles of a query.
 
         Args:
             query: `(dimension,)`.
             k: how many titles at most, at least 1.
             rows: the only titles to find, all compared; every title if None.
+            exact: whether a graph's titles are compared, too.
 
         Returns:
             Scores and rows, both `(min(k, titles),)`, best first, equal scores by row.
         """
         count = self.index.ntotal if rows is None else len(rows)
-        exact = rows is not None or not self.measured.effort
+        exact = exact or rows is not None or not self.measured.effort
         index = self._flat if exact else self.index
         asked = np.zeros((1, index.d), np.float32)
         asked[0, : self.dimension] = query
@@ -183,22 +186,20 @@ def choose_nearest(
     nearest = Nearest.build(vectors, graph=True)
     asked = queries()
 
-    def recall(asked: Vectors, k: int, effort: int) -> NDArray[np.float64]:
-        shares = []
-        for query in asked:
-            nearest.measured = Measured()
-            least = nearest.search(query, k)[0][-1]  # of titles that tie with the last, any will do
-            nearest.measured = Measured(effort)
-            shares.append((nearest.search(query, k)[0] >= least).sum() / min(k, len(vectors)))
-        return np.array(shares)
+    def recall(asked: Vectors, k: int) -> NDArray[np.float64]:
+        # Of titles that tie with the last, any will do.
+        exact = [nearest.search(query, k, exact=True)[0] for query in asked]
+        found = [nearest.search(query, k)[0] for query in asked]
+        return np.array([(f >= e[-1]).sum() / len(e) for f, e in zip(found, exact, strict=True)])
 
     for effort in EFFORTS:
         report(f"trying efSearch {effort}")
-        shares = recall(asked[::2], 10, effort)
+        nearest.measured = Measured(effort)
+        shares = recall(asked[::2], 10)
         if shares.mean() - _SURE * shares.std() / len(shares) ** 0.5 >= target:
             break
     confirming = asked[1::2]
-    at_10, at_100 = (float(recall(confirming, k, effort).mean()) for k in (10, 100))
+    at_10, at_100 = (float(recall(confirming, k).mean()) for k in (10, 100))
     nearest.measured = Measured(effort, (at_10, at_100), len(confirming))
     if at_10 < target:
         note = (

@@ -75,12 +75,11 @@ class Server:
             log_level="critical", server_header=False, timeout_graceful_shutdown=10,
             h11_max_incomplete_event_size=1 << 14,
         ))  # fmt: skip
-        self._stopped, self._started = threading.Event(), threading.Event()
+        self._started = threading.Event()
         self._failed: Exception | None = None
         self._grace = 0.0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
-        self._watcher = threading.Thread(target=self._watch, daemon=True)
 
     def start(self, report: Callable[[str, float], object] = lambda step, share: None) -> None:
         """Loads the models, indexes what the page searches, and begins to answer.
@@ -93,7 +92,7 @@ class Server:
         """
         try:
             for model in self._models:
-                model.look(self._service.loaded)
+                model.look()
                 if model.current is None:
                     told = [f"{number} ({one.error})" for number, one in model.states().items()]
                     raise UserError(
@@ -109,7 +108,6 @@ class Server:
         except BaseException:
             self.stop()
             raise
-        self._watcher.start()
 
     def stop(self, grace: float = 10.0) -> None:
         """Takes no more requests, and ends when those that came are answered.
@@ -118,15 +116,12 @@ class Server:
             grace: seconds to wait for them.
         """
         self._grace = grace
-        self._stopped.set()
         if self._loop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join(2 * grace)
         if self._socket is not None:
             self._socket.close()
         self._service.close()
-        if self._watcher.is_alive():
-            self._watcher.join(grace)
 
     def __enter__(self) -> Server:
         self.start()
@@ -156,7 +151,9 @@ class Server:
             return
         finally:
             self._started.set()
+        watching = asyncio.create_task(self._watch())
         await self._ended.wait()
+        watching.cancel()
         self._rest.should_exit = True
         await asyncio.gather(rpc.stop(self._grace), *ends)
 
@@ -170,20 +167,24 @@ class Server:
         except RuntimeError:
             raise UserError(f"--port {port}: gRPC cannot listen at {address}.") from None
 
-    def _watch(self) -> None:
+    async def _watch(self) -> None:
         said = ""
-        while self._poll and not self._stopped.wait(self._poll):
+        while self._poll:
+            await asyncio.sleep(self._poll)
             try:
-                for model in self._models:
-                    model.look(self._service.loaded)
-                if self._page:
-                    self._page.follow()
+                await asyncio.to_thread(self._look)
                 said = ""
             except Exception as error:  # a disk that is away now may be back at the next look
                 told = f"{type(error).__name__}: {error}"
                 if told != said:
                     _LOG.error("what answers goes on; new versions cannot be taken: %s", told)
                 said = told
+
+    def _look(self) -> None:
+        for model in self._models:
+            model.look()
+        if self._page:
+            self._page.follow()
 
 
 def _address(host: str, port: int) -> str:

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
-from dssm_tf.common.errors import did_you_mean
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Budget, Limits, Refusal
 from dssm_tf.server.versions import Model
@@ -112,18 +111,6 @@ class Service:
             "dssm_request_seconds", "From the first byte of a request to its answer", ["api"],
             registry=registry, buckets=_SECONDS,
         )  # fmt: skip
-        self._loads = Counter(
-            "dssm_loads", "Attempts to load a version", ["model", "status"], registry=registry
-        )
-        self._version = Gauge(
-            "dssm_model_version", "The version that answers", ["model"], registry=registry
-        )
-
-    def loaded(self, model: str, version: int, well: bool) -> None:
-        """Counts an attempt to load a version of a model."""
-        self._loads.labels(model, "success" if well else "fail").inc()
-        if well:
-            self._version.labels(model).set(version)
 
     async def handle(self, api: str, work: Coroutine[Any, Any, _T]) -> _T:
         """Counts a request and gives it its seconds; whatever goes wrong is a `Refusal`."""
@@ -178,8 +165,7 @@ class Service:
         if name not in self.models:
             raise Refusal(
                 NOT_FOUND,
-                f"no model {name!r:.100} is served; there is {', '.join(sorted(self.models))}."
-                f"{did_you_mean(name[:100], self.models)}",
+                f"no model {name!r:.100} is served; there is {', '.join(sorted(self.models))}.",
             )
         return self.models[name]
 
@@ -196,8 +182,7 @@ class Service:
         if (signature := SIGNATURES.get(name)) is None:
             raise Refusal(
                 INVALID,
-                f"signature_name: {name!r:.100}; expected one of {', '.join(SIGNATURES)}."
-                f"{did_you_mean(name[:100], SIGNATURES)}",
+                f"signature_name: {name!r:.100}; expected one of {', '.join(SIGNATURES)}.",
             )
         if set(request.inputs) != set(signature.inputs):
             expected = " and ".join(signature.inputs)

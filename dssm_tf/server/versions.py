@@ -79,14 +79,10 @@ class Model:
         """The versions that were there since the start, newest first."""
         return dict(sorted(self._states.copy().items(), reverse=True))
 
-    def look(self, loaded: Callable[[str, int, bool], object] = lambda *_: None) -> None:
+    def look(self) -> None:
         """Looks for the newest version that can be loaded, and lets it answer from now on.
 
         One that failed is tried again when its files have changed: it may still have been copied.
-
-        Args:
-            loaded: called after each attempt with the model's name, the number, and whether it
-                went well.
 
         Raises:
             OSError: the directory cannot be read now; what answers goes on.
@@ -97,9 +93,7 @@ class Model:
             stamp = _stamp(directory)
             if number in self._failed and self._failed[number] == stamp:
                 continue
-            well = self._try(number, directory)
-            loaded(self.name, number, well)
-            if well:
+            if self._try(number, directory):
                 return
             self._failed[number] = stamp
 

@@ -129,9 +129,9 @@ def test_the_confirming_queries_have_no_part_in_the_choice(monkeypatch):
     asked = []
     real = Nearest.search
 
-    def search(self, query, k, rows=None):
-        asked.append((self.measured.effort, float(query[0])))
-        return real(self, query, k, rows)
+    def search(self, query, k, rows=None, exact=False):
+        asked.append((0 if exact else self.measured.effort, float(query[0])))
+        return real(self, query, k, rows, exact)
 
     monkeypatch.setattr(Nearest, "search", search)
     queries = unit(20, 4, seed=1)

@@ -72,7 +72,7 @@ FINE = body_of("score", queries=QUERIES, titles=TITLES)
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/v1/models/pest:predict", FINE, 404, "Did you mean 'pets'?"),
+        ("/v1/models/pest:predict", FINE, 404, "there is pets"),
         ("/v1/models/pest", None, 404, "there is pets"),
         ("/v1/models", None, 404, "/v1/models/NAME"),
         ("/v1/models/pets:guess", FINE, 405, "/v1/models/NAME:predict"),
@@ -91,7 +91,7 @@ FINE = body_of("score", queries=QUERIES, titles=TITLES)
         (PREDICT, b'{"inputs": {"queries": ["a"], "titels": ["a"]}}', 400,
          "expected queries and titles for signature serving_default"),
         (PREDICT, b'{"inputs": {}, "signature_name": 5}', 400, "signature_name: "),
-        (PREDICT, body_of("scores", queries=["a"]), 400, "Did you mean 'score'?"),
+        (PREDICT, body_of("scores", queries=["a"]), 400, "expected one of score"),
         (PREDICT, body_of("score", queries=QUERIES), 400, "expected queries and titles"),
         (PREDICT, body_of("score", queries=QUERIES[:2], titles=TITLES), 400,
          "2 queries and 3 titles"),
@@ -131,8 +131,6 @@ def test_metrics_are_what_prometheus_reads_and_count_no_stranger_s_names(server)
         (("dssm_request_seconds_count", "rest"), 3),
     ):
         assert after[key] - before.get(key, 0) == more, key
-    assert after["dssm_loads_total", "pets", "success"] == 1
-    assert after["dssm_model_version", "pets"] == 2
 
 
 def test_limits_are_named_in_the_help_and_the_documentation(checkout, capsys):

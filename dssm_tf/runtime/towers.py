@@ -36,11 +36,22 @@ class Tower(Protocol):
         ...
 
 
-def pool(how: np.ufunc, words: Vectors, starts: Places) -> Vectors:
+def pool(how: np.ufunc, words: Vectors, starts: Places, lengths: Places) -> Vectors:
     """The sum or the maximum of each text's words, `(texts, units)`."""
-    order = starts.argsort()
-    found = np.empty((len(starts), words.shape[1]), np.float32)
-    found[order] = how.reduceat(words, starts[order], axis=0)
+    if len(starts) == 1:  # all words are of this text
+        whole: Vectors = how.reduce(words, axis=0, keepdims=True)
+        return whole
+    found = words.take(starts, axis=0)
+    for t, count in enumerate(texts_by_words(lengths)):
+        if t:
+            how(found[:count], words.take(starts[:count] + t, axis=0), out=found[:count])
+    return found
+
+
+def texts_by_words(lengths: Places) -> list[int]:
+    """How many texts have more than 0, 1, ... words; lengths fall."""
+    counts = len(lengths) - lengths[::-1].searchsorted(np.arange(lengths[0]), side="right")
+    found: list[int] = counts.tolist()
     return found
 
 
@@ -64,7 +75,7 @@ class FeedForward:
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        vectors: Vectors = np.tanh(pool(np.add, words, starts) + self._bias)
+        vectors: Vectors = np.tanh(pool(np.add, words, starts, lengths) + self._bias)
         for kernel, bias in self._layers:
             vectors = np.tanh(vectors @ kernel + bias)
         return vectors
@@ -90,7 +101,9 @@ class Convolution:
 
     def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        vectors: Vectors = np.tanh(pool(np.maximum, self._windows(words, starts, lengths), starts))
+        vectors: Vectors = np.tanh(
+            pool(np.maximum, self._windows(words, starts, lengths), starts, lengths)
+        )
         for kernel in self._layers:
             vectors = np.tanh(vectors @ kernel)
         return vectors
@@ -155,9 +168,7 @@ class Recurrence:
     ) -> Vectors:
         """`y` after each text's last word; firsts are where texts begin, the longest first."""
         y, c = (np.zeros((len(firsts), len(cell.kernel)), np.float32) for _ in range(2))
-        # How many texts have more than 0, 1, ... words; lengths fall.
-        counts = len(lengths) - lengths[::-1].searchsorted(np.arange(lengths[0]), side="right")
-        for t, count in enumerate(counts.tolist()):
+        for t, count in enumerate(texts_by_words(lengths)):
             net = inputs.take(firsts[:count] + step * t, axis=0)
             # Before the first word y is zero.
             recurrent = y[:count] @ cell.kernel if t else np.zeros((1, net.shape[1]), np.float32)

@@ -130,12 +130,13 @@ def write_compact(
         raise UserError(
             f"--dimension {dimension}: the vectors have {full} numbers; expected fewer, at least 1."
         )
+    titles = [title.text for title in load_titles(run)[:_BASIS_TITLES]] if dimension else []
+    basis = _basis(ranker, titles, dimension) if dimension else None
     arrays = _rounded(ranker, table)
     trained: VectorRanker = ranker
-    if dimension is not None:
-        titles = [title.text for title in load_titles(run)[:_BASIS_TITLES]]
-        trained = _Shortened(ranker, _basis(ranker, titles, dimension))
-        arrays |= {f"{side}/projection": trained.basis for side in _sides(ranker)}
+    if basis is not None:
+        trained = _Shortened(ranker, basis)
+        arrays |= {f"{side}/projection": basis for side in _sides(ranker)}
     _write(directory, ranker, arrays, dimension or full)
     size = sum(one.stat().st_size for one in directory.iterdir()) / 1e6
     with atomic_write(directory / MODEL_CARD) as file:
@@ -149,11 +150,11 @@ class _Shortened(VectorRanker):
     """A trained model whose vectors are projected and brought to length one again."""
 
     def __init__(self, ranker: SemanticRanker, basis: Vectors) -> None:
-        self._ranker, self.basis = ranker, basis
+        self._ranker, self._basis = ranker, basis
         self.vocabulary = ranker.vocabulary
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        vectors = self._ranker._encode(side, texts) @ self.basis
+        vectors = self._ranker._encode(side, texts) @ self._basis
         return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
 
     def _weighted(self, titles: Sequence[str]) -> Vectors:

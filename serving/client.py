@@ -13,8 +13,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import grpc
@@ -281,52 +280,18 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m serving.client",
         description="Ask a served ranker: rank titles for a query, best first, as rank, score and "
-        "title; or show the state of the model.",
+        "title; without a query, show the versions of the model.",
         epilog="example: python -m serving.client --model lstm --query 'wizard of oz' "
-        "--title 'The Wizard of Oz' --title 'Wizard book'. Exit codes: 0 done, 1 failed with a "
-        "one-line reason, 2 wrong usage.",
+        "'The Wizard of Oz' 'Wizard book'. Exit codes: 0 done, 1 failed with a one-line reason, "
+        "2 wrong usage.",
     )
     add = parser.add_argument
     add("--host", metavar="HOST:PORT", default=HOST, help="the server (default %(default)s)")
     add("--model", required=True, help="the served model's name")
-    add("--model-version", type=int, metavar="N", help="its version (default: the newest)")
-    add("--tls", action="store_true", help="encrypt, and check who the server is")
-    add("--ca-file", metavar="PEM", help="TLS: whom to trust instead of the public authorities")
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--query", metavar="Q", help="the query to rank titles for")
-    what.add_argument("--status", action="store_true", help="the model's versions instead")
-    add("--title", metavar="T", action="append", default=[], help="a title; may be repeated")
-    add("--titles-file", metavar="FILE", help="titles, one a line, UTF-8; - for standard input")
+    add("--query", metavar="Q", help="the query to rank titles for")
+    add("titles", metavar="TITLE", nargs="*", help="titles; else one a line from standard input")
     add("--timeout", type=float, default=10.0, metavar="SECONDS", help="in all (default 10)")
-    add("--batch-size", type=int, default=256, metavar="N", help="titles a request (default 256)")
     return parser
-
-
-def _lines(arguments: argparse.Namespace) -> Iterator[str]:
-    """What is printed."""
-    credentials = None
-    if arguments.tls or arguments.ca_file:
-        trusted = Path(arguments.ca_file).read_bytes() if arguments.ca_file else None
-        credentials = grpc.ssl_channel_credentials(trusted)
-    titles = list(arguments.title)
-    if arguments.titles_file:
-        file = sys.stdin if arguments.titles_file == "-" else Path(arguments.titles_file)
-        text = file.read_text("utf-8") if isinstance(file, Path) else file.read()
-        titles += [line for line in text.splitlines() if line.strip()]
-    with Client(
-        arguments.host,
-        arguments.model,
-        version=arguments.model_version,
-        timeout=arguments.timeout,
-        batch_size=arguments.batch_size,
-        credentials=credentials,
-    ) as client:
-        if arguments.status:
-            for one in client.status():
-                yield f"{one.version}\t{one.state}\t{one.error}".rstrip()
-        else:
-            for rank, (title, score, _) in enumerate(client.rank(arguments.query, titles), 1):
-                yield f"{rank}\t{score:.4f}\t{' '.join(title.split())}"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -334,11 +299,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     # What failed is said in one line; gRPC writes others of its own.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     parser = _parser()
-    arguments = parser.parse_args(argv)
-    if arguments.query is not None and not (arguments.title or arguments.titles_file):
-        parser.error("--query needs titles to rank: --title or --titles-file")
+    given = parser.parse_args(argv)
+    if given.titles and given.query is None:
+        parser.error("titles are ranked for a query: --query")
     try:
-        for line in _lines(arguments):
+        with Client(given.host, given.model, timeout=given.timeout) as client:
+            if given.query is None:
+                lines = [f"{n}\t{state}\t{error}".rstrip() for n, state, error in client.status()]
+            else:
+                titles = given.titles or [line for line in sys.stdin.read().splitlines() if line]
+                ranked = enumerate(client.rank(given.query, titles), 1)
+                lines = [
+                    f"{n}\t{one.score:.4f}\t{' '.join(one.title.split())}" for n, one in ranked
+                ]
+        for line in lines:
             # A terminal takes no lone surrogates.
             sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
     except (ServingError, OSError, UnicodeDecodeError) as error:

@@ -177,7 +177,7 @@ def _lines(server: Server, model: str, page: bool) -> list[str]:
     lines = []
     if host := server.grpc_address:
         lines.append(f"gRPC     {host}")
-        lines.append(f"         python -m serving.client --host {host} --model {model} --status")
+        lines.append(f"         python -m serving.client --host {host} --model {model}")
     if host := server.rest_address:
         lines.append(f"REST     http://{host}/v1/models/{model}")
         lines.append(f"metrics  http://{host}/metrics")

@@ -12,7 +12,7 @@ from serving.client import main
 
 # Letters by letters, words by words, and 1: 9 * 9 + 2 * 2 + 1, and 9 * 7 + 2 * 2 + 1.
 BEST_FIRST = "1\t86.0000\tshoes red\n2\t68.0000\tred hat\n"
-ASK = ["--model", "tiny", "--query", "red shoes", "--title", "red hat", "--title", "shoes\tred"]
+ASK = ["--model", "tiny", "--query", "red shoes", "red hat", "shoes\tred"]
 
 
 def test_titles_are_printed_best_first(capsys, grpc_address):
@@ -20,35 +20,26 @@ def test_titles_are_printed_best_first(capsys, grpc_address):
     assert capsys.readouterr().out == BEST_FIRST
 
 
-def test_titles_come_from_a_file_or_standard_input(capsys, grpc_address, tmp_path, monkeypatch):
-    ask = ["--host", grpc_address, "--model", "tiny", "--query", "red"]
-    (tmp_path / "titles").write_text("hat\n\nred\n", "utf-8")
-    assert main([*ask, "--titles-file", str(tmp_path / "titles")]) == 0
-    from_file = capsys.readouterr().out
+def test_titles_come_from_standard_input(capsys, grpc_address, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO("hat\n\nred\n"))
-    assert main([*ask, "--titles-file", "-"]) == 0
-    assert capsys.readouterr().out == from_file
-    assert {line.split("\t")[2] for line in from_file.splitlines()} == {"red", "hat"}
+    assert main(["--host", grpc_address, "--model", "tiny", "--query", "red"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert {line.split("\t")[2] for line in lines} == {"red", "hat"}
 
 
 def test_the_status_is_printed(capsys, grpc_address):
-    assert main(["--host", grpc_address, "--model", "tiny", "--status"]) == 0
+    assert main(["--host", grpc_address, "--model", "tiny"]) == 0
     assert capsys.readouterr().out == "3\tAVAILABLE\n"
 
 
 def test_a_title_no_terminal_can_show_is_still_ranked(capsys, grpc_address):
-    arguments = ["--host", grpc_address, "--model", "tiny", "--query", "a", "--title", "\udcff"]
+    arguments = ["--host", grpc_address, "--model", "tiny", "--query", "a", "\udcff"]
     assert main(arguments) == 0
     assert capsys.readouterr().out.endswith("\t?\n")
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [["--query", "a", "--title", "b"], ["--query", "a", "--titles-file", "gone"]],
-    ids=["wrong model", "no such file"],
-)
-def test_a_failure_is_one_line_and_exit_code_1(capsys, grpc_address, arguments):
-    assert main(["--host", grpc_address, "--model", "big", *arguments]) == 1
+def test_a_failure_is_one_line_and_exit_code_1(capsys, grpc_address):
+    assert main(["--host", grpc_address, "--model", "big", "--query", "a", "b"]) == 1
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("serving.client: ")
@@ -58,13 +49,11 @@ def test_a_failure_is_one_line_and_exit_code_1(capsys, grpc_address, arguments):
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--status"],  # of which model?
-        ["--model", "a"],
-        ["--model", "a", "--query", "a"],
-        ["--model", "a", "--query", "a", "--title", "b", "--status"],
-        ["--model", "a", "--query", "a", "--title", "b", "--timeout", "0"],
-        ["--model", "a", "--query", "a", "--title", "b", "--host", "server"],
-        ["--model", "a", "--status", "--colour"],
+        ["--query", "a", "b"],  # of which model?
+        ["--model", "a", "b"],
+        ["--model", "a", "--query", "a", "b", "--timeout", "0"],
+        ["--model", "a", "--query", "a", "b", "--host", "server"],
+        ["--model", "a", "--colour"],
     ],
 )
 def test_wrong_usage_is_exit_code_2(capsys, arguments):
@@ -79,7 +68,7 @@ def test_help_shows_every_option_and_an_example(capsys):
         main(["--help"])
     assert left.value.code == 0
     text = capsys.readouterr().out
-    for words in ("--host", "127.0.0.1:8500", "--query", "--titles-file", "example:"):
+    for words in ("--host", "127.0.0.1:8500", "--query", "TITLE", "example:"):
         assert words in text
 
 

@@ -94,8 +94,6 @@ def _parse(name: str, module: ModuleType, words: Sequence[str]) -> int:
     from dssm_tf.common.command_line import Parser
 
     try:
-        if name == "preprocess":
-            return run_command("dssm preprocess", lambda: module.run(words))
         parser = Parser(prog="dssm")
         module.add(parser.add_subparsers(dest="command"))
         arguments = parser.parse_args([name, *words])

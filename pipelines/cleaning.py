@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +10,6 @@ import polars as pl
 
 from dssm_tf.positions.curve import UNIT
 from dssm_tf.text.rules import Rules
-from pipelines.frames import Counts
 from pipelines.texts import fingerprints, normal_forms
 
 NO_WORDS = "no words"
@@ -21,8 +19,8 @@ MANY_QUERIES = "session with many queries"
 MANY_CLICKS = "session with many clicks"
 REPEATED = "repeated in session"
 FEW_CLICKS = "few clicks"
-_REASONS = (NO_WORDS, BLOCKED)
-
+SIDES = {"query": "q", "title": "t"}
+"""The columns of texts, and of their fingerprints."""
 PAIRS = {
     "q": pl.UInt64, "t": pl.UInt64, "clicks": pl.Int64, "rows": pl.Int64, "weighted": pl.Int64,
     "robots": pl.Int64,
@@ -33,8 +31,7 @@ TEXTS = {"fp": pl.UInt64, "text": pl.String, "clicks": pl.Int64}
 """Texts as logged by fingerprint, and the clicks of each."""
 
 
-@dataclass(frozen=True)
-class BlockList:
+class BlockList(NamedTuple):
     """Words and whole queries to drop.
 
     Args:
@@ -42,27 +39,22 @@ class BlockList:
         queries: normalised; a query that equals one is dropped.
     """
 
-    words: frozenset[str] = frozenset()
-    queries: frozenset[str] = frozenset()
+    words: Sequence[str] = ()
+    queries: Sequence[str] = ()
 
     @classmethod
     def parse(cls, text: str, rules: Rules) -> BlockList:
         """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
-        single, whole = set(), set()
-        for line in text.splitlines():
-            entry = line.strip()
-            found = rules.words(entry)
-            if not found or entry.startswith("#"):
-                continue
-            if len(found) == 1 and not entry.startswith("="):
-                single.update(found)
-            else:
-                whole.add(" ".join(found))
-        return cls(frozenset(single), frozenset(whole))
+        entries = [one.strip() for one in text.splitlines()]
+        keys = [(one, rules.key(one)) for one in entries if not one.startswith("#")]
+        single = [key for one, key in keys if not one.startswith("=") and " " not in key]
+        return cls(single, [key for _, key in keys if key not in single])
 
-    def blocks(self, query: str) -> bool:
-        """Whether a normalised query is to be dropped."""
-        return query in self.queries or not self.words.isdisjoint(query.split(" "))
+    def blocks(self, queries: pl.Series) -> pl.Series:
+        """Whether each normalised query is to be dropped."""
+        words = pl.Series(self.words, dtype=pl.String).implode()
+        hit = queries.str.split(" ").list.set_intersection(words).list.len() > 0
+        return hit | queries.is_in(pl.Series(self.queries, dtype=pl.String).implode())
 
 
 class Cleaned(NamedTuple):
@@ -78,11 +70,11 @@ class Cleaned(NamedTuple):
     pairs: pl.DataFrame
     queries: pl.DataFrame
     titles: pl.DataFrame
-    dropped: Counts
+    dropped: dict[str, int]
 
 
 def weighted(rows: pl.DataFrame, weights: Sequence[int]) -> pl.DataFrame:
-    """Rows with their weighted clicks in thousandths.
+    """What sums need of rows, with their weighted clicks in thousandths.
 
     Args:
         rows: of a log.
@@ -90,7 +82,8 @@ def weighted(rows: pl.DataFrame, weights: Sequence[int]) -> pl.DataFrame:
             one, and a click whose position is unknown, or all if none are given, counts once.
     """
     of = np.array([UNIT, *weights])[np.minimum(rows["position"].to_numpy(), len(weights))]
-    return rows.with_columns(weighted=pl.Series(rows["clicks"].to_numpy() * of))
+    clicks = pl.Series(rows["clicks"].to_numpy() * of)
+    return rows.select("query", "title", "session", "clicks", weighted=clicks)
 
 
 def sum_rows(
@@ -99,85 +92,56 @@ def sum_rows(
     """Sums rows by what they say, without those that have no words or are blocked.
 
     Args:
-        rows: query, title, session, clicks and weighted clicks of each.
+        rows: as `weighted` gives them.
         rules: of texts.
         block_list: queries to drop.
 
     Returns:
-        Rows without a session; and those with one, by session and texts, sorted by session: their
-        clicks are still to be counted once, see `clean_sessions`.
+        Rows without a session; and those with one, sorted by session: their clicks are still to
+        be counted once, see `clean_sessions`.
     """
-    names = ("query", "title", "q", "t", "reason")
-    alone = pl.col("session") == ""
-    texts = _keyed(rows, rules, block_list)
-    pairs = (
-        rows.filter(alone)
+    queries, titles = (_keyed(rows[side], name, rules) for side, name in SIDES.items())
+    queries = queries.with_columns(blocked=block_list.blocks(queries["form"])).drop("form")
+    read = rows.join(queries, on="query").join(titles.drop("form"), on="title")
+    kept = read.filter(~pl.col("blocked"))
+    dropped = {NO_WORDS: len(rows) - len(read), BLOCKED: len(read) - len(kept)}
+    alone = (
+        kept.filter(session="")
         .group_by("query", "title")
-        .agg(pl.col("clicks", "weighted").sum(), rows=pl.len())
-    )
-    pairs = pairs.join(texts["query"], on="query").join(texts["title"], on="title")
-    most = pl.col("clicks").max()
-    visits = (
-        rows.filter(~alone)
-        .group_by("session", "query", "title")
         .agg(
-            most=most,
-            weighted=pl.col("weighted").filter(pl.col("clicks") == most).max(),
-            rows=pl.len().cast(pl.Int64),
-            clicks=pl.col("clicks").sum(),
-            clicked=(pl.col("clicks") > 0).sum().cast(pl.Int64),
+            pl.col("q", "t").first(),
+            pl.col("clicks", "weighted").sum(),
+            rows=pl.len(),
+            robots=0,
         )
     )
-    visits = visits.join(texts["query"], on="query").join(texts["title"], on="title")
-    names_of = visits.select(pl.col("session").unique())
-    names_of = names_of.with_columns(s=fingerprints(names_of["session"]))
-    visits = visits.join(names_of, on="session").with_columns(
-        reason=pl.min_horizontal("reason", "reason_right")
-    )
-    visits = visits.select("s", *names, "most", "weighted", "rows", "clicks", "clicked")
-    return _summed(pairs.with_columns(reason=pl.min_horizontal("reason", "reason_right"))), (
-        visits.sort("s", *names)
-    )
+    visits = kept.filter(pl.col("session") != "")
+    visits = visits.with_columns(s=fingerprints(visits["session"])).drop("session", "blocked")
+    return _summed(alone, dropped), visits.sort("s")
 
 
-def _keyed(rows: pl.DataFrame, rules: Rules, block_list: BlockList) -> dict[str, pl.DataFrame]:
-    """Distinct queries and titles, their fingerprints, and why they are dropped (2 if not)."""
-    found = {}
-    for side, name in (("query", "q"), ("title", "t")):
-        texts = rows.select(pl.col(side).unique())
-        forms = normal_forms(texts[side], rules)
-        distinct = pl.DataFrame({"form": forms.unique()})
-        drop = block_list.blocks if side == "query" and block_list != BlockList() else None
-        found_bad = [drop is not None and drop(form) for form in distinct["form"]]
-        blocked = pl.Series(found_bad, dtype=pl.Boolean)
-        distinct = distinct.with_columns(
-            fingerprints(distinct["form"]).alias(name),
-            reason=pl.when(pl.col("form") == "").then(0).when(blocked).then(1).otherwise(2),
-        )
-        found[side] = texts.with_columns(form=forms).join(distinct, on="form").drop("form")
-    return found
+def _keyed(texts: pl.Series, name: str, rules: Rules) -> pl.DataFrame:
+    """Distinct texts with a word, their normal forms and fingerprints."""
+    texts = texts.unique()
+    forms = normal_forms(texts, rules)
+    distinct = forms.unique()
+    keys = pl.DataFrame({"form": distinct, name: fingerprints(distinct)})
+    found = pl.DataFrame({texts.name: texts, "form": forms})
+    return found.filter(pl.col("form") != "").join(keys, on="form")
 
 
-def _summed(rows: pl.DataFrame) -> Cleaned:
-    """Rows by texts as pairs and texts, without those that have a reason to be dropped."""
-    dropped = {
-        reason: int(rows.filter(pl.col("reason") == at)["rows"].sum())
-        for at, reason in enumerate(_REASONS)
-    }
-    rows = rows.filter(pl.col("reason") == len(_REASONS))
-    if "robots" not in rows.columns:
-        rows = rows.with_columns(robots=pl.lit(0, pl.Int64))
+def _summed(rows: pl.DataFrame, dropped: dict[str, int]) -> Cleaned:
+    """Rows by texts as pairs and texts."""
     pairs = rows.group_by("q", "t").agg(pl.col("clicks", "rows", "weighted", "robots").sum())
-    texts = [
+    queries, titles = (
         rows.filter(pl.col("rows") > 0)
         .group_by(fp=name, text=side)
         .agg(pl.col("clicks").sum())
-        .select(*TEXTS)
         .sort("fp", "text")
-        for side, name in (("query", "q"), ("title", "t"))
-    ]
+        for side, name in SIDES.items()
+    )
     pairs = pairs.select(pl.col(name).cast(kind) for name, kind in PAIRS.items()).sort("q", "t")
-    return Cleaned(pairs, texts[0], texts[1], dropped)
+    return Cleaned(pairs, queries, titles, dropped)
 
 
 def clean_sessions(visits: pl.DataFrame, max_queries: int, max_clicks: int) -> Cleaned:
@@ -188,30 +152,29 @@ def clean_sessions(visits: pl.DataFrame, max_queries: int, max_clicks: int) -> C
         max_queries: distinct queries beyond which the session is a bot's; 0 means no limit.
         max_clicks: clicks, repeats included, beyond which it is spam; 0 means no limit.
     """
-    best = pl.col("most") == pl.col("most").max()
+    clicks, best = pl.col("clicks"), pl.col("clicks") == pl.col("clicks").max()
     # Of texts that are one the clicks of the row with most count; the smallest text of equals.
     pairs = (
         visits.sort("query", "title")
         .group_by("s", "q", "t")
         .agg(
             pl.col("query", "title").filter(best).first(),
-            pl.col("reason").first(),
-            pl.col("most").max(),
             pl.col("weighted").filter(best).max(),
-            pl.col("rows", "clicks", "clicked").sum(),
+            clicks.sum(),
+            most=clicks.max(),
+            rows=pl.len().cast(pl.Int64),
+            clicked=(clicks > 0).sum().cast(pl.Int64),
         )
     )
-    sessions = pairs.group_by("s").agg(pl.col("q").n_unique(), pl.col("clicks").sum())
-    many = pl.col("q") > max_queries if max_queries else pl.lit(False)
-    spam = pl.col("clicks") > max_clicks if max_clicks else pl.lit(False)
-    sessions = sessions.select("s", why=pl.when(many).then(1).when(spam).then(2).otherwise(0))
-    pairs = pairs.join(sessions, on="s")
+    many = pl.col("q").n_unique() > max_queries if max_queries else pl.lit(False)
+    spam = pl.col("clicks").sum() > max_clicks if max_clicks else pl.lit(False)
+    why = pl.when(many).then(1).when(spam).then(2).otherwise(0)
+    pairs = pairs.with_columns(why=why.over("s"))
     dropped = {
-        reason: int(pairs.filter(pl.col("why") == why)["rows"].sum())
-        for why, reason in ((1, MANY_QUERIES), (2, MANY_CLICKS))
+        reason: int(pairs.filter(why=at)["rows"].sum())
+        for at, reason in ((1, MANY_QUERIES), (2, MANY_CLICKS))
     }
-    human = pl.col("why") == 0
-    repeats = (pl.col("clicked") - 1).clip(0)
+    human, repeats = pl.col("why") == 0, (pl.col("clicked") - 1).clip(0)
     dropped[REPEATED] = int(pairs.filter(human).select(repeats.sum()).item())
     pairs = pairs.with_columns(
         rows=pl.when(human).then(pl.col("rows") - repeats).otherwise(0),
@@ -219,5 +182,4 @@ def clean_sessions(visits: pl.DataFrame, max_queries: int, max_clicks: int) -> C
         weighted=pl.when(human).then("weighted").otherwise(0),
         robots=pl.when(human).then(0).otherwise("most"),
     )
-    found = _summed(pairs.filter(human | (pl.col("robots") > 0)))
-    return found._replace(dropped={**dropped, **found.dropped})
+    return _summed(pairs.filter(human | (pl.col("robots") > 0)), dropped)

@@ -1,4 +1,4 @@
-"""What travels between the steps: frames of a bucket, packed as Arrow, and counts.
+"""What every step is told, and what it sends on: frames of a bucket, packed as Arrow, and counts.
 
 A text's bucket is the first bits of its fingerprint, so rows sorted by fingerprint are in the order
 of their buckets, and a bucket's rows are one slice.
@@ -8,28 +8,30 @@ from __future__ import annotations
 
 import pickle
 import uuid
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from io import BytesIO
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 import numpy as np
 import polars as pl
-from apache_beam.metrics import Metrics
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.pvalue import TaggedOutput
 
-from dssm_tf.common.errors import UserError
+from pipelines.cleaning import BlockList
+from pipelines.options import PreprocessOptions
+from pipelines.output import PARTS, create
 
-NAMESPACE = "preprocess"
 Block = tuple[int, bytes]
-"""A bucket's or piece's number, and a packed `Part`."""
+"""A bucket's number, and a packed `Part`."""
+Group = tuple[int, Iterable[bytes]]
+"""A bucket's number, and its packed parts."""
 Counts = dict[str, int]
-FAILED = "failed "
-"""What the names of counts begin with that are errors."""
 _MOST_HELD = 2_000_000
-
-T = TypeVar("T")
+_PROGRESS = "progress"
 
 
 class Part(NamedTuple):
@@ -48,37 +50,39 @@ class Part(NamedTuple):
     @property
     def frame(self) -> pl.DataFrame:
         """The rows."""
-        data = self.data
-        if not isinstance(data, bytes):
-            path, start, length = data
-            with Path(path).open("rb") as file:
-                file.seek(start)
-                data = file.read(length)
-        return pl.read_ipc(BytesIO(data))
+        if isinstance(self.data, bytes):
+            return pl.read_ipc(self.data)
+        path, start, length = self.data
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            return pl.read_ipc(file.read(length))
 
 
 def keep(
-    frames: Iterable[tuple[int, str, int, pl.DataFrame]], store: str | None
+    slices: Iterable[tuple[int, pl.DataFrame]], kind: str, source: int, store: str | None
 ) -> Iterator[Block]:
     """Parts that a step sends on: packed, or where they lie.
 
     Args:
-        frames: bucket to send to, kind, source, rows.
+        slices: rows, each with the bucket to send them to.
+        kind: what the rows are.
+        source: the bucket that they come from.
         store: a directory that all workers share, for one file with all of them; a runner of this
             machine keeps every element in memory until the pipeline ends. None to send the bytes.
     """
-    packed = ((bucket, kind, source, as_ipc(frame)) for bucket, kind, source, frame in frames)
-    if store is None:
-        for bucket, kind, source, data in packed:
-            yield bucket, pickle.dumps(Part(kind, source, data))
-        return
-    path, places = Path(store) / uuid.uuid4().hex, []
-    with path.open("wb") as file:
-        for bucket, kind, source, data in packed:
-            places.append((bucket, Part(kind, source, (str(path), file.tell(), len(data)))))
-            file.write(data)
-    for bucket, part in places:
+    found = [(bucket, as_ipc(frame)) for bucket, frame in slices]
+    path, start = Path(store or "", uuid.uuid4().hex), 0
+    if store and found:
+        path.write_bytes(b"".join(data for _, data in found))
+    for bucket, data in found:
+        part = Part(kind, source, (str(path), start, len(data)) if store else data)
         yield bucket, pickle.dumps(part)
+        start += len(data)
+
+
+def as_ipc(frame: pl.DataFrame) -> bytes:
+    """A frame as Arrow IPC."""
+    return frame.write_ipc(None, compression="lz4").getvalue()
 
 
 def parts_of(blocks: Iterable[bytes]) -> dict[str, list[Part]]:
@@ -90,19 +94,9 @@ def parts_of(blocks: Iterable[bytes]) -> dict[str, list[Part]]:
     return found
 
 
-def as_ipc(frame: pl.DataFrame) -> bytes:
-    """A frame as Arrow IPC."""
-    out = BytesIO()
-    frame.write_ipc(out, compression="lz4")
-    return out.getvalue()
-
-
 def cut(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataFrame]]:
     """The slices of each bucket of a frame that is sorted by a fingerprint; none are empty."""
-    if not bits:
-        yield from [(0, frame)] if len(frame) else []
-        return
-    buckets = frame[by].to_numpy() >> np.uint64(64 - bits)
+    buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(1)  # 64 is no shift
     at = np.searchsorted(buckets, np.arange((1 << bits) + 1, dtype=np.uint64))
     for bucket in np.flatnonzero(np.diff(at)).tolist():
         yield bucket, frame[int(at[bucket]) : int(at[bucket + 1])]
@@ -130,24 +124,6 @@ def fold(parts: Sequence[Part], keys: Sequence[str], schema: Mapping[str, Any]) 
     return pl.concat(held).group_by(keys).sum().sort(keys)
 
 
-def until_error(rows: Iterable[T], counts: Counts) -> Iterator[T]:
-    """Rows up to a `UserError`, which becomes a count: the launcher raises it again.
-
-    Of an exception in a worker, Beam hands on no more than a traceback as text.
-    """
-    try:
-        yield from rows
-    except UserError as error:
-        counts[f"{FAILED}{error}"] = 1
-
-
-def count_dropped(dropped: Mapping[str, int]) -> Counts:
-    """Reports drop reasons to Beam's own counters and names them for ours."""
-    for reason, rows in dropped.items():
-        Metrics.counter(NAMESPACE, f"dropped: {reason}").inc(rows)
-    return {f"dropped {reason}": rows for reason, rows in dropped.items() if rows}
-
-
 @beam.ptransform_fn
 def step(
     elements: Any,
@@ -156,7 +132,7 @@ def step(
     main: Any = Block,
     **outputs: Any,
 ) -> Any:
-    """A step with several outputs.
+    """A step with several outputs, one of which is counts.
 
     Args:
         elements: the input.
@@ -166,31 +142,105 @@ def step(
         main: type of its elements.
         **outputs: type of the elements with each tag.
     """
+    outputs["counts"] = Counts
     typed = beam.FlatMap(function, *arguments).with_output_types(main, **outputs)
     return elements | "Each" >> typed.with_outputs(*outputs, main="main")
 
 
 @beam.ptransform_fn
-def by_bucket(blocks: Any, *arguments: Any, **outputs: Any) -> Any:
-    """A `step` of all that belongs to a bucket: its elements are (bucket, packed parts)."""
-    return blocks | "Group" >> beam.GroupByKey() | "Buckets" >> step(*arguments, **outputs)
+def by_bucket(blocks: tuple[Any, ...], *arguments: Any, **outputs: Any) -> Any:
+    """A `step` of all that belongs to a bucket: its elements are `Group`s."""
+    grouped = blocks | "Join" >> beam.Flatten() | "Group" >> beam.GroupByKey()
+    return grouped | "Buckets" >> step(*arguments, **outputs)
 
 
-def add_counts(total: Counts, other: Mapping[str, int]) -> None:
-    """Adds counts name by name."""
-    for name, count in other.items():
-        total[name] = total.get(name, 0) + count
+def counted(counts: Mapping[str, int]) -> TaggedOutput:
+    """Counts above 0 as a step yields them."""
+    return TaggedOutput("counts", {name: int(n) for name, n in counts.items() if n})
 
 
 def sum_counts(many: Iterable[Counts]) -> Counts:
     """The sums of counts by name."""
-    total: Counts = {}
+    total: Counter[str] = Counter()
     for counts in many:
-        add_counts(total, counts)
-    return total
+        total.update(counts)
+    return dict(total)
 
 
-def histogram(name: str, values: pl.Series) -> Counts:
-    """How often each value is there, as counts."""
-    sizes, times = np.unique(values.to_numpy(), return_counts=True)
-    return {f"{name} {size}": int(n) for size, n in zip(sizes.tolist(), times, strict=True)}
+class Written(NamedTuple):
+    """A file that a worker wrote."""
+
+    kind: str
+    bucket: int
+    path: str
+    rows: int
+    size: int
+    digest: str
+
+
+class Settings(NamedTuple):
+    """What every step is told.
+
+    Args:
+        options: of the command.
+        bits: there are 2 ** bits buckets, and files of a kind.
+        directory: where workers write.
+        store: of a run on this machine, a directory for what travels and for progress.
+        block_list: queries to drop.
+    """
+
+    options: PreprocessOptions
+    bits: int
+    directory: str
+    store: str | None = None
+    block_list: BlockList = BlockList()
+
+    def send(
+        self,
+        kind: str,
+        frame: pl.DataFrame,
+        tag: str = "",
+        *,
+        source: int = 0,
+        by: str = "fp",
+        to: int | None = None,
+    ) -> Iterator[Any]:
+        """A step's output: rows as parts.
+
+        Args:
+            kind: what the rows are.
+            frame: the rows, sorted by fingerprint.
+            tag: of the output; the main one if empty.
+            source: the bucket that they come from.
+            by: the column with the fingerprint whose bucket gets a row.
+            to: the bucket that gets all of them.
+        """
+        slices = cut(frame, by, self.bits) if to is None else [(to, frame)]
+        blocks = keep(slices, kind, source, self.store)
+        return (TaggedOutput(tag, block) for block in blocks) if tag else blocks
+
+    def write(self, kind: str, bucket: int, rows: int, data: bytes) -> Written:
+        """Writes a file under a name no retry shares.
+
+        A runner may run the same work twice; only the path of the attempt that counts is passed on.
+        """
+        path = FileSystems.join(self.directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
+        with create(path) as file:
+            file.write(data)
+        return Written(kind, bucket, path, rows, len(data), sha256(data).hexdigest())
+
+    def tell(self, what: str, number: int) -> None:
+        """Reports that more is done, if the launcher is on this machine."""
+        if self.store:
+            with suppress(OSError), Path(self.store, _PROGRESS).open("a") as file:
+                file.write(f"{number} {what}\n")
+
+
+def told(store: Path) -> str:
+    """What workers have told so far."""
+    totals: Counter[str] = Counter()
+    with suppress(OSError):
+        for line in (store / _PROGRESS).read_text().splitlines():
+            number, what = line.split(" ", 1)
+            totals[what] += int(number)
+    return ", ".join(f"{number:,} {what}" for what, number in totals.items())

@@ -2,56 +2,54 @@
 
 from __future__ import annotations
 
-import json
+import pickle
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import apache_beam as beam
 from apache_beam import pvalue
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
+from dssm_tf.positions.curve import ExaminationCurve
+from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import record_transforms, transforms
-from pipelines.cleaning import BlockList
-from pipelines.frames import Block, Counts, by_bucket, step, sum_counts
+from pipelines import record_transforms, sums, transforms
+from pipelines.frames import Block, Counts, Settings, Written, by_bucket, step, sum_counts
 from pipelines.output import PARTS, create, open_bytes
-from pipelines.record_transforms import SAMPLES, Sample
-from pipelines.settings import Settings, Written
 from pipelines.sources import Piece
 
-_MANIFEST = "manifest.json"
+NAMESPACE = "preprocess"
+_MANIFEST = "manifest"
 BUCKET_BYTES = 8 << 20
 _PACKED = 4
 """How many times as large a log is as its `.gz` or Parquet file."""
 
 
-@dataclass
-class Manifest:
+class Manifest(NamedTuple):
     """What the pipeline hands to the launcher.
 
     Args:
         counts: by name.
-        ngrams: the vocabulary, in the order of ids.
+        vocabulary: the letter trigrams.
         files: those written, by kind and bucket.
-        rejects: [piece, path].
-        samples: of training records: key, query, clicks, numbers of titles.
+        rejects: files of pickled rejects by piece, each with the first one's line in the piece.
+        curve: that clicks are weighted by.
     """
 
-    counts: dict[str, int]
-    ngrams: list[str]
+    counts: Counts
+    vocabulary: Vocabulary
     files: list[Written]
-    rejects: list[tuple[int, str]]
-    samples: list[Sample]
+    rejects: list[Written]
+    curve: ExaminationCurve | None
 
     @classmethod
     def load(cls, directory: str) -> Manifest:
         """Reads what the pipeline wrote."""
         with open_bytes(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
-            found = cls(**json.loads(file.read()))
-        found.files = [Written(*one) for one in found.files]
+            found: Manifest = pickle.loads(file.read())
         return found
 
 
@@ -73,68 +71,53 @@ def build(
     pipeline: beam.Pipeline,
     pieces: Sequence[Piece],
     settings: Settings,
-    block_list: BlockList,
-    corpus: Sequence[FileMetadata] = (),
+    corpus: Sequence[Piece] = (),
     known: Vocabulary | None = None,
-    weights: Sequence[int] = (),
 ) -> None:
     """Adds every step to a pipeline.
 
     Args:
         pipeline: to add to.
-        pieces: of the input.
+        pieces: of the log.
         settings: what all steps are told.
-        block_list: words and queries to drop.
-        corpus: files of titles that may be ranked.
+        corpus: pieces of tables of titles that may be ranked.
         known: an earlier vocabulary, whose trigrams keep their ids.
-        weights: of clicks by position, see `cleaning.weighted`.
     """
     options, size = settings.options, tuple[int, int]
     # No bucket is left out because nothing is in it: each becomes a file.
     every = pipeline | "Every bucket" >> beam.Create(
-        [(bucket, b"") for bucket in range(settings.buckets)]
+        [(bucket, b"") for bucket in range(1 << settings.bits)]
     ).with_output_types(Block)
-    read = (
-        pipeline
-        | "Pieces" >> beam.Create(list(pieces))
-        | "Spread pieces" >> beam.Reshuffle()
-        | "ReadPieces"
-        >> step(
-            transforms.read_piece, settings, block_list, tuple(weights),
-            titles=Block, sessions=Block, rejects=Block, counts=Counts,
-        )
-    )  # fmt: skip
-    sessions = read.sessions | "CleanSessions" >> by_bucket(
-        transforms.clean_bucket, settings, titles=Block, counts=Counts
+    log = pipeline | "Pieces" >> beam.Create(list(pieces)) | "Spread" >> beam.Reshuffle()
+    curve: Any = transforms.given_curve(options)
+    if options.position_weights == HARVESTING:
+        curve = pvalue.AsSingleton(log | "EstimateCurve" >> transforms.estimate_curve(options))
+    read = log | "ReadPieces" >> step(
+        transforms.read_piece, settings, curve, titles=Block, sessions=Block, rejects=Written
+    )
+    sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
+        transforms.clean_bucket, settings, titles=Block
     )
     offered = (
         pipeline
-        | "Corpus files" >> beam.Create([file.path for file in corpus])
-        | "Spread files" >> beam.Reshuffle()
-        | "ReadCorpus" >> step(transforms.read_corpus, settings, counts=Counts)
+        | "Pieces of the corpus" >> beam.Create(list(corpus))
+        | "Spread the corpus" >> beam.Reshuffle()
+        | "ReadCorpus" >> beam.FlatMap(transforms.read_corpus, settings).with_output_types(Block)
     )
-    queries = (
-        (read.main, sessions.main, every)
-        | "Pairs" >> beam.Flatten()
-        | "SumQueries"
-        >> by_bucket(
-            transforms.sum_query_bucket, settings,
-            titles=Block, words=Block, sizes=size, counts=Counts,
-        )
-    )  # fmt: skip
+    queries = (read.main, sessions.main, every) | "SumQueries" >> by_bucket(
+        sums.sum_queries, settings, titles=Block, words=Block, sizes=size
+    )
     titles = (
-        (queries.titles, read.titles, sessions.titles, offered.main, every)
-        | "Clicked and offered titles" >> beam.Flatten()
-        | "SumTitles"
-        >> by_bucket(
-            transforms.sum_title_bucket, settings,
-            places=Block, words=Block, pool=Block, sizes=size, counts=Counts,
-        )
-    )  # fmt: skip
-    words = (
-        (queries.words, titles.words, every)
-        | "All words" >> beam.Flatten()
-        | "SumWords" >> by_bucket(transforms.sum_word_bucket, settings, prints=Block, ngrams=Counts)
+        queries.titles,
+        read.titles,
+        sessions.titles,
+        offered,
+        every,
+    ) | "SumTitles" >> by_bucket(
+        sums.sum_titles, settings, places=Block, words=Block, pool=Block, sizes=size
+    )
+    words = (queries.words, titles.words, every) | "SumWords" >> by_bucket(
+        sums.sum_words, settings, prints=Block, ngrams=Counts
     )
     vocabulary = pvalue.AsSingleton(
         words.ngrams
@@ -146,60 +129,56 @@ def build(
         | "FillPool" >> beam.CombineGlobally(record_transforms.fill_pool, options.negative_pool)
     )
     prints = pvalue.AsIter(words.prints)
-    hashed = words.main | "WriteWords" >> step(
-        record_transforms.write_words, settings, vocabulary, main=Written, counts=Counts
+    hashed = words.main | "WriteWords" >> beam.Map(
+        record_transforms.write_words, settings, vocabulary
     )
     tables = titles.main | "WriteTitles" >> beam.Map(
         record_transforms.write_titles, settings, prints, Shared()
-    ).with_output_types(Written)
+    )
     records = (
         (queries.main, titles.places)
-        | "Queries and places" >> beam.Flatten()
         | "WriteQueriesAndPairs"
         >> by_bucket(
             record_transforms.write_queries, settings, prints, pool,
-            pvalue.AsIter(queries.sizes), pvalue.AsIter(titles.sizes), Shared(), Shared(),
-            main=Written, counts=Counts, samples=Sample,
+            pvalue.AsIter(queries.sizes), pvalue.AsIter(titles.sizes), Shared(),
+            (Shared(), Shared()), main=Written,
         )
     )  # fmt: skip
-    rejects = read.rejects | "WriteRejects" >> by_bucket(
-        transforms.write_rejects, settings, main=tuple[int, str]
-    )
     counts = (
-        tuple(one.counts for one in (read, offered, sessions, queries, titles, hashed, records))
+        tuple(one.counts for one in (read, sessions, queries, titles, words, records))
         | "All counts" >> beam.Flatten()
+        | "Count for the runner, too" >> beam.Map(_count)
         | "Sum counts" >> beam.CombineGlobally(sum_counts)
     )
-    files = (hashed.main, tables, records.main) | "All files" >> beam.Flatten()
+    files = (hashed, tables, records.main) | "All files" >> beam.Flatten()
     _ = (
         pipeline
         | "Once" >> beam.Create([settings.directory])
         | "Write manifest"
         >> beam.Map(
-            _write_manifest,
-            counts=pvalue.AsSingleton(counts),
-            vocabulary=vocabulary,
-            files=pvalue.AsIter(files),
-            rejects=pvalue.AsIter(rejects.main),
-            samples=pvalue.AsIter(records.samples),
+            _write_manifest, pvalue.AsSingleton(counts), vocabulary, pvalue.AsIter(files),
+            pvalue.AsIter(read.rejects), curve,
         )
-    )
+    )  # fmt: skip
+
+
+def _count(counts: Counts) -> Counts:
+    for name, number in counts.items():
+        if name.startswith(("rows", "dropped ")):
+            Metrics.counter(NAMESPACE, name).inc(number)
+    return counts
 
 
 def _write_manifest(
     directory: str,
-    counts: dict[str, int],
+    counts: Counts,
     vocabulary: Vocabulary,
-    files: Iterable[Any],
-    rejects: Iterable[tuple[int, str]],
-    samples: Iterable[Sample],
+    files: Iterable[Written],
+    rejects: Iterable[Written],
+    curve: ExaminationCurve | None,
 ) -> None:
-    manifest = Manifest(
-        counts=dict(sorted(counts.items())),
-        ngrams=list(vocabulary.ngrams),
-        files=sorted(files),
-        rejects=sorted(rejects),
-        samples=sorted(samples)[:SAMPLES],
-    )
+    counts = dict(sorted(counts.items()))
+    in_order = sorted(rejects, key=lambda one: (one.bucket, one.rows))
+    manifest = Manifest(counts, vocabulary, sorted(files), in_order, curve)
     with create(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
-        file.write(json.dumps(manifest.__dict__).encode())
+        file.write(pickle.dumps(manifest))

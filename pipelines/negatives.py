@@ -12,13 +12,14 @@ from pipelines.texts import mix, unit
 
 Numbers = NDArray[np.int64]
 NONE = -1
+POOL_COLUMNS = {"rank": pl.Float64, "title": pl.Int64, "clicks": pl.Int64, "all": pl.Int64}
+"""Titles that may be drawn: a random rank, the title, clicks of the training part and of all."""
 _ROUNDS = 40
 
 
 def smallest(pool: pl.DataFrame, size: int) -> pl.DataFrame:
     """The `size + 1` titles of smallest rank: the pool and what bounds it."""
-    order = np.lexsort((pool["title"].to_numpy(), pool["rank"].to_numpy()))
-    return pool[order[: size + 1]]
+    return pool.sort("rank", "title").head(size + 1)
 
 
 class NegativePool:
@@ -29,8 +30,7 @@ class NegativePool:
     Kaplan 2007): over pools, draws stay in proportion to `clicks ** alpha`.
 
     Args:
-        pool: as `smallest` leaves it: rank, the title's number, clicks of the training part and of
-            all parts.
+        pool: as `smallest` leaves it, with the title's number.
         size: titles in the pool.
         alpha: the exponent.
         training: whether titles are drawn that the training part clicked, by its clicks, so that a
@@ -46,7 +46,7 @@ class NegativePool:
         clicks = kept["clicks"].to_numpy().astype(np.float64)
         weights = np.where(clicks > 0, clicks**alpha, 0) if training else every
         weights = weights / -np.expm1(-bound * every)
-        self.numbers = kept["number"].to_numpy()[weights > 0].astype(np.int64)
+        self.numbers = kept["number"].to_numpy()[weights > 0]
         self.weights = weights[weights > 0]
         self._upto = np.cumsum(self.weights)
 
@@ -67,16 +67,13 @@ class Clicked:
     """
 
     def __init__(self, query: Numbers, title: Numbers, titles: int) -> None:
-        self._codes = np.unique(query * titles + title)
+        self._codes = np.append(np.unique(query * titles + title), -1)  # for what is behind the end
         self._titles = titles
 
     def __call__(self, query: Numbers, title: Numbers) -> NDArray[np.bool_]:
         """Whether each title was clicked for the query beside it."""
-        if not len(self._codes):
-            return np.zeros(len(query), bool)
         codes = query * self._titles + title
-        place = np.minimum(np.searchsorted(self._codes, codes), len(self._codes) - 1)
-        return self._codes[place] == codes
+        return self._codes[np.searchsorted(self._codes[:-1], codes)] == codes
 
 
 def add_shown(rows: Numbers, query: Numbers, keys: NDArray[np.uint64], shown: pl.DataFrame) -> None:
@@ -89,12 +86,12 @@ def add_shown(rows: Numbers, query: Numbers, keys: NDArray[np.uint64], shown: pl
         shown: pairs q, number.
     """
     asked = pl.DataFrame({"row": np.arange(len(rows)), "q": query, "key": keys})
-    found = asked.join(shown, on="q", maintain_order="left")
+    found = asked.join(shown, on="q")
     order = mix(found["key"].to_numpy() ^ mix(found["number"].to_numpy().astype(np.uint64)))
     found = found.with_columns(order=pl.Series(order)).sort("row", "order", "number")
-    place = found.select(pl.int_range(pl.len()).over("row")).to_series().to_numpy()
-    kept = place < rows.shape[1]
-    rows[found["row"].to_numpy()[kept], place[kept]] = found["number"].to_numpy()[kept]
+    found = found.with_columns(place=pl.int_range(pl.len()).over("row"))
+    row, number, place = found.filter(pl.col("place") < rows.shape[1])["row", "number", "place"]
+    rows[row, place] = number
 
 
 def add_drawn(
@@ -117,25 +114,21 @@ def add_drawn(
         clicked: the pairs to avoid.
         pool: to draw from.
     """
-    held = (rows != NONE).sum(1)
-    wanted = rows.shape[1]
-    todo = np.flatnonzero(held < wanted)
     if not len(pool.numbers):
         return
+    held = (rows != NONE).sum(1)
     for turn in range(_ROUNDS):
+        todo = np.flatnonzero(held < rows.shape[1])
         found = pool.draw(keys[todo], turn)
         good = ~clicked(query[todo], found) & ~(rows[todo] == found[:, None]).any(1)
         at = todo[good]
         rows[at, held[at]] = found[good]
         held[at] += 1
-        todo = todo[held[todo] < wanted]
-        if not len(todo):
-            return
-    for row in todo.tolist():
+    for row in np.flatnonzero(held < rows.shape[1]).tolist():
         left = ~clicked(np.full(len(pool.numbers), query[row]), pool.numbers)
         left &= ~np.isin(pool.numbers, rows[row])
         numbers = pool.numbers[left]
         uniform = unit(mix(keys[row] ^ mix(numbers.astype(np.uint64)), _ROUNDS))
         ranks = -np.log1p(-uniform) / pool.weights[left]
-        best = numbers[np.argsort(ranks, kind="stable")][: wanted - held[row]]
+        best = numbers[np.argsort(ranks, kind="stable")][: rows.shape[1] - held[row]]
         rows[row, held[row] : held[row] + len(best)] = best

@@ -5,18 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO
+from typing import IO, NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, refuse_others
+from dssm_tf.common.files import atomic_directory
 from dssm_tf.data.format import SPEC, VOCABULARY
 
 CURVE = "examination_curve.tsv"
@@ -44,37 +43,27 @@ def create(path: str) -> IO[bytes]:
 
 def open_bytes(path: str) -> IO[bytes]:
     """Opens a file for reading bytes as they are, on any file system."""
+    # Beam's own decompression passes over a truncated file in silence.
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
-def write_part(directory: str, kind: str, chunks: Iterable[bytes]) -> str:
-    """Writes a worker's file under a name no retry shares; returns its path.
-
-    A runner may run the same work twice; only the path of the attempt that counts is passed on.
-    """
-    path = FileSystems.join(directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
-    with create(path) as file:
-        for chunk in chunks:
-            file.write(chunk)
-    return path
-
-
-class Output:
+class Output(NamedTuple):
     """A directory in the making.
 
     Args:
-        workers: where workers write; on the same file system as the result.
+        workers: where workers write, in `PARTS`; on the same file system as the result.
         local: a directory of this machine for the files that the launcher writes.
         scratch: one for what is no part of the result.
     """
 
-    def __init__(self, workers: str, local: Path, scratch: Path) -> None:
-        self.workers = workers
-        self.local = local
-        self.scratch = scratch
+    workers: str
+    local: Path
+    scratch: Path
 
     def take(self, parts: Mapping[str, str]) -> None:
         """Gives workers' parts their names in the result."""
+        if not is_local(self.workers) and (old := _remote_files(self.workers)):
+            FileSystems.delete(old)  # and nothing that preprocess did not write
         names = [FileSystems.join(self.workers, name) for name in parts.values()]
         FileSystems.rename(list(parts), names)
 
@@ -95,8 +84,17 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
             yield Output(str(directory), directory, directory / PARTS)
             shutil.rmtree(directory / PARTS)
         return
-    with _remote_directory(path.rstrip("/"), overwrite=overwrite) as output:
-        yield output
+    parts = FileSystems.join(path, PARTS)
+    with tempfile.TemporaryDirectory() as local, tempfile.TemporaryDirectory() as scratch:
+        try:
+            FileSystems.mkdirs(parts)
+            yield Output(path, Path(local), Path(scratch))
+            for file in sorted(Path(local).iterdir(), key=lambda one: one.name == SPEC):
+                with create(FileSystems.join(path, file.name)) as target, file.open("rb") as own:
+                    shutil.copyfileobj(own, target)
+        finally:
+            with suppress(BeamIOError):  # a store without directories has nothing left of it
+                FileSystems.delete([parts + "/"])
 
 
 def refuse(path: str, inputs: Iterable[str] = (), *, overwrite: bool) -> None:
@@ -110,59 +108,20 @@ def refuse(path: str, inputs: Iterable[str] = (), *, overwrite: bool) -> None:
     for one in inputs:
         if _real(one).startswith(_real(path).rstrip("/") + "/"):
             raise UserError(f"{path} holds the input {one}; choose another --output.")
-    if is_local(path):
-        local = Path(path)
-        if local.is_file():
-            raise UserError(f"{path} is a file; --output names a directory.")
-        if not overwrite and local.is_dir() and any(local.iterdir()):
-            raise UserError(f"{path} exists already; choose another name, or add --overwrite.")
-        refuse_others(local, OWN)
-        return
-    names = [FileSystems.split(one)[1] for one in _remote_files(path)]
-    if names and not overwrite:
+    # What else is in a local directory, `atomic_directory` looks at.
+    there = any(Path(path).glob("*")) if is_local(path) else _remote_files(path)
+    if there and not overwrite:
         raise UserError(f"{path} exists already; choose another name, or add --overwrite.")
-    if strangers := [name for name in names if not any(fnmatchcase(name, own) for own in OWN)]:
-        raise UserError(
-            f"{path} is not replaced, because it holds {strangers[0]}, which preprocess did not "
-            "write; choose another --output, or move it away first."
-        )
 
 
 def _real(path: str) -> str:
     return os.path.realpath(path) if is_local(path) else path
 
 
-@contextmanager
-def _remote_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
-    refuse(path, overwrite=overwrite)
-    aside = f"{path}.incomplete-{uuid.uuid4().hex[:8]}"
-    with tempfile.TemporaryDirectory() as local, tempfile.TemporaryDirectory() as scratch:
-        try:
-            FileSystems.mkdirs(FileSystems.join(aside, PARTS))
-            yield Output(aside, Path(local), Path(scratch))
-            for file in sorted(Path(local).iterdir()):
-                with create(FileSystems.join(aside, file.name)) as target, file.open("rb") as own:
-                    shutil.copyfileobj(own, target)
-            if overwrite and (old := _remote_files(path)):
-                FileSystems.delete(old)
-            _move_files(aside, path)
-        finally:
-            for directory in (FileSystems.join(aside, PARTS), aside):
-                # A store without directories has nothing left of an emptied one.
-                with suppress(BeamIOError):
-                    FileSystems.delete([directory + "/"])
-
-
-def _move_files(source: str, target: str) -> None:
-    names = [file[len(source) :].strip("/") for file in _remote_files(source)]
-    FileSystems.mkdirs(target)
-    for chosen in ([name for name in names if name not in (PARTS, SPEC)], [SPEC]):
-        FileSystems.rename(*([FileSystems.join(at, n) for n in chosen] for at in (source, target)))
-
-
 def _remote_files(path: str) -> list[str]:
-    try:
+    """The files of an output that is there."""
+    with suppress(BeamIOError):
         found = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
-    except BeamIOError:
-        return []
-    return [metadata.path for metadata in found]
+        names = [(one.path, FileSystems.split(one.path)[1]) for one in found]
+        return [one for one, name in names if any(fnmatchcase(name, own) for own in OWN)]
+    return []

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from glob import glob
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple, cast
+from typing import IO, Any, NamedTuple
 
-import polars as pl
-from apache_beam.io.filesystem import BeamIOError, CompressionTypes, FileMetadata
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from dssm_tf.common.errors import OptionError
-from dssm_tf.tables.cells import clean_text, text
-from dssm_tf.tables.click_log import OPTIONAL, REQUIRED, log_blocks, position
-from dssm_tf.tables.judgments import CORPUS_COLUMNS, corpus_title
-from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout, Reject
+from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.tables.click_log import OPTIONAL, REQUIRED
+from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout
 from dssm_tf.tables.reader import format_of, open_table
-from dssm_tf.tables.table import Table, reading
-from pipelines.output import is_local
+from dssm_tf.tables.table import Cells, Table, reading
+from pipelines.output import is_local, open_bytes
 
 MIN_PIECE_BYTES = 1 << 20
 MAX_PIECE_BYTES = 8 << 20
@@ -37,16 +34,16 @@ class Piece(NamedTuple):
         file: position of the file.
         path: the file.
         names: the header's; None if the piece holds the header, or has no use for one.
-        start: first byte, or the row group of a Parquet file.
-        end: byte after the last, -1 for all.
+        start: first byte, or the row group of a Parquet file; None for a whole file.
+        end: byte after the last; None if these are no bytes.
     """
 
     number: int
     file: int
     path: str
     names: tuple[str, ...] | None = None
-    start: int = 0
-    end: int = -1
+    start: int | None = None
+    end: int | None = None
 
 
 def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetadata]:
@@ -81,108 +78,71 @@ def plan(
     Raises:
         UserError: a file cannot be read, or its header lacks a column.
     """
-    total = sum(metadata.size_in_bytes for metadata in files)
+    total = sum(one.size_in_bytes for one in files)
     size = min(MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
     pieces: list[Piece] = []
-    for file, metadata in enumerate(files):
-        path, end = metadata.path, metadata.size_in_bytes
-        kind = format_of(path)
+    for file, one in enumerate(files):
+        path, end, kind = one.path, one.size_in_bytes, format_of(one.path)
         names: tuple[str, ...] = ()
+        cuts: list[tuple[int | None, int | None]] = [(None, None)]
         if kind != "jsonl":
-            with _open(path, layout) as table:
+            with opened(Piece(0, file, path), layout) as table:
                 table.check_names(columns, optional)
-                names, groups = table.names, table.row_groups
-        if kind == "parquet":
-            cuts = [(group, -1) for group in range(groups)]
-        elif kind == "csv" or path.endswith(".gz") or not layout.by_bytes:
-            cuts = [(0, -1)]
-        else:
+                names = table.names
+                if kind == "parquet":
+                    cuts = [(group, None) for group in range(table.row_groups)]
+        by_lines = kind in ("tsv", "jsonl") or (kind == "csv" and _unquoted(path))
+        if by_lines and layout.by_bytes and not path.endswith(".gz"):
             cuts = [(start, min(start + size, end)) for start in range(0, end, size)]
         for start, stop in cuts:
-            header = names if start else None
+            header = names if start and stop else None
             pieces.append(Piece(len(pieces), file, path, header, start, stop))
     return pieces
 
 
-class PieceReader:
-    """Iterates over blocks of a piece: good rows, see `SCHEMA`, and rejects.
-
-    Numbers are those of lines within the piece, from 1; `lines` counts them when all are read.
-    Positions are read if asked for.
-    """
-
-    def __init__(self, piece: Piece, layout: Layout = _PLAIN, *, positions: bool = False) -> None:
-        self.piece = piece
-        self.lines = 0
-        self._layout, self._positions = layout, positions
-
-    def __iter__(self) -> Iterator[tuple[pl.DataFrame, list[Reject]]]:
-        with _open(self.piece.path, self._layout, self.piece) as table:
-            for found, rejects in log_blocks(table, position if self._positions else None):
-                yield cast(pl.DataFrame, pl.from_arrow(found)), rejects
-            self.lines = table.lines
-
-
-def find_corpus(
-    patterns: Sequence[str], layout: Layout = _PLAIN, flag: str = "--corpus"
-) -> list[FileMetadata]:
-    """The corpus files of paths, globs and directories, each once, in path order.
-
-    Raises:
-        UserError: a pattern matches nothing, a file is not a table or has no column `title`.
-    """
-    files = find_files(patterns, flag)
-    for metadata in files:
-        next(
-            corpus_titles(metadata.path, layout), None
-        )  # a wrong header shows here, not in a worker
-    return files
-
-
-def corpus_titles(path: str, layout: Layout) -> Iterator[str]:
-    """The titles of a corpus file on one line each, without white space at their ends.
-
-    Raises:
-        UserError: naming the line: there is no column `title`, a row is malformed, or the file
-            cannot be read.
-    """
-    with _open(path, layout) as table:
-        for _, title in table.rows(("title",), make=_title):
-            if title:
-                yield title
-
-
-def titles_of(piece: Piece, layout: Layout) -> Iterator[tuple[str, str]]:
-    """The ids and titles of a piece of a corpus.
-
-    Raises:
-        UserError: a row is malformed, or the file cannot be read.
-    """
-    with _open(piece.path, layout, piece) as table:
-        for _, row in table.rows(CORPUS_COLUMNS, make=corpus_title):
-            yield row
-
-
-def _title(cells: Sequence[Any]) -> str:
-    title = "" if cells[0] is None else text(cells[0], "title")
-    return clean_text(title, "title") if title.strip() else ""
+def _unquoted(path: str) -> bool:
+    """Whether each line of a CSV file is a row: nothing is in quotes, and lines end as usual."""
+    with open_bytes(path) as file:
+        blocks = iter(lambda: file.read(1 << 20), b"")
+        return all(b'"' not in block and b"\n" in block for block in blocks)
 
 
 @contextmanager
-def _open(path: str, layout: Layout, piece: Piece | None = None) -> Iterator[Table]:
-    """Opens a file of any of Beam's file systems, or a piece of it."""
-    with reading(path):
-        # Beam's own decompression passes over a truncated file in silence; the table's does not.
-        raw: Any = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+def opened(piece: Piece, layout: Layout = _PLAIN) -> Iterator[Table]:
+    """Opens a piece of a file of any of Beam's file systems; its lines are numbered from 1.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    with reading(piece.path):
+        raw = open_bytes(piece.path)  # what is packed is unpacked by the table
     with raw as file:
-        if piece is not None and piece.end >= 0:
-            layout = replace(layout, names=piece.names)
-            with reading(path):
-                file = BytesIO(_lines_within(file, piece.start, piece.end))
-        elif piece is not None:
+        if piece.end is None:
             layout = replace(layout, row_group=piece.start)
-        with open_table(path, layout=layout, raw=file) as table:
+        else:
+            layout = replace(layout, names=piece.names)
+            with reading(piece.path):
+                file = BytesIO(_lines_within(file, piece.start or 0, piece.end))
+        with open_table(piece.path, layout=layout, raw=file) as table:
             yield table
+
+
+def rows_of(
+    piece: Piece, layout: Layout, columns: Sequence[str], make: Callable[[Cells], Any]
+) -> Iterator[Any]:
+    """What a function makes of the cells of each row of a piece.
+
+    Raises:
+        UserError: naming the line: a row is malformed, or the file cannot be read.
+    """
+    try:
+        with opened(piece, layout) as table:
+            for _, row in table.rows(columns, make=make):
+                yield row
+    except UserError:
+        if piece.start:  # the number of the line is wanted, and not that within the piece
+            yield from rows_of(Piece(0, 0, piece.path), layout, columns, make)
+        raise
 
 
 def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
@@ -198,40 +158,27 @@ def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
 
 
 def _match(pattern: str, flag: str) -> list[FileMetadata]:
+    found: list[FileMetadata] = []
     try:
-        found = _files(pattern)
-        # A directory matches itself on some file systems and nothing on others.
-        if not any(_known(metadata.path) for metadata in found):
-            if Path(pattern).is_dir():
-                inside = [_metadata(one) for one in Path(pattern).iterdir() if one.is_file()]
-            else:
-                inside = _files(FileSystems.join(pattern, "*"))
-            found = [metadata for metadata in inside if _known(metadata.path)] or found
-    except (BeamIOError, ValueError) as error:
+        if is_local(pattern):
+            path = Path(pattern)  # of this very name, whatever brackets are in it
+            inside = map(str, path.iterdir()) if path.is_dir() else glob(pattern, recursive=True)
+            files = [
+                one for one in ([pattern] if path.is_file() else inside) if Path(one).is_file()
+            ]
+            found = [FileMetadata(one, Path(one).stat().st_size) for one in files]
+        else:
+            for place in (pattern, FileSystems.join(pattern, "*")):
+                found = found or list(FileSystems.match([place])[0].metadata_list)
+    except (BeamIOError, OSError, ValueError) as error:
         raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
-    # As in a shell, a glob passes over hidden files; Beam's own does not.
-    found = [one for one in found if one.path == pattern or not _hidden(one.path)]
+    found = [one for one in found if one.path == pattern or _usual(one.path)]
     if not found:
-        raise OptionError(flag, f"{pattern} matches no file.")
+        raise OptionError(flag, f"{pattern} matches no file that is a table.")
     return found
 
 
-def _files(pattern: str) -> list[FileMetadata]:
-    """What a pattern matches: a local file of this very name, whatever brackets are in it."""
-    if Path(pattern).exists():
-        return [_metadata(pattern)]
-    if is_local(pattern):  # Beam's own matches nothing in the current folder, and walks the rest
-        return [_metadata(one) for one in glob(pattern, recursive=True) if Path(one).is_file()]
-    return list(FileSystems.match([pattern])[0].metadata_list)
-
-
-def _metadata(path: Path | str) -> FileMetadata:
-    return FileMetadata(str(path), Path(path).stat().st_size)
-
-
-def _hidden(path: str) -> bool:
-    return path.replace("\\", "/").rsplit("/", 1)[-1].startswith((".", "_"))
-
-
-def _known(path: str) -> bool:
-    return format_of(path, otherwise="") != ""
+def _usual(path: str) -> bool:
+    """Whether a file that was not named itself is meant: a table that is not hidden."""
+    name = path.replace("\\", "/").rsplit("/", 1)[-1]
+    return not name.startswith((".", "_")) and format_of(path, otherwise="") != ""

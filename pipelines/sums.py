@@ -1,4 +1,4 @@
-"""Sums over one bucket of queries, of titles or of words: the plain functions inside the steps.
+"""The steps that sum one bucket of queries, of titles or of words.
 
 A bucket holds all that is known of its queries (or titles, or words) and nothing of the others; a
 worker holds one at a time.
@@ -6,41 +6,36 @@ worker holds one at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
+from apache_beam.pvalue import TaggedOutput
 from numpy.typing import NDArray
 
 from dssm_tf.positions.curve import UNIT
-from dssm_tf.text.fields import split_fields
+from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.letter_ngrams import letter_ngrams
+from dssm_tf.text.rules import Rules
 from pipelines.cleaning import FEW_CLICKS, NO_CLICK, PAIRS, TEXTS
-from pipelines.frames import Counts, Part, fold, histogram
-from pipelines.negatives import smallest
+from pipelines.frames import Group, Settings, counted, fold, parts_of
+from pipelines.negatives import POOL_COLUMNS, smallest
 from pipelines.options import TRAIN, VALIDATION, PreprocessOptions
-from pipelines.texts import (
-    all_words,
-    fingerprints,
-    mix,
-    normal_forms,
-    unit,
-    words_read,
-)
+from pipelines.texts import fingerprints, mix, normal_forms, unit, words_read
 
 SPLIT, DRAW, POOL = range(3)
 """Purposes of random numbers: no two have the same."""
 TITLES = {
-    "fp": pl.UInt64, "clicks": pl.Int64, "all": pl.Int64, "queries": pl.Int64,
-    "others": pl.Int64, "listed": pl.Int64,
+    "fp": pl.UInt64, "clicks": pl.Int64, "all": pl.Int64, "queries": pl.Int64, "listed": pl.Int64,
 }  # fmt: skip
 """Sums of titles: clicks of the training part and of all parts in thousandths, pairs of the
-training part and of others, and whether the title is in the table."""
-WORDS = {"fp": pl.UInt64, "word": pl.String, "train": pl.Int64, "others": pl.Int64}
-"""Words, and how often they are in the training part and in others."""
-POOL_COLUMNS = {"rank": pl.Float64, "title": pl.Int64, "clicks": pl.Int64, "all": pl.Int64}
-"""Titles that may be drawn: a random rank, the title, clicks of the training part and of all."""
+training part, and whether the title is in the table."""
+WORDS = {"fp": pl.UInt64, "word": pl.String, "times": pl.Int64}
+"""Words, and how often they are in the training part."""
+ONE_FINGERPRINT = "one fingerprint"
+"""Texts, and words, that are taken for another one."""
 PLACE_BITS = 40
 """A title travels as its bucket and its place there, in one number."""
 
@@ -50,194 +45,168 @@ def random(numbers: NDArray[np.uint64], seed: int, purpose: int) -> NDArray[np.u
     return mix(numbers, 3 * seed + purpose)
 
 
-class QueryBucket(NamedTuple):
-    """What `sum_queries` finds.
+def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
+    """Sums clicks per (query, title), drops pairs below `min_clicks` and splits by query.
 
-    Args:
-        queries: fp, text, train; sorted by fp.
-        pairs: of these queries: q, t, clicks as a record has them, kept, shown, train; sorted. A
-            pair that is neither kept nor shown was clicked all the same.
-        titles: see `TITLES`, sorted by fp.
-        words: see `WORDS`, sorted by fp.
-        counts: for the report.
-        dropped: rows dropped, by reason.
+    Yields:
+        main   (bucket of queries, its queries or pairs); a pair that is neither kept nor shown was
+               clicked all the same;
+        titles (bucket of titles, sums), of all titles that a query of the bucket names;
+        words  (bucket of words, words);
+        sizes  (bucket, number of queries);
+        counts dict[str, int].
     """
-
-    queries: pl.DataFrame
-    pairs: pl.DataFrame
-    titles: pl.DataFrame
-    words: pl.DataFrame
-    counts: Counts
-    dropped: Counts
-
-
-def sum_queries(
-    pairs: Sequence[Part], texts: Sequence[Part], options: PreprocessOptions
-) -> QueryBucket:
-    """Sums a bucket's pairs, drops those with few clicks and splits by query."""
-    found = fold(pairs, ["q", "t"], PAIRS)
+    bucket, parts, options = group[0], parts_of(group[1]), settings.options
+    found = fold(parts["pairs"], ["q", "t"], PAIRS)
     logged, clicked = pl.col("rows") > 0, pl.col("clicks") > 0
-    kept = logged & (pl.col("clicks") >= options.min_clicks)
-    few = found.filter(logged & clicked & ~kept)
-    unclicked = int(found.filter(logged & ~clicked)["rows"].sum())
-    found = found.with_columns(kept=kept, shown=logged & ~clicked & (pl.col("robots") == 0))
-    chosen = found.filter("kept").group_by("q").agg(pairs=pl.len(), total=pl.col("clicks").sum())
-    queries = best_texts(fold(texts, ["fp", "text"], TEXTS)).join(
-        chosen, left_on="fp", right_on="q"
+    kept, shown = pl.col("kept"), pl.col("shown")
+    found = found.with_columns(
+        kept=logged & (pl.col("clicks") >= options.min_clicks),
+        shown=logged & ~clicked & (pl.col("robots") == 0),
     )
-    queries = queries.sort("fp")
+    few = found.filter(logged & clicked & ~kept)["rows"].sum()
+    unclicked = found.filter(logged & ~clicked)["rows"].sum()
+    chosen = found.filter("kept").group_by(fp="q").agg(pairs=pl.len().cast(pl.Int64))
+    texts, shared = best_texts(fold(parts["texts"], ["fp", "text"], TEXTS), options.rules)
+    queries = texts.join(chosen, on="fp").sort("fp")
     at = unit(random(queries["fp"].to_numpy(), options.seed, SPLIT))
     queries = queries.with_columns(train=pl.Series(at >= options.validation_fraction))
     found = found.join(queries.select("train", q="fp"), on="q").sort("q", "t")
-    used = found.filter(pl.col("kept") | pl.col("shown"))
-    dropped = {
-        FEW_CLICKS: int(few["rows"].sum()),
-        NO_CLICK: unclicked - int(used.filter("shown")["rows"].sum()),
-    }
-    counts: Counts = {"pairs dropped": len(few), "rows used": int(used["rows"].sum())}
-    for split, part in (
-        (TRAIN, queries.filter("train")),
-        (VALIDATION, queries.filter(~pl.col("train"))),
-    ):
-        if len(part):
-            counts |= {
-                f"queries {split}": len(part),
-                f"pairs {split}": int(part["pairs"].sum()),
-                f"clicks {split}": int(part["total"].sum()),
-            }
-    words = all_words(normal_forms(queries["text"], options.rules), options.rules)
-    counts |= histogram("query words", words.list.len())
-    counts |= histogram("clicks a query", _power_of_two(queries["total"]))
-    train = queries["train"].to_numpy()
-    times = queries["pairs"].to_numpy().astype(np.int64)
-    learned = pl.col("kept") & pl.col("train")
-    titles = used.group_by(fp="t").agg(
+    used = found.filter(kept | shown)
+    learned = kept & pl.col("train")
+    titles = found.group_by(fp="t").agg(
         clicks=pl.col("weighted").filter(learned).sum(),
         all=pl.col("weighted").filter("kept").sum(),
-        queries=learned.sum().cast(pl.Int64),
-        others=(pl.col("kept") & ~pl.col("train")).sum().cast(pl.Int64),
-        listed=pl.len().cast(pl.Int64),
+        queries=learned.sum(),
+        listed=(kept | shown).sum(),
     )
-    # Titles that are clicked too seldom, or by robots, may be in the table for other queries.
-    rest = found.select(fp=pl.col("t").unique()).join(titles, on="fp", how="anti")
-    titles = pl.concat([titles, rest], how="diagonal").fill_null(0).select(*TITLES).sort("fp")
-    return QueryBucket(
-        queries.select("fp", "text", "train"),
-        found.select("q", "t", _in_clicks(found["weighted"]), "kept", "shown", "train"),
-        titles,
-        count_words(words, times * train, times * ~train, options),
-        counts,
-        dropped,
-    )
+    counts = {
+        f"dropped {FEW_CLICKS}": few,
+        f"dropped {NO_CLICK}": unclicked - used.filter("shown")["rows"].sum(),
+        "rows used": used["rows"].sum(),
+        ONE_FINGERPRINT: shared,
+    }
+    for split, part in (
+        (TRAIN, found.filter(learned)),
+        (VALIDATION, found.filter(kept & ~pl.col("train"))),
+    ):
+        counts |= {
+            f"queries {split}": part["q"].n_unique(),
+            f"pairs {split}": len(part),
+            f"clicks {split}": part["clicks"].sum(),
+        }
+    yield from settings.send("queries", queries.select("fp", "text", "train"), to=bucket)
+    pairs = found.select("q", "t", _in_clicks(found["weighted"]), "kept", "shown", "train")
+    yield from settings.send("pairs", pairs, to=bucket)
+    titles = titles.cast(TITLES).sort("fp")
+    yield from settings.send("sums", titles, "titles", source=bucket)
+    times = (queries["pairs"] * queries["train"]).to_numpy()
+    yield from settings.send("words", _words(queries["form"], times, options.rules), "words")
+    yield TaggedOutput("sizes", (bucket, len(queries)))
+    yield counted(counts)
 
 
-class TitleBucket(NamedTuple):
-    """What `sum_titles` finds.
+def sum_titles(group: Group, settings: Settings) -> Iterator[Any]:
+    """Sums what is known of each title; one that the log has keeps the log's text.
 
-    Args:
-        titles: fp, title (its bucket and place), text, clicks and queries of the training part;
-            sorted by fp.
-        words: see `WORDS`, sorted by fp.
-        pool: see `POOL_COLUMNS`.
-        counts: for the report.
+    Yields:
+        main   (bucket of titles, its titles);
+        places (bucket of queries, the titles of the table that it names);
+        words  (bucket of words, words);
+        pool   (0, titles that may be drawn);
+        sizes  (bucket, number of titles);
+        counts dict[str, int].
     """
-
-    titles: pl.DataFrame
-    words: pl.DataFrame
-    pool: pl.DataFrame
-    counts: Counts
-
-
-def sum_titles(
-    sums: Sequence[Part],
-    texts: Sequence[Part],
-    corpus: Sequence[Part],
-    bucket: int,
-    options: PreprocessOptions,
-) -> TitleBucket:
-    """Sums a bucket's titles; one that the log has keeps the log's text."""
-    total = fold(sums, ["fp"], TITLES).filter(pl.col("listed") > 0)
-    titles = best_texts(fold(texts, ["fp", "text"], TEXTS)).join(total, on="fp")
-    offered = best_texts(fold(corpus, ["fp", "text"], TEXTS).with_columns(clicks=pl.lit(0)))
-    rest = offered.join(titles, on="fp", how="anti")
-    titles = pl.concat([titles, rest], how="diagonal").fill_null(0).sort("fp")
+    bucket, parts, options = group[0], parts_of(group[1]), settings.options
+    total = fold(parts["sums"], ["fp"], TITLES).filter(pl.col("listed") > 0)
+    logged = fold(parts["texts"], ["fp", "text"], TEXTS).join(total, on="fp", how="semi")
+    offered = fold(parts["corpus"], ["fp", "text"], TEXTS)
+    ranked = pl.concat([logged, offered.with_columns(clicks=pl.lit(-1, pl.Int64))])
+    titles, shared = best_texts(ranked, options.rules)
+    titles = titles.join(total, on="fp", how="left").fill_null(0).sort("fp")
     titles = titles.with_columns(
         title=(bucket << PLACE_BITS) + pl.int_range(pl.len(), dtype=pl.Int64),
         clicks=_rounded(titles["clicks"]),
         all=_rounded(titles["all"]),
         offered=titles["fp"].is_in(offered["fp"].implode()),
     )
-    forms = normal_forms(titles["text"], options.rules)
-    words = all_words(forms, options.rules)
-    queries, others = titles["queries"].to_numpy(), titles["others"].to_numpy()
+    queries = titles["queries"].to_numpy()
     # A title of the corpus that the training part lacks has its trigrams known all the same.
     times = np.where(queries == 0, titles["offered"].to_numpy(), queries).astype(np.int64)
-    counts: Counts = {
+    counts = {
         "titles": len(titles),
-        "titles train": int((queries > 0).sum()),
-        "titles corpus": int(titles["offered"].sum()),
-        **histogram("title words", words.list.len()),
+        "titles train": (queries > 0).sum(),
+        "titles corpus": titles["offered"].sum(),
+        ONE_FINGERPRINT: shared,
     }
-    if len(options.fields) > 1:
-        for text in titles["text"]:
-            for at, field in enumerate(split_fields(text, len(options.fields))):
-                name = f"field {at}"
-                counts[name] = counts.get(name, 0) + (field.strip() != "")
-    return TitleBucket(
-        titles.select("fp", "title", "text", "clicks", "queries"),
-        count_words(words, times, others, options),
-        _pool(titles, options),
-        counts,
-    )
-
-
-def places_for(sums: Sequence[Part], titles: pl.DataFrame) -> Iterator[tuple[int, pl.DataFrame]]:
-    """For each bucket of queries those titles of the table that it names: t and title."""
+    for at in range(len(options.fields)):
+        field = titles["text"].str.split(SEPARATOR).list.get(at, null_on_oob=True)
+        counts[f"field {at}"] = (field.str.strip_chars() != "").sum()
+    columns = "fp", "title", "text", "clicks", "queries"
+    yield from settings.send("titles", titles.select(columns), to=bucket)
     known = titles.select("title", t="fp")
-    for part in sums:
-        yield part.source, known.join(part.frame.select(t="fp"), on="t", how="semi")
+    for part in parts["sums"]:
+        named = known.join(part.frame.select(t="fp"), on="t", how="semi")
+        yield from settings.send("places", named, "places", to=part.source)
+    yield from settings.send("words", _words(titles["form"], times, options.rules), "words")
+    yield from settings.send("pool", pool_of(titles, options), "pool", to=0)
+    yield TaggedOutput("sizes", (bucket, len(titles)))
+    yield counted(counts)
 
 
-def count_words(
-    words: pl.Series,
-    train: NDArray[np.int64],
-    others: NDArray[np.int64],
-    options: PreprocessOptions,
-) -> pl.DataFrame:
+def sum_words(group: Group, settings: Settings) -> Iterator[Any]:
+    """Sums the occurrences of words and of their letter trigrams.
+
+    Yields:
+        main   (bucket of words, its words);
+        prints (bucket, their fingerprints as bytes);
+        ngrams dict[str, int], of the training part;
+        counts dict[str, int].
+    """
+    bucket, blocks = group
+    every = fold(parts_of(blocks)["words"], ["fp", "word"], WORDS)
+    words = every.unique("fp", keep="first", maintain_order=True)
+    ngrams: Counter[str] = Counter()
+    for word, times in words.filter(pl.col("times") > 0).select("word", "times").iter_rows():
+        for ngram in letter_ngrams(word, settings.options.max_letters):
+            ngrams[ngram] += times
+    yield from settings.send("words", words.select("word"), to=bucket)
+    yield TaggedOutput("prints", (bucket, words["fp"].to_numpy().tobytes()))
+    yield TaggedOutput("ngrams", dict(ngrams))
+    yield counted({ONE_FINGERPRINT: len(every) - len(words)})
+
+
+def _words(forms: pl.Series, times: NDArray[np.int64], rules: Rules) -> pl.DataFrame:
     """The words that are read of texts and how often, see `WORDS`; sorted by fp.
 
     Args:
-        words: of each text.
-        train: how often the training part has the text.
-        others: how often other parts have it.
-        options: say how much is read.
+        forms: of the texts.
+        times: how often the training part has each text.
+        rules: say how much is read.
     """
-    flat, counts = words_read(words, options.rules)
-    found = pl.DataFrame(
-        {"word": flat, "train": np.repeat(train, counts), "others": np.repeat(others, counts)},
-        schema_overrides={"word": pl.String},
-    )
-    found = found.group_by("word").agg(pl.col("train", "others").sum())
+    words, counts = words_read(forms, rules)
+    found = pl.DataFrame({"word": words, "times": np.repeat(times, counts)})
+    found = found.group_by("word").agg(pl.col("times").sum())
     return found.with_columns(fp=fingerprints(found["word"])).select(*WORDS).sort("fp")
 
 
-def sum_words(parts: Sequence[Part], max_letters: int) -> tuple[pl.DataFrame, Counts]:
-    """A bucket's words, sorted by fp, and the occurrences of trigrams in the training part."""
-    words = fold(parts, ["fp", "word"], WORDS).unique("fp", keep="first", maintain_order=True)
-    counts: Counts = {}
-    for word, times in words.filter(pl.col("train") > 0).select("word", "train").iter_rows():
-        for ngram in letter_ngrams(word, max_letters):
-            counts[ngram] = counts.get(ngram, 0) + times
-    return words, counts
+def best_texts(texts: pl.DataFrame, rules: Rules) -> tuple[pl.DataFrame, int]:
+    """The text of each fingerprint with most clicks, the smallest of equals.
 
+    Args:
+        texts: see `TEXTS`.
+        rules: of their normal forms.
 
-def best_texts(texts: pl.DataFrame) -> pl.DataFrame:
-    """The text of each fingerprint with most clicks, the smallest of equals; sorted by fp."""
+    Returns:
+        fp, text, form; and how many normal forms have the fingerprint of another one.
+    """
+    texts = texts.with_columns(form=normal_forms(texts["text"], rules))
     ranked = texts.sort("fp", "clicks", "text", descending=[False, True, False])
-    return ranked.unique("fp", keep="first", maintain_order=True).select("fp", "text")
+    best = ranked.unique("fp", keep="first", maintain_order=True).drop("clicks")
+    return best, texts["form"].n_unique() - len(best)
 
 
-def _pool(titles: pl.DataFrame, options: PreprocessOptions) -> pl.DataFrame:
+def pool_of(titles: pl.DataFrame, options: PreprocessOptions) -> pl.DataFrame:
     """Clicked titles, ranked for the pool: rank ~ Exponential(all ** alpha)."""
     clicked = titles.filter(pl.col("all") > 0)
     uniform = unit(random(clicked["fp"].to_numpy(), options.seed, POOL))
@@ -252,13 +221,5 @@ def _rounded(thousandths: pl.Series) -> pl.Series:
 
 def _in_clicks(thousandths: pl.Series) -> pl.Series:
     """Weighted clicks as a record has them: of three digits, unless they are whole."""
-    distinct, place = np.unique(thousandths.to_numpy(), return_inverse=True)
-    clicks = [
-        one / UNIT if one % UNIT == 0 else float(f"{one / UNIT:.3g}") for one in distinct.tolist()
-    ]
-    return pl.Series("clicks", np.array(clicks, np.float64)[place], dtype=pl.Float32)
-
-
-def _power_of_two(numbers: pl.Series) -> pl.Series:
-    """The smallest power of two that is not below each positive number."""
-    return pl.Series([1 << (number - 1).bit_length() for number in numbers], dtype=pl.Int64)
+    clicks = [n / UNIT if n % UNIT == 0 else float(f"{n / UNIT:.3g}") for n in thousandths]
+    return pl.Series("clicks", clicks, dtype=pl.Float32)

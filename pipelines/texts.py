@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from hashlib import blake2b
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from dssm_tf.text.fields import SEPARATOR, cut
@@ -16,31 +14,9 @@ from dssm_tf.text.rules import Rules
 
 def normal_forms(texts: pl.Series, rules: Rules) -> pl.Series:
     """The normal form of each text: ASCII all at once, the rest one by one."""
-    array = texts.to_arrow().cast(pa.large_string())
-    ends = np.frombuffer(array.buffers()[1], np.int64)[array.offset :][: len(array) + 1]
-    data = bytes(array.buffers()[2] or b"")[: ends[-1]]
-    if data.isascii():
-        return _of_ascii(data.translate(_ascii_rule(rules)), ends)
-    letters = np.frombuffer(data, np.uint8)
-    # The text that each letter outside ASCII is in.
-    odd = np.unique(np.searchsorted(ends, np.flatnonzero(letters > 127), side="right") - 1)
-    plain = np.where(letters > 127, ord(" "), letters).astype(np.uint8).tobytes()
-    found = _of_ascii(plain.translate(_ascii_rule(rules)), ends)
-    one_by_one = [rules.key(text) for text in texts.gather(odd)]
-    return found.scatter(odd, one_by_one)
-
-
-def _of_ascii(translated: bytes, ends: NDArray[np.int64]) -> pl.Series:
-    buffers = pa.py_buffer(ends), pa.py_buffer(translated)
-    found = pl.Series(pa.LargeStringArray.from_buffers(len(ends) - 1, *buffers))
-    return found.str.replace_all(" {2,}", " ").str.strip_chars(" ")
-
-
-@lru_cache
-def _ascii_rule(rules: Rules) -> bytes:
-    """What each ASCII letter becomes, as `bytes.translate` wants it."""
-    letters = (rules.key(chr(code)) or " " for code in range(128))
-    return "".join(letters).encode("ascii") + bytes(128)
+    found = texts.str.to_lowercase().str.replace_all("[^0-9a-z]+", " ").str.strip_chars(" ")
+    odd = texts.str.contains("[^\\x00-\\x7f]").arg_true()
+    return found.scatter(odd, [rules.key(text) for text in texts.gather(odd)])
 
 
 def fingerprints(texts: pl.Series) -> pl.Series:
@@ -62,28 +38,20 @@ def unit(numbers: NDArray[np.uint64]) -> NDArray[np.float64]:
     return (numbers >> np.uint64(11)).astype(np.float64) / (1 << 53)
 
 
-def all_words(forms: pl.Series, rules: Rules) -> pl.Series:
-    """All words of normal forms, as lists; words of fields with rows of their own are marked."""
-    if rules.own_fields > 1 and forms.str.contains(SEPARATOR, literal=True).any():
-        return pl.Series([*map(rules.words, forms)], dtype=pl.List(pl.String))
-    return forms.str.replace_all(f"{SEPARATOR}+", " ").str.strip_chars(" ").str.split(" ")
-
-
-def words_read(words: pl.Series, rules: Rules) -> tuple[pl.Series, NDArray[np.int64]]:
-    """What is read of lists of words, end to end: the first so many, each to its first letters.
+def words_read(forms: pl.Series, rules: Rules) -> tuple[pl.Series, NDArray[np.int64]]:
+    """What is read of normal forms, end to end: the first words, of each its first letters.
 
     Returns:
-        The words, and how many each list has.
+        The words, of which those of fields with rows of their own are marked; and how many each
+        text has.
     """
-    first = words.list.head(rules.max_words)
-    flat = first.explode()
-    long = (flat.str.len_chars() > rules.max_letters).arg_true()
-    if len(long):
-        flat = flat.scatter(long, [cut(word, rules.max_letters) for word in flat.gather(long)])
-    return flat, first.list.len().to_numpy().astype(np.int64)
-
-
-def lists_of(values: NDArray[np.integer], counts: NDArray[np.integer]) -> pa.Array:
-    """Arrow lists of 32-bit numbers, of so many each."""
-    offsets = np.append(0, np.cumsum(counts)).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(values.astype(np.int32)))
+    most = rules.max_letters
+    if rules.own_fields > 1:
+        lists = [[cut(word, most) for word in rules.words(form)] for form in forms]
+        words = pl.Series(lists, dtype=pl.List(pl.String))
+    else:
+        words = forms.str.replace_all(f"{SEPARATOR}+", " ").str.strip_chars(" ").str.split(" ")
+    words = words.list.head(rules.max_words)
+    flat = words.explode()
+    flat = flat.str.head(most) if rules.own_fields == 1 else flat
+    return flat, words.list.len().to_numpy().astype(np.int64)

@@ -5,18 +5,18 @@
 
     train = tfds.load("click_log", split="train", builder_kwargs={"logs": "clicks/"})
 
-`logs` is what `--input` is: files, globs or directories; `flags` are preprocess's, without their
-dashes: `builder_kwargs={"logs": "clicks/", "flags": {"negatives": 8, "corpus": ["titles.tsv"]}}`.
+`logs` is what `--input` is: files, globs or directories; `flags` are settings of preprocess:
+`builder_kwargs={"logs": "clicks/", "flags": {"negatives": 8, "corpus": ["titles.tsv"]}}`.
 Nothing is downloaded. A dataset is prepared once for each log, corpus and setting; one that changed
 is another dataset.
 """
 
 from __future__ import annotations
 
-import hashlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from glob import glob
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,8 @@ import tensorflow_datasets as tfds
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
+from pipelines.launcher import preprocess, request
+from pipelines.options import PreprocessOptions
 
 _TEXT, _NUMBER = tfds.features.Text(), np.int64
 _LIST = tfds.features.Sequence
@@ -48,9 +50,7 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
 
     Args:
         logs: click logs: a path, glob or directory, or several.
-        data_dir: where tfds keeps prepared datasets; its default when None.
-        version: as tfds understands it.
-        flags: of `pipelines.preprocess`, without dashes.
+        flags: of `dssm preprocess`, as `PreprocessOptions` has them.
         **tfds_arguments: passed on to tfds.
     """
 
@@ -62,19 +62,22 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         self,
         *,
         logs: str | Path | Sequence[str | Path] = (),
-        data_dir: str | Path | None = None,
-        version: str | None = None,
         flags: dict[str, Any] | None = None,
         **tfds_arguments: Any,
     ) -> None:
-        self._logs = [str(logs)] if isinstance(logs, (str, Path)) else [str(one) for one in logs]
-        self._flags = dict(flags or {})
-        if tfds_arguments.get("config") is None and self._logs:
-            tfds_arguments["config"] = tfds.core.BuilderConfig(
-                name=_fingerprint(self._logs, self._flags),
-                description=f"click logs {' '.join(self._logs)}",
+        if not logs:
+            raise UserError(
+                "The click_log dataset needs its logs: "
+                'tfds.load("click_log", builder_kwargs={"logs": "clicks/"}).'
             )
-        super().__init__(data_dir=data_dir, version=version, **tfds_arguments)
+        logs = (logs,) if isinstance(logs, str | Path) else logs
+        paths = tuple(str(Path(one).resolve()) for one in logs)
+        self._options = PreprocessOptions(paths, "", **(flags or {}))
+        tfds_arguments["config"] = tfds.core.BuilderConfig(
+            name=sha256(request(self._options)).hexdigest()[:16],
+            description=f"click logs {' '.join(paths)}",
+        )
+        super().__init__(**tfds_arguments)
 
     def _info(self) -> tfds.core.DatasetInfo:
         return self.dataset_info_from_configs(
@@ -84,16 +87,10 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager: Any) -> dict[str, Any]:
-        if not self._logs:
-            raise UserError(
-                "The click_log dataset needs its logs: "
-                'tfds.load("click_log", builder_kwargs={"logs": "clicks/"}).'
-            )
         self._work = tempfile.TemporaryDirectory(prefix="click-log-")
-        data = Path(self._work.name) / "data"
-        _preprocess(self._logs, self._flags, data)
-        splits = Preprocessed(data).splits
-        return {split: self._generate_examples(data, split) for split in splits}
+        data = Path(self._work.name, "data")
+        preprocess(replace(self._options, output=str(data)))
+        return {split: self._generate_examples(data, split) for split in Preprocessed(data).splits}
 
     def _generate_examples(self, data: Path, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
         yield from enumerate(read_examples(data, split))
@@ -119,34 +116,3 @@ def read_examples(directory: Path, split: str) -> Iterator[dict[str, Any]]:
             "title_numbers": numbers,
             "clicked_numbers": data.clicked.of(query).tolist(),
         }
-
-
-def _preprocess(logs: Sequence[str], flags: Mapping[str, Any], output: Path) -> None:
-    # Here, so that dssm_tf alone does not need Beam.
-    from pipelines.options import parse
-    from pipelines.preprocess import preprocess
-
-    preprocess(parse([*_arguments(flags), "--input", *logs, "--output", str(output)]))
-
-
-def _arguments(flags: Mapping[str, Any]) -> list[str]:
-    found = []
-    for name, value in sorted(flags.items()):
-        several = isinstance(value, (list, tuple))
-        found += [f"--{name}", *map(str, value)] if several else [f"--{name}={value}"]
-    return found
-
-
-def _fingerprint(logs: Sequence[str], flags: Mapping[str, Any]) -> str:
-    """A name that changes with the files' paths, sizes and times, and with the flags."""
-    parts = [*_arguments(flags)]
-    corpus = flags.get("corpus", ())
-    for pattern in (*logs, *([corpus] if isinstance(corpus, (str, Path)) else corpus)):
-        parts.append(str(Path(pattern).resolve()))
-        paths = [Path(one) for one in sorted(glob(str(pattern), recursive=True))]
-        for path in paths:
-            inside = sorted(path.iterdir()) if path.is_dir() else [path]
-            for file in inside:
-                status = file.stat()
-                parts.append(f"{file.name} {status.st_size} {status.st_mtime_ns}")
-    return hashlib.blake2b("\n".join(parts).encode(), digest_size=8).hexdigest()

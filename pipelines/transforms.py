@@ -1,4 +1,4 @@
-"""The steps from pieces of logs to sums of queries, titles and words.
+"""The steps from pieces of logs and corpora to pairs and texts.
 
 Rows travel in frames, not one by one, and each frame belongs to a *bucket*, a share of the queries
 (or titles, words, sessions) by the first bits of their fingerprints. Grouping by bucket costs a few
@@ -10,90 +10,102 @@ bundles, workers, or the order of rows.
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
+import apache_beam as beam
 import polars as pl
-from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
 
+from dssm_tf.common.errors import OptionError, did_you_mean
+from dssm_tf.positions.curve import ExaminationCurve, read_curve
+from dssm_tf.positions.estimation import HARVESTING, OPTION, estimate
+from dssm_tf.positions.shown import Shown
+from dssm_tf.tables.cells import clean_text, text
+from dssm_tf.tables.click_log import log_blocks, position
 from dssm_tf.tables.layout import Reject
-from pipelines.cleaning import (
-    NO_CLICK,
-    TEXTS,
-    BlockList,
-    Cleaned,
-    clean_sessions,
-    sum_rows,
-    weighted,
-)
-from pipelines.frames import NAMESPACE, Counts, count_dropped, parts_of, until_error
-from pipelines.output import write_part
-from pipelines.settings import Settings
-from pipelines.sources import Piece, PieceReader, corpus_titles
-from pipelines.sums import places_for, sum_queries, sum_titles, sum_words
+from pipelines.cleaning import NO_CLICK, TEXTS, Cleaned, clean_sessions, sum_rows, weighted
+from pipelines.frames import Group, Part, Settings, as_ipc, counted, fold, parts_of
+from pipelines.options import NONE, PreprocessOptions
+from pipelines.sources import Piece, opened, rows_of
 from pipelines.texts import fingerprints, normal_forms
 
 MAX_ROWS_HELD = 500_000
-Group = tuple[int, Iterable[bytes]]
+_MOST_CELLS = 200_000
+"""Of a larger log a sample of the queries says how often positions are looked at."""
+_KEYS = ("q", "t", "position")
+_SCHEMA = {
+    "q": pl.UInt64, "t": pl.UInt64, "position": pl.Int64, "impressions": pl.Int64,
+    "clicks": pl.Int64,
+}  # fmt: skip
 
 
 def read_piece(
-    piece: Piece, settings: Settings, block_list: BlockList, weights: Sequence[int]
+    piece: Piece, settings: Settings, curve: ExaminationCurve | None = None
 ) -> Iterator[Any]:
     """Reads a piece of a log, checks each row and sums the good ones.
+
+    Args:
+        piece: of the log.
+        settings: what every step is told.
+        curve: that clicks are weighted by.
 
     Yields:
         main     (bucket of queries, pairs or texts), of rows without a session;
         titles   (bucket of titles, texts);
         sessions (bucket of sessions, visits);
-        rejects  (piece number, rejects), line numbers counted within the piece;
+        rejects  Written, of the piece;
         counts   dict[str, int].
     """
     options = settings.options
-    reader = PieceReader(piece, options.layout, positions=bool(weights))
+    weights = curve.weights(options.max_position_weight) if curve else ()
     used = pl.col("clicks") > 0
     if options.negatives_from != "log":
         used |= pl.col("impressions") > 0
-    counts: Counts = {}
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     held: list[pl.DataFrame] = []
-    for rows, rejects in until_error(reader, counts):
-        settings.progress.add("rows read", len(rows) + len(rejects))
-        found["rows"] += len(rows) + len(rejects)
-        found["clicks rejected"] += sum(one.clicks for one in rejects)
-        found["clicks read"] += int(rows["clicks"].sum()) + sum(one.clicks for one in rejects)
-        found["clicks placed"] += int(rows.filter(pl.col("position") > 0)["clicks"].sum())
-        found.update(f"rejected {one.reason}" for one in rejects)
-        if rejects:
-            frame = pl.DataFrame(rejects, schema=Reject._fields, orient="row")
-            yield from settings.send("rejects", frame, "rejects", to=piece.number)
-        good = weighted(rows.filter(used), weights)
-        found[f"dropped {NO_CLICK}"] += len(rows) - len(good)
-        held.append(good.select("query", "title", "session", "clicks", "weighted"))
-        if sum(map(len, held)) >= MAX_ROWS_HELD:
-            yield from _summed(pl.concat(held), settings, block_list)
-            held = []
+    rejects: list[Reject] = []
+    with opened(piece, options.layout) as table:
+        for block, bad in log_blocks(table, position if weights else None):
+            rows = cast(pl.DataFrame, pl.from_arrow(block))
+            settings.tell("rows read", len(rows) + len(bad))
+            counts["rows"] += len(rows)
+            counts["clicks read"] += int(rows["clicks"].sum())
+            counts["clicks placed"] += int(rows.filter(pl.col("position") > 0)["clicks"].sum())
+            good = rows.filter(used)
+            counts[f"dropped {NO_CLICK}"] += len(rows) - len(good)
+            held.append(weighted(good, weights))
+            rejects += bad
+            if sum(map(len, held)) + len(rejects) >= MAX_ROWS_HELD:
+                yield from _summed(held, piece, rejects, settings)
+                held, rejects = [], []
+        yield from _summed(held, piece, rejects, settings)
+        counts[f"lines {piece.number}"] = table.lines
+    yield counted(counts)
+
+
+def _summed(
+    held: Sequence[pl.DataFrame], piece: Piece, rejects: Sequence[Reject], settings: Settings
+) -> Iterator[Any]:
+    if rejects:
+        data = pickle.dumps(rejects)
+        written = settings.write("rejects", piece.number, rejects[0].line, data)
+        yield TaggedOutput("rejects", written)
     if held:
-        yield from _summed(pl.concat(held), settings, block_list)
-    Metrics.counter(NAMESPACE, "rows").inc(found["rows"])
-    found[f"lines {piece.number}"] = reader.lines
-    yield TaggedOutput("counts", counts | {name: n for name, n in found.items() if n})
-
-
-def _summed(rows: pl.DataFrame, settings: Settings, block_list: BlockList) -> Iterator[Any]:
-    found, visits = sum_rows(rows, settings.options.rules, block_list)
-    yield from _cleaned(found, settings)
-    yield from settings.send("visits", visits, "sessions", by="s")
+        found, visits = sum_rows(pl.concat(held), settings.options.rules, settings.block_list)
+        yield from _cleaned(found, settings)
+        yield from settings.send("visits", visits, "sessions", by="s")
 
 
 def _cleaned(found: Cleaned, settings: Settings) -> Iterator[Any]:
     yield from settings.send("pairs", found.pairs, by="q")
     yield from settings.send("texts", found.queries)
     yield from settings.send("texts", found.titles, "titles")
-    yield TaggedOutput("counts", count_dropped(found.dropped))
+    yield counted({f"dropped {reason}": rows for reason, rows in found.dropped.items()})
 
 
 def clean_bucket(group: Group, settings: Settings) -> Iterator[Any]:
@@ -106,94 +118,82 @@ def clean_bucket(group: Group, settings: Settings) -> Iterator[Any]:
     visits = pl.concat(part.frame for part in parts_of(group[1])["visits"])
     limits = options.max_queries_per_session, options.max_clicks_per_session
     yield from _cleaned(clean_sessions(visits, *limits), settings)
-    yield TaggedOutput("counts", {"sessions": visits["s"].n_unique()})
+    yield counted({"sessions": visits["s"].n_unique()})
 
 
-def read_corpus(path: str, settings: Settings) -> Iterator[Any]:
+def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
     """Reads the titles that may be ranked, so that those nobody clicked are known, too.
 
     Yields:
-        main   (bucket of titles, corpus);
-        counts dict[str, int].
+        main   (bucket of titles, corpus).
     """
-    counts: Counts = {}
-    titles = until_error(corpus_titles(path, settings.options.layout), counts)
+    titles = rows_of(piece, settings.options.layout, ("title",), _title)
     while texts := [*islice(titles, MAX_ROWS_HELD)]:
         frame = pl.DataFrame({"text": pl.Series(texts).unique()})
         forms = normal_forms(frame["text"], settings.options.rules)
         frame = frame.with_columns(fp=fingerprints(forms), clicks=pl.lit(0, pl.Int64))
         frame = frame.filter(forms != "").select(*TEXTS).sort("fp", "text")
         yield from settings.send("corpus", frame)
-    yield TaggedOutput("counts", counts)
 
 
-def sum_query_bucket(group: Group, settings: Settings) -> Iterator[Any]:
-    """Sums clicks per (query, title), drops pairs below `min_clicks` and splits by query.
+def _title(cells: Sequence[Any]) -> str:
+    """A title on one line; nothing if there is none."""
+    title = "" if cells[0] is None else text(cells[0], "title")
+    return clean_text(title, "title") if title.strip() else ""
 
-    Yields:
-        main   (bucket of queries, its queries or pairs);
-        titles (bucket of titles, sums), of all titles that a query of the bucket names;
-        words  (bucket of words, words);
-        sizes  (bucket, number of queries);
-        counts dict[str, int].
+
+def given_curve(options: PreprocessOptions) -> ExaminationCurve | None:
+    """The curve of a file; None if there is none, or if the log is asked.
+
+    Raises:
+        UserError: the file does not exist or is not a curve.
     """
-    bucket, parts = group[0], parts_of(group[1])
-    found = sum_queries(parts["pairs"], parts["texts"], settings.options)
-    yield from settings.send("queries", found.queries, to=bucket)
-    yield from settings.send("pairs", found.pairs, to=bucket)
-    yield from settings.send("sums", found.titles, "titles", source=bucket)
-    yield from settings.send("words", found.words, "words")
-    yield TaggedOutput("sizes", (bucket, len(found.queries)))
-    yield TaggedOutput("counts", found.counts | count_dropped(found.dropped))
+    asked = options.position_weights
+    if asked in (NONE, HARVESTING):
+        return None
+    if not Path(asked).is_file():
+        raise OptionError(
+            OPTION,
+            f"is {asked!r}, and there is no such file; expected none, harvesting or a "
+            f"file with position and propensity.{did_you_mean(asked, (NONE, HARVESTING))}",
+        )
+    return read_curve(asked)
 
 
-def sum_title_bucket(group: Group, settings: Settings) -> Iterator[Any]:
-    """Sums what is known of each title.
+@beam.ptransform_fn
+def estimate_curve(pieces: Any, options: PreprocessOptions) -> Any:
+    """Estimates how often positions are looked at.
 
-    Yields:
-        main   (bucket of titles, its titles);
-        places (bucket of queries, the titles that it names);
-        words  (bucket of words, words);
-        pool   (0, titles that may be drawn);
-        sizes  (bucket, number of titles);
-        counts dict[str, int].
+    Input:  PCollection[Piece], of a log.
+    Output: PCollection[ExaminationCurve], one.
     """
-    bucket, parts = group[0], parts_of(group[1])
-    found = sum_titles(parts["sums"], parts["texts"], parts["corpus"], bucket, settings.options)
-    yield from settings.send("titles", found.titles, to=bucket)
-    for source, places in places_for(parts["sums"], found.titles):
-        yield from settings.send("places", places, "places", to=source)
-    yield from settings.send("words", found.words, "words")
-    yield from settings.send("pool", found.pool, "pool", to=0)
-    yield TaggedOutput("sizes", (bucket, len(found.titles)))
-    yield TaggedOutput("counts", found.counts)
-
-
-def sum_word_bucket(group: Group, settings: Settings) -> Iterator[Any]:
-    """Sums the occurrences of words and of their letter trigrams.
-
-    Yields:
-        main   (bucket of words, its words);
-        prints (bucket, their fingerprints as bytes);
-        ngrams dict[str, int].
-    """
-    bucket, blocks = group
-    words, ngrams = sum_words(parts_of(blocks)["words"], settings.options.rules.max_letters)
-    yield from settings.send("words", words, to=bucket)
-    yield TaggedOutput("prints", (bucket, words["fp"].to_numpy().tobytes()))
-    yield TaggedOutput("ngrams", ngrams)
-
-
-def write_rejects(group: Group, settings: Settings) -> Iterator[tuple[int, str]]:
-    """Writes the rejects of a piece to a file of their own, in the order of lines.
-
-    Yields:
-        (piece number, path).
-    """
-    number, blocks = group
-    rows = pl.concat(part.frame for part in parts_of(blocks)["rejects"]).sort("line")
-    lines = (
-        f"{line}\t{reason}\t{clicks}\t{text}\n".encode()
-        for line, reason, text, clicks in rows.iter_rows()
+    return (
+        pieces
+        | "Count impressions" >> beam.FlatMap(_read_cells, options).with_output_types(bytes)
+        | "Sample queries" >> beam.CombineGlobally(_sample)
+        | "Estimate" >> beam.Map(_estimate, options.seed)
     )
-    yield number, write_part(settings.directory, "rejects", lines)
+
+
+def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[bytes]:
+    with opened(piece, options.layout) as table:
+        for block, _ in log_blocks(table, position):
+            cells = cast(pl.DataFrame, pl.from_arrow(block)).filter(pl.col("position") > 0)
+            for side, name in (("query", "q"), ("title", "t")):
+                texts = cells.select(pl.col(side).unique())
+                forms = normal_forms(texts[side], options.rules)
+                texts = texts.with_columns(fingerprints(forms).alias(name))
+                cells = cells.join(texts.filter(forms != ""), on=side)
+            yield pickle.dumps(Part("", 0, as_ipc(cells.select(*_SCHEMA))))
+
+
+def _sample(blocks: Iterable[bytes]) -> bytes:
+    """The cells of some queries, those of the smallest fingerprints: of all, if they are few."""
+    cells = fold(parts_of(blocks)[""], _KEYS, _SCHEMA).head(_MOST_CELLS)
+    return pickle.dumps(Part("", 0, as_ipc(cells)))
+
+
+def _estimate(cells: bytes, seed: int) -> ExaminationCurve:
+    rows = parts_of([cells])[""][0].frame.filter(pl.col("impressions") > 0)
+    rows = rows.with_columns(pl.col("q", "t").reinterpret(signed=True))
+    return estimate(Shown.of(rows.to_numpy()), seed)

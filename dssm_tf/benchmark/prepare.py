@@ -324,8 +324,8 @@ def _preprocess(
     log: Sequence[str], corpus: Sequence[str], output: Path, negatives: int, max_rejected: float
 ) -> dict[str, Any]:
     """Preprocesses a log; returns what there is to say of its rows, see `Tally.described`."""
-    from pipelines.options import Job, PreprocessOptions
-    from pipelines.preprocess import preprocess
+    from pipelines.launcher import preprocess
+    from pipelines.options import PreprocessOptions
 
     options = PreprocessOptions(
         tuple(log),
@@ -335,7 +335,7 @@ def _preprocess(
         max_reject_fraction=max_rejected,
     )
     try:
-        rows: dict[str, Any] = preprocess(Job(options))["rows"]
+        rows: dict[str, Any] = preprocess(options)["rows"]
     except OptionError as error:
         option = "--clicks" if error.option == "--input" else error.option
         raise OptionError(option, error.problem) from error

@@ -130,4 +130,8 @@ def _reason(error: Exception) -> str:
     if isinstance(error, MissingArgumentError) and error.argument and not error.argument.tokens:
         missing = f"{error.argument.name} is required."
         return reason.replace(f"Parameter {error.argument.name} requires an argument.", missing)
+    if errors := getattr(error.__cause__, "errors", None):  # of pydantic
+        first = errors()[0]
+        name = str(first["loc"][-1]).replace("_", "-")
+        return f"--{name} is {first['input']!r}; {first['msg'].lower()}."
     return reason

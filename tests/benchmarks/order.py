@@ -59,8 +59,8 @@ def trial(model: str, step: float, seed: int, epochs: int, queries: int) -> dict
 
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.training.train import train
-    from pipelines.options import Job, PreprocessOptions
-    from pipelines.preprocess import preprocess
+    from pipelines.launcher import preprocess
+    from pipelines.options import PreprocessOptions
 
     with TemporaryDirectory() as passing:
         folder = Path(passing)
@@ -69,7 +69,7 @@ def trial(model: str, step: float, seed: int, epochs: int, queries: int) -> dict
             (str(folder / "clicks.tsv"),), str(folder / "data"),
             negatives=1, negatives_from="impressions", validation_fraction=0,
         )  # fmt: skip
-        preprocess(Job(data))
+        preprocess(data)
         base, *changes = MODELS[model]
         changes += [*SETTINGS, f"training.seed={seed}", f"training.epochs={epochs}"]
         changes.append(f"optimizer.learning_rate={step}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.common.command_line import Parser
-from pipelines.options import parse
 
 
 @pytest.fixture
@@ -57,9 +56,3 @@ def test_a_wrong_choice_gets_the_right_one(parser, capsys):
 def test_what_is_no_flag_stays_as_it_was_typed(parser):
     words = ["--min-clicks", "3", "a_b", "--", "--min_clik"]
     assert parser.parse_args(words).texts == ["a_b", "--min_clik"]
-
-
-def test_flags_that_are_passed_on_keep_their_spelling():
-    job = parse(["--input", "a", "--output", "b", "--min_clicks=2", "--direct_num_workers=2"])
-    assert job.options.min_clicks == 2
-    assert job.beam_flags == ["--direct_num_workers=2"]

@@ -12,11 +12,9 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.format import file_name
-from pipelines import record_transforms, transforms
-from pipelines.cleaning import BlockList
-from pipelines.frames import sum_counts
+from pipelines import record_transforms, sums, transforms
+from pipelines.frames import Settings, sum_counts
 from pipelines.options import PreprocessOptions
-from pipelines.settings import Settings
 from pipelines.sources import plan
 
 
@@ -55,25 +53,24 @@ def run(
         return list(groups.items())
 
     files = [FileMetadata(one, Path(one).stat().st_size) for one in options.input]
-    read = step(transforms.read_piece, plan(files), BlockList(), ())
+    read = step(transforms.read_piece, plan(files))
     sessions = step(transforms.clean_bucket, grouped(read("sessions"), every=False))
-    corpus = step(transforms.read_corpus, options.corpus)
-    queries = step(transforms.sum_query_bucket, grouped(read(), sessions()))
+    queries = step(sums.sum_queries, grouped(read(), sessions()))
     titles = step(
-        transforms.sum_title_bucket,
-        grouped(read("titles"), sessions("titles"), queries("titles"), corpus()),
+        sums.sum_titles,
+        grouped(read("titles"), sessions("titles"), queries("titles")),
     )
-    words = step(transforms.sum_word_bucket, grouped(queries("words"), titles("words")))
+    words = step(sums.sum_words, grouped(queries("words"), titles("words")))
     vocabulary = record_transforms.choose_trigrams(sum_counts(words("ngrams")), options, None)
     pool = record_transforms.fill_pool(titles("pool"), options.negative_pool)
-    written = step(record_transforms.write_words, words(), vocabulary)()
+    written = [record_transforms.write_words(one, settings, vocabulary) for one in words()]
     tables = [
         record_transforms.write_titles(one, settings, words("prints"), Shared()) for one in titles()
     ]
     places = grouped(queries(), titles("places"))
     records = step(
         record_transforms.write_queries, places, words("prints"), pool, queries("sizes"),
-        titles("sizes"), Shared(), Shared(),
+        titles("sizes"), Shared(), (Shared(), Shared()),
     )()  # fmt: skip
     return {
         file_name(one.kind, one.bucket, 1 << bits): Path(one.path).read_bytes()

@@ -102,7 +102,7 @@ def test_the_report_says_how_many_titles_are_of_the_corpus(run, topics, corpus):
     report = json.loads((data.path / "report.json").read_text("utf-8"))
     assert (report["titles"], report["titles_train"], report["titles_corpus"]) == (27, 25, 3)
     page = (data.path / "report.html").read_text("utf-8")
-    assert "25 of 27 titles are clicked in the training part; 3 are of the corpus." in page
+    assert "25 of 27 titles are clicked in the training part; 3 are of the corpus</p>" in page
     page = (run(topics, *ALL).path / "report.html").read_text("utf-8")
     assert "of the corpus" not in page
 
@@ -118,6 +118,22 @@ def test_any_number_of_files_packed_or_not_gives_the_same(run, topics, corpus, t
     parts = run(topics, "--corpus", str(tmp_path / "part-*"), *ALL).bytes()
     for name in one.keys() - {"report.json", "report.html", "spec.json"}:
         assert one[name] == parts[name], name
+
+
+def test_a_corpus_is_read_in_pieces_and_a_bad_row_has_its_line_in_the_file(
+    run, topics, tmp_path, monkeypatch, capsys
+):
+    lines = ["doc_id\ttitle", *(f"d{n}\tthing {n}" for n in range(99))]
+    path = tmp_path / "many.tsv"
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    whole = run(topics, "--corpus", str(path), *ALL)
+    monkeypatch.setattr("pipelines.sources.MIN_PIECE_BYTES", 50)
+    monkeypatch.setattr("pipelines.sources.PIECES", 1000)
+    cut = run(topics, "--corpus", str(path), *ALL)
+    assert cut.table("titles") == whole.table("titles")
+    path.write_text("\n".join([*lines[:76], "no tab", *lines[76:]]) + "\n", "utf-8")
+    run(topics, "--corpus", str(path), *ALL, code=1)
+    assert "many.tsv:77: 1 columns; the header has 2" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,3 @@
-import json
 import subprocess
 import sys
 
@@ -13,7 +12,7 @@ from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import Index
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
 from pipelines import sources
-from pipelines.embed import EmbedOptions, embed, run
+from pipelines.embed import embed, run
 from tests.clicks import click_log, write_data
 from tests.runs import finished_run
 
@@ -49,10 +48,8 @@ def read(out):
 
 @pytest.mark.parametrize("flags", [(), ("--direct_num_workers=2",)])
 def test_a_pipeline_makes_the_models_vectors(model, corpus, tmp_path, flags):
-    options = EmbedOptions(str(model), corpus, str(tmp_path / "out"), batch_size=16)
-    about = embed(options, beam_flags=flags)
-    assert about["titles"] == 40
-    assert json.loads((tmp_path / "out" / "vectors.json").read_text()) == about
+    places = {"model": str(model), "input": corpus, "output": str(tmp_path / "out")}
+    embed(*flags, **places, batch_size=16)
     rows = read(tmp_path / "out")
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
     wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=True)
@@ -93,10 +90,8 @@ def test_every_piece_of_a_file_is_read_once(model, tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 100)
     monkeypatch.setattr(sources, "MAX_PIECE_BYTES", 100)
     write_corpus(tmp_path / "c.tsv", CORPUS)
-    options = EmbedOptions(
-        str(model), (str(tmp_path / "c.tsv"),), str(tmp_path / "out"), cosine=True
-    )
-    assert embed(options)["titles"] == 40
+    input, output = (str(tmp_path / "c.tsv"),), str(tmp_path / "out")
+    embed(model=str(model), input=input, output=output, cosine=True)
     rows = read(tmp_path / "out")
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
     assert len(rows["d0"][1]) == 6
@@ -104,9 +99,8 @@ def test_every_piece_of_a_file_is_read_once(model, tmp_path, monkeypatch):
 
 def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):
     def told(match, model=model, input=corpus, **given):
-        options = EmbedOptions(str(model), input, str(tmp_path / "out"), **given)
         with pytest.raises(UserError, match=match) as caught:
-            embed(options)
+            embed(model=str(model), input=input, output=str(tmp_path / "out"), **given)
         assert "\n" not in str(caught.value)
         assert not (tmp_path / "out").exists()
 
@@ -121,9 +115,8 @@ def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):
     told("holds no title", input=file("doc_id\ttitle\n"))
     told("expected at least 1", batch_size=0)
     (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "vectors.json").write_text("{}")
+    (tmp_path / "out" / "vectors.parquet").write_text("")
     with pytest.raises(UserError, match="exists already"):
-        embed(EmbedOptions(str(model), corpus, str(tmp_path / "out")))
-    with pytest.raises(SystemExit):
-        run(["--model", str(model), "--input", *corpus, "--output", "o", "--batchsize", "3"])
+        embed(model=str(model), input=corpus, output=str(tmp_path / "out"))
+    run(["--model", str(model), "--input", *corpus, "--output", "o", "--batchsize=3"])
     assert "Did you mean '--batch-size'?" in capsys.readouterr().err

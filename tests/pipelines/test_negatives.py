@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pipelines.negatives import NONE, Clicked, NegativePool, add_drawn, add_shown, smallest
 from pipelines.options import PreprocessOptions
-from pipelines.sums import _pool, random
+from pipelines.sums import pool_of, random
 from pipelines.texts import fingerprints
 
 
@@ -31,7 +31,7 @@ def entries(clicks: dict[str, int], alpha=1.0, size=1000, seed=0, held_out=None)
     options = PreprocessOptions(
         ("log",), "out", negative_alpha=alpha, negative_pool=size, seed=seed
     )
-    return _pool(titles, options).with_columns(number="title")
+    return pool_of(titles, options).with_columns(number="title")
 
 
 def pool(clicks, alpha=1.0, size=1000, seed=0, held_out=None, training=True) -> NegativePool:

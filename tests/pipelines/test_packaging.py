@@ -10,7 +10,7 @@ import venv
 
 import pytest
 
-WORKER_NEEDS = ("apache-beam", "google-crc32c", "polars", "protobuf")
+WORKER_NEEDS = ("apache-beam", "cyclopts", "google-crc32c", "polars", "protobuf", "pydantic")
 
 WORK = """
 import json, sys
@@ -20,16 +20,15 @@ import pipelines
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from dssm_tf.text.rules import FOLDED
 from pipelines import graph
-from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
 from pipelines.sources import find_files, plan
-from pipelines.settings import Settings
+from pipelines.frames import Settings
 
 log, output = sys.argv[1:]
 files = find_files([log])
 pipeline = beam.Pipeline(runner=FnApiRunner())
 options = PreprocessOptions((log,), output)
-graph.build(pipeline, plan(files), Settings(options, 0, output), BlockList())
+graph.build(pipeline, plan(files), Settings(options, 0, output))
 pipeline.run().wait_until_finish()
 loaded = [name for name in ("tensorflow", "keras", "rich") if name in sys.modules]
 sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,
@@ -64,4 +63,4 @@ def test_the_source_distribution_of_setup_py_runs_the_pipelines_steps(checkout, 
     assert not {"tensorflow", "keras"} & set(result["loaded"])
     counts = result["counts"]
     assert counts["rows"] == 120
-    assert counts["records train"] + counts["records validation"] == 120
+    assert counts["pairs train"] + counts["pairs validation"] == 120

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import pickle
 
 import polars as pl
 import pytest
@@ -15,7 +14,7 @@ from dssm_tf.tables.click_log import SCHEMA, LogRow
 from dssm_tf.text.rules import FOLDED
 from examples.simulate_clicks import COLUMNS, Users, simulate
 from pipelines.cleaning import BlockList, sum_rows, weighted
-from pipelines.frames import keep
+from pipelines.frames import Settings, keep, parts_of
 from pipelines.options import PreprocessOptions
 from pipelines.sums import sum_queries
 from tests.positions.judged import lists
@@ -61,12 +60,22 @@ def summed(weights, *rows, **settings):
     """Clicks of the pairs of a query, before negatives and hashing."""
     frame = pl.DataFrame(rows, schema=pl.Schema(SCHEMA), orient="row")
     found, _ = sum_rows(weighted(frame, weights), FOLDED, BlockList())
-    parts = [
-        [pickle.loads(block) for _, block in keep([(0, "", 0, one)], None)]
-        for one in (found.pairs, found.queries)
+    blocks = [
+        block
+        for kind, one in (("pairs", found.pairs), ("texts", found.queries))
+        for _, block in keep([(0, one)], kind, 0, None)
     ]
     options = PreprocessOptions(("log.tsv",), "data", **settings)
-    return sum_queries(*parts, options).pairs.filter("kept")["clicks"].to_list()
+    (pairs,) = (
+        part.frame
+        for _, block in filter(lambda one: isinstance(one, tuple), _steps(blocks, options))
+        for part in parts_of([block])["pairs"]
+    )
+    return pairs.filter("kept")["clicks"].to_list()
+
+
+def _steps(blocks, options):
+    return sum_queries((0, blocks), Settings(options, 0, ""))
 
 
 def test_rows_of_a_pair_add_up_to_three_digits():

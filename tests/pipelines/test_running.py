@@ -15,10 +15,9 @@ from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
 from pipelines import graph, preprocess, runners, sources
-from pipelines.cleaning import BlockList
-from pipelines.options import PreprocessOptions
-from pipelines.runners import BadFlag, choose_runner, with_workers
-from pipelines.settings import Settings
+from pipelines.frames import Settings
+from pipelines.options import FLAGS, PreprocessOptions
+from pipelines.runners import choose_runner
 from pipelines.sources import find_files, plan
 
 
@@ -33,43 +32,43 @@ def mixed(topics):
     return "\n".join(rows * 2) + "\n"
 
 
-FLAGS = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
+MIXED = ("--negatives_from", "both", "--max_reject_fraction", "0.5")
 
 
 def test_a_second_run_writes_the_same_bytes_and_another_seed_does_not(run, mixed):
-    first, second = run(mixed, *FLAGS).bytes(), run(mixed, *FLAGS).bytes()
+    first, second = run(mixed, *MIXED).bytes(), run(mixed, *MIXED).bytes()
     assert first == second
-    assert run(mixed, *FLAGS, "--seed", "7").bytes()["spec.json"] != first["spec.json"]
+    assert run(mixed, *MIXED, "--seed", "7").bytes()["spec.json"] != first["spec.json"]
 
 
 def test_the_bytes_do_not_depend_on_workers(run, mixed, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
     monkeypatch.setattr(sources, "PIECES", 40)
-    one = run(mixed, *FLAGS)
+    one = run(mixed, *MIXED)
     workers = ("--direct_num_workers=2", "--direct_running_mode=multi_processing")
-    assert run(mixed, *FLAGS, *workers).bytes() == one.bytes()
+    assert run(mixed, *MIXED, *workers).bytes() == one.bytes()
     threads = ("--direct_num_workers=2", "--direct_running_mode=multi_threading")
-    assert run(mixed, *FLAGS, *threads).bytes() == one.bytes()
+    assert run(mixed, *MIXED, *threads).bytes() == one.bytes()
     assert len(one.records()) > 40
 
 
 def test_the_records_do_not_depend_on_how_the_log_is_cut_or_ordered(run, mixed, monkeypatch):
-    whole = run(mixed, *FLAGS)
+    whole = run(mixed, *MIXED)
     header, *rows = mixed.splitlines()
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 200)
     monkeypatch.setattr(sources, "PIECES", 100)
-    turned = run("\n".join([header, *reversed(rows)]) + "\n", *FLAGS)
+    turned = run("\n".join([header, *reversed(rows)]) + "\n", *MIXED)
     for name, data in whole.bytes().items():
         if name not in ("rejects.tsv", "report.json", "report.html", "spec.json"):
             assert turned.bytes()[name] == data, name
 
 
 def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypatch):
-    whole = run(mixed, *FLAGS)
+    whole = run(mixed, *MIXED)
     monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
     monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
     monkeypatch.setattr("dssm_tf.tables.table.BLOCK_BYTES", 100)
-    assert run(mixed, *FLAGS).bytes() == whole.bytes()
+    assert run(mixed, *MIXED).bytes() == whole.bytes()
 
 
 # Instead of moving a file or a directory to where it belongs.
@@ -116,7 +115,7 @@ def test_a_failing_worker_leaves_no_output(run, tmp_path, monkeypatch):
     def fail(*_):
         raise MemoryError
 
-    monkeypatch.setattr("pipelines.transforms.sum_titles", fail)
+    monkeypatch.setattr("pipelines.sums.sum_titles", fail)
     with pytest.raises((MemoryError, RuntimeError), match="SumTitles"):
         run("query\ttitle\na\tb\nc\td\n")
     assert [path.name for path in tmp_path.iterdir()] == ["log.tsv"]
@@ -139,27 +138,37 @@ def test_a_quiet_run_says_what_it_did_and_nothing_else(tmp_path, topics):
 
 
 def test_a_local_run_never_asks_for_the_downloaded_prism_runner():
-    runner, options = choose_runner("DirectRunner", ["--direct_num_workers=2"])
-    assert isinstance(runner, FnApiRunner)
-    assert options.get_all_options()["direct_num_workers"] == 2
+    chosen = choose_runner("DirectRunner", ["--direct_num_workers=2"], FLAGS)
+    assert isinstance(chosen.runner, FnApiRunner)
+    assert chosen.options.get_all_options()["direct_num_workers"] == 2
 
 
 def test_other_runners_and_their_flags_are_passed_through():
-    runner, options = choose_runner("FlinkRunner", ["--flink_master=host:1", "--their_own=2"])
-    assert runner == "FlinkRunner"
-    assert options.get_all_options()["runner"] == "FlinkRunner"
-    assert options.get_all_options()["flink_master"] == "host:1"
+    flags = ["--flink_master=host:1", "--their_own=2"]
+    chosen = choose_runner("FlinkRunner", flags, FLAGS, size=runners.MANY_BYTES + 1)
+    assert chosen.runner == "FlinkRunner"
+    found = chosen.options.get_all_options()
+    assert (found["runner"], found["flink_master"]) == ("FlinkRunner", "host:1")
+    assert found["direct_num_workers"] == 1
 
 
-@pytest.mark.parametrize("name", ["DirectRuner", "nowhere.Runner", "os.Runner"])
-def test_a_runner_that_does_not_exist_is_a_bad_flag(name):
-    with pytest.raises(BadFlag, match=f"--runner {name}: "):
-        choose_runner(name, [])
-
-
-def test_a_mistyped_flag_of_a_local_run_is_not_dropped_in_silence():
-    with pytest.raises(BadFlag, match=r"has --negative\. Did you mean '--negatives'"):
-        choose_runner("DirectRunner", ["--negative=4"])
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--runner=nonsense"], "--runner nonsense: Unexpected pipeline runner"),
+        (["--runner=os.Runner"], "--runner os.Runner: module 'os' has no attribute 'Runner'"),
+        (["--runner", "PortableRunner"], "--runner PortableRunner: You must specify a --job_endp"),
+        (["--runner=DataflowRunner"], "Missing required option: project"),
+        (["--negative=4"], "has --negative. Did you mean '--negatives'"),
+        (["--direct_running_mode=sideways"], "invalid choice: 'sideways'"),
+    ],
+)
+def test_a_runner_or_flag_that_cannot_be_used_is_one_line(run, topics, capsys, flags, said):
+    data = run(topics, *flags, code=1)
+    (line,) = [one for one in capsys.readouterr().err.splitlines() if "rows read" not in one]
+    assert line.startswith("dssm preprocess: ")
+    assert said in line
+    assert not data.path.exists()
 
 
 @pytest.fixture
@@ -176,7 +185,7 @@ def job_graph(tmp_path, topics):
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))
     options = PreprocessOptions((str(log),), "gs://bucket/data")
     settings = Settings(options, 16, "gs://bucket/data.incomplete")
-    graph.build(pipeline, plan(files), settings, BlockList())
+    graph.build(pipeline, plan(files), settings)
     return pipeline
 
 
@@ -186,7 +195,7 @@ def test_the_job_graph_translates_for_dataflow(job_graph):
     names = {one.unique_name for one in proto.components.transforms.values()}
     for step in ("ReadPieces", "CleanSessions", "SumQueries", "SumTitles", "SumWords",
                  "ChooseTrigrams", "FillPool", "WriteWords", "WriteTitles",
-                 "WriteQueriesAndPairs", "WriteRejects", "Write manifest"):  # fmt: skip
+                 "WriteQueriesAndPairs", "Write manifest"):  # fmt: skip
         assert step in names
     # A round trip, as the service makes it.
     again = beam.Pipeline.from_runner_api(proto, "DirectRunner", PipelineOptions())
@@ -204,7 +213,7 @@ def test_every_grouping_of_ours_has_a_key_that_any_runner_encodes_alike(job_grap
             coder = coders[proto.components.pcollections[pcollection].coder_id]
             assert coders[coder.component_coder_ids[0]].spec.urn == "beam:coder:varint:v1", name
             checked.append(name)
-    assert len(checked) == 6
+    assert len(checked) == 5
 
 
 def test_no_bucket_grows_with_the_log():
@@ -216,14 +225,12 @@ def test_no_bucket_grows_with_the_log():
     assert graph.bits_of([FileMetadata("log.tsv", 10**9)], 4) == 2
 
 
-def test_a_local_run_of_much_is_on_all_cores_unless_the_flags_say_how():
+def test_a_local_run_of_much_is_on_all_cores_unless_the_flags_say_how(monkeypatch):
+    seen = []
+    monkeypatch.setattr(runners, "_worker", lambda verbose: seen.append(verbose) or "false")
     much = runners.MANY_BYTES + 1
-    assert with_workers("DirectRunner", [], much) == [
-        "--direct_running_mode=multi_processing", "--direct_num_workers=0",
-    ]  # fmt: skip
-    for name, flags, size in (
-        ("DirectRunner", [], much - 1),
-        ("DirectRunner", ["--direct_num_workers=1"], much),
-        ("FlinkRunner", ["--their_own=2"], much),
-    ):
-        assert with_workers(name, flags, size) == flags
+    for flags, size in (([], much - 1), (["--direct_num_workers=1"], much)):
+        choose_runner("DirectRunner", flags, FLAGS, size=size)
+    assert not seen
+    choose_runner("DirectRunner", [], FLAGS, size=much)
+    assert seen == [False]

@@ -10,19 +10,25 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.io.localfilesystem import LocalFileSystem
 
 from dssm_tf.common.errors import UserError
-from pipelines.output import REQUEST, output_directory, refuse, write_part
+from pipelines.frames import Settings
+from pipelines.options import PreprocessOptions
+from pipelines.output import REQUEST, output_directory, refuse
+
+
+def write_part(directory):
+    options = PreprocessOptions(("log",), "data")
+    return Settings(options, 0, str(directory)).write("train", 0, 1, b"record").path
 
 
 def test_a_part_is_never_written_twice_under_one_name(tmp_path):
     (tmp_path / "parts").mkdir()
-    names = {write_part(str(tmp_path), "train", [b"x"]) for _ in range(3)}
-    assert len(names) == 3
+    assert len({write_part(tmp_path) for _ in range(3)}) == 3
 
 
 def test_a_directory_appears_when_all_is_written(tmp_path):
     target = tmp_path / "data"
     with output_directory(str(target), overwrite=False) as output:
-        part = write_part(output.workers, "train", [b"record"])
+        part = write_part(output.workers)
         output.take({part: "train-0"})
         (output.local / "spec.json").write_text("{}")
         assert not target.exists()
@@ -37,7 +43,7 @@ def test_after_an_error_nothing_is_left_and_the_old_output_stays(tmp_path):
 
     def fail():
         with output_directory(str(target), overwrite=True) as output:
-            write_part(output.workers, "train", [b"record"])
+            write_part(output.workers)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
@@ -52,14 +58,17 @@ def test_an_existing_output_or_a_file_in_its_place_is_refused(tmp_path):
     (tmp_path / "data" / "old").write_text("x")
     with pytest.raises(UserError, match="add --overwrite"):
         refuse(str(tmp_path / "data"), overwrite=False)
-    with pytest.raises(UserError, match="is a file"):
-        refuse(str(tmp_path / "data" / "old"), overwrite=True)
+    with (
+        pytest.raises(UserError, match="old exists already"),
+        output_directory(str(tmp_path / "data" / "old"), overwrite=True),
+    ):
+        pass
 
 
 class StoreFileSystem(LocalFileSystem):
-    """A remote store's stand-in: `store:///path`, with a log of what was renamed."""
+    """A remote store's stand-in: `store:///path`, with a log of what got its name."""
 
-    renamed: list[str] = []  # noqa: RUF012
+    named: list[str] = []  # noqa: RUF012
 
     @classmethod
     def scheme(cls):
@@ -92,13 +101,14 @@ class StoreFileSystem(LocalFileSystem):
         return results
 
     def create(self, path, *arguments, **named):
+        type(self).named.append(path)
         return super().create(self._local(path), *arguments, **named)
 
     def open(self, path, *arguments, **named):
         return super().open(self._local(path), *arguments, **named)
 
     def rename(self, source_file_names, destination_file_names):
-        type(self).renamed += destination_file_names
+        type(self).named += destination_file_names
         super().rename(
             [self._local(one) for one in source_file_names],
             [self._local(one) for one in destination_file_names],
@@ -112,13 +122,13 @@ class StoreFileSystem(LocalFileSystem):
                 Path(path).unlink()
 
 
-def test_on_a_remote_store_the_spec_is_moved_last(tmp_path):
+def test_on_a_remote_store_the_spec_is_written_last(tmp_path):
     from pipelines import preprocess
 
     log = tmp_path / "log.tsv"
     log.write_text("query\ttitle\n" + "".join(f"q{n}\tt{n}\n" for n in range(30)), "utf-8")
     target = tmp_path / "bucket" / "data"
-    StoreFileSystem.renamed.clear()
+    StoreFileSystem.named.clear()
     arguments = ["--input", str(log), "--output", f"store://{target}"]
     assert preprocess.run(arguments) == 0
     local = tmp_path / "local"
@@ -126,7 +136,7 @@ def test_on_a_remote_store_the_spec_is_moved_last(tmp_path):
     written = {file.name: file.read_bytes() for file in target.iterdir()}
     (local / REQUEST).unlink()  # which names the log and its time, and is local alone
     assert written == {file.name: file.read_bytes() for file in local.iterdir()}
-    assert StoreFileSystem.renamed[-1].endswith("/spec.json")
+    assert StoreFileSystem.named[-1].endswith("/spec.json")
     assert [file.name for file in target.parent.iterdir()] == ["data"]
     assert preprocess.run(arguments) == 1
     assert preprocess.run([*arguments, "--overwrite"]) == 0

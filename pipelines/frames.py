@@ -154,7 +154,7 @@ def by_bucket(blocks: tuple[Any, ...], *arguments: Any, **outputs: Any) -> Any:
     return grouped | "Buckets" >> step(*arguments, **outputs)
 
 
-def counted(counts: Mapping[str, int]) -> TaggedOutput:
+def counted(counts: Mapping[str, Any]) -> TaggedOutput:
     """Counts above 0 as a step yields them."""
     return TaggedOutput("counts", {name: int(n) for name, n in counts.items() if n})
 

@@ -65,7 +65,7 @@ def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
         shown=logged & ~clicked & (pl.col("robots") == 0),
     )
     few = found.filter(logged & clicked & ~kept)["rows"].sum()
-    unclicked = found.filter(logged & ~clicked)["rows"].sum()
+    unclicked = int(found.filter(logged & ~clicked)["rows"].sum())
     chosen = found.filter("kept").group_by(fp="q").agg(pairs=pl.len().cast(pl.Int64))
     texts, shared = best_texts(fold(parts["texts"], ["fp", "text"], TEXTS), options.rules)
     queries = texts.join(chosen, on="fp").sort("fp")
@@ -82,7 +82,7 @@ def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
     )
     counts = {
         f"dropped {FEW_CLICKS}": few,
-        f"dropped {NO_CLICK}": unclicked - used.filter("shown")["rows"].sum(),
+        f"dropped {NO_CLICK}": unclicked - int(used.filter("shown")["rows"].sum()),
         "rows used": used["rows"].sum(),
         ONE_FINGERPRINT: shared,
     }
@@ -98,7 +98,7 @@ def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
     yield from settings.send("queries", queries.select("fp", "text", "train"), to=bucket)
     pairs = found.select("q", "t", _in_clicks(found["weighted"]), "kept", "shown", "train")
     yield from settings.send("pairs", pairs, to=bucket)
-    titles = titles.cast(TITLES).sort("fp")
+    titles = titles.select(pl.col(name).cast(kind) for name, kind in TITLES.items()).sort("fp")
     yield from settings.send("sums", titles, "titles", source=bucket)
     times = (queries["pairs"] * queries["train"]).to_numpy()
     yield from settings.send("words", _words(queries["form"], times, options.rules), "words")

@@ -77,12 +77,17 @@ def _word(rank: int) -> str:
 
 
 def measure(root: Path, log: Path, output: Path, flags: list[str]) -> dict[str, float]:
-    """Runs preprocess of a checkout; seconds, memory (MiB, of the largest process) and disk."""
+    """Runs preprocess of a checkout; see `measured`, and MB written."""
     command = [sys.executable, "-m", "pipelines.preprocess", "--input", str(log), "--output"]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
+    found = measured([*command, str(output), *flags], root)
+    return found | {"output_mb": sum(one.stat().st_size for one in output.iterdir()) / 1e6}
+
+
+def measured(command: list[str], root: Path = ROOT) -> dict[str, float]:
+    """Runs a command; seconds, processor seconds, and MiB of the largest process."""
     started = time.perf_counter()
     process = subprocess.Popen(
-        [*command, str(output), *flags], cwd=root, env=environment,
+        command, cwd=root, env={**os.environ, "PYTHONPATH": str(root)},
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
     )  # fmt: skip
     errors = process.stderr.read()
@@ -95,7 +100,6 @@ def measure(root: Path, log: Path, output: Path, flags: list[str]) -> dict[str, 
         "seconds": time.perf_counter() - started,
         "processor_seconds": usage.ru_utime + usage.ru_stime,
         "peak_mib": usage.ru_maxrss / 1024,
-        "output_mb": sum(one.stat().st_size for one in output.iterdir()) / 1e6,
     }
 
 

@@ -76,7 +76,9 @@ def tables(files):
 
 def pairs_of(rows, settings):
     """Clicks of each pair with a row that counts; pairs that machines clicked."""
-    used = [row for row in rows if row[2] or (settings["negatives_from"] != "log" and row[4])]
+    shown = settings["negatives_from"] != "log"
+    keys = FOLDED.key
+    used = [one for one in rows if keys(one[0]) and keys(one[1]) and (one[2] or (shown and one[4]))]
     sessions = defaultdict(list)
     clicks, machines = Counter(), set()
     seen = set()
@@ -103,8 +105,7 @@ def pairs_of(rows, settings):
         for pair, number in best.items():
             clicks[pair] += number
             seen.add(pair)
-    words = [pair for pair in seen | machines if all(pair)]
-    return {pair: clicks[pair] for pair in words if pair in seen}, machines & set(words)
+    return {pair: clicks[pair] for pair in seen}, machines
 
 
 @settings(max_examples=60, deadline=None)

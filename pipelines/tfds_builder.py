@@ -102,17 +102,17 @@ def read_examples(directory: Path, split: str) -> Iterator[dict[str, Any]]:
     queries, titles = data.texts("queries"), data.texts("titles")
     query_words, title_words = data.words("queries"), data.words("titles")
     _, ngrams = data.distinct_words
-    for query, row, clicks in zip(*(one.tolist() for one in data.pairs(split)), strict=True):
+    for query, row, clicks in zip(*(one.tolist() for one in data.parts[split]), strict=True):
         numbers = [one for one in row if one >= 0]
         yield {
             "clicks": clicks,
             "query": queries[query],
-            "query_ngrams": [ngrams.of(word).tolist() for word in query_words.of(query)],
+            "query_ngrams": [ngrams[word].as_py() for word in query_words[query].as_py()],
             "query_number": query,
             "titles": [titles[one] for one in numbers],
             "title_ngrams": [
-                [ngrams.of(word).tolist() for word in title_words.of(one)] for one in numbers
+                [ngrams[word].as_py() for word in title_words[one].as_py()] for one in numbers
             ],
             "title_numbers": numbers,
-            "clicked_numbers": data.clicked.of(query).tolist(),
+            "clicked_numbers": data.clicked[query].as_py(),
         }

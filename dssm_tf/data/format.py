@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
+from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.plain_data import read_json
@@ -21,7 +23,6 @@ from dssm_tf.text.vocabulary import Vocabulary
 _FORMAT = 3
 _EARLIER = "feature_spec.json"  # of formats 1 and 2
 _AGAIN = "Run preprocess again."
-_MOST = 1 << 53  # of anything counted: what float64 counts without a gap
 SPEC = "spec.json"
 VOCABULARY = "vocabulary.txt"
 KINDS = ("words", "titles", "queries", "train", "validation")
@@ -65,11 +66,6 @@ class Spec:
     rows: Mapping[str, Sequence[int]]
     files: Mapping[str, tuple[int, str]]
 
-    def __post_init__(self) -> None:
-        """As JSON gives them and as preprocess does, the same specs are equal."""
-        object.__setattr__(self, "title_fields", tuple(self.title_fields))
-        object.__setattr__(self, "files", {k: tuple(v) for k, v in self.files.items()})
-
     @property
     def vocabulary_size(self) -> int:
         """Letter trigrams and hash buckets."""
@@ -77,8 +73,9 @@ class Spec:
 
     def save(self, directory: Path) -> None:
         """Writes `spec.json`."""
+        raw = {"format": _FORMAT, **asdict(self)}
         with atomic_write(Path(directory) / SPEC) as file:
-            json.dump({"format": _FORMAT, **asdict(self)}, file, indent=1)
+            json.dump(raw | {"sha256": _digest(raw)}, file, indent=1)
             file.write("\n")
 
     @classmethod
@@ -92,17 +89,17 @@ class Spec:
         if not path.exists() and (path.parent / _EARLIER).exists():
             raise UserError(f"{directory} was written by an earlier version. {_AGAIN}")
         raw = read_json(path, "Give the directory that preprocess wrote, or run preprocess again.")
-        version = raw.pop("format", None) if isinstance(raw, dict) else None
+        version = raw.get("format") if isinstance(raw, dict) else None
         if version != _FORMAT:
             raise UserError(
                 f"{path} has format {version!r:.60}; this version reads {_FORMAT}. {_AGAIN}"
             )
-        try:
-            found = cls(**raw | {"rules": Rules.of_json(raw["rules"])})
-            found._check()
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise UserError(f"{path} is damaged ({error}). {_AGAIN}") from None
-        return found
+        if raw.pop("sha256", None) != _digest(raw):
+            raise UserError(f"{path} is damaged or was changed since it was written. {_AGAIN}")
+        del raw["format"]
+        files = {name: (size, digest) for name, (size, digest) in raw["files"].items()}
+        fields = {"rules": Rules(**raw["rules"]), "title_fields": tuple(raw["title_fields"])}
+        return cls(**raw | fields | {"files": files})
 
     def count(self, *kinds: str) -> int:
         """How many rows the files of some kinds hold."""
@@ -121,37 +118,21 @@ class Spec:
         """
         paths = [path for kind in kinds for path in self.paths(directory, kind)]
         for path in [*paths, Path(directory) / VOCABULARY]:
-            try:
-                found = describe(path)
-            except OSError as error:
-                raise UserError(f"{path} cannot be read: {error.strerror}. {_AGAIN}") from None
-            if found != self.files.get(path.name):
+            if not path.exists() or describe(path) != self.files.get(path.name):
                 raise UserError(
-                    f"{path} is damaged or was changed since preprocess wrote it; copy it again, "
-                    "or run preprocess again."
+                    f"{path} is missing, damaged or was changed since preprocess wrote it; copy "
+                    "it again, or run preprocess again."
                 )
-
-    def _check(self) -> None:
-        """Raises KeyError, TypeError or ValueError where a value is none of its field."""
-        sizes = {name: getattr(self, name) for name in ("negatives", "trigrams", "clicks")}
-        sizes |= {f"rows of {kind}": rows for kind in KINDS for rows in self.rows[kind]}
-        for name, size in sizes.items():
-            if type(size) is not int or not 0 <= size < _MOST:
-                raise ValueError(f"{name} is {size!r:.60}; expected a whole number of at least 0")
-        if type(self.negative_alpha) not in (int, float) or not abs(self.negative_alpha) < 100:
-            raise ValueError(f"negative_alpha is {self.negative_alpha!r:.60}; expected a number")
-        if not all(isinstance(one, str) for one in (*self.title_fields, self.fingerprint)):
-            raise ValueError("title_fields or fingerprint is not text")
 
 
 def describe(path: Path) -> tuple[int, str]:
     """The size and the SHA-256 of a file."""
-    digest, size = sha256(), 0
-    with Path(path).open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-            size += len(block)
-    return size, digest.hexdigest()
+    return path.stat().st_size, fingerprint(path)
+
+
+def _digest(raw: Mapping[str, Any]) -> str:
+    """Of what `spec.json` holds besides."""
+    return sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()
 
 
 def load_vocabulary(directory: Path, spec: Spec) -> Vocabulary:

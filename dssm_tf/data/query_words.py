@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from dssm_tf.data.text_batches import SPELLINGS, Texts
+from dssm_tf.data.texts import SPELLINGS, Texts
 
 _FEWEST, _MOST = 2, 4
 _DRAWS = 3
@@ -22,6 +22,7 @@ class QueryWords:
 
     Call arguments:
         query: int `(rows,)`, numbers of texts; what is above the queries is a title.
+        words: ragged int32 `[rows, words]`, theirs.
         chance: float64 `(rows, width)`, uniform in [0, 1).
 
     Returns:
@@ -31,11 +32,14 @@ class QueryWords:
     def __init__(self, texts: Texts, typos: float) -> None:
         self._texts = texts
         self._typos = typos
-        self.width = _DRAWS + int(texts.words.lengths.max(initial=0))
+        self._letters = texts.ngrams.row_lengths()
+        self.width = _DRAWS + int(tf.reduce_max(texts.words.row_lengths()))
 
-    def __call__(self, query: tf.Tensor, chance: tf.Tensor) -> tf.RaggedTensor:
+    def __call__(
+        self, query: tf.Tensor, words: tf.RaggedTensor, chance: tf.Tensor
+    ) -> tf.RaggedTensor:
         """See the class."""
-        words = self._texts.words.gather(query).to_tensor(-1)
+        words = words.to_tensor(-1)
         columns = tf.shape(words)[1]
         count, typo, variant = tf.unstack(chance[:, :_DRAWS], axis=1)
         some = _FEWEST + tf.cast(count * (_MOST - _FEWEST + 1), tf.int32)
@@ -50,9 +54,9 @@ class QueryWords:
         self, words: tf.Tensor, kept: tf.Tensor, wanted: tf.Tensor, variant: tf.Tensor
     ) -> tf.Tensor:
         """The words with a variant of the longest that is kept, in the wanted rows."""
-        ngrams = self._texts.ngrams
-        letters = tf.gather(tf.constant(ngrams.lengths), tf.maximum(words, 0))
+        letters = tf.gather(self._letters, tf.maximum(words, 0))
         longest = tf.argmax(tf.where(kept, letters, -1), axis=1, output_type=tf.int32)
-        first = len(ngrams) // (1 + SPELLINGS) + tf.cast(variant * SPELLINGS, tf.int32)
+        known = len(self._letters) // (1 + SPELLINGS)
+        first = known + tf.cast(variant * SPELLINGS, tf.int32)
         chosen = tf.range(tf.shape(words)[1]) == longest[:, None]
         return tf.where(chosen & wanted[:, None], first[:, None] + words * SPELLINGS, words)

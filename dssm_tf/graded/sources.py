@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, JudgmentsConfig, ListsConfig
-from dssm_tf.data.batches import Rows
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.text_batches import Numbers
+from dssm_tf.data.rows import Rows
+from dssm_tf.data.texts import Numbers
 from dssm_tf.tables.graded_lists import GradedList, deal, read_grades, read_scores
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
@@ -145,7 +145,7 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
     if isinstance(section, JudgmentsConfig):
         judged = int(ends[-1])
         lists = [
-            _unclicked(one, titles, data.clicked.of(query) if query >= 0 else ())
+            _unclicked(one, titles, data.clicked[query].as_py() if query >= 0 else ())
             for one, query, titles in zip(
                 lists, numbers.tolist(), np.split(places, ends), strict=False
             )
@@ -179,7 +179,7 @@ def _held_out(
     Where the log has a validation part, that is its queries, and a share of those that the log
     does not have: one whose clicks are trained on would validate better than a new one.
     """
-    validating = set(data.pairs("validation").query.tolist())
+    validating = set(data.parts["validation"].query.tolist())
     return [
         number in validating
         or ((number < 0 or not validating) and is_held_out(one.query, share, _HELD_OUT))
@@ -213,7 +213,7 @@ def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:
     return {
         part: Rows(
             SOURCES.index(source.name),
-            numbers.of("queries", [one.query for one in lists]).astype(np.int32),
+            numbers.of("queries", [one.query for one in lists]),
             _filled([numbers.of("titles", [*one.titles]) for one in lists], width, -1, np.int32),
             np.ones(len(lists), np.float32),
             section.batch_size,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import keras
@@ -10,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dssm_tf.config import Config
-from dssm_tf.data.batches import Batches, Options
-from dssm_tf.data.clicks import click_rows, draw_weights, title_rows
+from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.text_batches import Numbers
+from dssm_tf.data.rows import click_rows, title_rows
+from dssm_tf.data.texts import Numbers
 from dssm_tf.graded.sources import SOURCES, Source, list_rows, read_sources
 from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.losses.by_source import BySource
@@ -147,8 +148,8 @@ class Fitting:
             if every and (start >= every or weights is not None):
                 put(self.ranked.weights, keeper.weights_of(model))
                 mined = self._remining.after(phase, start)
-                batches = batches.with_mined(mined)
-                held_out = None if held_out is None else held_out.with_mined(mined)
+                batches = replace(batches, mined=mined)
+                held_out = None if held_out is None else replace(held_out, mined=mined)
             read = Epochs(
                 devices.passes(batches, config.training.seed, start, stop, keeper.step),
                 None if held_out is None else devices.one_pass(held_out),
@@ -200,15 +201,14 @@ def training_batches(
     lists = [list_rows(source, numbers) for source in sources]
     texts = numbers.texts(typos=training.typos > 0)
     clicks = {
-        split: click_rows(
-            data, split, negatives.recorded, training.click_weight, training.batch_size
-        )
-        for split in ("train", "validation")
+        part: click_rows(pairs, negatives.recorded, training.click_weight, training.batch_size)
+        for part, pairs in data.parts.items()
     }
     own = clicks if training.clicks else {}
     title_clicks, title_pairs = data.title_counts
-    alpha = data.spec.negative_alpha
-    draw = draw_weights(title_clicks, alpha)
+    # A title that nobody clicked counts as clicked half a time.
+    draw = np.maximum(title_clicks, 0.5) ** data.spec.negative_alpha
+    draw /= draw.sum()
     drawn = 0.0  # of each title as a query, in a pass
     if training.title_queries:
         wanted = round(training.title_queries * data.count("train"))
@@ -225,20 +225,19 @@ def training_batches(
         expected += (negatives.recorded / clicked + negatives.fresh) * draw
         return (-negatives.logq * np.log(expected)).astype(np.float32)
 
-    options = Options(
+    batches = Batches(
+        texts,
+        (own, *lists),
         fresh=negatives.fresh,
         draw=draw,
         in_batch=negatives.in_batch,
         correction=correction if negatives.logq else None,
         joint=config.shared_towers,
-        mined=negatives.mined,
         typos=training.typos,
+        mined=read_mined(negatives, data),
+        mined_count=negatives.mined,
     )
-    mined = read_mined(negatives, data)
-    found = Batches(texts, (own, *lists), options)
-    if mined is not None:
-        found = found.with_mined(mined)
-    return found.planned(fixed, parts)
+    return batches.planned(fixed, parts)
 
 
 def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
@@ -87,11 +88,17 @@ def choose_by_folds(
     weights = np.array(PRIOR_WEIGHTS if fixed == "auto" else [0.0, fixed], np.float32)
     tasks: list[_FoldTask] = []
     histories = []
-    for fold in data.folds(folds):
+    if len(data.clicked) < folds:
+        raise UserError(
+            f"training.folds: {folds} folds of {len(data.clicked)} queries; expected at least one "
+            "query a fold."
+        )
+    for number in range(folds):
+        fold = data.fold(number, folds)
         task = ValidationTask.of(fold, fold.count("validation"), limits.titles)
         if not quiet:
             Console().print(
-                f"fold {fold.number + 1}/{folds}: {fold.count('train'):,} pairs, "
+                f"fold {number + 1}/{folds}: {fold.count('train'):,} pairs, "
                 f"{len(task.queries):,} queries held out",
                 highlight=False,
             )

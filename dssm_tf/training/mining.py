@@ -12,7 +12,6 @@ from rich.console import Console
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.config import NegativesConfig
-from dssm_tf.data.lists import Lists
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, tie_key, top_columns
 from dssm_tf.evaluation.title_cache import TitleCache
@@ -98,10 +97,11 @@ def hard_pairs(
     column[order] = np.arange(len(order))
     titles = [texts[number] for number in order.tolist()]
     queries = sorted((text, number) for number, text in enumerate(data.texts("queries")))
+    clicked_of = data.clicked.to_pylist()
     with progress_of(progress, len(queries), bool(progress), unit="queries") as task:
         for start, block in _blocks([text for text, _ in queries], len(titles)):
             for (_, query), scores in zip(queries[start:], score(block, titles), strict=False):
-                clicked = column[data.clicked.of(query)]
+                clicked = column[clicked_of[query]]
                 for rank, at in enumerate(hard_columns(scores, clicked, ranks, margin), ranks[0]):
                     yield query, int(order[at]), rank, float(scores[at])
             task.advance(len(block))
@@ -141,8 +141,10 @@ def by_bm25(data: Preprocessed) -> ScoreMatrix:
     return score
 
 
-def read_mined(negatives: NegativesConfig, data: Preprocessed) -> Lists | None:
-    """What `negatives.mined_from` holds, None without; says aloud what the data do not know.
+def read_mined(negatives: NegativesConfig, data: Preprocessed) -> NDArray[np.int64]:
+    """Numbers of the queries and titles of `negatives.mined_from`, `(pairs, 2)`.
+
+    Says aloud what the data do not know.
 
     The table is of `dssm mine`, or any with the columns query and title.
 
@@ -151,7 +153,7 @@ def read_mined(negatives: NegativesConfig, data: Preprocessed) -> Lists | None:
     """
     path = negatives.mined_from
     if path is None:
-        return None
+        return np.zeros((0, 2), np.int64)
     texts = [*zip(*read_hard_negatives(path), strict=True)]
     pairs = np.stack([data.find("queries", texts[0]), data.find("titles", texts[1])], axis=1)
     lost = []
@@ -168,10 +170,4 @@ def read_mined(negatives: NegativesConfig, data: Preprocessed) -> Lists | None:
         console = Console(stderr=True)
         said = f"{line}; these are left out"
         console.print(said, style="yellow", highlight=False, soft_wrap=True)
-    return lists_of(pairs, data)
-
-
-def lists_of(pairs: NDArray[np.int64], data: Preprocessed) -> Lists:
-    """Numbers of queries and of titles mined for them, `(pairs, 2)`, as lists by query."""
-    distinct = np.unique(pairs, axis=0)
-    return Lists(np.bincount(distinct[:, 0], minlength=len(data.clicked)), distinct[:, 1])
+    return pairs

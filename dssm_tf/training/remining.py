@@ -14,10 +14,9 @@ from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import NegativesConfig
-from dssm_tf.data.lists import Lists
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.training.checkpoint import put, state
-from dssm_tf.training.mining import by_cosine, hard_pairs, lists_of
+from dssm_tf.training.mining import by_cosine, hard_pairs
 from dssm_tf.training.validation import Encode
 
 
@@ -68,25 +67,22 @@ class Remining:
         for start in range(first - first % every, epochs, every):
             yield max(start, first), min(start + every, epochs)
 
-    def check_table(self, mined: Lists | None) -> None:
+    def check_table(self, mined: np.ndarray) -> None:
         """Raises UserError where the run began with another table of negatives.
 
         Args:
             mined: what `read_mined` found.
         """
-        if mined is None:
-            return
         path = self._folder / "mined-from.npz"
         kept = self._kept(path, 0)
-        pairs = np.stack([np.repeat(np.arange(len(mined)), mined.lengths), mined.flat], axis=1)
-        if kept is not None and not np.array_equal(kept, pairs):
+        if kept is not None and not np.array_equal(kept, mined):
             raise UserError(
                 f"negatives.mined_from: {self._negatives.mined_from} is not what it was when the "
                 "run began; put the table back, or choose another --out."
             )
-        self._keep(path, 0, pairs)
+        self._keep(path, 0, mined)
 
-    def after(self, phase: str, epoch: int) -> Lists:
+    def after(self, phase: str, epoch: int) -> np.ndarray:
         """What the model finds, or found before the run was interrupted.
 
         Args:
@@ -107,7 +103,7 @@ class Remining:
                 "negatives.mine_ranks: the model ranks no title there for any query, once clicked "
                 "ones and those within negatives.mine_margin of them are left out; start at rank 1."
             )
-        return lists_of(pairs, self._data)
+        return pairs
 
     def _keep(self, path: Path, epoch: int, pairs: np.ndarray) -> None:
         if self._chief:

@@ -17,7 +17,7 @@ def with_gamma(config: Config, data: Preprocessed) -> Config:
     """
     if config.loss.arguments.get("gamma") != "auto":
         return config
-    gamma = min(25.0, max(10.0, len(data.titles) / 250))
+    gamma = min(25.0, max(10.0, data.spec.count("titles") / 250))
     return config.model_copy(update={"loss": config.loss.model_copy(update={"gamma": gamma})})
 
 
@@ -60,7 +60,7 @@ def check_records(config: Config, data: Preprocessed) -> None:
         raise UserError(
             "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
         )
-    if not (others or (data.pairs("train").titles[:, 1:] >= 0).any()):
+    if not (others or (data.parts["train"].titles[:, 1:] >= 0).any()):
         raise UserError(
             f"{data.directory}: no record holds a negative, and there are no others: no click has "
             "a rival to learn from. Run preprocess with --negatives-from log, or set "

@@ -16,9 +16,8 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from dssm_tf.data.lists import Lists
 from dssm_tf.data.shapes import TextShape, plan_shapes
-from dssm_tf.data.text_batches import text_batch
+from dssm_tf.data.texts import text_batch
 from dssm_tf.layers import WordHashing
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.model.siamese import Siamese
@@ -43,7 +42,7 @@ def in_parts(batch: Batch, shape: TextShape, texts: int = 0) -> dict[str, Any]:
         texts: number of texts to pad to; as many as there are if not given.
     """
     words = tf.RaggedTensor.from_tensor(batch.tokens, padding=0)
-    ngrams = Lists((batch.ngrams > 0).sum(1), batch.ngrams[batch.ngrams > 0])
+    ngrams = tf.RaggedTensor.from_tensor(batch.ngrams, padding=0)
     return text_batch(words, ngrams, shape, tf.constant(texts or len(batch.tokens)))
 
 
@@ -118,8 +117,8 @@ def _keras_rate(tower: str, query: Batch, titles: Batch) -> float:
     plain = {"query": query.arrays(), "titles": titles.arrays()}
     shapes = plan_shapes([plain], fixed=True)
     inputs = {
-        "query": in_parts(query, shapes.query),
-        "titles": in_parts(titles, shapes.titles, shapes.distinct_titles),
+        "query": in_parts(query, shapes.of("query")),
+        "titles": in_parts(titles, shapes.of("titles"), shapes.distinct_titles),
         "candidates": tf.constant(candidates),
     }
     element = (inputs, all_count(candidates), tf.ones([BATCH]))

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pytest import approx
 
-from dssm_tf.data.batches import Batches, Options, Rows
-from dssm_tf.data.lists import Lists
+from dssm_tf.data.batches import Batches
+from dssm_tf.data.rows import Rows
 from dssm_tf.data.shapes import Part, Shapes, TextShape
-from dssm_tf.data.text_batches import Texts
+from dssm_tf.data.texts import Texts
 from dssm_tf.losses.click_softmax import ClickSoftmax
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
@@ -28,7 +28,6 @@ from tests.clicks import Row, rows_of
 WORDS = ("red", "fox", "green", "owl", "bear", "fish")
 NGRAMS = dict.fromkeys(ngram for word in WORDS for ngram in letter_ngrams(word))
 VOCABULARY = Vocabulary(NGRAMS, FOLDED)
-NO_QUERY = 99
 
 
 class Click(NamedTuple):
@@ -73,15 +72,14 @@ def batches(clicks, size=0, shapes=None, negatives=4, more=(), mined=None, **opt
     numbers = np.array([query[one.query] for one in clicks], np.int32)
     weights = np.array([one.weight for one in clicks], np.float32)
     rows = Rows(0, numbers, table, weights, size or len(clicks))
-    found = Batches(texts, ({"train": rows},), Options(**options), shapes or Shapes())
-    if mined is not None:
-        pairs = [sorted(title[text] for text in mined.get(text, ())) for text in queries]
-        found = found.with_mined(listed(pairs))
-    return found
+    pairs = [(query[text], title[one]) for text, found in (mined or {}).items() for one in found]
+    options["mined"] = np.array(pairs, np.int64).reshape(-1, 2)
+    return Batches(texts, ({"train": rows},), shapes=shapes or Shapes(), **options)
 
 
-def listed(lists) -> Lists:
-    return Lists([len(one) for one in lists], [number for one in lists for number in one])
+def listed(lists) -> tf.RaggedTensor:
+    flat = np.array([number for one in lists for number in one], np.int32)
+    return tf.RaggedTensor.from_row_lengths(flat, np.array([*map(len, lists)], np.int64))
 
 
 def steps(dataset) -> list[list[Row]]:
@@ -90,7 +88,7 @@ def steps(dataset) -> list[list[Row]]:
 
 def rows(clicks, **options) -> list[Row]:
     """The rows of the only batch."""
-    (found,) = steps(batches(clicks, **options).epoch())
+    (found,) = steps(batches(clicks, **options).epochs(None, 0, 1))
     return found
 
 
@@ -113,10 +111,10 @@ def test_in_batch_candidates_are_the_clicked_titles_that_the_query_never_clicked
 
 def test_only_clicked_titles_are_columns_beside_the_recorded_ones():
     # Two of four distinct titles are clicked: 1 + 4 of each record, and 2 in the batch.
-    ((inputs, labels, _),) = batches(FOXES).epoch()
+    ((inputs, labels, _),) = batches(FOXES).epochs(None, 0, 1)
     assert inputs["candidates"].shape == labels["mask"].shape == (3, 5 + 2)
     # Of compiled programs the shape stays: a column a row.
-    ((fixed, _, _),) = batches(FOXES, shapes=Shapes(distinct_titles=20)).epoch()
+    ((fixed, _, _),) = batches(FOXES, shapes=Shapes(distinct_titles=20)).epochs(None, 0, 1)
     assert fixed["candidates"].shape == (3, 5 + 3)
 
 
@@ -128,14 +126,14 @@ def test_recorded_negatives_stand_beside_in_batch_ones():
 
 
 def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():
-    ((inputs, labels, _),) = batches([Click("red", "red fox")]).epoch()
+    ((inputs, labels, _),) = batches([Click("red", "red fox")]).epochs(None, 0, 1)
     cosines = tf.ones(inputs["candidates"].shape)
     assert float(ClickSoftmax(10.0)(labels, cosines)) == 0.0
     assert {one.shape for one in labels.values()} == {inputs["candidates"].shape}
 
 
 def test_every_distinct_title_and_word_of_a_batch_is_there_once():
-    ((inputs, _, _),) = batches(FOXES).epoch()
+    ((inputs, _, _),) = batches(FOXES).epochs(None, 0, 1)
     titles = [tuple(row) for row in inputs["titles"]["tokens"].numpy()]
     assert len(titles) == len(set(titles)) == len({"red fox", "green owl", "fish", "bear"})
     words = [tuple(row) for row in inputs["titles"]["word_ngrams"].numpy()]
@@ -145,7 +143,7 @@ def test_every_distinct_title_and_word_of_a_batch_is_there_once():
 
 
 def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():
-    ((inputs, _, _),) = batches([Click("", ""), Click("", "")]).epoch()
+    ((inputs, _, _),) = batches([Click("", ""), Click("", "")]).epochs(None, 0, 1)
     assert inputs["query"]["tokens"].shape == (2, 1)
     assert inputs["titles"]["tokens"].shape == (1, 1)
     assert inputs["titles"]["word_ngrams"].shape == (1, 1)
@@ -205,7 +203,8 @@ def parts(longest: int) -> st.SearchStrategy[tuple[Part, ...]]:
 
 
 text_shapes = st.builds(TextShape, parts(4), parts(6))
-shapes = st.builds(Shapes, text_shapes, text_shapes, st.sampled_from([0, 3, 20]), text_shapes)
+sides = st.fixed_dictionaries(dict.fromkeys(("query", "titles", "texts"), text_shapes))
+shapes = st.builds(Shapes, sides, st.sampled_from([0, 3, 20]))
 
 
 @settings(max_examples=15, deadline=None)
@@ -218,7 +217,7 @@ shapes = st.builds(Shapes, text_shapes, text_shapes, st.sampled_from([0, 3, 20])
 )
 def test_any_pass_equals_the_rules_in_plain_python(log, size, in_batch, joint, shape):
     made = batches(log, size, shape, negatives=3, in_batch=in_batch, joint=joint)
-    found = steps(made.epoch())
+    found = steps(made.epochs(None, 0, 1))
     assert len(found) == made.steps == -(-len(log) // size)
     for number, step in enumerate(found):
         mine = log[number * size : (number + 1) * size]
@@ -255,17 +254,15 @@ def test_seed_and_number_of_an_epoch_decide_its_order():
     assert all(Counter(epoch) == Counter(EVERY) for epoch in epochs)
     assert all(a != b for a, b in pairwise(epochs))
     assert pairs(steps(one.epochs(seed=2, start=0, stop=1))) != epochs[0]
-    assert pairs(steps(again.epoch())) == EVERY
+    assert pairs(steps(again.epochs(None, 0, 1))) == EVERY
 
 
-@pytest.mark.parametrize("options", [{}, {"fresh": 2}, {"mined": 1}], ids=["", "fresh", "mined"])
-def test_a_run_goes_on_at_any_step_as_if_it_had_not_stopped(options):
-    options = dict(options)
-    if options.get("fresh"):
-        options["draw"] = drawing(LOG)
-    if options.get("mined"):
-        options |= {"mined": 1}
-    one = batches(LOG, SIZE, **{k: v for k, v in options.items() if k != "mined"})
+MINED = {one.query: [other.title for other in LOG if other.title != one.title] for one in LOG}
+
+
+@pytest.mark.parametrize("options", [{}, {"fresh": 2}, {"mined": MINED, "mined_count": 1}])
+def test_a_run_resumes_at_any_step_as_if_it_had_not_stopped(options):
+    one = batches(LOG, SIZE, draw=drawing(LOG), **options)
     whole = steps(one.epochs(5, 0, 3))
     for at in (1, one.steps, one.steps + 2, 3 * one.steps - 1):
         start, step = divmod(at, one.steps)
@@ -274,7 +271,7 @@ def test_a_run_goes_on_at_any_step_as_if_it_had_not_stopped(options):
 
 def drawing(log) -> np.ndarray:
     titles = batches(log).texts
-    count = len(titles.words) - titles.first_title
+    count = int(titles.words.nrows()) - titles.first_title
     return np.full(count, 1 / count)
 
 
@@ -292,7 +289,7 @@ def test_the_parts_of_a_step_are_together_the_batch_of_one_process(workers, repl
 
 
 def test_weights_have_mean_one_with_the_rows_that_fill_a_step():
-    found = [row.weight for step in steps(batches(LOG, SIZE).epoch()) for row in step]
+    found = [row.weight for step in steps(batches(LOG, SIZE).epochs(None, 0, 1)) for row in step]
     assert np.mean(found) == approx(1, rel=1e-5)
     raw = [one.weight for one in LOG]
     assert np.divide(found[: len(raw)], found[0]) == approx(np.divide(raw, raw[0]))
@@ -340,8 +337,7 @@ def test_fresh_negatives_are_drawn_by_their_weights_and_never_clicked():
 def test_mined_negatives_are_some_of_the_query_s_other_ones_in_each_pass():
     mined = {"red": ("bear", "fish", "green owl", "red fox"), "owl": ("bear",)}
     log = [one._replace(negatives=()) for one in FOXES]
-    one = batches(log, more=("bear", "fish"), in_batch=False, mined=mined)
-    one = replace(one, options=replace(one.options, mined=2))
+    one = batches(log, more=("bear", "fish"), in_batch=False, mined=mined, mined_count=2)
     seen = Counter()
     for step in steps(one.epochs(0, 0, 30)):
         by_query = {row.query: row.rivals for row in step}
@@ -366,18 +362,20 @@ def test_a_batch_that_does_not_fit_grows_by_eighths_of_the_plan():
     # 4 distinct titles on a plan of 3: the step is max(3 // 8, 1) = 1, so 4. The longest has two
     # words, and `#green#` five trigrams; 7 words are 6 distinct ones and the padding.
     shape = TextShape((Part(1, 3),), (Part(2, 3),))
-    ((inputs, _, _),) = batches(FOXES, shapes=Shapes(titles=shape, distinct_titles=3)).epoch()
+    ((inputs, _, _),) = batches(FOXES, shapes=Shapes({"titles": shape}, distinct_titles=3)).epochs(
+        None, 0, 1
+    )
     assert sizes(inputs["titles"]["tokens"]) == [(4, 2)]
     assert sizes(inputs["titles"]["word_ngrams"]) == [(7, 5)]
     # 32 words on a plan of 24 with steps of 3: 24, 27, 30, 33.
-    long = Shapes(query=TextShape(texts=(Part(24, 1),)))
-    ((grown, _, _),) = batches([Click("red " * 32, "fox")], shapes=long).epoch()
+    long = Shapes({"query": TextShape((Part(24, 1),))})
+    ((grown, _, _),) = batches([Click("red " * 32, "fox")], shapes=long).epochs(None, 0, 1)
     assert sizes(grown["query"]["tokens"]) == [(1, 33)]
 
 
 def test_rows_of_like_length_stand_together_and_each_text_knows_its_row():
     titles = TextShape((Part(1), Part(2)), (Part(3), Part(5)))
-    ((inputs, _, _),) = batches(FOXES, shapes=Shapes(titles=titles)).epoch()
+    ((inputs, _, _),) = batches(FOXES, shapes=Shapes({"titles": titles})).epochs(None, 0, 1)
     found = inputs["titles"]
     # `fish` and `bear` have one word; `red fox` and `green owl` two.
     assert sizes(found["tokens"]) == [(2, 1), (2, 2)]
@@ -401,7 +399,7 @@ def test_planned_shapes_are_those_of_every_batch_and_change_nothing_it_says(join
 
 
 def test_in_one_text_batch_a_word_of_a_query_and_of_a_title_stay_two():
-    ((inputs, _, _),) = batches(FOXES, joint=True).epoch()
+    ((inputs, _, _),) = batches(FOXES, joint=True).epochs(None, 0, 1)
     assert set(inputs) == {"texts", "candidates"}
     words = [tuple(row) for row in inputs["texts"]["word_ngrams"].numpy()]
     named = [tuple(id for id in word if id) for word in words if any(word)]

@@ -9,11 +9,11 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
-from dssm_tf.data.batches import Batches, Options
-from dssm_tf.data.clicks import click_rows, title_rows
+from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.query_words import QueryWords
-from dssm_tf.data.text_batches import SPELLINGS, Numbers
+from dssm_tf.data.rows import click_rows, title_rows
+from dssm_tf.data.texts import SPELLINGS, Numbers
 from dssm_tf.text.typos import with_typo
 from tests.clicks import Click, click_log, rows_of, write_data
 
@@ -36,7 +36,8 @@ def spoken(data, query: str | None, title: str | None, typos: float, rows: int =
     number = int(data.find(kind, [text])[0]) + (0 if title is None else texts.first_title)
     words = QueryWords(texts, typos)
     chance = np.random.default_rng(1).random((rows, words.width))
-    found = words(tf.fill([rows], number), tf.constant(chance)).to_list()
+    query = tf.fill([rows], number)
+    found = words(query, tf.gather(texts.words, query), tf.constant(chance)).to_list()
     names = data.distinct_words[0]
 
     def name(number: int) -> str:
@@ -44,7 +45,7 @@ def spoken(data, query: str | None, title: str | None, typos: float, rows: int =
             return names[number]
         word, edit = divmod(number - len(names), SPELLINGS)
         variant = with_typo(names[word], edit + 1)
-        assert texts.ngrams.of(number).tolist() == list(data.vocabulary.look_up(variant))
+        assert texts.ngrams[number].numpy().tolist() == list(data.vocabulary.look_up(variant))
         return f"~{names[word]}"
 
     return [[name(number) for number in row] for row in found]
@@ -86,9 +87,9 @@ def test_a_share_of_the_queries_has_its_longest_word_misspelt(data):
 def passed(data, drawn: int, passes: int, typos: float = 0.0) -> list[list]:
     """The rows of each pass over the clicks and so many titles."""
     texts = Numbers(data).texts(typos=typos > 0)
-    clicks = click_rows(data, "train", 0, "log", SIZE)
+    clicks = click_rows(data.parts["train"], 0, "log", SIZE)
     source = {"train": clicks, "always": title_rows(texts, clicks, drawn)}
-    one = Batches(texts, (source,), Options(typos=typos))
+    one = Batches(texts, (source,), typos=typos)
     found = [rows_of(*element) for element in one.epochs(3, 0, passes)]
     return [
         [row for step in found[n * one.steps : (n + 1) * one.steps] for row in step]

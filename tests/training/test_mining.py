@@ -76,7 +76,7 @@ def test_every_query_s_titles_are_those_its_cosines_say(mined, data, random_run)
     titles = known.texts("titles")
     rows = [row for row in mined[1] if row.system == "mine"]
     for number, query in enumerate(known.texts("queries")):
-        columns = known.clicked.of(number).tolist()
+        columns = known.clicked[number].as_py()
         scores = (ranker.encode_queries([query]) @ ranker.encode_titles(titles).T)[0]
         expected = by_sorting(scores, columns, 2, 6, 0.05)
         found = [row for row in rows if row.query == query]

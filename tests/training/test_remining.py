@@ -28,14 +28,14 @@ RAW = config(
 def minings():
     """The pairs of every mining of a training, in order."""
     found: list[np.ndarray] = []
-    known = remining.lists_of
+    known = remining.Remining.after
 
-    def watched(pairs, data):
-        found.append(pairs)
-        return known(pairs, data)
+    def watched(*arguments):
+        found.append(known(*arguments))
+        return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remining, "lists_of", watched)
+        patch.setattr(remining.Remining, "after", watched)
         yield found
 
 

@@ -97,7 +97,7 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
     settings = parse_config(CONFIG)
     batches = training_batches(settings, Preprocessed(data.path), 1).held_out()
     # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
-    ((inputs, known, row_weights),) = batches.epoch()
+    ((inputs, known, row_weights),) = batches.epochs(None, 0, 1)
     loss = ClickSoftmax(10.0)(known, ranker.model(inputs), sample_weight=row_weights)
     assert float(loss) == approx(min(losses), rel=1e-5)
 

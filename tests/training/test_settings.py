@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import keras
 import numpy as np
@@ -178,7 +179,7 @@ def test_a_damaged_file_is_found_before_anything_is_written(tmp_path, kind):
     file = max(data.path.glob(f"{kind}-*"))
     content = file.read_bytes()
     file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(UserError, match=rf"{file.name} is damaged or was changed"):
+    with pytest.raises(UserError, match=rf"{file.name} is missing, damaged or was changed"):
         train(parse_config(CONFIG), data.path, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
@@ -212,7 +213,7 @@ def test_an_unusable_tf_config_is_explained(monkeypatch, value):
 def test_an_automatic_gamma_grows_with_the_catalogue(data, titles, gamma):
     raw = config(loss={"gamma": "auto"})
     read = Preprocessed(data.path)
-    read.titles[:] = read.titles[:1] * titles
+    read.spec = replace(read.spec, rows={"titles": [titles]})
     assert with_gamma(parse_config(raw), read).loss.arguments["gamma"] == gamma
     fixed = parse_config(config(loss={"gamma": 7}))
     assert with_gamma(fixed, read) == fixed

@@ -9,7 +9,6 @@ import pytest
 from pytest import approx
 
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.data.titles import Title
 from dssm_tf.evaluation.intervals import interval
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.training import validation
@@ -77,12 +76,12 @@ def test_titles_beyond_the_limit_are_a_sample_that_clicks_have_no_part_in(tmp_pa
     # The most clicked titles alone are far easier to tell apart than a whole catalogue, so that
     # a training too flat for the catalogue seemed as good as any.
     log = [Click(f"query {n}", f"clicked {n}", 9) for n in range(50)]
+    log += [Click(f"rare {n}", f"unclicked {n}") for n in range(50)]
     data = Preprocessed(write_data(tmp_path / "data", log, validation={"query 0", "query 1"}).path)
-    data.titles.extend(Title(f"unclicked {n}", 0, 0) for n in range(50))
     task = ValidationTask.of(data, 100, 52)
     assert {"clicked 0", "clicked 1"} <= set(task.titles)
     assert len(task.titles) == 52
-    # 50 of 98 others, 50 of them unclicked: 25.5 expected, standard deviation 3.5.
+    # 50 of 98 others, 50 of them clicked once: 25.5 expected, standard deviation 3.5.
     assert 12 <= sum("unclicked" in title for title in task.titles) <= 39
     assert ValidationTask.of(data, 100, 52).titles == task.titles
     assert set(ValidationTask.of(data, 100, 1).titles) == {"clicked 0", "clicked 1"}

@@ -49,7 +49,7 @@ EXTRAS = {
         "nbclient",
         "pytest>=8.2",
         "pytest-xdist",
-        "qdrant-client",  # a recipe of docs/engines.md runs in its memory
+        "qdrant-client",  # a recipe of docs/search_engines.md runs in its memory
         "ruff",
         "types-PyYAML",
     ],

@@ -36,8 +36,9 @@ NAVIGATION = {
     "Start": ["docs/faq", "docs/data", "docs/preprocess", "docs/training", "docs/configuration"],
     "Decide": ["docs/results", "docs/compare", "docs/benchmark", "docs/baselines", "docs/tuning"],
     "Run": [
-        "docs/production", "docs/retrieval", "docs/engines", "docs/serving", "serving/README",
-        "docs/runtime", "docs/warm_start",
+        "docs/production", "docs/retrieval", "docs/search_engines", "docs/serving",
+        "serving/README",
+        "docs/runtime", "docs/warm_start", "docs/engines",
     ],
     "Understand": ["docs/analysis", "docs/api", "docs/architecture"],
     "Research": [

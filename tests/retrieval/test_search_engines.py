@@ -1,4 +1,4 @@
-"""The recipes of docs/engines.md, run as they are there, where the engine can be installed."""
+"""The recipes of docs/search_engines.md, run as they are there, if the engine can be installed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ QUERY = "red hat"
 
 @pytest.fixture
 def recipe(checkout, run_with_prior, corpus_file, tmp_path, monkeypatch):
-    """Runs the first block of docs/engines.md and that of a heading; returns its `best`."""
+    """Runs the first block of docs/search_engines.md and that of a heading; returns its `best`."""
     embed(model=run_with_prior, input=corpus_file, out=tmp_path / "vectors.parquet")
     (tmp_path / "EXPORT").mkdir()
     copy_compact(run_with_prior, tmp_path / "EXPORT" / "dssm")
     monkeypatch.chdir(tmp_path)
-    page = (checkout / "docs" / "engines.md").read_text("utf-8")
+    page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
 
     def run(heading: str, **names):
         blocks = {
@@ -119,7 +119,7 @@ def test_postgresql_ranks_as_the_model_does(recipe, ranker, tmp_path_factory, mo
 
 @pytest.mark.parametrize("engine", ["OpenSearch", "Elasticsearch"])
 def test_recipes_that_need_a_server_are_programs(checkout, engine):
-    page = (checkout / "docs" / "engines.md").read_text("utf-8")
+    page = (checkout / "docs" / "search_engines.md").read_text("utf-8")
     block = page.partition(f"## {engine}\n")[2].partition("```python\n")[2].partition("```")[0]
     compile(block, engine, "exec")
     assert "inner" in block

@@ -15,7 +15,6 @@ from dssm_tf.config import Config, find_config, load_config, parse_config
 if TYPE_CHECKING:
     import keras
 
-    from dssm_tf.losses.ranking_loss import RankingLoss
     from dssm_tf.model.siamese import Siamese
 
 
@@ -125,10 +124,11 @@ class ClickData:
         build_nothing_more(model)
         return model
 
-    def loss(self) -> RankingLoss:
+    def loss(self) -> keras.losses.Loss:
         """The loss of the configuration; any other `RankingLoss` will do as well.
 
-        Not with `judgments` or `teacher`, whose rows have losses of their own.
+        Not with `judgments` or `teacher`, whose rows have losses of their own; with
+        `training.nested_lengths` as the loss of a `NestedLengths`.
         """
         from dssm_tf.training.fitting import configured_loss
 

@@ -9,6 +9,7 @@ import keras
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config, parse_config
 from dssm_tf.losses import LOSSES
+from dssm_tf.losses.ranking_loss import NestedLengths, RankingLoss
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.checkpoint import put
@@ -60,11 +61,9 @@ def fitted_config(config: Config, model: Siamese, epochs: int) -> Config:
         raise UserError("the model was not compiled; save one that `fit` has trained.")
     raw: dict[str, Any] = config.model_dump(mode="json")
     raw["training"] |= {"refit": False, "epochs": epochs or config.training.epochs}
-    for name, choice in LOSSES.items():
-        if type(model.loss) is choice.kind:
-            known = choice.section(name=name).arguments
-            settings = model.loss.get_config()
-            raw["loss"] = {"name": name} | {key: settings[key] for key in known}
+    loss = model.loss.loss if isinstance(model.loss, NestedLengths) else model.loss
+    if isinstance(loss, RankingLoss) and loss.name in LOSSES:
+        raw["loss"] = {"name": loss.name, **loss.parameters}
     if (optimizer := _optimizer(model.optimizer)) is not None:
         raw["optimizer"] = optimizer
         averages = model.optimizer.use_ema

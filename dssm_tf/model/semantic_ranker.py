@@ -18,7 +18,7 @@ from dssm_tf.data.titles import load_titles
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
-from dssm_tf.model.siamese import Siamese
+from dssm_tf.model.siamese import NestedSiamese, Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 from dssm_tf.text.vocabulary import Vocabulary
@@ -49,11 +49,11 @@ def build_model(config: Config, vocabulary_size: int, precision: str = "float32"
             f"training.nested_lengths: {nested[-1]} is not shorter than the tower's vectors, which "
             f"have {query_tower.dimension} numbers; that length is always learned."
         )
-    model = Siamese(
-        query_tower,
-        None if config.shared_towers else tower("title_tower"),
-        nested_lengths=nested,
-        name="siamese",
+    towers = query_tower, None if config.shared_towers else tower("title_tower")
+    model = (
+        NestedSiamese(*towers, nested_lengths=nested, name="siamese")
+        if nested
+        else Siamese(*towers, name="siamese")
     )
     model.build()
     return model

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from itertools import pairwise
+from typing import ClassVar
 
 import keras
 from keras import ops
@@ -30,8 +30,6 @@ class Siamese(keras.Model):
     Args:
         query_tower: encodes queries.
         title_tower: encodes titles; None shares the query tower. The papers keep two.
-        nested_lengths: lengths at which vectors may be cut and still rank, increasing and below
-            the towers' dimension: the loss is the mean of that of each, and of the whole.
 
     Call arguments:
         inputs: dict with `query` and `titles`, two text batches of `batch` and `distinct_titles`
@@ -40,14 +38,14 @@ class Siamese(keras.Model):
             queries: one pass through the tower instead of two.
 
     Returns:
-        Cosines float32 `(batch, columns)`; with nested lengths `(batch, columns, lengths + 1)`, by
-        the first numbers of the vectors and, last, by all.
+        Cosines float32 `(batch, columns)`.
 
-    Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4; nested lengths Kusupati et al.
-    2022 (Matryoshka), eq. 1, which sums: the mean keeps the loss in its units.
+    Reference: Palangi et al. 2016, eq. 3; Shen et al. 2014, eq. 4.
     """
 
-    def __init__(self, query_tower, title_tower=None, nested_lengths=(), **kwargs):
+    nested_lengths: ClassVar = ()
+
+    def __init__(self, query_tower, title_tower=None, **kwargs):
         super().__init__(**kwargs)
         for tower in (query_tower, title_tower):
             if tower is not None and not isinstance(tower, Tower):
@@ -60,13 +58,6 @@ class Siamese(keras.Model):
                 f"The towers' vectors have lengths {query_tower.dimension} and "
                 f"{title_tower.dimension}; a cosine needs equal lengths."
             )
-        lengths = (0, *nested_lengths, query_tower.dimension)
-        if any(shorter >= longer for shorter, longer in pairwise(lengths)):
-            raise ValueError(
-                f"Siamese received nested_lengths={tuple(nested_lengths)}; expected increasing "
-                f"lengths from 1 to below {query_tower.dimension}, the length of the vectors."
-            )
-        self.nested_lengths = tuple(nested_lengths)
         self.query_tower = query_tower
         self.shared = title_tower is None
         self.title_tower = query_tower if self.shared else title_tower
@@ -97,15 +88,12 @@ class Siamese(keras.Model):
         else:
             queries = self.query_tower(inputs["query"], training=training)
             titles = self.title_tower(inputs["titles"], training=training)
+        return self.cosines(queries, titles, inputs["candidates"])
 
-        def cosines(length=None):
-            sides = (normalize_vectors(side[:, :length]) for side in (queries, titles))
-            products = ops.matmul(next(sides), ops.transpose(next(sides)))
-            return ops.take_along_axis(products, inputs["candidates"], axis=1)
-
-        if not self.nested_lengths:
-            return cosines()
-        return ops.stack([cosines(length) for length in (*self.nested_lengths, None)], axis=-1)
+    def cosines(self, queries, titles, candidates):
+        """Cosines `(batch, columns)` of queries' vectors with those of their candidates."""
+        products = ops.matmul(normalize_vectors(queries), ops.transpose(normalize_vectors(titles)))
+        return ops.take_along_axis(products, candidates, axis=1)
 
     def compute_loss(self, x=None, y=None, y_pred=None, sample_weight=None, training=True):
         """The compiled `RankingLoss`; Keras' own would look for an output for each part of `y`."""
@@ -133,7 +121,6 @@ class Siamese(keras.Model):
         return super().get_config() | {
             "query_tower": serialize(self.query_tower),
             "title_tower": None if self.shared else serialize(self.title_tower),
-            "nested_lengths": self.nested_lengths,
         }
 
     @classmethod
@@ -145,3 +132,35 @@ class Siamese(keras.Model):
             if config[name] is not None:
                 config[name] = deserialize(config[name], custom_objects=custom_objects)
         return cls(**config)
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class NestedSiamese(Siamese):
+    """Cosines by the first numbers of the vectors, too: vectors may be cut and still rank.
+
+    Args:
+        query_tower: see `Siamese`.
+        title_tower: see `Siamese`.
+        nested_lengths: to which vectors may be cut, increasing and below the towers' dimension.
+
+    Call arguments: see `Siamese`.
+
+    Returns:
+        `(batch, columns, lengths + 1)`, by each length and, last, by all numbers.
+
+    Reference: Kusupati et al. 2022 (Matryoshka).
+    """
+
+    def __init__(self, query_tower, title_tower=None, nested_lengths=(), **kwargs):
+        super().__init__(query_tower, title_tower, **kwargs)
+        self.nested_lengths = tuple(nested_lengths)
+
+    def cosines(self, queries, titles, candidates):
+        """Cosines `(batch, columns, lengths + 1)`."""
+        lengths = (*self.nested_lengths, None)
+        cut = super().cosines
+        return ops.stack([cut(queries[:, :n], titles[:, :n], candidates) for n in lengths], axis=-1)
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {"nested_lengths": self.nested_lengths}

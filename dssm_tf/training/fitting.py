@@ -16,9 +16,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import click_rows, title_rows
 from dssm_tf.data.texts import Numbers
 from dssm_tf.graded.sources import SOURCES, Source, list_rows, read_sources
-from dssm_tf.losses import GRADED_LOSSES, LOSSES
-from dssm_tf.losses.by_source import BySource
-from dssm_tf.losses.ranking_loss import RankingLoss
+from dssm_tf.losses.ranking_loss import BySource, NestedLengths, RankingLoss
 from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
@@ -278,14 +276,13 @@ def configured_optimizer(
     return optimizer
 
 
-def configured_loss(config: Config) -> RankingLoss:
+def configured_loss(config: Config) -> keras.losses.Loss:
     """The loss of a configuration: of clicks, or of each source that it learns from."""
-    loss: RankingLoss = LOSSES[config.loss.name](**config.loss.arguments)
-    if not config.lists:
-        return loss
-    graded = {
-        name: GRADED_LOSSES[section.loss.name](**section.loss.arguments)
-        for name, section in config.lists.items()
-    }
-    # A loss for every source, so that their numbers are the same in every run.
-    return BySource([graded.get(name, loss) for name in SOURCES])
+    loss = RankingLoss(**config.loss.model_dump())
+    if config.lists:
+        graded = {
+            name: RankingLoss(**section.loss.model_dump()) for name, section in config.lists.items()
+        }
+        # A loss for every source, so that their numbers are the same in every run.
+        loss = BySource([graded.get(name, loss) for name in SOURCES])
+    return NestedLengths(loss) if config.training.nested_lengths else loss

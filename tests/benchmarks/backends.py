@@ -56,7 +56,7 @@ def keras_rate(tower: str, precision: str, size: int, seconds: float) -> float:
     import jax
     import keras
 
-    from dssm_tf.losses.click_softmax import ClickSoftmax
+    from dssm_tf.losses.ranking_loss import RankingLoss
     from dssm_tf.model.siamese import Siamese
     from dssm_tf.towers import TOWERS
 
@@ -70,7 +70,7 @@ def keras_rate(tower: str, precision: str, size: int, seconds: float) -> float:
     model.build()
     optimizer = keras.optimizers.Adam(1e-3)
     optimizer.build(model.trainable_variables)
-    loss = ClickSoftmax(10.0)
+    loss = RankingLoss("click_softmax")
     texts = len(titles.tokens)
     inputs = {
         "query": queries.arrays(),

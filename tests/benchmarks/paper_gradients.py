@@ -19,7 +19,7 @@ import tensorflow as tf
 
 from dssm_tf.config import load_config
 from dssm_tf.layers import PeepholeLSTMCell
-from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
@@ -49,7 +49,7 @@ def gradient(model: Siamese, features, pairs) -> np.ndarray:
     with tf.GradientTape() as tape:
         inputs = {"query": features(tf.constant(queries)), "titles": features(tf.constant(titles))}
         cosines = model(inputs | {"candidates": candidates}, training=True)
-        loss = ClickSoftmax(10.0)(all_count(cosines), cosines)
+        loss = RankingLoss("click_softmax")(all_count(cosines), cosines)
     found = (tf.convert_to_tensor(one) for one in tape.gradient(loss, variables))
     return np.concatenate([one.numpy().ravel() for one in found])
 

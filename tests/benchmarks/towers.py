@@ -19,7 +19,7 @@ from keras import ops
 from dssm_tf.data.shapes import TextShape, plan_shapes
 from dssm_tf.data.texts import text_batch
 from dssm_tf.layers import WordHashing
-from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.rules import FOLDED
@@ -110,7 +110,7 @@ def _keras_rate(tower: str, query: Batch, titles: Batch) -> float:
     sides = [TOWERS[tower](VOCABULARY, name=f"{s}_tower", **options) for s in ("query", "title")]
     model = Siamese(*sides)
     model.build()
-    model.compile(optimizer="adam", loss=ClickSoftmax(10.0), jit_compile=True)
+    model.compile(optimizer="adam", loss=RankingLoss("click_softmax"), jit_compile=True)
     distinct, index = np.unique(titles.tokens, axis=0, return_inverse=True)
     candidates = index.reshape(BATCH, -1).astype(np.int32)
     titles = Batch(distinct, titles.ngrams)

@@ -19,7 +19,7 @@ from dssm_tf.data.batches import Batches
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.shapes import Part, Shapes, TextShape
 from dssm_tf.data.texts import Texts
-from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -128,7 +128,7 @@ def test_recorded_negatives_stand_beside_in_batch_ones():
 def test_a_batch_of_one_without_negatives_has_no_rival_and_no_loss():
     ((inputs, labels, _),) = batches([Click("red", "red fox")]).epochs(None, 0, 1)
     cosines = tf.ones(inputs["candidates"].shape)
-    assert float(ClickSoftmax(10.0)(labels, cosines)) == 0.0
+    assert float(RankingLoss("click_softmax")(labels, cosines)) == 0.0
     assert {one.shape for one in labels.values()} == {inputs["candidates"].shape}
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.losses import LOSSES
+from dssm_tf.losses import GRADED_LOSSES, LOSSES
+from dssm_tf.losses.ranking_loss import RankingLoss
 from tests.choices import changed
 from tests.labels import all_count, labels
 
@@ -26,14 +25,14 @@ every_loss = pytest.mark.parametrize("name", LOSSES)
 
 def loss(name: str, scores=SCORES, known=LABELS, **options) -> np.ndarray:
     """The loss of each query, in float64."""
-    made = LOSSES[name](reduction="none", dtype="float64", **options)
+    made = RankingLoss(name, reduction="none", dtype="float64", **options)
     return np.array(made(known, np.asarray(scores, np.float64)))
 
 
 def slopes(name: str, scores=SCORES, known=LABELS) -> np.ndarray:
     variable = tf.Variable(scores)
     with tf.GradientTape() as tape:
-        total = LOSSES[name](reduction="sum", dtype="float64")(known, variable)
+        total = RankingLoss(name, reduction="sum", dtype="float64")(known, variable)
     return np.array(tape.gradient(total, variable))
 
 
@@ -93,7 +92,7 @@ def test_a_query_s_loss_is_its_own(name):
 @every_loss
 def test_weights_weigh_the_queries(name):
     weights = np.array([3, 0, 1, 2, 0.5, 0])
-    found = LOSSES[name](dtype="float64")(LABELS, SCORES, sample_weight=weights)
+    found = RankingLoss(name, dtype="float64")(LABELS, SCORES, sample_weight=weights)
     assert float(found) == pytest.approx(np.mean(weights * loss(name)))
 
 
@@ -113,7 +112,7 @@ def test_scores_of_reduced_precision_give_a_loss_of_float32(name, dtype):
     scores = tf.cast(SCORES, dtype)
     with tf.GradientTape() as tape:
         tape.watch(scores)
-        found = LOSSES[name](reduction="none")(LABELS, scores)
+        found = RankingLoss(name, reduction="none")(LABELS, scores)
     assert found.dtype == tf.float32
     exact = loss(name, np.array(tf.cast(scores, tf.float64)))
     np.testing.assert_allclose(found, exact, rtol=1e-5, atol=1e-5)
@@ -122,25 +121,26 @@ def test_scores_of_reduced_precision_give_a_loss_of_float32(name, dtype):
 
 @every_loss
 def test_compiled_by_xla_the_numbers_are_the_same(name):
-    made = LOSSES[name](reduction="none")
+    made = RankingLoss(name, reduction="none")
     compiled = tf.function(made, jit_compile=True)
     found = compiled(LABELS, tf.constant(SCORES, tf.float32))
     np.testing.assert_allclose(found, loss(name), rtol=1e-5, atol=1e-6)
 
 
-@every_loss
-def test_its_keys_in_the_table_are_the_arguments_of_the_class_with_the_same_defaults(name):
-    parameters = inspect.signature(LOSSES[name].kind).parameters.values()
-    own = {one.name: one.default for one in parameters if one.kind is not one.VAR_KEYWORD}
-    assert own.pop("name") == name
-    assert own == LOSSES[name].section(name=name).arguments
-
-
-@every_loss
-def test_every_argument_survives_its_configuration(name):
-    arguments = changed(LOSSES[name])
-    made = LOSSES[name](**arguments, reduction="sum")
+@pytest.mark.parametrize("name", [*LOSSES, *GRADED_LOSSES])
+def test_every_parameter_survives_its_configuration_and_has_a_range(name):
+    table = GRADED_LOSSES if name in GRADED_LOSSES else LOSSES
+    parameters = changed(table[name])
+    made = RankingLoss(name, **parameters, reduction="sum")
     again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert type(again) is LOSSES[name].kind
     assert again.get_config() == made.get_config()
-    assert made.get_config().items() >= {**arguments, "reduction": "sum"}.items()
+    assert made.get_config().items() >= {**parameters, "reduction": "sum"}.items()
+    for key in set(parameters) - {"bias"}:
+        for value in (0, -1.0, float("nan")):
+            with pytest.raises(ValueError, match=rf"{name} received .*: {key} "):
+                RankingLoss(name, **{key: value})
+
+
+def test_an_unknown_loss_is_refused():
+    with pytest.raises(ValueError, match="name must be one of click_softmax, "):
+        RankingLoss("hinges")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese, normalize_vectors
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.towers.lstm import LSTMRNN
@@ -225,7 +225,7 @@ def test_compile_and_fit_learn_to_rank_the_clicked_title_first(make, policy, jit
     keras.utils.set_random_seed(0)
     size, data, inputs = training_data()
     model = Siamese(make(size, dtype=policy), make(size, dtype=policy))
-    model.compile(keras.optimizers.Adam(0.02), ClickSoftmax(gamma=10.0), jit_compile=jit)
+    model.compile(keras.optimizers.Adam(0.02), RankingLoss("click_softmax"), jit_compile=jit)
     model(inputs)
     fitted = model.fit(data, epochs=4, steps_per_epoch=15, shuffle=False, verbose=0)
     history = fitted.history["loss"]

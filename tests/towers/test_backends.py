@@ -21,6 +21,7 @@ import tensorflow as tf
 from dssm_tf.dse.margin_rank import margin_rank
 from dssm_tf.dse.networks import DSEPair, PSIPair, SSIPair
 from dssm_tf.losses import LOSSES
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers import TOWERS
 from tests.choices import changed, small
@@ -62,6 +63,7 @@ import dssm_tf.model.siamese
 from dssm_tf.dse import networks
 from dssm_tf.dse.margin_rank import margin_rank
 from dssm_tf.losses import LOSSES
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.towers import TOWERS
 
 for choice in TOWERS.values():
@@ -78,7 +80,7 @@ def losses(saved, scores):
     if "counted" in saved:
         return [margin_rank(scores, saved["counted"])]
     known = {name: saved[name] for name in ("mask", "correction", "targets")}
-    return [loss()(known, scores) for loss in LOSSES.values()]
+    return [RankingLoss(name)(known, scores) for name in LOSSES]
 
 
 def call(model, inputs, calculate):
@@ -176,7 +178,7 @@ def save(case: str, folder) -> None:
         sides = {"texts": in_parts(text_batch(QUERIES + TITLES, KNOWN))}
     with tf.GradientTape() as tape:
         cosines = model(sides | {"candidates": CANDIDATES}, training=True)
-        losses = [loss()(LABELS, cosines) for loss in LOSSES.values()]
+        losses = [RankingLoss(name)(LABELS, cosines) for name in LOSSES]
         total = sum(losses)
     gradients = [np.array(one) for one in tape.gradient(total, model.trainable_variables)]
     model.save(folder / f"{case}.keras")

@@ -12,7 +12,7 @@ import tensorflow as tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import TrainingConfig, parse_config
 from dssm_tf.layers import WordHashing
-from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.towers.dssm import DSSM
 from dssm_tf.training.checkpoint import Checkpoint
@@ -161,7 +161,7 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
     @tf.function
     def tensors():
         with tf.GradientTape() as tape:
-            value = ClickSoftmax(5.0)(known, model(inputs))
+            value = RankingLoss("click_softmax", gamma=5.0)(known, model(inputs))
         return tape.gradient(value, model.trainable_variables)
 
     def gradients(values) -> list[np.ndarray]:
@@ -187,7 +187,7 @@ def test_what_is_kept_and_what_is_left_are_the_paper_s_parameters_not_the_look_a
     for variable, value in zip(model.trainable_variables, kept, strict=True):
         variable.assign(value)
     optimizer = ScheduledNesterov(rate, updates, clip_norm=clip_norm)
-    model.compile(optimizer, ClickSoftmax(5.0))
+    model.compile(optimizer, RankingLoss("click_softmax", gamma=5.0))
     steps = updates // 3
     ranked, _ = tiny_model()
     keeper = Keeper(
@@ -235,7 +235,7 @@ def test_its_configuration_makes_an_equal_optimiser():
 
 def test_a_saved_model_goes_on_as_if_it_had_never_been_saved(tmp_path):
     model, data = tiny_model()
-    model.compile(ScheduledNesterov(0.05, 40), ClickSoftmax(5.0))
+    model.compile(ScheduledNesterov(0.05, 40), RankingLoss("click_softmax", gamma=5.0))
     model.train_on_batch(*next(iter(data)))
     model.train_on_batch(*next(iter(data)))
     model.save(tmp_path / "model.keras")

@@ -12,7 +12,7 @@ from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.format import Spec
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.titles import load_titles
-from dssm_tf.losses.click_softmax import ClickSoftmax
+from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.text.rules import FOLDED
@@ -98,7 +98,7 @@ def test_the_kept_weights_are_those_of_the_best_epoch(run, data):
     batches = training_batches(settings, Preprocessed(data.path), 1).held_out()
     # Seven held-out queries make one batch; its rows weigh 8/7 each and the eighth nothing.
     ((inputs, known, row_weights),) = batches.epochs(None, 0, 1)
-    loss = ClickSoftmax(10.0)(known, ranker.model(inputs), sample_weight=row_weights)
+    loss = RankingLoss("click_softmax")(known, ranker.model(inputs), sample_weight=row_weights)
     assert float(loss) == approx(min(losses), rel=1e-5)
 
 

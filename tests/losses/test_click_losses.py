@@ -1,0 +1,171 @@
+"""The losses of clicks: values by hand, the papers' formulas, the law of each."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from dssm_tf.losses.ranking_loss import RankingLoss
+from tests.labels import all_count, labels
+from tests.reference import click_softmax as reference
+
+pytestmark = pytest.mark.numeric
+
+cosines = arrays(np.float32, st.tuples(st.just(1), st.integers(2, 6)),
+                 elements=st.floats(-1, 1, width=32))  # fmt: skip
+gammas = st.sampled_from([0.5, 1.0, 10.0, 50.0])
+
+
+def loss(name, values, known=None, **options) -> float:
+    values = np.asarray(values, np.float32)
+    return float(RankingLoss(name, **options)(known or all_count(values), values))
+
+
+def gradient(name, values, known=None, **options) -> np.ndarray:
+    variable = tf.Variable(np.asarray(values, np.float32))
+    with tf.GradientTape() as tape:
+        value = RankingLoss(name, **options)(known or all_count(values), variable)
+    return np.array(tape.gradient(value, variable))
+
+
+def ranknet(scores: np.ndarray, gamma: float) -> float:
+    """Burges et al. 2005, eq. 3, `-P o + log(1 + exp(o))`, summed over pairs with P = 1."""
+    odds = gamma * (scores[0] - scores[1:])
+    return float(np.sum(-odds + np.logaddexp(0, odds)))
+
+
+def slack(scores: np.ndarray, margin: float) -> float:
+    """Joachims 2002: what each rival lacks to be a margin behind."""
+    return sum(max(0.0, margin - scores[0] + rival) for rival in scores[1:])
+
+
+def siglip(scores: np.ndarray, gamma: float, bias: float) -> float:
+    """Zhai et al. 2023, algorithm 1, of one query: `-sum log sigmoid(z (t x.y + b))`, z = 1, -1."""
+    signs = np.where(np.arange(len(scores)) == 0, 1.0, -1.0)
+    return float(np.sum(np.logaddexp(0, -signs * (gamma * scores + bias))))
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        # softmax(10 * [0.5, 0.1])[0] = 1 / (1 + exp(-4))
+        ("click_softmax", [0.5, 0.1], np.log1p(np.exp(-4))),
+        ("click_softmax", [0.3] * 5, np.log(5)),
+        # log(1 + exp(-10 * .4)) + log(1 + exp(-10 * -.1))
+        ("pairwise_logistic", [0.5, 0.1, 0.6], np.log1p(np.exp(-4)) + np.log1p(np.exp(1))),
+        # .2 - .5 + .4 = .1; .2 - .5 + .1 = -.2, which costs nothing
+        ("hinge", [0.5, 0.4, 0.1], 0.1),
+        # logits 10 * .7 - 5 = 2 and 10 * .2 - 5 = -3
+        ("sigmoid", [0.7, 0.2], np.log1p(np.exp(-2)) + np.log1p(np.exp(-3))),
+    ],
+)
+def test_values_by_hand(name, values, expected):
+    assert loss(name, [values]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_gamma_one_is_the_softmax_of_the_plain_cosines():
+    # P14 eq. 9: exp(.5) / (exp(.5) + exp(.1) + exp(-.2))
+    posterior = np.exp(0.5) / (np.exp(0.5) + np.exp(0.1) + np.exp(-0.2))
+    found = loss("click_softmax", [[0.5, 0.1, -0.2]], gamma=1.0)
+    assert found == pytest.approx(-np.log(posterior))
+
+
+@settings(max_examples=50)
+@given(values=cosines, gamma=gammas, margin=st.sampled_from([0.05, 0.2, 1.0]),
+       bias=st.sampled_from([-10.0, -1.0, 0.0, 2.0]))  # fmt: skip
+def test_a_loss_is_the_paper_s(values, gamma, margin, bias):
+    exact = values[0].astype(float)
+    for name, oracle, options in (
+        ("click_softmax", reference.loss, {"gamma": gamma}),
+        ("pairwise_logistic", ranknet, {"gamma": gamma}),
+        ("hinge", slack, {"margin": margin}),
+        ("sigmoid", siglip, {"gamma": gamma, "bias": bias}),
+    ):
+        found = loss(name, values, **options)
+        assert found == pytest.approx(oracle(exact, **options), rel=1e-5, abs=1e-4), name
+
+
+@given(values=cosines, gamma=gammas)
+def test_the_gradient_of_the_softmax_is_the_paper_s(values, gamma):
+    found = gradient("click_softmax", values, gamma=gamma)
+    expected = reference.loss_gradient(values[0].astype(float), gamma)
+    np.testing.assert_allclose(found[0], expected, atol=2e-4 * gamma)
+
+
+def test_the_paper_s_closed_form_is_the_slope_of_its_loss():
+    values = np.array([0.4, 0.1, -0.3, 0.35])
+    slopes = []
+    for place in range(4):
+        step = np.eye(4)[place] * 1e-6
+        sides = (reference.loss(values + step, 7.0), reference.loss(values - step, 7.0))
+        slopes.append((sides[0] - sides[1]) / 2e-6)
+    np.testing.assert_allclose(reference.loss_gradient(values, 7.0), slopes, atol=1e-8)
+
+
+def test_a_masked_title_with_a_perfect_cosine_beside_a_poor_click_counts_nothing():
+    # The worst case: the masked title would take all of the probability.
+    values, known = [[-1.0, 1.0, -1.0]], labels([[1, 0, 1]])
+    found = loss("click_softmax", values, known, gamma=1000.0)
+    assert found == pytest.approx(np.log(2), abs=1e-4)
+    assert gradient("click_softmax", values, known, gamma=1000.0)[0, 1] == 0
+
+
+def test_the_sampling_correction_is_added_to_the_logits_not_to_the_cosines():
+    # Drawn 1 and 4 times as often: logits 10 * .5 - log 1 and 10 * .1 - log 4.
+    logits = np.array([5.0, 1.0 - np.log(4)])
+    expected = -np.log(np.exp(logits[0]) / np.exp(logits).sum())
+    found = loss("click_softmax", [[0.5, 0.1]], labels([[1, 1]], [[0, -np.log(4)]]))
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("pairwise_logistic", [0.5, 0.1], 5 * np.log1p(np.exp(-4))),
+        ("hinge", [0.5, 0.4], 5 * 0.1),
+        ("sigmoid", [0.7, 0.2], np.log1p(np.exp(-2)) + 5 * np.log1p(np.exp(-3))),
+    ],
+)
+def test_the_correction_multiplies_the_rival_s_part_alone(name, values, expected):
+    known = labels([[1, 1]], [[0.7, np.log(5)]])  # that of the clicked one has no part
+    assert loss(name, [values], known) == pytest.approx(expected, rel=1e-5)
+
+
+@given(values=cosines, shift=st.floats(-5, 5))
+def test_the_same_correction_for_all_titles_changes_no_softmax(values, shift):
+    shifted = labels(np.ones_like(values), shift)
+    found = loss("click_softmax", values, shifted)
+    assert found == pytest.approx(loss("click_softmax", values), abs=1e-4)
+
+
+@settings(max_examples=25)
+@given(values=cosines, gamma=gammas)
+def test_with_one_rival_the_logistic_loss_is_the_softmax(values, gamma):
+    pair = values[:, :2]
+    softmax = loss("click_softmax", pair, gamma=gamma)
+    found = loss("pairwise_logistic", pair, gamma=gamma)
+    assert found == pytest.approx(softmax, rel=1e-4, abs=1e-4)
+
+
+def test_a_rival_a_margin_behind_teaches_nothing():
+    found = gradient("hinge", [[0.75, 0.5, 0.375]], margin=0.25 + 0.0625)
+    # The first rival is .0625 too close, the second .0625 too far to count.
+    np.testing.assert_array_equal(found, [[-1, 1, 0]])
+
+
+def test_a_rival_costs_the_sigmoid_the_same_however_the_click_scored():
+    above = [
+        loss("sigmoid", [[clicked, 0.2]]) - loss("sigmoid", [[clicked, -0.9]])
+        for clicked in (0.1, 0.9)
+    ]
+    assert above[0] == pytest.approx(above[1], abs=1e-5)
+
+
+def test_the_sigmoid_is_least_where_its_probabilities_are_the_shares_of_clicks():
+    # Three rivals and a click with one score: the best probability is 1 / 4.
+    found = gradient("sigmoid", [[0.3] * 4], gamma=1.0, bias=float(np.log(1 / 3)) - 0.3)
+    assert found.sum() == pytest.approx(0, abs=1e-6)

@@ -37,6 +37,7 @@ from dssm_tf.dse.networks import (
 )
 from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.settings import FineTuning, Pretraining
+from dssm_tf.dse.tuple_batches import TupleBatch, TupleBatches
 
 mpl.use("Agg")
 
@@ -79,8 +80,8 @@ class Features(NamedTuple):
     """What a system reads: see `BagOfWords`."""
 
     words: int | None
-    weighting: str
-    normalization: str
+    weighting: Any
+    normalization: Any
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,10 @@ class Protocol:
             words = min(len(bag.words), WIDEST)
             widths = (max(1, words // 2), max(1, words // 2), words)
             tower = DSETower(len(bag.words), dimension, widths, seed=self.seed)
-            lower = next(iter(towers.values()), None)
-            pretrain(tower, bags, pretraining, seed=self.seed, lower=lower)
+            lower = next(iter(towers.values())).rbms[:-1] if towers else []
+            for rbm, taught in zip(tower.rbms, lower, strict=False):
+                rbm.set_weights(taught.get_weights())
+            pretrain(tower, bags, pretraining, seed=self.seed, first=len(lower))
             towers[dimension] = tower
         return towers[dimension]
 
@@ -141,7 +144,7 @@ class Protocol:
         fitting: FineTuning,
         tuples: int | None = None,
     ) -> Fitted:
-        """Fits `dse`, `ssi` or `psi` to the learned links.
+        """Fits `dse`, `ssi` or `psi` to the learned links, or to a fixed number of tuples.
 
         Raises:
             UserError: the training diverges.
@@ -150,15 +153,56 @@ class Protocol:
         model: BagPair
         if system == "dse":
             tower = self.tower(features, dimension, pretraining)
-            widths = [machine.units for machine in tower.machines[:-1]]
+            widths = [rbm.units for rbm in tower.rbms[:-1]]
             model = DSEPair(len(bag.words), dimension, widths=widths, seed=self.seed)
             model.query_tower.set_weights(tower.get_weights())
         else:
             pair = {"ssi": SSIPair, "psi": PSIPair}[system]
             model = pair(len(bag.words), dimension, seed=self.seed)
         task = LinkTask(bags, bags, links.learned, links.known, links.ignored, links.validation)
-        fine_tune(model, task, fitting, tuples=tuples, seed=self.seed)
+        batches: Any = task.batches(fitting.batch_size, self.seed)
+        if tuples is not None:
+            batches = FixedTuples(tuples, batches)
+        fine_tune(model, task, fitting, batches=batches)
         return Fitted(model, bag.words, bags)
+
+
+class FixedTuples:
+    """A fixed training set of so many tuples, each used again and again (fig. 2).
+
+    The same blocks of links come in every round, in another order, with the same tuples.
+
+    Args:
+        tuples: their number, about.
+        batches: whose links the tuples are of.
+    """
+
+    def __init__(self, tuples: int, batches: TupleBatches) -> None:
+        self._tuples = tuples
+        self._batches = batches
+
+    def __iter__(self) -> Iterator[TupleBatch]:
+        random = np.random.default_rng(self._batches.seed)
+        size = self._batches.batch_size
+        order = random.permutation(len(self._batches.links))[: self._tuples]
+        blocks = [order[start : start + size] for start in range(0, len(order), size)]
+        seeds = random.integers(2**31, size=len(blocks))
+        while True:
+            for number in random.permutation(len(blocks)):
+                batch = self._batches.batch(blocks[number])
+                counted = self._thinned(batch.counted, self._tuples / len(order), seeds[number])
+                if counted.any():
+                    yield batch._replace(counted=counted)
+
+    def _thinned(
+        self, counted: NDArray[np.float32], a_link: float, seed: int
+    ) -> NDArray[np.float32]:
+        """Keeps `a_link` tuples of every row, or all of them; a fraction by chance."""
+        random = np.random.default_rng(seed)
+        keep = int(a_link) + (random.random(len(counted)) < a_link - int(a_link))
+        priority = np.where(counted > 0, random.random(counted.shape), 2.0)
+        rank = np.argsort(np.argsort(priority, axis=1), axis=1)
+        return counted * (rank < keep[:, None])
 
 
 def nearest_words(words: Sequence[str], tower: DSETower) -> dict[str, list[str]]:
@@ -167,7 +211,7 @@ def nearest_words(words: Sequence[str], tower: DSETower) -> dict[str, list[str]]
     Nearness is the correlation of the activities, since what all words share says nothing.
     """
     alone = sparse.identity(len(words), dtype=np.float32).tocsr()
-    correlation = np.asarray(np.corrcoef(encode(tower.machines[0], alone).astype(np.float64)))
+    correlation = np.asarray(np.corrcoef(encode(tower.rbms[0], alone).astype(np.float64)))
     correlation[np.diag_indices(len(words))] = -np.inf
     order = np.argsort(-correlation, axis=1, kind="stable")[:, : min(5, len(words) - 1)]
     shown = range(0, len(words), max(1, len(words) // 40))

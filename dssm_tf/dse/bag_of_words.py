@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 from scipy import sparse
 
+from dssm_tf.baselines.base import Count, Floats
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.rules import FOLDED
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-_WEIGHTINGS = ("binary", "tfidf")
-_NORMALIZATIONS = ("length", "largest", "none")
 
-
+@dataclass
 class BagOfWords:
     """Counts the most frequent words of a text, and nothing else of it.
 
@@ -30,7 +28,7 @@ class BagOfWords:
 
     Args:
         size: words to keep, the most frequent of the window; None keeps the whole window.
-        fewest: texts that must hold a word, at least 1.
+        fewest: texts that must hold a word.
         most: texts that may hold a word; None for any number.
         weighting: `"binary"`, 1 for a word the text holds; or `"tfidf"`, its count in the text
             times `log(texts / texts with the word)`, so a word of every text weighs 0.
@@ -40,125 +38,59 @@ class BagOfWords:
 
     Attributes:
         words: the kept words, most frequent first, equally frequent ones in alphabetical order.
+        idf: `log(texts / texts with the word)` of each, in nats.
 
     Raises:
-        ValueError: a size or window that no word could meet, or an unknown weighting or
-            normalization.
+        ValueError: an argument is out of its range.
 
     Reference: Wu et al. 2014, sec. 2 and 4.2-4.3.
     """
 
-    words: tuple[str, ...]
+    size: Count | None = 1000
+    fewest: Count = 1
+    most: Count | None = None
+    weighting: Literal["binary", "tfidf"] = "tfidf"
+    normalization: Literal["length", "largest", "none"] = "length"
 
-    def __init__(
-        self,
-        size: int | None = 1000,
-        *,
-        fewest: int = 1,
-        most: int | None = None,
-        weighting: str = "tfidf",
-        normalization: str = "length",
-    ) -> None:
-        if size is not None and size < 1:
-            raise ValueError(f"BagOfWords received size={size}; expected at least 1, or None.")
-        if fewest < 1 or (most is not None and most < fewest):
-            raise ValueError(
-                f"BagOfWords received fewest={fewest}, most={most}; "
-                "expected 1 <= fewest <= most, or most=None."
-            )
-        for name, value, allowed in (
-            ("weighting", weighting, _WEIGHTINGS),
-            ("normalization", normalization, _NORMALIZATIONS),
-        ):
-            if value not in allowed:
-                raise ValueError(
-                    f"BagOfWords received {name}={value!r}; expected one of {', '.join(allowed)}."
-                )
-        self.size = size
-        self.fewest = fewest
-        self.most = most
-        self.weighting = weighting
-        self.normalization = normalization
-
-    def fit(self, texts: Iterable[str]) -> Self:
+    def fit(self, texts: Sequence[str]) -> Self:
         """Chooses the words, and for TF-IDF their weights.
 
         Raises:
             UserError: no word is left.
         """
-        held: Counter[str] = Counter()
-        number = 0
-        for text in texts:
-            number += 1
-            held.update(set(FOLDED.words(text)))
-        window = [
-            (word, count)
-            for word, count in held.items()
-            if count >= self.fewest and (self.most is None or count <= self.most)
-        ]
-        if not window:
-            limit = "any number" if self.most is None else f"{self.most}"
+        terms = Terms.of(texts)
+        holders = np.bincount(terms.count(texts).indices, minlength=len(terms))
+        most = len(texts) if self.most is None else self.most
+        order = np.argsort(-holders, kind="stable")
+        chosen = order[(holders[order] >= self.fewest) & (holders[order] <= most)][: self.size]
+        if not len(chosen):
             raise UserError(
-                f"none of the {len(held)} words of {number} texts is held by {self.fewest} to "
-                f"{limit} of them; give texts with words, or a wider window."
+                f"none of the {len(terms)} words of {len(texts)} texts is held by {self.fewest} to "
+                f"{most} of them; give texts with words, or a wider window."
             )
-        window.sort(key=lambda entry: (-entry[1], entry[0]))
-        kept = window[: self.size]
-        return self._keep([word for word, _ in kept], [count for _, count in kept], number)
+        return self.keep(
+            [terms.words[word] for word in chosen], np.log(len(texts) / holders[chosen])
+        )
 
-    def _keep(self, words: Sequence[str], counts: Sequence[int], texts: int) -> Self:
-        self.words = tuple(words)
-        self._counts = list(counts)
-        self._texts = texts
-        self._rarity = np.log(texts / np.array(counts, dtype=np.float64))
+    def keep(self, words: Sequence[str], idf: Floats) -> Self:
+        """Takes over words that were chosen before, and their `idf`."""
+        self.words, self.idf = tuple(words), idf
         self._terms = Terms(words)
-        self._places = [self._terms.ids[word] for word in words]
+        self._columns = [self._terms.ids[word] for word in words]
         return self
 
     def transform(self, texts: Sequence[str]) -> sparse.csr_matrix:
         """Vectors of texts, float32 `(len(texts), len(words))`; unknown words count nothing."""
-        found = self._terms.count(texts)[:, self._places]
-        found.sort_indices()
+        bags = self._terms.count(texts)[:, self._columns]
+        bags.sort_indices()
         if self.weighting == "binary":
-            found.data[:] = 1
+            bags.data[:] = 1
         else:
-            found.data *= self._rarity[found.indices]
+            bags.data *= self.idf[bags.indices]
         if self.normalization != "none":
             if self.normalization == "length":
-                scale = np.sqrt(np.asarray(found.multiply(found).sum(axis=1)).ravel())
+                scale = np.sqrt(np.asarray(bags.multiply(bags).sum(axis=1)).ravel())
             else:
-                scale = found.max(axis=1).toarray().ravel()
-            found.data /= np.repeat(np.where(scale > 0, scale, 1.0), np.diff(found.indptr))
-        return found.astype(np.float32)
-
-    def to_json(self) -> dict[str, Any]:
-        """Settings and what was fitted, as values JSON can hold."""
-        return {
-            "size": self.size,
-            "fewest": self.fewest,
-            "most": self.most,
-            "weighting": self.weighting,
-            "normalization": self.normalization,
-            "texts": self._texts,
-            "counts": self._counts,
-            "words": list(self.words),
-        }
-
-    @classmethod
-    def from_json(cls, saved: dict[str, Any]) -> Self:
-        """The inverse of `to_json`.
-
-        Args:
-            saved: what it gave.
-
-        Raises:
-            KeyError, TypeError, ValueError: it is none.
-        """
-        fitted = {name: saved[name] for name in ("words", "counts", "texts")}
-        bag = cls(**{name: value for name, value in saved.items() if name not in fitted})
-        words, counts, texts = fitted.values()
-        if not words or len(counts) != len(words) or len(set(words)) != len(words):
-            raise ValueError("words and counts do not fit, or a word stands there twice")
-        if not all(type(count) is int and 1 <= count <= texts for count in counts):
-            raise ValueError(f"a count is no whole number from 1 to the number of texts, {texts}")
-        return bag._keep(**fitted)
+                scale = bags.max(axis=1).toarray().ravel()
+            bags.data /= np.repeat(np.where(scale > 0, scale, 1.0), np.diff(bags.indptr))
+        return bags.astype(np.float32)

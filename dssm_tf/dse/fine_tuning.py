@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import keras
@@ -12,11 +13,10 @@ from keras import ops
 from scipy import sparse
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.dse.margin_rank import margin_rank
-from dssm_tf.dse.networks import BagPair, Scores, dense_rows, pair_scores
-from dssm_tf.dse.pretraining import Told
+from dssm_tf.dse.networks import BagPair, Scores, dense_rows, margin_rank, pair_scores
+from dssm_tf.dse.pretraining import Callback
 from dssm_tf.dse.settings import FineTuning
-from dssm_tf.dse.tuple_batches import TupleBatches
+from dssm_tf.dse.tuple_batches import TupleBatch, TupleBatches
 from dssm_tf.evaluation.rank_loss import rank_loss
 
 
@@ -50,15 +50,19 @@ class LinkTask:
         ignored = self.known if self.ignored is None else self.ignored
         return rank_loss(scores, links, ignored > links)
 
+    def batches(self, batch_size: int, seed: int) -> TupleBatches:
+        """Batches of tuples of the learned links."""
+        return TupleBatches(self.learned, self.known, batch_size, self.weights, seed)
+
 
 def fine_tune(
     model: BagPair,
     task: LinkTask,
     settings: FineTuning,
     *,
-    tuples: int | None = None,
+    batches: Iterable[TupleBatch] | None = None,
     seed: int = 0,
-    told: Told = lambda _: None,
+    callback: Callback = lambda _: None,
 ) -> list[float]:
     """Fits a pair model to the learned links of a task.
 
@@ -67,9 +71,9 @@ def fine_tune(
         task: what is learned; of the models on the way the one is kept that has the least rank
             loss on the links for validation.
         settings: how.
-        tuples: size of a fixed training set of tuples; all that the links allow by default.
-        seed: of the batches.
-        told: told of every step.
+        batches: what is learned from, without end; those of the task by default.
+        seed: of the task's batches.
+        callback: called after every step.
 
     Returns:
         The loss of every step; fewer than asked for once every tuple keeps its margin.
@@ -78,14 +82,7 @@ def fine_tune(
         UserError: the links make no tuple; or the loss or a weight is not finite: the step and
             the cause.
     """
-    batches = TupleBatches(
-        task.learned,
-        task.known,
-        batch_size=settings.batch_size,
-        weights=task.weights,
-        tuples=tuples,
-        seed=seed,
-    )
+    batches = task.batches(settings.batch_size, seed) if batches is None else batches
     optimizer = _optimizer(settings)
     variables = model.trainable_variables
     optimizer.build(variables)
@@ -99,31 +96,34 @@ def fine_tune(
         return loss
 
     losses: list[float] = []
-    best, kept = math.inf, None
+    best, best_weights = math.inf, None
     for done, batch in zip(range(1, settings.steps + 1), batches, strict=False):
         # A text that is several times in the batch is encoded once.
         queries, rows = np.unique(batch.queries, return_inverse=True)
         titles, columns = np.unique(batch.titles, return_inverse=True)
-        asked, answers = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
-        loss = float(step(asked, answers, rows, columns, batch.counted))
-        if not math.isfinite(loss):
-            raise _diverged(done, f"the loss is {loss}", settings)
-        losses.append(loss)
-        state = f"loss {loss:.4f}"
-        if done == settings.steps or done % settings.check_every == 0:
-            # The last update came after the loss.
-            if not all(np.isfinite(weight).all() for weight in model.get_weights()):
-                raise _diverged(done, "a weight is not a finite number", settings)
-            if task.validation is not None:
-                found = task.loss(pair_scores(model, task.queries, task.titles), task.validation)
-                state += f" validation {found:.2f} %"
-                if found < best:
-                    best, kept = found, model.get_weights()
-        told(state)
+        sides = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
+        losses.append(float(step(*sides, rows, columns, batch.counted)))
+        state = f"loss {losses[-1]:.4f}"
+        look = done == settings.steps or done % settings.check_every == 0
+        cause = "" if math.isfinite(losses[-1]) else f"the loss is {losses[-1]}"
+        # The last update came after the loss.
+        if look and not all(np.isfinite(weight).all() for weight in model.get_weights()):
+            cause = "a weight is not a finite number"
+        if cause:
+            raise UserError(
+                f"fine-tuning diverged at step {done}: {cause}. The learning rate "
+                f"{settings.learning_rate:g} is too high; lower it, or set clip_norm."
+            )
+        if look and task.validation is not None:
+            loss = task.loss(pair_scores(model, task.queries, task.titles), task.validation)
+            state += f" validation {loss:.2f} %"
+            if loss < best:
+                best, best_weights = loss, model.get_weights()
+        callback(state)
         if len(losses) >= settings.check_every and not any(losses[-settings.check_every :]):
             break  # every tuple keeps its margin: there is no gradient left
-    if kept is not None:
-        model.set_weights(kept)
+    if best_weights is not None:
+        model.set_weights(best_weights)
     return losses
 
 
@@ -136,10 +136,3 @@ def _optimizer(settings: FineTuning) -> keras.optimizers.Optimizer:
         optimizer = keras.optimizers.SGD(schedule, momentum=settings.momentum, **common)
     optimizer.exclude_from_weight_decay(var_names=["bias"])
     return optimizer
-
-
-def _diverged(done: int, cause: str, settings: FineTuning) -> UserError:
-    return UserError(
-        f"fine-tuning diverged at step {done}: {cause}. The learning rate "
-        f"{settings.learning_rate:g} is too high; lower it, or set clip_norm."
-    )

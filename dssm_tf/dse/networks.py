@@ -67,7 +67,6 @@ class DSETower(keras.layers.Layer):
         words: D, the length of the input.
         dimension: C, the length of the semantic vector, at most D.
         widths: units of the binary layers; `(D/2, D/2, D)` as in the paper by default.
-        steps: k of CD-k.
         seed: of weights and sampling.
 
     Call arguments:
@@ -87,7 +86,6 @@ class DSETower(keras.layers.Layer):
         words: int,
         dimension: int = 100,
         widths: Sequence[int] | None = None,
-        steps: int = 1,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -96,19 +94,18 @@ class DSETower(keras.layers.Layer):
         half = max(1, words // 2)
         widths = (half, half, words) if widths is None else widths
         kinds = [*((units, "binary") for units in widths), (dimension, "gaussian")]
-        self.machines = []
+        self.rbms = []
         for place, (units, kind) in enumerate(kinds):
-            machine = RBM(
-                units, kind, steps, seed=seed + place, name=f"rbm_{place}", dtype=self.dtype_policy
-            )
-            machine.build((None, words if place == 0 else kinds[place - 1][0]))
-            self.machines.append(machine)
+            rbm = RBM(units, kind, seed=seed + place, name=f"rbm_{place}", dtype=self.dtype_policy)
+            rbm.build((None, words))
+            self.rbms.append(rbm)
+            words = units
         self.built = True
 
     def call(self, bags):
         """The means of the hidden units, layer by layer."""
-        for machine in self.machines:
-            bags = machine(bags)
+        for rbm in self.rbms:
+            bags = rbm(bags)
         return bags
 
 
@@ -121,7 +118,6 @@ class DSEPair(BagPair):
         shared: whether queries and titles go through one tower, as in the paper.
         bilinear: whether A is learned; it starts as the identity.
         widths: units of the binary layers, see `DSETower`.
-        steps: k of CD-k.
         seed: of weights and sampling.
 
     Call arguments, returns: see `BagPair`.
@@ -136,7 +132,6 @@ class DSEPair(BagPair):
         shared: bool = True,
         bilinear: bool = False,
         widths: Sequence[int] | None = None,
-        steps: int = 1,
         seed: int = 0,
         **kwargs: Any,
     ) -> None:
@@ -144,7 +139,7 @@ class DSEPair(BagPair):
 
         def tower(name, first_seed):
             return DSETower(
-                words, dimension, widths, steps, first_seed, name=name, dtype=self.dtype_policy
+                words, dimension, widths, first_seed, name=name, dtype=self.dtype_policy
             )
 
         self.query_tower = tower("tower" if shared else "query_tower", seed)
@@ -252,6 +247,27 @@ def pair_scores(model: BagPair, queries: Bags, titles: Bags) -> Scores:
     """What a pair model as it is now scores; every title is encoded once."""
     answers = encode(model.title_vectors, titles).T
     return lambda rows: encode(model.query_vectors, queries[rows]) @ answers
+
+
+def margin_rank(scores, counted):
+    """`max(0, 1 - s(q, d+) + s(q, d-))`, the mean over all tuples of the batch.
+
+    The paper sums over the tuples; their mean weighs them alike, too, and does not grow with the
+    batch. The margin of 1 is no parameter: dot products can grow, so another value only changes
+    their scale.
+
+    Args:
+        scores: `(batch, batch)`, of every title for every query; title i is relevant to query i.
+        counted: `(batch, batch)`, 1 where query i, its title i and title j make a tuple, else 0.
+
+    Returns:
+        A scalar; 0 without a tuple.
+
+    Reference: Wu et al. 2014, eq. 14.
+    """
+    counted = ops.cast(counted, scores.dtype)
+    hinges = ops.relu(1 - ops.expand_dims(ops.diagonal(scores), -1) + scores)
+    return ops.sum(counted * hinges) / ops.maximum(ops.sum(counted), 1)
 
 
 def _check_dimension(dimension: int, words: int) -> None:

@@ -7,8 +7,6 @@ import math
 import keras
 from keras import ops
 
-_HIDDEN_KINDS = ("binary", "gaussian")
-
 
 class RBM(keras.layers.Layer):
     """Binary visible and binary or Gaussian hidden units, every one of one side tied to the other.
@@ -48,13 +46,6 @@ class RBM(keras.layers.Layer):
         self, units, hidden_kind="binary", steps=1, sample_visible=False, seed=0, **kwargs
     ):
         super().__init__(**kwargs)
-        if units < 1 or steps < 1:
-            raise ValueError(f"RBM received units={units}, steps={steps}; both must be at least 1.")
-        if hidden_kind not in _HIDDEN_KINDS:
-            raise ValueError(
-                f"RBM received hidden_kind={hidden_kind!r}; "
-                f"expected one of {', '.join(_HIDDEN_KINDS)}."
-            )
         self.units = units
         self.hidden_kind = hidden_kind
         self.steps = steps

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Annotated, Literal
 
-_OPTIMIZERS = ("adam", "sgd")
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from dssm_tf.baselines.base import AboveZero, AtLeastZero, Count, Share
 
 
 @dataclass(frozen=True)
@@ -24,17 +27,12 @@ class Pretraining:
     Reference: Wu et al. 2014, sec. 2.2 and 4.1.
     """
 
-    steps: int = 500
-    batch_size: int = 64
-    learning_rate: float = 0.1
-    gaussian_learning_rate: float = 0.01
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-
-    def __post_init__(self) -> None:
-        """Refuses what is no plan."""
-        if self.steps < 0:
-            raise ValueError(f"Pretraining received steps={self.steps}; expected 0 or more.")
+    steps: Annotated[int, Field(ge=0)] = 500
+    batch_size: Count = 64
+    learning_rate: AboveZero = 0.1
+    gaussian_learning_rate: AboveZero = 0.01
+    momentum: Share = 0.9
+    weight_decay: AtLeastZero = 1e-4
 
 
 @dataclass(frozen=True)
@@ -56,24 +54,11 @@ class FineTuning:
     Reference: Wu et al. 2014, sec. 2.3 and 4.1.
     """
 
-    steps: int = 1000
-    learning_rate: float = 0.1
-    optimizer: str = "sgd"
-    momentum: float = 0.9
-    weight_decay: float = 1e-4
-    clip_norm: float | None = 1.0
-    batch_size: int = 256
-    check_every: int = 100
-
-    def __post_init__(self) -> None:
-        """Refuses what is no plan."""
-        if self.steps < 1 or self.batch_size < 2 or not self.learning_rate > 0:
-            raise ValueError(
-                f"FineTuning received steps={self.steps}, batch_size={self.batch_size}, "
-                f"learning_rate={self.learning_rate}; expected at least 1, at least 2, above 0."
-            )
-        if self.optimizer not in _OPTIMIZERS:
-            raise ValueError(
-                f"FineTuning received optimizer={self.optimizer!r}; "
-                f"expected one of {', '.join(_OPTIMIZERS)}."
-            )
+    steps: Count = 1000
+    learning_rate: AboveZero = 0.1
+    optimizer: Literal["adam", "sgd"] = "sgd"
+    momentum: Share = 0.9
+    weight_decay: AtLeastZero = 1e-4
+    clip_norm: AboveZero | None = 1.0
+    batch_size: Annotated[int, Field(ge=2)] = 256
+    check_every: Count = 100

@@ -13,8 +13,7 @@ from scipy import sparse
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse import fine_tuning
 from dssm_tf.dse.fine_tuning import LinkTask, fine_tune
-from dssm_tf.dse.margin_rank import margin_rank
-from dssm_tf.dse.networks import DSEPair, SSIPair, pair_scores
+from dssm_tf.dse.networks import DSEPair, SSIPair, margin_rank, pair_scores
 from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.dse.tuple_batches import TupleBatches
@@ -64,7 +63,7 @@ def test_it_follows_the_paper_s_gradients_with_momentum_decay_and_a_cosine(longe
     model = DSEPair(WORDS, 2, widths=(5, 4), dtype="float64")
     random = np.random.default_rng(1)
     model.set_weights([random.normal(0, 0.7, w.shape) for w in model.get_weights()])
-    machines = model.query_tower.machines
+    machines = model.query_tower.rbms
     kernels = [rbm.kernel.numpy() for rbm in machines]
     biases = [rbm.hidden_bias.numpy() for rbm in machines]
     settings = FineTuning(6, 0.5, batch_size=8, clip_norm=longest)
@@ -145,5 +144,5 @@ def test_a_last_update_that_breaks_the_weights_is_no_model():
 
 
 def test_an_unknown_optimizer_is_refused():
-    with pytest.raises(ValueError, match="adam, sgd"):
+    with pytest.raises(ValueError, match="'adam' or 'sgd'"):
         FineTuning(optimizer="rprop")

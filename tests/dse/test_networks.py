@@ -30,15 +30,15 @@ def shaken(model):
 
 def phi(tower, x):
     """W14 sec. 2.1: sigmoid layers, then a linear one."""
-    for machine in tower.machines[:-1]:
+    for machine in tower.rbms[:-1]:
         x = 1 / (1 + np.exp(-(x @ weight(machine, "kernel") + weight(machine, "hidden_bias"))))
-    top = tower.machines[-1]
+    top = tower.rbms[-1]
     return x @ weight(top, "kernel") + weight(top, "hidden_bias")
 
 
 def test_the_layers_are_half_half_whole_and_c():
     tower = DSETower(WORDS, C)
-    assert [(m.units, m.hidden_kind) for m in tower.machines] == [
+    assert [(m.units, m.hidden_kind) for m in tower.rbms] == [
         (3, "binary"), (3, "binary"), (6, "binary"), (3, "gaussian"),
     ]  # fmt: skip
 

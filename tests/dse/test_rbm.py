@@ -183,12 +183,3 @@ def test_it_agrees_with_scikit_learn():
     drawn = theirs._sample_visibles(layer.hidden_mean(many).numpy(), theirs.random_state_)
     expected = layer.visible_mean(layer.hidden_mean(every[[19]]))[0]
     np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [((0,), "units=0"), ((3, "binary", 0), "steps=0"), ((3, "poisson"), "binary, gaussian")],
-)
-def test_impossible_arguments_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        RBM(*arguments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ import tensorflow as tf
 from dssm_tf.dse.networks import DSETower
 from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.settings import FineTuning, Pretraining
+from dssm_tf.dse.tuple_batches import TupleBatches
 from examples import dse_cora, dse_wikispeedia
 from examples.dse_cora import same_class
-from examples.dse_protocol import Features, Protocol, nearest_words, split_links
+from examples.dse_protocol import Features, FixedTuples, Protocol, nearest_words, split_links
 from examples.dse_wikispeedia import linked
 from tests.reference import dse as reference
 
@@ -152,7 +154,7 @@ def test_dse_starts_from_rbms_that_were_taught(eager):
 def test_nearest_words_are_those_with_the_most_alike_activities():
     tower = DSETower(4, 2, widths=(3,))
     rows = np.array([[3, 0, -3], [0, 3, 0], [2, 0, -2], [-3, 0, 3]], np.float32)
-    tower.machines[0].kernel.assign(rows)
+    tower.rbms[0].kernel.assign(rows)
     near = nearest_words(["cat", "sun", "dog", "sea"], tower)
     assert near["cat"][0] == "dog"
     assert near["dog"][0] == "cat"
@@ -174,6 +176,25 @@ def test_a_pair_of_pages_is_in_one_part_of_a_split_both_ways_round():
     assert (train != train.T).nnz == 0
     smaller, _ = split_links(relevant, 0.2, seed=1)
     assert smaller.multiply(train).nnz == smaller.nnz == 10
+
+
+@pytest.mark.parametrize("tuples", [7, 30, 75])
+def test_a_training_set_of_tuples_is_as_large_as_asked_and_stays_the_same(tuples):
+    relevant = same_class(["a"] * 5 + ["b"] * 5)  # 40 links, up to 9 rivals a batch
+    batches = FixedTuples(tuples, TupleBatches(relevant, relevant, batch_size=10, seed=3))
+    blocks = -(-min(40, tuples) // 10)
+
+    def seen(rounds) -> set[tuple[int, int, int]]:
+        return {
+            (int(batch.queries[i]), int(batch.titles[i]), int(batch.titles[j]))
+            for batch in islice(batches, blocks * rounds)
+            for i, j in zip(*np.nonzero(batch.counted), strict=True)
+        }
+
+    once = seen(1)
+    assert seen(3) == once
+    # A query whose rivals in the batch are few has fewer tuples; equal tuples count once.
+    assert 0.5 * tuples <= len(once) <= tuples + blocks
 
 
 def test_what_cannot_be_is_one_line(pages, tmp_path):

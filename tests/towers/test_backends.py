@@ -18,8 +18,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from dssm_tf.dse.margin_rank import margin_rank
-from dssm_tf.dse.networks import DSEPair, PSIPair, SSIPair
+from dssm_tf.dse.networks import DSEPair, PSIPair, SSIPair, margin_rank
 from dssm_tf.losses import LOSSES
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.model.siamese import Siamese
@@ -61,7 +60,7 @@ from functools import partial
 import keras, numpy as np
 import dssm_tf.model.siamese
 from dssm_tf.dse import networks
-from dssm_tf.dse.margin_rank import margin_rank
+from dssm_tf.dse.networks import margin_rank
 from dssm_tf.losses import LOSSES
 from dssm_tf.losses.ranking_loss import RankingLoss
 from dssm_tf.towers import TOWERS

@@ -1,57 +1,45 @@
-"""Which title answers which query, from clicks."""
+"""A click log as a matrix: which title answers which query."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.baselines.base import Click
-from dssm_tf.common.errors import NoClicks
+from dssm_tf.baselines.clicked_pairs import ClickedPairs
 from dssm_tf.text.rules import FOLDED
 
 
-@dataclass(frozen=True)
-class ClickData:
-    """Distinct texts of a log and its clicks as a matrix.
+class ClickMatrix(NamedTuple):
+    """Distinct texts of a log and its clicks.
 
-    Args:
-        queries: distinct normalised queries, in order of first click.
+    Attributes:
+        queries: distinct normalised queries, in alphabetical order.
         titles: distinct titles: those of the corpus, then clicked ones it lacks.
         clicks: float64 `(queries, titles)`, how often each title was clicked for each query.
     """
 
-    queries: Sequence[str]
-    titles: Sequence[str]
+    queries: list[str]
+    titles: list[str]
     clicks: sparse.csr_matrix
 
     @classmethod
-    def of(cls, clicks: Iterable[Click], titles: Iterable[str], name: str) -> ClickData:
+    def of(cls, clicks: Iterable[Click], titles: Iterable[str], name: str) -> ClickMatrix:
         """Collects a log.
 
         Raises:
             NoClicks: no click has both a query and a title of words.
         """
-        asked: dict[str, int] = {}
-        known: dict[str, int] = {}
-        for title in titles:
-            known.setdefault(FOLDED.key(title), len(known))
-        rows, columns, counts = [], [], []
-        for query, title, count in clicks:
-            words = FOLDED.key(query)
-            if words and FOLDED.key(title) and count > 0:
-                rows.append(asked.setdefault(words, len(asked)))
-                columns.append(known.setdefault(FOLDED.key(title), len(known)))
-                counts.append(count)
-        if not rows:
-            raise NoClicks(
-                f"{name} got no click with words in query and title; it learns from clicks."
-            )
-        table = sparse.csr_matrix((counts, (rows, columns)), (len(asked), len(known)))
-        return cls(list(asked), list(known), table.astype(np.float64))
+        pairs = ClickedPairs.of(clicks, name)
+        queries = _numbered(pairs.queries)
+        known = _numbered([*map(FOLDED.key, titles), *pairs.titles])
+        ends = [queries[text] for text in pairs.queries], [known[text] for text in pairs.titles]
+        matrix = sparse.csr_matrix((pairs.clicks, ends), (len(queries), len(known)))
+        return cls([*queries], [*known], matrix)
 
     def held_out(self, share: float, seed: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Numbers of the held-out queries and of the others; a share that is no query is none."""
@@ -62,9 +50,7 @@ class ClickData:
     def of_queries(self, rows: NDArray[np.int64]) -> sparse.csr_matrix:
         """The clicks of some queries; the rows of the others are empty."""
         itself = sparse.csr_matrix((np.ones(len(rows)), (rows, rows)), (len(self.queries),) * 2)
-        clicks = (itself @ self.clicks).tocsr()
-        clicks.eliminate_zeros()
-        return clicks
+        return (itself @ self.clicks).tocsr()
 
     def training(
         self, rows: NDArray[np.int64], title_queries: float
@@ -95,3 +81,8 @@ def can_be_ranked(links: sparse.csr_matrix) -> bool:
     """Whether any query has both a relevant and an irrelevant title."""
     relevant = np.diff(links.indptr)
     return bool(((relevant > 0) & (relevant < links.shape[1])).any())
+
+
+def _numbered(texts: Iterable[str]) -> dict[str, int]:
+    """The distinct texts, each with its number, in order of first appearance."""
+    return {text: number for number, text in enumerate(dict.fromkeys(texts))}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from dssm_tf.dse.relevance import ClickData
+from dssm_tf.dse.click_matrix import ClickMatrix
 
 
 def test_clicks_of_one_text_are_added_and_empty_ones_dropped():
-    data = ClickData.of(
+    data = ClickMatrix.of(
         [("Red Wolf", "x y", 1.0), ("red wolf!", "X y", 2.0), ("?", "x y", 9.0), ("red", "", 9.0)],
         ["x y", "z"], "dse",
     )  # fmt: skip
@@ -19,7 +19,7 @@ def test_clicks_of_one_text_are_added_and_empty_ones_dropped():
 
 def test_titles_get_their_share_of_the_draws_and_held_out_clicks_none():
     clicks = [("a", "x", 3.0), ("b", "y", 1.0), ("c", "z", 1.0)]
-    data = ClickData.of(clicks, ["x", "y", "z"], "dse")
+    data = ClickMatrix.of(clicks, ["x", "y", "z"], "dse")
     links, known, weights = data.training(np.array([0, 1]), 0.25)
     # Rows a, b, c and then the titles x, y, z as queries; c is held out.
     assert links.toarray().astype(int).tolist() == [
@@ -30,7 +30,7 @@ def test_titles_get_their_share_of_the_draws_and_held_out_clicks_none():
 
 
 def test_held_out_queries_are_a_fixed_share():
-    data = ClickData(list("abcdefghij"), ["x"], sparse.csr_matrix((10, 1)))
+    data = ClickMatrix(list("abcdefghij"), ["x"], sparse.csr_matrix((10, 1)))
     chosen, others = data.held_out(0.3, 1)
     assert len(chosen) == 3
     assert sorted([*chosen, *others]) == list(range(10))

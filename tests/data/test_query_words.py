@@ -137,5 +137,5 @@ def test_words_that_texts_hold_twice_have_rows_below_the_trigrams(data):
     number = 1 + whole.vocabulary.ngrams.index("#fox#")
     assert whole.vocabulary.ngram_ids("fox") == (*data.vocabulary.ngram_ids("fox"), number)
     words, ngrams = whole.distinct_words
-    assert ngrams.of(words.index("fox")).tolist() == [*whole.vocabulary.ngram_ids("fox")]
+    assert ngrams[words.index("fox")].as_py() == [*whole.vocabulary.ngram_ids("fox")]
     assert whole.spec.fingerprint == whole.vocabulary.fingerprint != data.spec.fingerprint

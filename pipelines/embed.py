@@ -26,7 +26,7 @@ from dssm_tf.common.model_versions import newest_version
 from dssm_tf.common.typed_command import run as run_command
 from dssm_tf.runtime import Ranker
 from dssm_tf.runtime.compact_files import COMPACT
-from dssm_tf.tables.judgments import CORPUS_COLUMNS, corpus_title
+from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.layout import Layout
 from dssm_tf.text.fields import parse_fields
 from pipelines.options import BeamFlags, Several
@@ -123,7 +123,7 @@ def embed(
     if batch_size < 1:
         raise UserError(f"--batch-size {batch_size}: expected at least 1.")
     layout = Layout(encoding, title_fields=parse_fields(title_fields))
-    pieces = plan(find_files(input), layout, CORPUS_COLUMNS, ())
+    pieces = plan(find_files(input), layout, [*CORPUS_COLUMNS], ())
     with ExitStack() as stack:
         place = output
         if is_local(output):  # of a run that fails nothing is left
@@ -139,7 +139,7 @@ def embed(
                 pipeline
                 | "Pieces" >> beam.Create(pieces)
                 | "Spread pieces" >> beam.Reshuffle()
-                | "Read titles" >> beam.FlatMap(rows_of, layout, CORPUS_COLUMNS, corpus_title)
+                | "Read titles" >> beam.FlatMap(rows_of, layout, CORPUS_COLUMNS)
                 | "Batch" >> beam.BatchElements(batch_size, batch_size)
                 | "Encode" >> beam.ParDo(_Encode(model, schema, prior=not cosine))
                 | "Write"

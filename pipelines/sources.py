@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from glob import glob
@@ -16,8 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED
 from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout
-from dssm_tf.tables.reader import format_of, open_table
-from dssm_tf.tables.table import Cells, Table, reading
+from dssm_tf.tables.reader import Columns, Table, format_of, open_table, reading
 from pipelines.output import is_local, open_bytes
 
 MIN_PIECE_BYTES = 1 << 20
@@ -127,21 +126,19 @@ def opened(piece: Piece, layout: Layout = _PLAIN) -> Iterator[Table]:
             yield table
 
 
-def rows_of(
-    piece: Piece, layout: Layout, columns: Sequence[str], make: Callable[[Cells], Any]
-) -> Iterator[Any]:
-    """What a function makes of the cells of each row of a piece.
+def rows_of(piece: Piece, layout: Layout, columns: Columns) -> Iterator[Any]:
+    """What is made of the cells of each row of a piece, see `Table.rows`.
 
     Raises:
         UserError: naming the line: a row is malformed, or the file cannot be read.
     """
     try:
         with opened(piece, layout) as table:
-            for _, row in table.rows(columns, make=make):
+            for _, row in table.rows(columns):
                 yield row
     except UserError:
         if piece.start:  # the number of the line is wanted, and not that within the piece
-            yield from rows_of(Piece(0, 0, piece.path), layout, columns, make)
+            yield from rows_of(Piece(0, 0, piece.path), layout, columns)
         raise
 
 

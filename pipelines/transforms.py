@@ -25,7 +25,7 @@ from dssm_tf.common.errors import OptionError, did_you_mean
 from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING, OPTION, estimate
 from dssm_tf.positions.shown import Shown
-from dssm_tf.tables.cells import clean_text, text
+from dssm_tf.tables.cells import text
 from dssm_tf.tables.click_log import log_blocks, position
 from dssm_tf.tables.layout import Reject
 from pipelines.cleaning import NO_CLICK, TEXTS, Cleaned, clean_sessions, sum_rows, weighted
@@ -127,8 +127,8 @@ def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
     Yields:
         main   (bucket of titles, corpus).
     """
-    titles = rows_of(piece, settings.options.layout, ("title",), _title)
-    while texts := [*islice(titles, MAX_ROWS_HELD)]:
+    rows = rows_of(piece, settings.options.layout, {"title": _title})
+    while texts := [title for (title,) in islice(rows, MAX_ROWS_HELD)]:
         frame = pl.DataFrame({"text": pl.Series(texts).unique()})
         forms = normal_forms(frame["text"], settings.options.rules)
         frame = frame.with_columns(fp=fingerprints(forms), clicks=pl.lit(0, pl.Int64))
@@ -136,10 +136,9 @@ def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
         yield from settings.send("corpus", frame)
 
 
-def _title(cells: Sequence[Any]) -> str:
+def _title(cell: object, name: str) -> str:
     """A title on one line; nothing if there is none."""
-    title = "" if cells[0] is None else text(cells[0], "title")
-    return clean_text(title, "title") if title.strip() else ""
+    return "" if cell is None else text(cell, name).strip()
 
 
 def given_curve(options: PreprocessOptions) -> ExaminationCurve | None:

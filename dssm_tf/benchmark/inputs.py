@@ -16,15 +16,14 @@ from dssm_tf.model.prior import TitlePrior
 from dssm_tf.tables.cells import number
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.reader import read_rows
-from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED
 
 CLICKS, JUDGMENTS, CORPUS = "clicks.tsv", "judgments.tsv", "corpus.tsv"
 TRAFFIC = "traffic.tsv"
 LOG = "log.json"
-_COLUMNS = ("query", "title", "clicks")
-_TRAFFIC_COLUMNS = ("query", "clicks")
+_COLUMNS = {"query": None, "title": None, "clicks": number}
+_TRAFFIC_COLUMNS = {"query": None, "clicks": number}
 INPUTS = "inputs"
 SHARES = {"1/8": f"{INPUTS}-1-8", "1/4": f"{INPUTS}-1-4", "1/2": f"{INPUTS}-1-2"}
 """Of a learning curve, the folders with so much of the clicks."""
@@ -52,7 +51,7 @@ class Inputs:
 
     def clicks(self) -> list[Click]:
         """The log as every system gets it: cleaned, one row a query and title."""
-        return [row for _, row in read_rows(self.folder / CLICKS, _COLUMNS, _click)]
+        return [row for _, row in read_rows(self.folder / CLICKS, _COLUMNS)]
 
     def log(self) -> dict[str, Any]:
         """How the log was read (`Tally.described`) and, if it was, split (`Split.described`)."""
@@ -64,7 +63,7 @@ class Inputs:
         path = self.folder / TRAFFIC
         if path.exists():
             rows = read_rows(path, _TRAFFIC_COLUMNS)
-            return {query: number(clicks, "clicks") for _, (query, clicks) in rows}
+            return {query: clicks for _, (query, clicks) in rows}
         clicks: dict[str, float] = defaultdict(float)
         for query, _, count in self.clicks():
             clicks[FOLDED.key(query)] += count
@@ -97,8 +96,3 @@ def write_traffic(path: Path, clicks: Mapping[str, float]) -> None:
 def write_clicks(path: Path, clicks: list[Click]) -> None:
     """Writes what `Inputs.clicks` reads."""
     write_table(path, _COLUMNS, ((query, title, f"{count:.15g}") for query, title, count in clicks))
-
-
-def _click(cells: Cells) -> Click:
-    query, title, clicks = cells
-    return query, title, number(clicks, "clicks")

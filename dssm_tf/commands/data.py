@@ -149,10 +149,10 @@ def split_command(arguments: argparse.Namespace, console: Console | None = None)
     files = [Path(one.path) for one in find_files(arguments.clicks, "--clicks")]
     unread = 0
 
-    def place(cell: object) -> int:
+    def place(cell: object, name: str) -> int:
         nonlocal unread
         try:
-            return position(cell)
+            return position(cell, name)
         except BadRow:
             unread += 1
             return 0

@@ -7,7 +7,7 @@ from pathlib import Path
 from dssm_tf.commands.fields import title_fields_of
 from dssm_tf.commands.named import named_paths
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.tables.title_fields import TITLE
+from dssm_tf.tables.layout import TITLE
 
 
 def report(

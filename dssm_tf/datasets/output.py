@@ -71,8 +71,8 @@ class Output:
         self._files = {name: (folder / name).open("wb") for name in (CLICKS, CORPUS, JUDGMENTS)}
         self._corpus_bytes = 0
         self._line(CLICKS, ("query", "title", "clicks", "doc_id", *extra))
-        self._line(CORPUS, CORPUS_COLUMNS)
-        self._line(JUDGMENTS, JUDGMENT_COLUMNS)
+        self._line(CORPUS, [*CORPUS_COLUMNS])
+        self._line(JUDGMENTS, [*JUDGMENT_COLUMNS])
         self._titles = (folder / CORPUS).open("rb")
         self._flushed = 0
         self._numbered = 0

@@ -15,8 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Task, progress_of
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.layout import Layout, Reject, reject
-from dssm_tf.tables.reader import open_table, parse_json
-from dssm_tf.tables.table import reading, unpacked
+from dssm_tf.tables.reader import as_object, open_table, parse_json, reading, unpacked
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 
 if TYPE_CHECKING:
@@ -206,7 +205,7 @@ class Source:
                 yield from self._elements(path, "\n".join([line, *(rest for _, rest in lines)]))
                 return
             with self.checked(path, number):
-                yield number, _object(parse_json(line))
+                yield number, as_object(parse_json(line))
 
     def _elements(self, path: Path, text: str) -> Iterator[tuple[int, dict[str, Any]]]:
         """The objects of an array, which count as rows of the file."""
@@ -216,7 +215,7 @@ class Source:
             raise UserError(f"{path}: {bad.detail}.") from None
         for place, value in self.counted(path, enumerate(values, start=1)):
             with self.checked(path, place):
-                yield place, _object(value)
+                yield place, as_object(value)
 
     @contextmanager
     def open(self, path: Path) -> Iterator[IO[bytes]]:
@@ -249,12 +248,6 @@ class _Watched(io.FileIO):
         read = super().readinto(buffer)
         self._task.update(self.tell() / _MB)
         return read
-
-
-def _object(value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise BadRow("not a JSON object", f"a {type(value).__name__}; expected a JSON object")
-    return value
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import Any
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, count, number
 from dssm_tf.tables.reader import read_rows
-from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_table
 
 COLUMNS = ("position", "propensity")
@@ -73,7 +72,9 @@ def read_curve(path: Path | str) -> ExaminationCurve:
             not above 0 and at most 1, or is larger than that of position 1, or there is no row.
     """
     found: list[float] = []
-    for line, (position, propensity) in read_rows(path, COLUMNS, _row):
+    for line, (position, propensity) in read_rows(
+        path, {"position": count, "propensity": _propensity}
+    ):
         if position != len(found) + 1:
             raise UserError(
                 f"{path}:{line} has position {position}; expected {len(found) + 1}: positions "
@@ -103,11 +104,11 @@ def write_curve(path: Path | str, curve: ExaminationCurve) -> None:
     write_table(path, columns, rows)
 
 
-def _row(cells: Cells) -> tuple[int, float]:
-    position, propensity = count(cells[0], "position", 0), number(cells[1], "propensity")
-    if not 0 < propensity <= 1:
+def _propensity(cell: object, name: str) -> float:
+    found = number(cell, name)
+    if not 0 < found <= 1:
         raise BadRow(
             "propensity out of range",
-            f"propensity {cells[1]!r:.40}; expected a number above 0 and at most 1",
+            f"propensity {cell!r:.40}; expected a number above 0 and at most 1",
         )
-    return position, propensity
+    return found

@@ -1,9 +1,14 @@
-"""What a cell may hold: texts, ids, counts of clicks, grades; every other value is a bad row."""
+"""What a cell may hold: texts, ids, counts of clicks, grades; every other value is a bad row.
+
+Each function takes a cell and the name of its column.
+"""
 
 from __future__ import annotations
 
 import math
 import re
+
+from dssm_tf.text.fields import SEPARATOR
 
 MAX_COUNT = 1 << 40
 LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
@@ -21,23 +26,26 @@ class BadRow(ValueError):
     Args:
         reason: out of a small fixed set, so that rows can be counted by it.
         detail: the same with what was received and expected, for a reader that stops here.
+
+    Attributes:
         clicks: what is lost with the row, as far as anybody can tell.
     """
 
-    def __init__(self, reason: str, detail: str = "", clicks: int = 1) -> None:
+    clicks = 1
+
+    def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)
         self.detail = detail or reason
-        self.clicks = clicks
 
 
 def text(value: object, name: str) -> str:
-    """A text as it stands, perhaps empty.
+    """A text on one line, perhaps empty.
 
     Raises:
         BadRow: there is none, or a value of another type.
     """
     if isinstance(value, str):
-        return value
+        return one_line(value)
     raise BadRow(
         f"no {name}" if value is None else f"{name} is not text",
         f"{name!r} is {value!r:.40}; expected text",
@@ -50,34 +58,63 @@ def clean_text(value: object, name: str) -> str:
     Raises:
         BadRow: nothing is left, or the text holds what no UTF-8 file can hold.
     """
-    found = (value if isinstance(value, str) else text(value, name)).strip()
+    found = text(value, name).strip()
     if not found:
         raise BadRow(f"empty {name}", f"the {name} is empty")
-    if not found.isascii():
-        try:
-            found.encode()
-        except UnicodeEncodeError:
-            raise BadRow("bad UTF-8") from None
-    return found if found.isprintable() else one_line(found)
+    if _SURROGATES.search(found):
+        raise BadRow("bad UTF-8")
+    return found
+
+
+def title_field(value: object, name: str) -> str:
+    """A field of a title, without white space at its ends; an empty cell is an empty field.
+
+    Raises:
+        BadRow: it is neither text nor a whole number, or holds the separator.
+    """
+    return "" if value is None else without_separator(identifier(value, name).strip(), name)
+
+
+def without_separator(text: str, name: str) -> str:
+    """A text as it is.
+
+    Raises:
+        BadRow: it holds what divides the fields of a title.
+    """
+    if SEPARATOR in text:
+        raise BadRow(
+            f"{SEPARATOR} in {name}",
+            f"the {name} {text!r:.40} holds {SEPARATOR} (U+241F), which divides the fields of a "
+            "title; take it out",
+        )
+    return text
 
 
 def identifier(value: object, name: str) -> str:
-    """An id: a text, or a whole number of JSON or Parquet.
+    """A text, or a whole number of JSON or Parquet, on one line.
 
     Raises:
         BadRow: any other value.
     """
     if isinstance(value, (str, int)) and not isinstance(value, bool):
-        return str(value)
+        return one_line(str(value))
     raise BadRow(f"no {name}", f"{name!r} is {value!r:.40}; expected text or a whole number")
 
 
-def count(value: object, name: str, default: int, thousands: str = "") -> int:
+def filled_identifier(value: object, name: str) -> str:
+    """As `identifier`, but not blank."""
+    found = identifier(value, name)
+    if not found.strip():
+        raise BadRow(f"empty {name}", f"the {name} is empty")
+    return found
+
+
+def count(value: object, name: str, default: int = 0, thousands: str = "") -> int:
     """A count of clicks or impressions: a whole number from 0 to 2**40; empty means the default.
 
-    >>> count("3", "clicks", 1), count("3.0", "clicks", 1), count("", "clicks", 1)
+    >>> count("3", "clicks"), count("3.0", "clicks"), count("", "clicks", default=1)
     (3, 3, 1)
-    >>> count("67,998", "clicks", 1, thousands=",")
+    >>> count("67,998", "clicks", thousands=",")
     67998
 
     Args:
@@ -90,14 +127,8 @@ def count(value: object, name: str, default: int, thousands: str = "") -> int:
     Raises:
         BadRow: anything else.
     """
-    if value is None:
-        return default
     if isinstance(value, str):
-        if value.isascii() and value.isdigit() and len(value) <= 12:
-            return int(value)
         value = value.strip()
-        if not value:
-            return default
         sign, digits = grouped(value)
         if sign and sign == thousands:
             value = digits
@@ -106,19 +137,18 @@ def count(value: object, name: str, default: int, thousands: str = "") -> int:
                 between_thousands(name, sign),
                 f"{name} {value!r:.40} has {sign!r} between its thousands; say so with "
                 f"--thousands {sign!r}",
-                int(digits),
             )
-        elif thousands == "." and "." in value:
+        elif "_" in value or (thousands == "." and "." in value):  # Python's own, 1_000
             raise BadRow(f"{name} is not a number")
+    if value is None or value == "":
+        return default
     try:
-        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        if isinstance(value, bool):
             raise ValueError
-        if isinstance(value, str) and "_" in value:  # Python's own, 1_000
-            raise ValueError
-        number = float(value)
+        number = float(value)  # type: ignore[arg-type]
     except OverflowError:
         raise BadRow(f"{name} is too large") from None
-    except ValueError:
+    except (TypeError, ValueError):
         raise BadRow(f"{name} is not a number") from None
     if not math.isfinite(number):
         raise BadRow(f"{name} is not finite")
@@ -129,6 +159,15 @@ def count(value: object, name: str, default: int, thousands: str = "") -> int:
     if number != int(number):
         raise BadRow(f"{name} is not a whole number")
     return int(number)
+
+
+def likely_clicks(value: object) -> int:
+    """What a bad row's cell would be, read as well as anybody can; 1 if that is unclear."""
+    sign, _ = grouped(value.strip()) if isinstance(value, str) else ("", "")
+    try:
+        return count(value, "clicks", 1, sign)
+    except BadRow:
+        return 1
 
 
 def grouped(text: str) -> tuple[str, str]:
@@ -164,13 +203,13 @@ def number(value: object, name: str) -> float:
     return found
 
 
-def grade(value: object) -> float:
+def grade(value: object, name: str = "grade") -> float:
     """A grade from 0 to 100.
 
     Raises:
         BadRow: anything else.
     """
-    found = number(value, "grade")
+    found = number(value, name)
     if not 0 <= found <= LARGEST_GRADE:
         raise BadRow(
             "grade out of range",
@@ -182,7 +221,7 @@ def grade(value: object) -> float:
 
 def one_line(text: str) -> str:
     """The text without what would end a cell or a line of a table."""
-    return text.translate(_BREAKS)
+    return text.translate(_BREAKS) if not text.isprintable() else text
 
 
 def readable(text: str) -> str:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,12 +17,18 @@ from numpy.typing import NDArray
 from pyarrow import compute as pc
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, clean_text, count, grouped, readable
-from dssm_tf.tables.layout import Layout, Reject, reject
-from dssm_tf.tables.reader import open_table
-from dssm_tf.tables.table import Block, Cells, Table, made
+from dssm_tf.tables.block import Faults, Read, read_cells, values
+from dssm_tf.tables.cells import (
+    BadRow,
+    clean_text,
+    count,
+    likely_clicks,
+    readable,
+    without_separator,
+)
+from dssm_tf.tables.layout import TITLE, Layout, Reject, reject
+from dssm_tf.tables.reader import Table, open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
-from dssm_tf.tables.title_fields import TITLE, without_separator
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.rules import FOLDED
@@ -61,60 +68,68 @@ SCHEMA = pa.schema([(name, _COUNT if name in _DEFAULTS else _TEXT) for name in L
 """The columns of `log_blocks`, those of `LogRow`."""
 
 
-def log_blocks(
-    table: Table, place: Callable[[object], int] | None = None
-) -> Iterator[tuple[pa.Table, list[Reject]]]:
+def log_blocks(table: Table, place: Read | None = None) -> Iterator[tuple[pa.Table, list[Reject]]]:
     """The good rows of an open log, in columns as `SCHEMA` says, and the malformed ones.
 
-    Usual cells are checked a column at once. Rows with any other are made one by one, so that what
-    a cell may hold is said in one place.
+    Usual cells are checked a column at once, others one by one, by the rules for a single cell.
 
     Args:
         table: the log.
         place: reads cells of the column `position` that are unusual, as `position` does; if None,
             the column is not read and all positions are 0.
     """
-    names = (*REQUIRED, *OPTIONAL, *((POSITION,) if place else ()))
+    thousands = table.layout.thousands
+    reads: dict[str, Read] = {
+        "query": _query,
+        "title": clean_text,
+        "clicks": partial(count, default=1, thousands=thousands),
+        "impressions": partial(count, thousands=thousands),
+        "session_id": _as_text,
+        "timestamp": _as_text,
+        **({POSITION: place} if place else {}),
+    }
     if not table.names_in_rows:
-        table.check_names(REQUIRED, names[2:])
-    for block in table.blocks(names):
-        yield _checked(block, names, table.layout.thousands, place)
+        table.check_names(REQUIRED, [*reads][2:])
+    for block in table.blocks([*reads]):
+        faults: Faults = {}
+        columns = [
+            _column(name, cells, read, faults)
+            for (name, read), cells in zip(reads.items(), block.columns, strict=True)
+        ]
+        if not place:
+            columns.append(pa.array(np.zeros(len(block.numbers), np.int64)))
+        clicks = values(block.columns[2]) if faults else []
+        for at, fault in faults.items():
+            fault.clicks = likely_clicks(clicks[at])
+        found = pa.Table.from_arrays(columns, schema=SCHEMA)
+        if faults:
+            found = found.take(np.delete(np.arange(len(found)), [*faults]))
+        yield found, [reject(*bad) for bad in block._replace(columns=[]).without(faults).bad]
 
 
-def _checked(
-    block: Block,
-    names: Sequence[str],
-    thousands: str,
-    place_of: Callable[[object], int] | None,
-) -> tuple[pa.Table, list[Reject]]:
-    size = len(block.numbers)
-    usual = np.ones(size, bool)
-    columns = []
-    for name, column in zip(names, block.columns, strict=True):
-        array, good = _usual(name, column, size)
-        usual &= good
-        columns.append(array)
-    if len(names) < len(SCHEMA):
-        columns.append(pa.array(np.zeros(size, np.int64)))
-    found = pa.Table.from_arrays(columns, schema=SCHEMA)
-    if usual.all():
-        return found, [reject(*bad) for bad in block.bad]
+def _column(name: str, cells: Any, read: Read, faults: Faults) -> pa.Array:
+    """A column of a log as `SCHEMA` has it; what it has in rows with a fault is of no meaning."""
+    array, usual = _usual(name, cells)
     odd = np.flatnonzero(~usual).tolist()
-    places, rows, bad = made(block, lambda cells: _row(cells, thousands, place_of), odd)
-    more = [pa.array([row[at] for row in rows], field.type) for at, field in enumerate(SCHEMA)]
-    found = pa.concat_tables(
-        [found.filter(pa.array(usual)), pa.Table.from_arrays(more, schema=SCHEMA)]
-    )
-    order = np.argsort([*np.flatnonzero(usual), *places], kind="stable")
-    return found.take(order), [reject(*one) for one in bad]
+    if odd:
+        found = pa.array(read_cells(values(cells), read, name, odd, faults), array.type)
+        array = pc.replace_with_mask(array, ~usual, found)
+    return array
 
 
-def _usual(name: str, column: Any, size: int) -> tuple[pa.Array, NDArray[np.bool_]]:
+def _usual(name: str, cells: Any) -> tuple[pa.Array, NDArray[np.bool_]]:
     """A column of a log as `SCHEMA` has it, and which of its cells are as in most logs."""
-    texts = _texts(name, column, size)
-    array = pc.utf8_trim_whitespace(pa.nulls(size, _TEXT) if texts is None else texts)
+    kind = _COUNT if name in _DEFAULTS else _TEXT
+    try:
+        kinds = {*map(type, cells)} - {type(None)} if isinstance(cells, list) else {str}
+        if not (kinds <= {str} or (kinds == {int} and name not in REQUIRED)):
+            raise TypeError
+        array = pa.array(cells, None if int in kinds else _TEXT).cast(_TEXT)
+        array = pc.utf8_trim_whitespace(array)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.nulls(len(cells), kind), np.zeros(len(cells), bool)
     absent = pc.equal(array, "").fill_null(True)
-    if name in _DEFAULTS:
+    if kind == _COUNT:
         plain = pc.match_substring_regex(array, _PLAIN_COUNT).fill_null(False)
         array = pc.if_else(plain, array, None).cast(_COUNT)
         above = pc.greater_equal(array, int(name == POSITION)).fill_null(False)
@@ -122,38 +137,8 @@ def _usual(name: str, column: Any, size: int) -> tuple[pa.Array, NDArray[np.bool
     else:
         array = array.fill_null("")
         odd = pc.or_(absent, pc.match_substring_regex(array, _ODD_TEXT))
-        good = pc.invert(odd) if name in REQUIRED else pa.array(np.ones(size, bool))
-    return array, good.to_numpy(zero_copy_only=False) & (texts is not None)
-
-
-def _texts(name: str, column: Any, size: int) -> pa.Array | None:
-    """A column's cells as texts; None if some are neither texts nor, for counts, whole numbers."""
-    try:
-        array = pa.nulls(size) if column is None else pa.array(column)
-        text = pa.types.is_null(array.type) or "string" in str(array.type)
-        if text or (pa.types.is_integer(array.type) and name not in REQUIRED):
-            return array.cast(_TEXT)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        pass
-    return None
-
-
-def _row(cells: Cells, thousands: str, place: Callable[[object], int] | None) -> LogRow:
-    """A row from the cells of its columns; raises `BadRow`."""
-    query, title, clicks, impressions, session, timestamp, *more = cells
-    try:
-        return LogRow(
-            without_separator(clean_text(query, "query"), "query"),
-            clean_text(title, "title"),
-            count(clicks, "clicks", 1, thousands),
-            count(impressions, "impressions", 0, thousands),
-            _as_text(session),
-            _as_text(timestamp),
-            place(more[0]) if place else 0,
-        )
-    except BadRow as bad:
-        bad.clicks = _likely_clicks(clicks)
-        raise
+        good = pc.invert(odd) if name in REQUIRED else pc.is_valid(array)
+    return array, good.to_numpy(zero_copy_only=False)
 
 
 def read_logs(
@@ -162,7 +147,7 @@ def read_logs(
     max_rejected: float = MAX_REJECTED,
     flag: str = "--max-reject-fraction",
     *,
-    place: Callable[[object], int] | None = None,
+    place: Read | None = None,
 ) -> tuple[list[LogRow], Tally]:
     """The good rows of log files, and what else there was.
 
@@ -187,12 +172,14 @@ def read_logs(
                     tally.reject(str(path), row)
     tally.rows += len(rows)
     tally.clicks += sum(row.clicks for row in rows)
-    names = " ".join(map(str, paths))
-    if not tally.rows:
-        raise UserError(f"{names} holds no rows below the header; is it the right log?")
-    tally.refuse(max_rejected, flag)
+    if tally.rows:
+        tally.refuse(max_rejected, flag)
     if not rows:
-        raise UserError(f"{names} holds no usable rows below the header; is it the right log?")
+        usable = "usable " if tally.rows else ""
+        raise UserError(
+            f"{' '.join(map(str, paths))} holds no {usable}rows below the header; is it the right "
+            "log?"
+        )
     return rows, tally
 
 
@@ -209,34 +196,27 @@ def write_log(
 ) -> None:
     """Writes a TSV log that `read_logs` reads back; with positions where a row has one."""
     rows = list(rows)
-    columns: tuple[str, ...] = (*REQUIRED, *OPTIONAL)
-    cells: Iterable[Iterable[str]] = (map(str, row[:-1]) for row in rows)
-    if any(row.position for row in rows):
-        columns = (*columns, POSITION)
-        cells = ((*map(str, row[:-1]), str(row.position or "")) for row in rows)
+    last = None if any(row.position for row in rows) else -1
+    columns = (*REQUIRED, *OPTIONAL, POSITION)[:last]
+    cells = ((*map(str, row[:-1]), str(row.position or ""))[:last] for row in rows)
     write_table(path, columns, cells, title_fields)
 
 
-def position(cell: object) -> int:
+def position(value: object, name: str = POSITION) -> int:
     """A place in a list, from 1; 0 where the cell is empty.
 
     Raises:
         BadRow: anything else.
     """
-    found = count(cell, POSITION, 0)
-    if not found and cell is not None and str(cell).strip():
-        raise BadRow("position below 1")
+    found = count(value, name)
+    if not found and value is not None and str(value).strip():
+        raise BadRow(f"{name} below 1")
     return found
 
 
-def _as_text(cell: object) -> str:
-    return "" if cell is None else readable(str(cell).strip())
+def _query(value: object, name: str) -> str:
+    return without_separator(clean_text(value, name), name)
 
 
-def _likely_clicks(cell: object) -> int:
-    """What a bad row's cell would be, read as well as anybody can; 1 if that is unclear."""
-    sign, digits = grouped(cell.strip()) if isinstance(cell, str) else ("", "")
-    try:
-        return int(digits) if sign else count(cell, "clicks", 1)
-    except BadRow:
-        return 1
+def _as_text(value: object, _: str) -> str:
+    return "" if value is None else readable(str(value).strip())

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, number
+from dssm_tf.tables.layout import TITLE, Layout
 from dssm_tf.tables.reader import read_rows
-from dssm_tf.tables.table import Cells
-from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
 _LARGEST_SCORE = 1e6  # float32 has no tenths beyond
-_Parse = Callable[[object], float]
 
 
 class GradedList(NamedTuple):
@@ -53,21 +51,11 @@ def read_grades(
         UserError: naming file and line; a column is missing, a grade is off the scale, or the
             file holds no judgment.
     """
-
-    def parse(cell: object) -> float:
-        found = number(cell, "grade")
-        if not 0 <= found <= max_grade:
-            raise BadRow(
-                "grade off the scale",
-                f"grade {cell!r:.40}; expected 0 to {max_grade:g}, the scale of "
-                "judgments.max_grade",
-            )
-        return found
-
-    return _read(path, "grade", parse, rules, encoding, title_fields)
+    scale = f"0 to {max_grade:g}, the scale of judgments.max_grade"
+    return _read(path, "grade", (0, max_grade), scale, rules, Layout(encoding, title_fields))
 
 
-def read_scores(path: Path | str, rules: Rules, encoding: str = "utf-8") -> list[GradedList]:
+def read_scores(path: Path | str, rules: Rules) -> list[GradedList]:
     """Reads a teacher's scores: the columns `query`, `title` and `score`; see `read_grades`.
 
     A title of several fields stands in one column, joined as `dssm teach` writes it.
@@ -76,18 +64,8 @@ def read_scores(path: Path | str, rules: Rules, encoding: str = "utf-8") -> list
         UserError: naming file and line; a column is missing, a score is not a finite number, or
             the file holds no score.
     """
-
-    def parse(cell: object) -> float:
-        found = number(cell, "score")
-        if abs(found) > _LARGEST_SCORE:
-            raise BadRow(
-                "score out of range",
-                f"score {cell!r:.40}; expected a number from -{_LARGEST_SCORE:g} to "
-                f"{_LARGEST_SCORE:g}",
-            )
-        return found
-
-    return _read(path, "score", parse, rules, encoding, (TITLE,))
+    scale = f"a number from -{_LARGEST_SCORE:g} to {_LARGEST_SCORE:g}"
+    return _read(path, "score", (-_LARGEST_SCORE, _LARGEST_SCORE), scale, rules, Layout())
 
 
 def write_lists(
@@ -115,36 +93,31 @@ def write_lists(
 def _read(
     path: Path | str,
     column: str,
-    parse: _Parse,
+    limits: tuple[float, float],
+    scale: str,
     rules: Rules,
-    encoding: str,
-    title_fields: tuple[str, ...],
+    layout: Layout,
 ) -> list[GradedList]:
     """Lists by normalised query; a pair that comes more than once has the mean of its values."""
 
-    def row(cells: Cells) -> tuple[str, str, float]:
-        query, title, value = cells
-        return clean_text(query, "query"), clean_text(title, "title"), parse(value)
+    def within(cell: object, name: str) -> float:
+        value = number(cell, name)
+        if not limits[0] <= value <= limits[1]:
+            raise BadRow(f"{name} off the scale", f"{name} {cell!r:.40}; expected {scale}")
+        return value
 
-    first: dict[Key, str] = {}
-    found: dict[Key, dict[Key, tuple[str, list[float]]]] = {}
-    for _, (query, title, value) in read_rows(
-        path, ("query", TITLE, column), row, encoding=encoding, title_fields=title_fields
-    ):
-        key = rules.key(query)
-        first.setdefault(key, query)
-        _, values = found.setdefault(key, {}).setdefault(rules.key(title), (title, []))
-        values.append(value)
+    found: dict[Key, tuple[str, dict[Key, tuple[str, list[float]]]]] = {}
+    columns = {"query": clean_text, TITLE: clean_text, column: within}
+    for _, (query, title, value) in read_rows(path, columns, layout):
+        _, titles = found.setdefault(rules.key(query), (query, {}))
+        titles.setdefault(rules.key(title), (title, []))[1].append(value)
     if not found:
         raise UserError(f"{path} has a header and no {column}; nothing can be learned from it.")
-    return [
-        GradedList(
-            first[key],
-            tuple(title for title, _ in titles.values()),
-            tuple(fmean(values) for _, values in titles.values()),
-        )
-        for key, titles in found.items()
-    ]
+    lists = []
+    for query, rows in found.values():
+        texts, values = zip(*rows.values(), strict=True)
+        lists.append(GradedList(query, texts, tuple(map(fmean, values))))
+    return lists
 
 
 def deal(one: GradedList, most: int) -> Sequence[GradedList]:
@@ -155,12 +128,5 @@ def deal(one: GradedList, most: int) -> Sequence[GradedList]:
     hands = -(-len(one.titles) // most)
     if hands == 1:
         return [one]
-    order = sorted(range(len(one.titles)), key=lambda place: -one.values[place])
-    return [
-        GradedList(
-            one.query,
-            tuple(one.titles[place] for place in order[hand::hands]),
-            tuple(one.values[place] for place in order[hand::hands]),
-        )
-        for hand in range(hands)
-    ]
+    pairs = sorted(zip(one.titles, one.values, strict=True), key=lambda pair: -pair[1])
+    return [GradedList(one.query, *zip(*pairs[hand::hands], strict=True)) for hand in range(hands)]

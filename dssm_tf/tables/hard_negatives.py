@@ -9,7 +9,6 @@ from typing import NamedTuple
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import clean_text
 from dssm_tf.tables.reader import read_rows
-from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_table
 
 COLUMNS = ("query", "title", "system", "rank", "score")
@@ -39,7 +38,7 @@ def read_hard_negatives(path: Path | str) -> list[tuple[str, str]]:
     Raises:
         UserError: naming file and line; a column is missing, a text is empty, or there is no row.
     """
-    found = [pair for _, pair in read_rows(path, COLUMNS[:2], _pair)]
+    found = [pair for _, pair in read_rows(path, dict.fromkeys(COLUMNS[:2], clean_text))]
     if not found:
         raise UserError(f"{path} has a header and no row; expected a query and a title on each.")
     return found
@@ -49,7 +48,3 @@ def write_hard_negatives(path: Path | str, rows: Iterable[HardNegative]) -> None
     """Writes a table as TSV."""
     cells = ((one.query, one.title, one.system, str(one.rank), f"{one.score:.6g}") for one in rows)
     write_table(path, COLUMNS, cells)
-
-
-def _pair(cells: Cells) -> tuple[str, str]:
-    return clean_text(cells[0], "query"), clean_text(cells[1], "title")

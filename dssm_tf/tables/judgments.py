@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, grade, identifier, one_line, text
+from dssm_tf.tables.block import Read
+from dssm_tf.tables.cells import filled_identifier, grade, text
+from dssm_tf.tables.layout import TITLE, Layout
 from dssm_tf.tables.reader import read_rows
-from dssm_tf.tables.table import Cells
-from dssm_tf.tables.title_fields import TITLE
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 
-JUDGMENT_COLUMNS = ("query_id", "query", "doc_id", "title", "grade")
-CORPUS_COLUMNS = ("doc_id", "title")
+JUDGMENT_COLUMNS: dict[str, Read] = {
+    "query_id": filled_identifier,
+    "query": text,
+    "doc_id": filled_identifier,
+    "title": text,
+    "grade": grade,
+}
+CORPUS_COLUMNS = {name: JUDGMENT_COLUMNS[name] for name in ("doc_id", "title")}
 
 
 class Judgment(NamedTuple):
@@ -53,7 +58,7 @@ def read_judgments(
             judgment with the mean of its grades, as for several raters.
         encoding: of its text.
         title_fields: columns that a title is made of.
-        corpus: with several fields, its titles take the place of the table's, by doc id: the
+        corpus: with several title fields, its titles take the place of the table's, by doc id: the
             table then needs only a column `title`.
 
     Raises:
@@ -61,34 +66,32 @@ def read_judgments(
             number from 0 to 100, an id is empty, a pair is judged twice, a
             query id has two texts, or the file holds no judgment.
     """
-    whole: dict[str, str] = {}
+    titles: dict[str, str] = {}
     if corpus is not None and len(title_fields) > 1:
-        title_fields, whole = (TITLE,), {one.doc_id: one.title for one in corpus}
-    first: dict[tuple[str, str], tuple[int, Judgment]] = {}
-    grades: dict[tuple[str, str], list[float]] = defaultdict(list)
-    texts: dict[str, str] = {}
-    for number, row in read_rows(
-        path, JUDGMENT_COLUMNS, _judgment, encoding=encoding, title_fields=title_fields
-    ):
-        pair = (row.query_id, row.doc_id)
-        known, _ = first.setdefault(pair, (number, row))
-        if known != number and repeats == "refuse":
+        title_fields, titles = (TITLE,), dict(corpus)
+    found: dict[tuple[str, str], tuple[int, Judgment, list[float]]] = {}
+    queries: dict[str, str] = {}
+    for number, cells in read_rows(path, JUDGMENT_COLUMNS, Layout(encoding, title_fields)):
+        row = Judgment(*cells)
+        pair = row.query_id, row.doc_id
+        line, _, grades = found.setdefault(pair, (number, row, []))
+        if line != number and repeats == "refuse":
             raise UserError(
                 f"{path}:{number}: query {row.query_id!r} and doc_id {row.doc_id!r} are judged "
-                f"twice, here and on line {known}; keep one of the lines."
+                f"twice, here and on line {line}; keep one of the lines."
             )
-        query = texts.setdefault(row.query_id, row.query)
+        query = queries.setdefault(row.query_id, row.query)
         if query != row.query:
             raise UserError(
                 f"{path}:{number}: query_id {row.query_id!r} stands for {row.query!r} here "
                 f"and for {query!r} above; give each query its own id."
             )
-        grades[pair].append(row.grade)
-    if not first:
+        grades.append(row.grade)
+    if not found:
         raise UserError(f"{path} has a header and no judgment; nothing can be measured with it.")
     return [
-        row._replace(grade=fmean(grades[pair]), title=whole.get(row.doc_id, row.title))
-        for pair, (_, row) in first.items()
+        row._replace(grade=fmean(grades), title=titles.get(row.doc_id, row.title))
+        for _, row, grades in found.values()
     ]
 
 
@@ -106,29 +109,19 @@ def read_corpus(
         UserError: naming file and line; columns are missing, a doc id is empty
             or comes twice, or the file holds no title.
     """
-    found: dict[str, tuple[int, CorpusTitle]] = {}
-    for number, row in read_rows(
-        path, CORPUS_COLUMNS, corpus_title, encoding=encoding, title_fields=title_fields
-    ):
-        known, _ = found.setdefault(row.doc_id, (number, row))
-        if known != number:
+    lines: dict[str, int] = {}
+    found = []
+    for number, row in read_rows(path, CORPUS_COLUMNS, Layout(encoding, title_fields)):
+        found.append(CorpusTitle(*row))
+        line = lines.setdefault(found[-1].doc_id, number)
+        if line != number:
             raise UserError(
-                f"{path}:{number}: doc_id {row.doc_id!r} stands on line {known} already; "
+                f"{path}:{number}: doc_id {found[-1].doc_id!r} stands on line {line} already; "
                 "give each title its own id."
             )
     if not found:
         raise UserError(f"{path} has a header and no title; nothing can be ranked with it.")
-    return [row for _, row in found.values()]
-
-
-def corpus_title(cells: Cells) -> CorpusTitle:
-    """A row of a corpus from its cells, `CORPUS_COLUMNS`.
-
-    Raises:
-        BadRow: they are none.
-    """
-    doc_id, title = cells
-    return CorpusTitle(_id(doc_id, "doc_id"), one_line(text(title, "title")))
+    return found
 
 
 def write_judgments(
@@ -136,14 +129,14 @@ def write_judgments(
 ) -> None:
     """Writes a judgments table that `read_judgments` reads back."""
     rows = ((*judgment[:4], format_grade(judgment.grade)) for judgment in judgments)
-    write_table(path, JUDGMENT_COLUMNS, rows, title_fields)
+    write_table(path, [*JUDGMENT_COLUMNS], rows, title_fields)
 
 
 def write_corpus(
     path: Path | str, corpus: Iterable[CorpusTitle], title_fields: Sequence[str] = (TITLE,)
 ) -> None:
     """Writes a corpus table that `read_corpus` reads back."""
-    write_table(path, CORPUS_COLUMNS, corpus, title_fields)
+    write_table(path, [*CORPUS_COLUMNS], corpus, title_fields)
 
 
 def judgments_from_clicks(
@@ -160,31 +153,22 @@ def judgments_from_clicks(
     Args:
         clicks: `(query, title, clicks)`; repeats of a pair are added up.
         rules: which queries are one.
-        doc_ids: the corpus' id of each title; titles it lacks, or all titles
-            when it is not given, are numbered in order of appearance.
+        doc_ids: the corpus' id of each title; if not given, titles are numbered in order of
+            appearance.
 
     Returns:
         Judgments in order of appearance.
     """
-    counts: dict[Key, dict[str, float]] = defaultdict(dict)
-    first_form: dict[Key, str] = {}
-    ids = dict(doc_ids or {})
-    taken = set(ids.values())
+    queries: dict[Key, tuple[str, dict[str, float]]] = {}
+    numbers: dict[str, str] = {}
     for query, title, count in clicks:
-        key = rules.key(query)
-        if not key or count <= 0:
-            continue
-        first_form.setdefault(key, query)
-        counts[key][title] = counts[key].get(title, 0.0) + count
-        if title not in ids:
-            number = len(taken) + 1
-            while (made := f"d{number:06d}") in taken:
-                number += 1
-            ids[title] = made
-            taken.add(made)
+        if (key := rules.key(query)) and count > 0:
+            _, titles = queries.setdefault(key, (query, {}))
+            titles[title] = titles.get(title, 0.0) + count
+            numbers.setdefault(title, f"d{len(numbers) + 1:06d}")
     return [
-        Judgment(f"q{number:06d}", first_form[key], ids[title], title, _click_grade(count, titles))
-        for number, (key, titles) in enumerate(counts.items(), start=1)
+        Judgment(f"q{number:06d}", query, (doc_ids or numbers)[title], title, _grade(count, titles))
+        for number, (query, titles) in enumerate(queries.values(), start=1)
         for title, count in titles.items()
     ]
 
@@ -194,24 +178,6 @@ def format_grade(grade: float) -> str:
     return str(int(grade)) if grade == int(grade) else repr(float(grade))
 
 
-def _click_grade(count: float, titles: Mapping[str, float]) -> float:
+def _grade(count: float, titles: Mapping[str, float]) -> float:
     most = max(titles.values())
     return 3.0 if count == most else 2.0 if 2 * count >= most else 1.0
-
-
-def _judgment(cells: Cells) -> Judgment:
-    query_id, query, doc_id, title, graded = cells
-    return Judgment(
-        _id(query_id, "query_id"),
-        one_line(text(query, "query")),
-        _id(doc_id, "doc_id"),
-        one_line(text(title, "title")),
-        grade(graded),
-    )
-
-
-def _id(value: object, name: str) -> str:
-    found = one_line(identifier(value, name))
-    if not found.strip():
-        raise BadRow(f"empty {name}", f"the {name} is empty")
-    return found

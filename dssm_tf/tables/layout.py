@@ -1,14 +1,16 @@
-"""How a file of rows is laid out, and what a malformed row is; without NumPy, for command lines."""
+"""How a file of rows is laid out, and what a malformed row is; light, for command lines."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from dssm_tf.common.errors import OptionError
 from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
-from dssm_tf.tables.title_fields import TITLE
 
+TITLE = "title"
 MAX_LINE_BYTES = 1 << 20
 _MAX_REJECT_TEXT = 500
 
@@ -35,26 +37,26 @@ class Layout:
 
     Args:
         encoding: of text, any that Python knows.
+        title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
+        thousands: the sign between the thousands of counts, one of `THOUSANDS`; "": there is none.
         delimiter: between the cells of CSV.
         strict_quotes: whether a stray quote of CSV is an error.
         longest: bytes of a line; a longer one is a bad row and never held whole.
         names: the columns, where what is read begins behind the header; None: it has one.
         row_group: the only one to read of a Parquet file.
-        thousands: the sign between the thousands of counts, one of `THOUSANDS`; "": there is none.
-        title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
 
     Raises:
         UserError: there is no such encoding, or no such sign.
     """
 
     encoding: str = "utf-8"
+    title_fields: tuple[str, ...] = (TITLE,)
+    thousands: str = ""
     delimiter: str = ","
     strict_quotes: bool = True
     longest: int = MAX_LINE_BYTES
     names: tuple[str, ...] | None = None
     row_group: int | None = None
-    thousands: str = ""
-    title_fields: tuple[str, ...] = (TITLE,)
 
     def __post_init__(self) -> None:
         if self.thousands not in ("", *THOUSANDS):
@@ -73,6 +75,21 @@ class Layout:
     def by_bytes(self) -> bool:
         """Whether a line ends where its bytes say so, as in all encodings but UTF-16 and UTF-32."""
         return "a\n".encode(self.encoding) == b"a\n"
+
+
+@lru_cache
+def fold(name: str) -> str:
+    """The name of a column as it is compared: without case and outer white space."""
+    return name.strip().lower()
+
+
+def spread(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
+    """Columns with those that a title is made of in place of `title`.
+
+    >>> spread(("query", "title", "clicks"), ("name", "brand"))
+    ['query', 'name', 'brand', 'clicks']
+    """
+    return [one for name in columns for one in (fields if name == TITLE else (name,))]
 
 
 def reject(number: int, reason: BadRow, text: bytes | str) -> Reject:

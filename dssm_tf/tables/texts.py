@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import identifier, readable, text
-from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.reader import TABLES, format_of, open_table
-from dssm_tf.tables.table import Cells, fold
-from dssm_tf.tables.title_fields import TITLE
+from dssm_tf.tables.layout import TITLE, Layout, fold
+from dssm_tf.tables.reader import TABLES, format_of, open_table, read_rows
 
 _TEXT_COLUMNS = {
     "title": ("title", "text"),
@@ -72,28 +70,23 @@ def open_texts(
     if format == "txt" and (column or id_column):
         raise UserError(f"--column and --id-column name a column; {path} is read as a text a line.")
     raw = sys.stdin.buffer if standard_input else None
-    layout = Layout(encoding, title_fields=title_fields)
+    layout = Layout(encoding, title_fields)
     with open_table("standard input" if raw else path, format, layout, raw) as table:
         names = table.names
-        text_name = fold(column) if column else _first(_TEXT_COLUMNS[side], names)
-        if title_fields != (TITLE,) and side == "title":
-            text_name = TITLE
-        id_name = fold(id_column) if id_column else _first(_ID_COLUMNS[side], names)
+        several = side == TITLE and title_fields != (TITLE,)
+        candidates = [TITLE] if several else [fold(column)] if column else _TEXT_COLUMNS[side]
+        text_name = next((one for one in candidates if one in names or column or several), None)
         if not names:
-            table.check_names(_TEXT_COLUMNS[side][:1])  # says that the file is empty
+            table.check_names(candidates[:1])  # says that the file is empty
         if text_name is None:
             raise UserError(
                 f"{path} has the columns {', '.join(map(repr, names))}; expected "
-                f"{' or '.join(map(repr, _TEXT_COLUMNS[side]))}. Name another with --column."
+                f"{' or '.join(map(repr, candidates))}. Name another with --column."
             )
-
-        def make(cells: Cells) -> Text:
-            # JSON can spell half a surrogate pair, which no UTF-8 file can hold.
-            found = readable(text(cells[0], text_name))
-            return Text(found, readable(identifier(cells[1], id_name)) if id_name else None)
-
-        rows = table.rows([text_name, id_name] if id_name else [text_name], make=make)
-        yield TextInput((row for _, row in rows), id_name is not None, table.share_read)
+        ids = [fold(id_column)] if id_column else [i for i in _ID_COLUMNS[side] if i in names][:1]
+        columns = {text_name: _text, **dict.fromkeys(ids, _id)}
+        rows = (Text(*cells) for _, cells in table.rows(columns))
+        yield TextInput(rows, bool(ids), table.share_read)
 
 
 def read_ids(path: Path | str) -> list[str]:
@@ -102,14 +95,19 @@ def read_ids(path: Path | str) -> list[str]:
     Raises:
         UserError: the file cannot be read, is not UTF-8, or holds none.
     """
-    with open_table(path, "txt", Layout("utf-8")) as table:
-        names = table.names
-        rows = table.rows(names[:1], make=lambda cells: text(cells[0], "id").strip())
-        found = list(dict.fromkeys(one for _, one in rows if one))
+    rows = read_rows(path, {"text": text}, format="txt")
+    found = list(dict.fromkeys(filter(None, (line.strip() for _, (line,) in rows))))
     if not found:
         raise UserError(f"{path} holds no id; expected one a line.")
     return found
 
 
-def _first(candidates: Sequence[str], names: Sequence[str]) -> str | None:
-    return next((name for name in candidates if name in names), None)
+# JSON can spell half a surrogate pair, which no UTF-8 file can hold.
+
+
+def _text(cell: object, name: str) -> str:
+    return readable(text(cell, name))
+
+
+def _id(cell: object, name: str) -> str:
+    return readable(identifier(cell, name))

@@ -10,8 +10,8 @@ from pathlib import Path
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, grade, number
 from dssm_tf.tables.judgments import Judgment, format_grade
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.reader import read_rows
-from dssm_tf.tables.table import Cells
 from dssm_tf.tables.writer import write_lines
 
 _RUN = "query_id Q0 doc_id rank score tag"
@@ -102,27 +102,21 @@ def _columns(line: str, columns: str) -> list[str]:
 
 
 def _read(
-    path: Path | str,
-    columns: str,
-    parse: Callable[[str], tuple[str, str, float]],
-    encoding: str,
+    path: Path | str, columns: str, parse: Callable[[str], tuple[str, str, float]], encoding: str
 ) -> Run:
-    def make(cells: Cells) -> tuple[str, str, float] | None:
-        return parse(cells[0]) if cells[0].strip() else None
-
-    table: Run = {}
-    for at, row in read_rows(path, ("text",), make, "txt", encoding):
+    run: Run = {}
+    reads = {"text": lambda text, _: parse(text) if text.strip() else None}
+    for line, (row,) in read_rows(path, reads, Layout(encoding), "txt"):
         if row:
-            query_id, doc_id, found = row
-            titles = table.setdefault(query_id, {})
-            if doc_id in titles:
+            query_id, doc_id, value = row
+            if doc_id in run.setdefault(query_id, {}):
                 raise UserError(
-                    f"{path}:{at}: title {doc_id!r} comes twice for query {query_id!r}."
+                    f"{path}:{line}: title {doc_id!r} comes twice for query {query_id!r}."
                 )
-            titles[doc_id] = found
-    if not table:
+            run[query_id][doc_id] = value
+    if not run:
         raise UserError(f"{path} is empty; expected {columns}.")
-    return table
+    return run
 
 
 def _token(text: str) -> str:

@@ -53,7 +53,7 @@ def test_rows_are_read_once_wherever_a_file_is_cut(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "MIN_PIECE_BYTES", size)
         patch.setattr(sources, "PIECES", 1000)
-        patch.setattr("dssm_tf.tables.table.BLOCK_BYTES", block)
+        patch.setattr("dssm_tf.tables.reader.BLOCK_BYTES", block)
         pieces, rows = read(path)
     assert [f"{row.query}{sign}{row.title}" for row in rows] == lines
     assert len(pieces) == -(-path.stat().st_size // size)
@@ -173,5 +173,5 @@ def test_a_truncated_gzip_file_is_an_error_that_names_it(tmp_path, keep):
 
 def test_a_file_that_is_not_parquet_is_an_error_that_names_it(tmp_path):
     (tmp_path / "log.parquet").write_text("nothing of the kind", "utf-8")
-    with pytest.raises(UserError, match=r"log\.parquet is not a Parquet file"):
+    with pytest.raises(UserError, match=r"log\.parquet cannot be read: .*not a parquet file"):
         plan(find_files([str(tmp_path / "log.parquet")]))

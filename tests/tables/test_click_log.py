@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, clean_text, count, readable
+from dssm_tf.tables.cells import BadRow, clean_text, count, readable, without_separator
 from dssm_tf.tables.click_log import LogRow, log_blocks, position, read_logs, write_log
 from dssm_tf.tables.layout import Reject
 from dssm_tf.tables.reader import open_table
-from dssm_tf.tables.title_fields import without_separator
 
 
 def read(path):

@@ -25,7 +25,7 @@ from dssm_tf.common.errors import OptionError, did_you_mean
 from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING, OPTION, estimate
 from dssm_tf.positions.shown import Shown
-from dssm_tf.tables.cells import text
+from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import log_blocks, position
 from dssm_tf.tables.layout import Reject
 from pipelines.cleaning import NO_CLICK, TEXTS, Cleaned, clean_sessions, sum_rows, weighted
@@ -138,7 +138,7 @@ def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
 
 def _title(cell: object, name: str) -> str:
     """A title on one line; nothing if there is none."""
-    return "" if cell is None else text(cell, name).strip()
+    return clean_text(cell, name) if cell is not None and text(cell, name).strip() else ""
 
 
 def given_curve(options: PreprocessOptions) -> ExaminationCurve | None:

@@ -125,7 +125,7 @@ class SearchPage:
         else:
             step = max(1, len(index) // _EXAMPLES)
             rows = range(step // 2, len(index), step)[:_EXAMPLES]
-            examples = list(dict.fromkeys(index.titles["title"].take(rows).to_pylist()))
+            examples = list(dict.fromkeys(index.titles["title"].take(list(rows)).to_pylist()))
         words = version.ranker.vocabulary.rules.words
         ranks = {
             name: {hit.doc_id: rank for rank, hit in enumerate(one.hits, 1)}

@@ -243,23 +243,20 @@ def convert_command(
     refuse_existing(out)
     files = Source(source, console, encoding)
     with atomic_directory(out) as aside:
-        output = Output(aside, adapter.columns, timed=0 < share < 1)
-        try:
+        with Output(aside, adapter.columns, timed=0 < share < 1) as output:
             adapter.convert(files, output, options, share)
             output.dropped += files.rejected
-            output.close(str(source))
-        finally:
-            output.abandon()
+            output.finish(str(source))
         counts = [
-            f"{output.rows(table):,} rows of {table}"
+            f"{output.rows[table]:,} rows of {table}"
             for table in (CLICKS, CORPUS, JUDGMENTS)
-            if output.rows(table)
+            if output.rows[table]
         ]
         chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"
         missing = [
             f"no {table}: nothing is {use}{chosen}"
             for table, use, meant in ((CLICKS, "left to learn from", 1), (JUDGMENTS, "judged", 0))
-            if not output.rows(table) and not (chosen and share == meant)
+            if not output.rows[table] and not (chosen and share == meant)
         ]
         (aside / NOTES).write_text(
             _notes(name, adapter, share, options, output, [*counts, *missing]), "utf-8"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
-from dssm_tf.datasets.output import Output, split_by_query
+from dssm_tf.datasets.output import Output, clean, split_by_query
 from dssm_tf.datasets.source import Source
 from dssm_tf.tables.cells import BadRow
 from dssm_tf.tables.cells import number as parse_number
@@ -24,8 +24,10 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
     for path in tables:
         if path is not None:
             for _, (product, title) in source.table(path, _PRODUCT, _LAYOUT):
-                if not output.has_title(product):  # a row is a pair, not a product
+                if product.strip() not in output.titles:  # a row is a pair, not a product
                     output.add_title(product, title)
+
+    ids: dict[str, str] = {}  # numbered in order of appearance
 
     def judged() -> Iterator[tuple[str, str, str, float]]:
         columns = ("product_uid", "search_term", "relevance")
@@ -38,7 +40,8 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
                         f"relevance is {text!r:.40}; expected a number from 1 to 3",
                     )
                 # Not the float's 0.33000000000000007: the file has two decimals.
-                yield output.query_id(query), query, product, round(relevance - 1.0, 2)
+                query_id = ids.setdefault(clean(query), f"q{len(ids) + 1:06d}")
+                yield query_id, query, product, round(relevance - 1.0, 2)
 
     split_by_query(output, judged(), held_out, _CLICKED_FROM)
 

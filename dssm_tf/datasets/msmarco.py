@@ -17,14 +17,14 @@ def _convert_passages(
     source: Source, output: Output, options: Mapping[str, str], held_out: float
 ) -> None:
     """Passages under their page's title where a file of titles lies beside, else their text."""
-    titles = source.find_if_there("para.title.txt", "titles.tsv")
-    if titles is not None:
-        for _, (passage_id, title) in source.cells(titles, ("passage id", "title")):
+    path, titles = source.find_if_there("para.title.txt", "titles.tsv"), dict[str, str]()
+    if path is not None:
+        for _, (passage_id, title) in source.cells(path, ("passage id", "title")):
             if title.strip() not in ("", "-"):
-                output.remember("title", passage_id, title)
+                titles.setdefault(passage_id.strip(), title)
     collection = source.find("collection.tsv")
     for _, (passage_id, text) in source.cells(collection, ("passage id", "passage")):
-        output.add_title(passage_id, output.recall("title", passage_id) or text)
+        output.add_title(passage_id, titles.get(passage_id.strip()) or text)
     _queries(source, output, source.find("queries.train.tsv"))
     _judged(source, output, source.find("qrels.train.tsv"), clicks=True)
     _queries(source, output, source.find("queries.dev.small.tsv", "queries.dev.tsv"))
@@ -49,7 +49,7 @@ def _convert_orcas(
 
 def _queries(source: Source, output: Output, path: Path) -> None:
     for _, (query_id, query) in source.cells(path, ("query id", "query")):
-        output.remember("query", query_id, query)
+        output.queries.setdefault(query_id.strip(), query)
 
 
 def _judged(source: Source, output: Output, path: Path, *, clicks: bool) -> None:
@@ -57,7 +57,7 @@ def _judged(source: Source, output: Output, path: Path, *, clicks: bool) -> None
     for number, line in source.lines(path):
         with source.checked(path, number):
             query_id, doc_id, grade = qrels_line(line)
-            query = output.recall("query", query_id)
+            query = output.queries.get(query_id.strip())
             if query is None:
                 output.dropped["judgment of a query without a text"] += 1
             elif not clicks:

@@ -1,11 +1,11 @@
-"""What an adapter writes: clicks, corpus and judgments, with nothing large held in memory."""
+"""What an adapter writes: clicks, corpus, judgments; titles and events are held in memory."""
 
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,8 +23,8 @@ from dssm_tf.text.rules import FOLDED
 
 CLICKS, CORPUS, JUDGMENTS = "clicks.tsv", "corpus.tsv", "judgments.tsv"
 HELD_OUT = "held-out queries"
-_INDEX = ".index.sqlite"
 _UNPRINTABLE = re.compile(r"[\t\r\n\x00]+")
+_NO_TITLE = "click on a title that the corpus lacks"
 
 
 class ClickEvent(NamedTuple):
@@ -49,142 +49,94 @@ class ClickEvent(NamedTuple):
     impressions: str = ""
 
 
-class Output:
-    """Writes the three tables into a directory.
+class Output(ExitStack):
+    """Writes the three tables into a directory; a context that closes them.
 
-    Titles come first, by `add_title`; clicks and judgments then name them by id. Titles are
-    found again through an index on disk. Rows that cannot be used (an empty text, an id that
-    nothing stands for, a repeated pair) are left out and counted in `dropped` by reason.
+    Titles come first, by `add_title`; clicks and judgments then name them by id. Rows that cannot
+    be used (an empty text, an id that nothing stands for, a repeated pair) are left out and counted
+    in `dropped` by reason. Memory grows with titles and events, about 500 bytes each.
 
     Args:
         folder: exists; see `dssm_tf.common.files.atomic_directory`.
         extra: columns of the click log beside query, title, clicks and doc_id.
         timed: whether `split_by_time` will divide the events, which then need time stamps.
+
+    Attributes:
+        titles: by id.
+        queries: by id, for adapters whose files hold them apart.
+        rows: how many a table has.
     """
 
     def __init__(self, folder: Path, extra: Sequence[str] = (), timed: bool = True) -> None:
-        self.folder = folder
+        super().__init__()
+        self.folder, self._extra = folder, tuple(extra)
         self.dropped: Counter[str] = Counter()
-        self.written: Counter[str] = Counter()
-        self._extra = tuple(extra)
+        self.rows: Counter[str] = Counter()
+        self.titles: dict[str, str] = {}
+        self.queries: dict[str, str] = {}
+        self._judged: set[tuple[str, str]] = set()
+        self._events: list[tuple[float, ClickEvent]] = []
         self._clock = Clock() if timed else None
-        self._files = {name: (folder / name).open("wb") for name in (CLICKS, CORPUS, JUDGMENTS)}
-        self._corpus_bytes = 0
-        self._line(CLICKS, ("query", "title", "clicks", "doc_id", *extra))
-        self._line(CORPUS, [*CORPUS_COLUMNS])
-        self._line(JUDGMENTS, [*JUDGMENT_COLUMNS])
-        self._titles = (folder / CORPUS).open("rb")
-        self._flushed = 0
-        self._numbered = 0
-        # Lost with the directory if anything fails, so nothing has to be safe on disk.
-        self._index = sqlite3.connect(folder / _INDEX, isolation_level=None)
-        for statement in (
-            "PRAGMA journal_mode = OFF",
-            "PRAGMA synchronous = OFF",
-            "PRAGMA cache_size = -200000",
-            "CREATE TABLE title (id TEXT PRIMARY KEY, start INTEGER) WITHOUT ROWID",
-            "CREATE TABLE text (kind TEXT, id TEXT, text TEXT, PRIMARY KEY (kind, id))"
-            " WITHOUT ROWID",
-            "CREATE TABLE judged (query_id TEXT, doc_id TEXT, PRIMARY KEY (query_id, doc_id))"
-            " WITHOUT ROWID",
-            "CREATE TABLE event (at REAL, query TEXT, doc_id TEXT, clicks INTEGER, timestamp TEXT,"
-            " session_id TEXT, position TEXT, impressions TEXT)",
-            "BEGIN",
-        ):
-            self._index.execute(statement)
+        columns = {
+            CLICKS: ("query", "title", "clicks", "doc_id", *extra),
+            CORPUS: CORPUS_COLUMNS,
+            JUDGMENTS: JUDGMENT_COLUMNS,
+        }
+        self._files = {
+            name: self.enter_context((folder / name).open("w", encoding="utf-8", newline="\n"))
+            for name in columns
+        }
+        for name, header in columns.items():
+            self._files[name].write("\t".join(header) + "\n")
 
     def add_title(self, doc_id: str, title: str) -> None:
         """Adds a title to the corpus; of several with one id the first counts."""
         doc_id, title = clean(doc_id), clean(title)
         if not doc_id or not title:
             self.dropped["title without text or id"] += 1
-            return
-        found = self._index.execute(
-            "INSERT OR IGNORE INTO title VALUES (?, ?)", (doc_id, self._corpus_bytes)
-        )
-        if found.rowcount:
-            self._line(CORPUS, (doc_id, title))
-        else:
+        elif doc_id in self.titles:
             self.dropped["title whose id was there already"] += 1
-
-    def has_title(self, doc_id: str) -> bool:
-        """Whether the corpus has an id."""
-        return self._start(clean(doc_id)) is not None
-
-    def title(self, doc_id: str) -> str | None:
-        """The title of an id, None if the corpus lacks it."""
-        start = self._start(doc_id)
-        if start is None:
-            return None
-        if start >= self._flushed:
-            self._files[CORPUS].flush()
-            self._flushed = self._corpus_bytes
-        self._titles.seek(start)
-        return self._titles.readline().decode("utf-8").rstrip("\n").split("\t", 1)[1]
-
-    def query_id(self, query: str) -> str:
-        """An id for a query of a source that has none: numbered in order of appearance."""
-        known = self.recall("id of", query)
-        if known is None:
-            self._numbered += 1
-            known = f"q{self._numbered:06d}"
-            self.remember("id of", query, known)
-        return known
-
-    def remember(self, kind: str, name: str, text: str) -> None:
-        """Keeps a text by name, on disk; of several the first counts."""
-        row = (kind, clean(name), clean(text))
-        self._index.execute("INSERT OR IGNORE INTO text VALUES (?, ?, ?)", row)
-
-    def recall(self, kind: str, name: str) -> str | None:
-        """What was remembered, or None."""
-        row = self._index.execute(
-            "SELECT text FROM text WHERE kind = ? AND id = ?", (kind, clean(name))
-        ).fetchone()
-        return None if row is None else row[0]
+        else:
+            self.titles[doc_id] = title
+            self._write(CORPUS, doc_id, title)
 
     def add_click(self, event: ClickEvent) -> None:
         """Writes a row of the click log."""
-        query, title = clean(event.query), self.title(clean(event.doc_id))
+        query, doc_id = clean(event.query), clean(event.doc_id)
         if not FOLDED.key(query):
             self.dropped["click on a query without a word"] += 1
-        elif title is None:
-            self.dropped["click on a title that the corpus lacks"] += 1
+        elif doc_id not in self.titles:
+            self.dropped[_NO_TITLE] += 1
         else:
             extra = (clean(getattr(event, name)) for name in self._extra)
-            self._line(CLICKS, (query, title, str(event.clicks), clean(event.doc_id), *extra))
+            self._write(CLICKS, query, self.titles[doc_id], str(event.clicks), doc_id, *extra)
 
     def add_judgment(self, query_id: str, query: str, doc_id: str, grade: float) -> None:
         """Writes a judgment; of several for one pair the first counts."""
         query_id, query, doc_id = clean(query_id), clean(query), clean(doc_id)
-        title = self.title(doc_id)
         if not query_id or not FOLDED.key(query):
             self.dropped["judgment of a query without a word or id"] += 1
-        elif title is None:
+        elif doc_id not in self.titles:
             self.dropped["judgment of a title that the corpus lacks"] += 1
+        elif (query_id, doc_id) in self._judged:
+            self.dropped["judgment of a pair that was judged already"] += 1
         else:
-            found = self._index.execute(
-                "INSERT OR IGNORE INTO judged VALUES (?, ?)", (query_id, doc_id)
-            )
-            if found.rowcount:
-                self._line(JUDGMENTS, (query_id, query, doc_id, title, format_grade(grade)))
-            else:
-                self.dropped["judgment of a pair that was judged already"] += 1
+            self._judged.add((query_id, doc_id))
+            title = self.titles[doc_id]
+            self._write(JUDGMENTS, query_id, query, doc_id, title, format_grade(grade))
 
     def add_event(self, event: ClickEvent) -> None:
-        """Keeps a row of a log, on disk, until `split_by_time`.
+        """Keeps a row of a log until `split_by_time`.
 
         Raises:
             BadRow: its time stamp cannot be read, or compared with those before.
         """
-        at = 0.0
-        if self._clock:
-            try:
-                at = self._clock(event.timestamp)
-            except UserError as error:
-                raise BadRow("no usable time stamp", str(error).rstrip(".")) from None
-        row = (clean(cell) if isinstance(cell, str) else cell for cell in event)
-        self._index.execute("INSERT INTO event VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (at, *row))
+        try:
+            at = self._clock(event.timestamp) if self._clock else 0.0
+        except UserError as error:
+            raise BadRow("no usable time stamp", str(error).rstrip(".")) from None
+        clean_event = event._replace(query=clean(event.query), doc_id=clean(event.doc_id))
+        self._events.append((at, clean_event))
 
     def split_by_time(self, held_out: float) -> None:
         """Writes the earlier events as clicks and grades the titles by the later ones.
@@ -193,67 +145,41 @@ class Output:
             held_out: share of the clicks, the latest, that become judgments instead, graded as
                 by `judgments_from_clicks`.
         """
-        (clicks,) = self._index.execute("SELECT SUM(clicks) FROM event").fetchone()
-        limit = (clicks or 0) * (1.0 - held_out)
-        seen = 0
-        later: dict[tuple[str, str], int] = {}
-        for row in self._index.execute("SELECT * FROM event ORDER BY at, query, doc_id, rowid"):
-            event = ClickEvent(*row[1:])
+        limit = sum(event.clicks for _, event in self._events) * (1.0 - held_out)
+        seen, later = 0, []
+        for _, event in sorted(self._events, key=lambda one: (one[0], one[1][:2])):
             if seen < limit:
                 self.add_click(event)
-            elif self.title(event.doc_id) is None:
-                self.dropped["click on a title that the corpus lacks"] += 1
-            elif event.clicks:
-                pair = (event.query, event.doc_id)
-                later[pair] = later.get(pair, 0) + event.clicks
+            elif event.doc_id not in self.titles:
+                self.dropped[_NO_TITLE] += 1
+            else:
+                later.append((event.query, event.doc_id, float(event.clicks)))
             seen += event.clicks
-        counted = ((query, doc_id, float(count)) for (query, doc_id), count in later.items())
-        same = {doc_id: doc_id for _, doc_id in later}
-        for judged in judgments_from_clicks(counted, FOLDED, same):
+        same = {doc_id: doc_id for _, doc_id, _ in later}
+        for judged in judgments_from_clicks(later, FOLDED, same):
             self.add_judgment(judged.query_id, judged.query, judged.doc_id, judged.grade)
 
-    def close(self, source: str) -> None:
+    def finish(self, source: str) -> None:
         """Completes the tables; one without a row is taken away.
 
         Raises:
             UserError: there is no title, or neither a click nor a judgment.
         """
-        self.abandon()
-        (self.folder / _INDEX).unlink()
-        counts = {name: self.written[name] - 1 for name in self._files}
-        if not counts[CORPUS] or not (counts[CLICKS] or counts[JUDGMENTS]):
+        self.close()
+        if not self.rows[CORPUS] or not (self.rows[CLICKS] or self.rows[JUDGMENTS]):
             reasons = ", ".join(f"{count:,} x {why}" for why, count in self.dropped.most_common())
             raise UserError(
-                f"{source} gave {counts[CORPUS]:,} titles, {counts[CLICKS]:,} rows of clicks and "
-                f"{counts[JUDGMENTS]:,} judgments, which is of no use"
+                f"{source} gave {self.rows[CORPUS]:,} titles, {self.rows[CLICKS]:,} rows of clicks "
+                f"and {self.rows[JUDGMENTS]:,} judgments, which is of no use"
                 + (f"; left out: {reasons}." if reasons else "; its files are empty.")
             )
-        for name, count in counts.items():
-            if not count:
+        for name in self._files:
+            if not self.rows[name]:
                 (self.folder / name).unlink()
 
-    def abandon(self) -> None:
-        """Closes the files as they are."""
-        self._index.close()
-        self._titles.close()
-        for file in self._files.values():
-            file.close()
-
-    def rows(self, name: str) -> int:
-        """Rows of a table, the header not counted."""
-        return self.written[name] - 1
-
-    def _line(self, name: str, cells: Sequence[str]) -> None:
-        line = ("\t".join(cells) + "\n").encode()
-        self._files[name].write(line)
-        self.written[name] += 1
-        if name == CORPUS:
-            self._corpus_bytes += len(line)
-
-    def _start(self, doc_id: str) -> int | None:
-        """Where the corpus has the line of an id."""
-        row = self._index.execute("SELECT start FROM title WHERE id = ?", (doc_id,)).fetchone()
-        return None if row is None else int(row[0])
+    def _write(self, name: str, *cells: str) -> None:
+        self._files[name].write("\t".join(cells) + "\n")
+        self.rows[name] += 1
 
 
 def clean(text: str) -> str:

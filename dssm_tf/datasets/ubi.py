@@ -27,7 +27,7 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
     for path in queries:
         for _, record in _records(source, path):
             if isinstance(record.get("user_query"), str) and record.get("query_id"):
-                output.remember("query", str(record["query_id"]), record["user_query"])
+                output.queries.setdefault(str(record["query_id"]), record["user_query"])
     actions: set[str] = set()
     for path in events:
         for number, record in _records(source, path):
@@ -53,11 +53,11 @@ def _read_event(output: Output, record: dict[str, Any], clicked: bool, titled: b
     target = _mapping(attributes.get("object"), "object")
     position = _mapping(attributes.get("position"), "position").get("ordinal")
     doc_id = clean(str(target.get("object_id") or ""))
-    query = output.recall("query", str(record.get("query_id") or ""))
+    query = output.queries.get(str(record.get("query_id") or ""))
     if query is None or not doc_id:
         output.dropped["event without a known query or an object"] += 1
         return
-    if titled and not output.has_title(doc_id):
+    if titled and doc_id not in output.titles:
         output.add_title(doc_id, str(target.get("description") or ""))
     session = record.get("session_id") or attributes.get("session_id") or record.get("client_id")
     output.add_event(

@@ -20,14 +20,14 @@ def convert(source: Source, output: Output, options: Mapping[str, str], held_out
     for _, (product_id, name) in source.table(products, ("product_id", "product_name"), _TABS):
         output.add_title(product_id, name)
     for _, (query_id, query) in source.table(queries, ("query_id", "query"), _TABS):
-        output.remember("query", query_id, query)
+        output.queries.setdefault(query_id.strip(), query)
 
     def judged() -> Iterator[tuple[str, str, str, float]]:
         for number, (query_id, product_id, label) in source.table(
             labels, ("query_id", "product_id", "label"), _TABS
         ):
             with source.checked(labels, number):
-                query = output.recall("query", query_id)
+                query = output.queries.get(query_id.strip())
                 if label not in GRADES or query is None:
                     raise BadRow(
                         "unknown label or query",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import zip_longest
 
 from rich import box
 from rich.console import Console
@@ -18,31 +19,19 @@ _BESIDE = 72  # columns of a terminal that hold three rankings without breaking 
 
 def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
     """Prints the rankings of one query side by side, words of the query in bold."""
-    console.print()
-    console.print(Text(f"Query: {_printable(query)}", style="bold"), soft_wrap=True)
-    if found["hybrid"].hits:
-        beside = console.width >= _BESIDE
-        for systems in [list(SYSTEMS)] if beside else [[one] for one in SYSTEMS]:
-            console.print(_table(query, found, systems))
-    else:
-        notes = dict.fromkeys(one.note for one in found.values() if one.note)
+    console.print(Text(f"\nQuery: {_printable(query)}", style="bold"), soft_wrap=True)
+    if not found["hybrid"].hits:
+        notes = dict.fromkeys(one.note for one in found.values())
         console.print(Text(f"Nothing found: {'; '.join(notes)}."), soft_wrap=True)
-
-
-def _table(query: str, found: Mapping[str, Found], systems: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, expand=True, pad_edge=False, padding=(0, 1))
-    table.add_column("", justify="right", style="dim", no_wrap=True)
-    for system in systems:
-        heading = f"{SYSTEMS[system]}  {found[system].milliseconds:.1f} ms"
-        table.add_column(heading, ratio=1, overflow="fold")
+        return
     asked = set(FOLDED.words(query))
-    for rank in range(max(len(found[system].hits) for system in systems)):
-        cells: list[Text | str] = []
-        for system in systems:
-            hits, note = found[system].hits, found[system].note
-            cells.append(_cell(hits[rank], asked) if rank < len(hits) else note * (rank == 0))
-        table.add_row(str(rank + 1), *cells)
-    return table
+    for systems in [[*SYSTEMS]] if console.width >= _BESIDE else [[one] for one in SYSTEMS]:
+        heads = (found[one].note or f"{found[one].milliseconds:.1f} ms" for one in systems)
+        names = (f"{SYSTEMS[one]}  {head}" for one, head in zip(systems, heads, strict=True))
+        table = Table("", *names, box=box.SIMPLE_HEAD, expand=True)
+        for rank, hits in enumerate(zip_longest(*(found[one].hits for one in systems)), 1):
+            table.add_row(str(rank), *(_cell(hit, asked) if hit else "" for hit in hits))
+        console.print(table)
 
 
 def _cell(hit: Hit, asked: set[str]) -> Text:

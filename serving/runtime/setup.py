@@ -27,5 +27,6 @@ setup(
     python_requires=">=3.10",
     packages=["dssm_tf", "dssm_tf.common", "dssm_tf.runtime", "dssm_tf.text"],
     package_dir={"dssm_tf": "../../dssm_tf"},
+    package_data={"dssm_tf.text": ["*.tsv"]},
     install_requires=["numpy>=1.26"],
 )

@@ -33,7 +33,7 @@ include_patterns = [
 ]
 
 NAVIGATION = {
-    "Start": ["docs/faq", "docs/data", "docs/preprocess", "docs/training", "docs/configuration"],
+    "Start": ["docs/faq", "docs/data", "docs/scale", "docs/training", "docs/configuration"],
     "Decide": ["docs/results", "docs/compare", "docs/benchmark", "docs/baselines", "docs/tuning"],
     "Run": [
         "docs/production", "docs/retrieval", "docs/search_engines", "docs/serving",

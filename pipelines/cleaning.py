@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 from dssm_tf.positions.curve import UNIT
 from dssm_tf.text.rules import Rules
+from pipelines.frames import Group, Settings, counted, parts_of
 from pipelines.texts import fingerprints, normal_forms
 
 NO_WORDS = "no words"
@@ -31,48 +32,6 @@ TEXTS = {"fp": pl.UInt64, "text": pl.String, "clicks": pl.Int64}
 """Texts as logged by fingerprint, and the clicks of each."""
 
 
-class BlockList(NamedTuple):
-    """Words and whole queries to drop.
-
-    Args:
-        words: a query that holds one of them is dropped.
-        queries: normalised; a query that equals one is dropped.
-    """
-
-    words: Sequence[str] = ()
-    queries: Sequence[str] = ()
-
-    @classmethod
-    def parse(cls, text: str, rules: Rules) -> BlockList:
-        """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
-        entries = [one.strip() for one in text.splitlines()]
-        keys = [(one, rules.key(one)) for one in entries if not one.startswith("#")]
-        single = [key for one, key in keys if not one.startswith("=") and " " not in key]
-        return cls(single, [key for _, key in keys if key not in single])
-
-    def blocks(self, queries: pl.Series) -> pl.Series:
-        """Whether each normalised query is to be dropped."""
-        words = pl.Series(self.words, dtype=pl.String).implode()
-        hit = queries.str.split(" ").list.set_intersection(words).list.len() > 0
-        return hit | queries.is_in(pl.Series(self.queries, dtype=pl.String).implode())
-
-
-class Cleaned(NamedTuple):
-    """Pairs, and the texts that they were logged with.
-
-    Args:
-        pairs: see `PAIRS`, sorted by q and t.
-        queries: see `TEXTS`, sorted by fp.
-        titles: the same.
-        dropped: rows dropped, by reason.
-    """
-
-    pairs: pl.DataFrame
-    queries: pl.DataFrame
-    titles: pl.DataFrame
-    dropped: dict[str, int]
-
-
 def weighted(rows: pl.DataFrame, weights: Sequence[int]) -> pl.DataFrame:
     """What sums need of rows, with their weighted clicks in thousandths.
 
@@ -86,22 +45,22 @@ def weighted(rows: pl.DataFrame, weights: Sequence[int]) -> pl.DataFrame:
     return rows.select("query", "title", "session", "clicks", weighted=clicks)
 
 
-def sum_rows(
-    rows: pl.DataFrame, rules: Rules, block_list: BlockList
-) -> tuple[Cleaned, pl.DataFrame]:
+def sum_rows(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
     """Sums rows by what they say, without those that have no words or are blocked.
 
     Args:
         rows: as `weighted` gives them.
-        rules: of texts.
-        block_list: queries to drop.
+        settings: what every step is told.
 
-    Returns:
-        Rows without a session; and those with one, sorted by session: their clicks are still to
-        be counted once, see `clean_sessions`.
+    Yields:
+        main     (bucket of queries, pairs or texts), of rows without a session;
+        titles   (bucket of titles, texts);
+        sessions (bucket of sessions, visits), see `clean_sessions`;
+        counts   dict[str, int].
     """
-    queries, titles = (_keyed(rows[side], name, rules) for side, name in SIDES.items())
-    queries = queries.with_columns(blocked=block_list.blocks(queries["form"])).drop("form")
+    queries, titles = (_keyed(rows[at], to, settings.options.rules) for at, to in SIDES.items())
+    blocked = settings.block_list.blocks(queries["form"])
+    queries = queries.with_columns(blocked=blocked).drop("form")
     read = rows.join(queries, on="query").join(titles.drop("form"), on="title")
     kept = read.filter(~pl.col("blocked"))
     dropped = {NO_WORDS: len(rows) - len(read), BLOCKED: len(read) - len(kept)}
@@ -117,7 +76,9 @@ def sum_rows(
     )
     visits = kept.filter(pl.col("session") != "")
     visits = visits.with_columns(s=fingerprints(visits["session"])).drop("session", "blocked")
-    return _summed(alone, dropped), visits.sort("s")
+    yield from settings.send("visits", visits.sort("s"), "sessions", by="s")
+    yield from _summed(alone, settings)
+    yield counted({f"dropped {reason}": number for reason, number in dropped.items()})
 
 
 def _keyed(texts: pl.Series, name: str, rules: Rules) -> pl.DataFrame:
@@ -130,32 +91,32 @@ def _keyed(texts: pl.Series, name: str, rules: Rules) -> pl.DataFrame:
     return found.filter(pl.col("form") != "").join(keys, on="form")
 
 
-def _summed(rows: pl.DataFrame, dropped: dict[str, int]) -> Cleaned:
+def _summed(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
     """Rows by texts as pairs and texts."""
     pairs = rows.group_by("q", "t").agg(pl.col("clicks", "rows", "weighted", "robots").sum())
-    queries, titles = (
-        rows.filter(pl.col("rows") > 0)
-        .group_by(fp=name, text=side)
-        .agg(pl.col("clicks").sum())
-        .sort("fp", "text")
-        for side, name in SIDES.items()
-    )
     pairs = pairs.select(pl.col(name).cast(kind) for name, kind in PAIRS.items()).sort("q", "t")
-    return Cleaned(pairs, queries, titles, dropped)
+    yield from settings.send("pairs", pairs, by="q")
+    for side, name in SIDES.items():
+        texts = rows.filter(pl.col("rows") > 0).group_by(fp=name, text=side)
+        sums = texts.agg(pl.col("clicks").sum()).sort("fp", "text")
+        yield from settings.send("texts", sums, "titles" if side == "title" else "")
 
 
-def clean_sessions(visits: pl.DataFrame, max_queries: int, max_clicks: int) -> Cleaned:
-    """Each pair of a session once; of a session that looks like a machine's no more than clicks.
+def clean_sessions(group: Group, settings: Settings) -> Iterator[Any]:
+    """Counts each pair of a session once; of a session like a machine's no more than clicks.
 
-    Args:
-        visits: whole sessions, as `sum_rows` gives them, in any order.
-        max_queries: distinct queries beyond which the session is a bot's; 0 means no limit.
-        max_clicks: clicks, repeats included, beyond which it is spam; 0 means no limit.
+    A bot has more distinct queries than a person types, spam more clicks, repeats included.
+
+    Yields:
+        Main, titles and counts, as `sum_rows` does.
     """
+    options, visits = settings.options, parts_of(group[1])["visits"]
+    max_queries, max_clicks = options.max_queries_per_session, options.max_clicks_per_session
     clicks, best = pl.col("clicks"), pl.col("clicks") == pl.col("clicks").max()
     # Of texts that are one the clicks of the row with most count; the smallest text of equals.
     pairs = (
-        visits.sort("query", "title")
+        pl.concat(part.frame for part in visits)
+        .sort("query", "title")
         .group_by("s", "q", "t")
         .agg(
             pl.col("query", "title").filter(best).first(),
@@ -170,16 +131,18 @@ def clean_sessions(visits: pl.DataFrame, max_queries: int, max_clicks: int) -> C
     spam = pl.col("clicks").sum() > max_clicks if max_clicks else pl.lit(False)
     why = pl.when(many).then(1).when(spam).then(2).otherwise(0)
     pairs = pairs.with_columns(why=why.over("s"))
-    dropped = {
-        reason: int(pairs.filter(why=at)["rows"].sum())
-        for at, reason in ((1, MANY_QUERIES), (2, MANY_CLICKS))
-    }
     human, repeats = pl.col("why") == 0, (pl.col("clicked") - 1).clip(0)
-    dropped[REPEATED] = int(pairs.filter(human).select(repeats.sum()).item())
+    counts = {
+        f"dropped {MANY_QUERIES}": pairs.filter(why=1)["rows"].sum(),
+        f"dropped {MANY_CLICKS}": pairs.filter(why=2)["rows"].sum(),
+        f"dropped {REPEATED}": pairs.filter(human).select(repeats.sum()).item(),
+        "sessions": pairs["s"].n_unique(),
+    }
     pairs = pairs.with_columns(
-        rows=pl.when(human).then(pl.col("rows") - repeats).otherwise(0),
-        clicks=pl.when(human).then("most").otherwise(0),
-        weighted=pl.when(human).then("weighted").otherwise(0),
-        robots=pl.when(human).then(0).otherwise("most"),
+        rows=human * (pl.col("rows") - repeats),
+        clicks=human * pl.col("most"),
+        weighted=human * pl.col("weighted"),
+        robots=~human * pl.col("most"),
     )
-    return _summed(pairs.filter(human | (pl.col("robots") > 0)), dropped)
+    yield from _summed(pairs.filter(human | (pl.col("robots") > 0)), settings)
+    yield counted(counts)

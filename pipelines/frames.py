@@ -21,9 +21,9 @@ import polars as pl
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
 
-from pipelines.cleaning import BlockList
 from pipelines.options import PreprocessOptions
 from pipelines.output import PARTS, create
+from pipelines.texts import BlockList
 
 Block = tuple[int, bytes]
 """A bucket's number, and a packed `Part`."""

@@ -16,7 +16,7 @@ from apache_beam.utils.shared import Shared
 from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import record_transforms, sums, transforms
+from pipelines import cleaning, record_transforms, sums, transforms
 from pipelines.frames import Block, Counts, Settings, Written, by_bucket, step, sum_counts
 from pipelines.output import PARTS, create, open_bytes
 from pipelines.sources import Piece
@@ -96,7 +96,7 @@ def build(
         transforms.read_piece, settings, curve, titles=Block, sessions=Block, rejects=Written
     )
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
-        transforms.clean_bucket, settings, titles=Block
+        cleaning.clean_sessions, settings, titles=Block
     )
     offered = (
         pipeline

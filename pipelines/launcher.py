@@ -28,7 +28,6 @@ from dssm_tf.tables.tally import Tally
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import report
-from pipelines.cleaning import BlockList
 from pipelines.frames import Settings, told
 from pipelines.graph import Manifest, bits_of, build
 from pipelines.options import FLAGS, NONE, SPLITS, TRAIN, PreprocessOptions
@@ -42,8 +41,9 @@ from pipelines.output import (
     output_directory,
     refuse,
 )
-from pipelines.runners import Runner, choose_runner
+from pipelines.runners import choose_runner
 from pipelines.sources import Piece, find_files, plan
+from pipelines.texts import BlockList
 
 
 def preprocess_once(
@@ -112,7 +112,17 @@ def preprocess(
     bits = bits_of([*files, *corpus], options.shards)
     with output_directory(options.output, overwrite=options.overwrite) as output:
         settings = Settings(options, bits, output.workers, None, block_list)
-        _run(chosen, pieces, titles, known, settings, output)
+        with ExitStack() as stack:
+            if chosen.local:
+                store = output.scratch / "blocks"
+                store.mkdir()
+                settings = settings._replace(store=str(store))
+                state = partial(told, store)
+                stack.enter_context(progress_of("preprocess", None, True, unit="", state=state))
+                # Beam's temporary directory goes with ours, even if this process is killed.
+                stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
+                tempfile.tempdir = str(output.scratch)
+            chosen.run(lambda pipeline: build(pipeline, pieces, settings, titles, known))
         manifest = Manifest.load(output.workers)
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options, output.local / REJECTS)
@@ -138,28 +148,6 @@ def _known(options: PreprocessOptions) -> Vocabulary | None:
     known = load_vocabulary(directory, Spec.load(directory))
     known.rules.check_same(options.rules, f"--vocabulary-from {directory}")
     return known
-
-
-def _run(
-    chosen: Runner,
-    pieces: Sequence[Piece],
-    titles: Sequence[Piece],
-    known: Vocabulary | None,
-    settings: Settings,
-    output: Output,
-) -> None:
-    with ExitStack() as stack:
-        if chosen.local:
-            store = output.scratch / "blocks"
-            store.mkdir()
-            settings = settings._replace(store=str(store))
-            stack.enter_context(
-                progress_of("preprocess", None, True, unit="", state=partial(told, store))
-            )
-            # Beam's temporary directory goes with ours, even if this process is killed.
-            stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
-            tempfile.tempdir = str(output.scratch)
-        chosen.run(lambda pipeline: build(pipeline, pieces, settings, titles, known))
 
 
 def _write_rejects(manifest: Manifest, pieces: Sequence[Piece], path: Path) -> Tally:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from hashlib import blake2b
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -55,3 +57,29 @@ def words_read(forms: pl.Series, rules: Rules) -> tuple[pl.Series, NDArray[np.in
     flat = words.explode()
     flat = flat.str.head(most) if rules.own_fields == 1 else flat
     return flat, words.list.len().to_numpy().astype(np.int64)
+
+
+class BlockList(NamedTuple):
+    """Words and whole queries to drop.
+
+    Args:
+        words: a query that holds one of them is dropped.
+        queries: normalised; a query that equals one is dropped.
+    """
+
+    words: Sequence[str] = ()
+    queries: Sequence[str] = ()
+
+    @classmethod
+    def parse(cls, text: str, rules: Rules) -> BlockList:
+        """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
+        entries = [one.strip() for one in text.splitlines()]
+        keys = [(one, rules.key(one)) for one in entries if not one.startswith("#")]
+        single = [key for one, key in keys if not one.startswith("=") and " " not in key]
+        return cls(single, [key for _, key in keys if key not in single])
+
+    def blocks(self, queries: pl.Series) -> pl.Series:
+        """Whether each normalised query is to be dropped."""
+        words = pl.Series(self.words, dtype=pl.String).implode()
+        hit = queries.str.split(" ").list.set_intersection(words).list.len() > 0
+        return hit | queries.is_in(pl.Series(self.queries, dtype=pl.String).implode())

@@ -28,8 +28,8 @@ from dssm_tf.positions.shown import Shown
 from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import log_blocks, position
 from dssm_tf.tables.layout import Reject
-from pipelines.cleaning import NO_CLICK, TEXTS, Cleaned, clean_sessions, sum_rows, weighted
-from pipelines.frames import Group, Part, Settings, as_ipc, counted, fold, parts_of
+from pipelines.cleaning import NO_CLICK, TEXTS, sum_rows, weighted
+from pipelines.frames import Part, Settings, as_ipc, counted, fold, parts_of
 from pipelines.options import NONE, PreprocessOptions
 from pipelines.sources import Piece, opened, rows_of
 from pipelines.texts import fingerprints, normal_forms
@@ -96,29 +96,7 @@ def _summed(
         written = settings.write("rejects", piece.number, rejects[0].line, data)
         yield TaggedOutput("rejects", written)
     if held:
-        found, visits = sum_rows(pl.concat(held), settings.options.rules, settings.block_list)
-        yield from _cleaned(found, settings)
-        yield from settings.send("visits", visits, "sessions", by="s")
-
-
-def _cleaned(found: Cleaned, settings: Settings) -> Iterator[Any]:
-    yield from settings.send("pairs", found.pairs, by="q")
-    yield from settings.send("texts", found.queries)
-    yield from settings.send("texts", found.titles, "titles")
-    yield counted({f"dropped {reason}": rows for reason, rows in found.dropped.items()})
-
-
-def clean_bucket(group: Group, settings: Settings) -> Iterator[Any]:
-    """Drops sessions of bots and spam, and clicks repeated within a session.
-
-    Yields:
-        Main, titles and counts, as `read_piece` does.
-    """
-    options = settings.options
-    visits = pl.concat(part.frame for part in parts_of(group[1])["visits"])
-    limits = options.max_queries_per_session, options.max_clicks_per_session
-    yield from _cleaned(clean_sessions(visits, *limits), settings)
-    yield counted({"sessions": visits["s"].n_unique()})
+        yield from sum_rows(pl.concat(held), settings)
 
 
 def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:

@@ -12,7 +12,7 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.format import file_name
-from pipelines import record_transforms, sums, transforms
+from pipelines import cleaning, record_transforms, sums, transforms
 from pipelines.frames import Settings, sum_counts
 from pipelines.options import PreprocessOptions
 from pipelines.sources import plan
@@ -54,7 +54,7 @@ def run(
 
     files = [FileMetadata(one, Path(one).stat().st_size) for one in options.input]
     read = step(transforms.read_piece, plan(files))
-    sessions = step(transforms.clean_bucket, grouped(read("sessions"), every=False))
+    sessions = step(cleaning.clean_sessions, grouped(read("sessions"), every=False))
     queries = step(sums.sum_queries, grouped(read(), sessions()))
     titles = step(
         sums.sum_titles,

@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
+import pickle
+from collections import Counter, defaultdict
+
 import polars as pl
+from apache_beam.pvalue import TaggedOutput
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.tables.click_log import SCHEMA, LogRow
 from dssm_tf.text.rules import FOLDED
 from pipelines import cleaning
-from pipelines.cleaning import BlockList, clean_sessions, sum_rows, weighted
-from pipelines.texts import fingerprints
+from pipelines.cleaning import clean_sessions, sum_rows, weighted
+from pipelines.frames import Settings, keep
+from pipelines.options import PreprocessOptions
+from pipelines.texts import BlockList, fingerprints
 
-TEXTS = ["halo", "Halo!", "a", "A", "b", "c d", "t", "T!", "u", "Reach", "reach", "Wars", "q"]
-TEXTS += [f"q{n}" for n in range(5)] + ["good", "title", "free money"]
-OF = {
-    int(fingerprints(pl.Series([FOLDED.key(text)]))[0]): FOLDED.key(text) for text in TEXTS
-}  # normal forms by fingerprint
+TEXTS = ["a", "b", "c d", "t", "u", "q", "good", "title"]
+OF = dict(zip(fingerprints(pl.Series(TEXTS)).to_list(), TEXTS, strict=True))
+
+
+def settings(block: str = "", **limits) -> Settings:
+    options = PreprocessOptions(("log",), "out", **limits)
+    return Settings(options, 0, "", None, BlockList.parse(block, FOLDED))
+
+
+def sent(steps):
+    """Rows of pairs, texts and visits by output, and counts."""
+    found, counts = defaultdict(list), Counter()
+    for one in steps:
+        tag, value = (one.tag, one.value) if isinstance(one, TaggedOutput) else ("", one)
+        if tag == "counts":
+            counts.update(value)
+        else:
+            part = pickle.loads(value[1])
+            found[f"{part.kind} {tag}".strip()] += part.frame.rows(named=True)
+    return found, {name.removeprefix("dropped "): n for name, n in counts.items()}
 
 
 def summed(*rows: LogRow, block: str = "", weights=()):
     frame = pl.DataFrame(rows, schema=pl.Schema(SCHEMA), orient="row")
-    return sum_rows(weighted(frame, weights), FOLDED, BlockList.parse(block, FOLDED))
+    return sent(sum_rows(weighted(frame, weights), settings(block)))
 
 
-def plain(found):
-    """Clicks, rows, weighted clicks and robots' clicks of each pair, and rows dropped."""
-    pairs = {(OF[q], OF[t]): tuple(rest) for q, t, *rest in found.pairs.iter_rows()}
-    return pairs, {reason: rows for reason, rows in found.dropped.items() if rows}
+def cleaned(*visits, queries=2, clicks=9):
+    """What becomes of the visits of some pieces."""
+    limits = {"max_queries_per_session": queries, "max_clicks_per_session": clicks}
+    frames = [(0, pl.DataFrame(some, infer_schema_length=None)) for some in visits if some]
+    for at, (_, frame) in enumerate(frames):
+        frames[at] = (0, frame.cast({name: pl.UInt64 for name in "qts"}))
+    blocks = [block for _, block in keep(frames, "visits", 0, None)]
+    found, counts = sent(clean_sessions((0, blocks), settings(**limits)))
+    counts.pop("sessions")
+    return found, counts
 
 
-def texts(found):
-    return [
-        {(OF[fp], text): clicks for fp, text, clicks in one.iter_rows()}
-        for one in (found.queries, found.titles)
-    ]
+def pairs(found):
+    """Clicks, rows, weighted clicks and robots' clicks of each pair."""
+    return {(OF[one["q"]], OF[one["t"]]): tuple(one.values())[2:] for one in found["pairs"]}
 
 
 def test_a_block_list_drops_queries_with_a_word_and_whole_queries():
@@ -45,60 +70,22 @@ def test_a_block_list_drops_queries_with_a_word_and_whole_queries():
 
 
 def test_rows_without_a_word_and_blocked_rows_are_counted_apart():
-    found, visits = summed(
+    found, dropped = summed(
         LogRow("!!", "a"), LogRow("a", "?"), LogRow("bad thing", "a"), LogRow("bad thing", "a"),
         LogRow("Good", "Title", 3), block="bad",
     )  # fmt: skip
-    assert plain(found) == (
-        {("good", "title"): (3, 1, 3000, 0)},
-        {cleaning.NO_WORDS: 2, cleaning.BLOCKED: 2},
-    )
-    assert texts(found) == [{("good", "Good"): 3}, {("title", "Title"): 3}]
-    assert visits.is_empty()
-
-
-def session(*rows: tuple[str, str, int], queries: int = 0, clicks: int = 0):
-    _, visits = summed(*(LogRow(q, t, c, session="s") for q, t, c in rows))
-    return clean_sessions(visits, queries, clicks)
-
-
-def test_a_click_repeated_in_a_session_counts_once():
-    found = session(("halo", "Reach", 1), ("halo", "Reach", 1), ("Halo!", "reach", 1))
-    assert plain(found) == ({("halo", "reach"): (1, 1, 1000, 0)}, {cleaning.REPEATED: 2})
-    # Three rows, one click; the text as logged is the smallest of equals.
-    assert texts(found) == [{("halo", "Halo!"): 1}, {("reach", "reach"): 1}]
-
-
-def test_of_repeated_rows_the_one_with_most_clicks_counts():
-    found = session(("halo", "Reach", 1), ("halo", "reach", 4), ("halo", "Wars", 1))
-    pairs = {("halo", "reach"): (4, 1, 4000, 0), ("halo", "wars"): (1, 1, 1000, 0)}
-    assert plain(found) == (pairs, {cleaning.REPEATED: 1})
-    assert texts(found)[1] == {("reach", "reach"): 4, ("wars", "Wars"): 1}
-
-
-def test_a_session_with_more_queries_than_a_person_types_is_dropped_whole():
-    rows = [(f"q{n}", "t", 1) for n in range(5)]
-    assert plain(session(*rows, queries=5))[1] == {}
-    found = session(*rows, queries=4)
-    # Clicked, but no row counts, and no text.
-    assert plain(found) == (
-        {(f"q{n}", "t"): (0, 0, 0, 1) for n in range(5)},
-        {cleaning.MANY_QUERIES: 5},
-    )
-    assert texts(found) == [{}, {}]
-
-
-def test_a_session_that_clicks_too_often_is_dropped_whole_repeats_included():
-    rows = [("q", "t", 1)] * 5
-    assert plain(session(*rows, clicks=5))[1] == {cleaning.REPEATED: 4}
-    expected = {("q", "t"): (0, 0, 0, 1)}, {cleaning.MANY_CLICKS: 5}
-    assert plain(session(*rows, clicks=4)) == expected
+    assert pairs(found) == {("good", "title"): (3, 1, 3000, 0)}
+    assert dropped == {cleaning.NO_WORDS: 2, cleaning.BLOCKED: 2}
+    texts = [(one["text"], one["clicks"]) for one in (*found["texts"], *found["texts titles"])]
+    assert texts == [("Good", 3), ("Title", 3)]
 
 
 def test_of_a_session_the_click_that_counts_keeps_its_weight():
     rows = [LogRow("q", "t", 1, session="s", position=at) for at in (3, 1, 2)]
-    _, visits = summed(*rows, weights=(1000, 2000, 5000))
-    assert plain(clean_sessions(visits, 0, 0))[0] == {("q", "t"): (1, 1, 5000, 0)}
+    found, _ = summed(*rows, weights=(1000, 2000, 5000))
+    found, dropped = cleaned(found["visits sessions"])
+    assert pairs(found) == {("q", "t"): (1, 1, 5000, 0)}
+    assert dropped == {cleaning.REPEATED: 2}
 
 
 ROWS = st.lists(
@@ -113,14 +100,12 @@ ROWS = st.lists(
 
 @given(ROWS, st.integers(0, 30))
 def test_cleaning_a_session_does_not_depend_on_how_its_rows_were_cut(rows, cut):
-    whole = summed(*rows)[1]
-    parts = pl.concat(summed(*some)[1] for some in (rows[cut:], rows[:cut]))
-    one, other = (clean_sessions(visits, 2, 9) for visits in (whole, parts))
-    assert plain(one) == plain(other)
-    assert texts(one) == texts(other)
+    whole, *parts = (summed(*some)[0]["visits sessions"] for some in (rows, rows[cut:], rows[:cut]))
+    assert cleaned(*parts) == cleaned(whole)
 
 
 @given(ROWS)
 def test_every_row_of_a_session_is_kept_or_counted_as_dropped(rows):
-    pairs, dropped = plain(clean_sessions(summed(*rows)[1], 2, 9))
-    assert sum(kept for _, kept, *_ in pairs.values()) + sum(dropped.values()) == len(rows)
+    found, dropped = cleaned(summed(*rows)[0]["visits sessions"])
+    kept = sum(rows for _, rows, *_ in pairs(found).values())
+    assert kept + sum(dropped.values()) == len(rows)

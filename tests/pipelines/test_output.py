@@ -202,5 +202,5 @@ def test_the_command_works_beside_folders_named_as_its_packages(log, tmp_path):
         [*command, "--input", str(log), "--output", "x", "--negative=3"],
         cwd=tmp_path / "work", env=environment, capture_output=True, text=True,
     )  # fmt: skip
-    assert wrong.returncode == 2
+    assert wrong.returncode == 1
     assert "Did you mean '--negatives'?" in wrong.stderr

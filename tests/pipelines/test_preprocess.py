@@ -7,14 +7,12 @@ import json
 import re
 import subprocess
 import sys
-from collections import Counter
 from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from pipelines import preprocess
 
@@ -79,75 +77,6 @@ def test_no_query_is_in_two_parts_and_the_parts_have_their_shares(run):
     }
 
 
-def test_a_negative_was_never_clicked_for_the_query_in_any_row(run, topics):
-    data = run(topics, "--negatives", "6", *SPLIT_HALF)
-    clicked: dict[str, set[str]] = {}
-    for line in topics.splitlines()[1:]:
-        query, title, _ = line.split("\t")
-        clicked.setdefault(FOLDED.key(query), set()).add(FOLDED.key(title))
-    for split in ("train", "validation"):
-        records = data.records(split)
-        assert records
-        for record in records:
-            query, title = record.pair
-            negatives = [FOLDED.key(one) for one in record.titles[1:]]
-            assert title in clicked[query]
-            assert not clicked[query] & set(negatives)
-            assert len(negatives) == len(set(negatives)) == 6
-    for query, titles in clicked.items():
-        assert data.clicked(query) == titles
-
-
-def test_pairs_below_min_clicks_are_no_records_and_no_negatives(run):
-    log = "query\ttitle\tclicks\n" + "".join(f"q\tt{n}\t{n}\n" for n in range(1, 6)) + "r\ts\t9\n"
-    data = run(log, "--min_clicks", "3", "--negatives", "9", "--validation_fraction", "0")
-    records = {record.pair: record for record in data.records()}
-    assert set(records) == {("q", "t3"), ("q", "t4"), ("q", "t5"), ("r", "s")}
-    assert set(records["q", "t3"].titles[1:]) == {"s"}
-    assert set(records["r", "s"].titles[1:]) == {"t3", "t4", "t5"}
-    # The others are no titles at all.
-    assert data.clicked("q") == {"t3", "t4", "t5"}
-    assert report(data)["rows"]["dropped"] == {"few clicks": 2}
-
-
-def test_counts_of_titles_are_those_of_the_training_part(run, topics):
-    data = run(topics, *SPLIT_HALF)
-    clicks: Counter[str] = Counter()
-    queries: Counter[str] = Counter()
-    for record in data.records("train"):
-        clicks[record.titles[0]] += int(record.clicks)
-        queries[record.titles[0]] += 1
-    found = {text: numbers for text, numbers in data.titles.items() if any(numbers)}
-    assert found == {title: (clicks[title], queries[title]) for title in clicks}
-    assert data.spec.clicks == clicks.total()
-    assert data.spec.count("train") == queries.total() == len(data.records("train"))
-
-
-def test_a_title_of_the_validation_part_alone_is_listed_and_no_training_negative(run):
-    log = "query\ttitle\n" + "".join(f"query {n}\tonly {n}\n" for n in range(40))
-    data = run(log, "--negatives", "30", *SPLIT_HALF)
-    unseen = {one.titles[0] for one in data.records("validation")}
-    assert {text for text, counts in data.titles.items() if counts == (0, 0)} == unseen
-    assert not any(set(record.titles) & unseen for record in data.records("train"))
-    assert any(set(record.titles[1:]) & unseen for record in data.records("validation"))
-
-
-def test_the_vocabulary_is_the_most_frequent_trigrams_of_the_training_part(run, topics):
-    data = run(topics, *SPLIT_HALF, "--vocabulary_size", "20", "--min_ngram_count", "2")
-    counts: Counter[str] = Counter()
-    for record in data.records("train"):
-        for word in FOLDED.words(record.query) + FOLDED.words(record.titles[0]):
-            counts.update(letter_ngrams(word))
-    expected = sorted(
-        (one for one in counts if counts[one] >= 2), key=lambda one: (-counts[one], one)
-    )
-    assert data.vocabulary.ngrams == tuple(expected[:20])
-    for split in ("train", "validation"):
-        for record in data.records(split):
-            for word in FOLDED.words(record.query) + FOLDED.words(record.titles[0]):
-                assert tuple(data.words[word]) == data.vocabulary.ngram_ids(word)
-
-
 def test_records_are_shuffled_and_shards_are_of_like_size(run):
     log = "query\ttitle\n" + "".join(f"query {n:04d}\ttitle {n % 50}\n" for n in range(1200))
     data = run(log, "--shards", "4", "--validation_fraction", "0")
@@ -158,23 +87,6 @@ def test_records_are_shuffled_and_shards_are_of_like_size(run):
     assert len(queries) == 1200
     steps = sum(a < b for a, b in pairwise(queries))
     assert 500 < steps < 700  # as many up as down
-
-
-def test_titles_shown_and_not_clicked_are_negatives_on_request(run):
-    log = (
-        "query\ttitle\tclicks\timpressions\n"
-        "q\tclicked\t2\t9\nq\tshown\t0\t4\nq\tunseen\t0\t0\nq\tClicked!\t0\t3\nr\tpopular\t50\t60\n"
-    )
-    flags = ("--validation_fraction", "0", "--negatives", "3")
-    shown = run(log, *flags, "--negatives_from", "impressions").records()
-    assert [r.titles for r in shown if r.query == "q"] == [("clicked", "shown")]
-    both = run(log, *flags, "--negatives_from", "both")
-    assert [r.titles for r in both.records() if r.query == "q"] == [("clicked", "shown", "popular")]
-    assert both.titles["shown"] == (0, 0)
-    assert both.clicked("q") == {"clicked"}
-    plain = run(log, *flags)
-    assert [r.titles for r in plain.records() if r.query == "q"] == [("clicked", "popular")]
-    assert report(plain)["rows"]["dropped"] == {"no click": 3}
 
 
 def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
@@ -208,20 +120,6 @@ def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
     assert found["sessions"] == 4
     clicks = {record.pair: record.clicks for record in data.records()}
     assert clicks == {("halo", "reach"): 2, ("halo", "wars"): 1}
-
-
-def test_a_title_that_a_dropped_session_clicked_is_no_negative_of_the_query(run):
-    rows = ["query\ttitle\tclicks\tsession_id", "halo\tReach\t1\ta"]
-    rows += [f"{query}\tSpam\t9\tb" for query in ("box", "bag")]  # popular, by two queries
-    rows += [f"bot {n}\tSpam\t1\tbot" for n in range(3)]
-    rows += ["halo\tSpam\t1\tbot"]
-    flags = ("--max_queries_per_session", "3", "--validation_fraction", "0", "--negatives", "4")
-    data = run("\n".join(rows) + "\n", *flags)
-    assert report(data)["rows"]["dropped"] == {"session with many queries": 4}
-    titles = {record.query: record.titles for record in data.records()}
-    assert set(titles) == {"halo", "box", "bag"}
-    assert titles["halo"] == ("Reach",)
-    assert "Reach" in titles["box"]
 
 
 def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path):

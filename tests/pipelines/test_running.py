@@ -52,17 +52,6 @@ def test_the_bytes_do_not_depend_on_workers(run, mixed, monkeypatch):
     assert len(one.records()) > 40
 
 
-def test_the_records_do_not_depend_on_how_the_log_is_cut_or_ordered(run, mixed, monkeypatch):
-    whole = run(mixed, *MIXED)
-    header, *rows = mixed.splitlines()
-    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 200)
-    monkeypatch.setattr(sources, "PIECES", 100)
-    turned = run("\n".join([header, *reversed(rows)]) + "\n", *MIXED)
-    for name, data in whole.bytes().items():
-        if name not in ("rejects.tsv", "report.json", "report.html", "spec.json"):
-            assert turned.bytes()[name] == data, name
-
-
 def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypatch):
     whole = run(mixed, *MIXED)
     monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)

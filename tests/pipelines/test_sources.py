@@ -59,18 +59,6 @@ def test_rows_are_read_once_wherever_a_file_is_cut(
     assert len(pieces) == -(-path.stat().st_size // size)
 
 
-def test_lines_of_the_pieces_add_up_to_the_lines_of_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 40)
-    monkeypatch.setattr(sources, "PIECES", 1000)
-    path = tmp_path / "log.tsv"
-    path.write_text(tsv(50), "utf-8")
-    lines: list[int] = []
-    for piece in plan(find_files([str(path)])):
-        list(rows_of(piece, lines))
-    assert len(lines) > 1
-    assert sum(lines) == 51
-
-
 def test_an_endless_line_is_a_reject_and_read_to_its_end_by_one_piece(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 1000)
     monkeypatch.setattr(sources, "PIECES", 1000_000)

@@ -51,13 +51,6 @@ def test_own_rows_tell_the_trigrams_of_a_brand_from_those_of_a_query(run):
     assert tuple(data.words["2␟games"]) == data.vocabulary.ngram_ids("2␟games")
 
 
-def test_without_the_flag_nothing_changes(run):
-    plain = "query\ttitle\nhalo\tHalo: Reach\n"
-    flags = ("--validation-fraction", "0")
-    found, named = (run(plain, *flags, *more).bytes() for more in ((), ("--title-fields", "title")))
-    assert found == named
-
-
 def test_a_column_that_is_missing_is_named(tmp_path, capsys):
     (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\tbrand\n1\tHalo\tX\n", "utf-8")
     corpus = ("--corpus", str(tmp_path / "corpus.tsv"))

@@ -25,17 +25,6 @@ def test_a_part_is_never_written_twice_under_one_name(tmp_path):
     assert len({write_part(tmp_path) for _ in range(3)}) == 3
 
 
-def test_a_directory_appears_when_all_is_written(tmp_path):
-    target = tmp_path / "data"
-    with output_directory(str(target), overwrite=False) as output:
-        part = write_part(output.workers)
-        output.take({part: "train-0"})
-        (output.local / "spec.json").write_text("{}")
-        assert not target.exists()
-    assert sorted(file.name for file in target.iterdir()) == ["spec.json", "train-0"]
-    assert list(tmp_path.iterdir()) == [target]
-
-
 def test_after_an_error_nothing_is_left_and_the_old_output_stays(tmp_path):
     target = tmp_path / "data"
     target.mkdir()

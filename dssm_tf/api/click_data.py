@@ -61,23 +61,20 @@ class ClickData:
         import tensorflow as tf
 
         from dssm_tf.data.preprocessed import Preprocessed
-        from dssm_tf.graded.sources import pinned, read_sources
-        from dssm_tf.training.devices import Devices, Workers, reuse_memory, use_xla
+        from dssm_tf.graded.sources import read_sources
+        from dssm_tf.training.devices import Devices, read_cluster, reuse_memory, use_xla
         from dssm_tf.training.fitting import training_batches
-        from dssm_tf.training.settings import check_devices, check_records, with_gamma
+        from dssm_tf.training.train import check_devices, check_records, settled
         from dssm_tf.training.warm_start import WarmStart
 
         reuse_memory()
-        if (workers := Workers.from_environment()).count > 1:
+        if (workers := read_cluster()[1]) > 1:
             raise UserError(
-                f"TF_CONFIG names {workers.count} workers, for which Keras's fit does not work; "
+                f"TF_CONFIG names {workers} workers, for which Keras's fit does not work; "
                 "use `dssm train`, or unset TF_CONFIG."
             )
-        self._data = Preprocessed(Path(directory))
-        if self.config.whole_words:
-            self._data = self._data.with_whole_words()
-        self.config = with_gamma(pinned(self.config), self._data)
-        self._devices = Devices(workers, tf.distribute.get_strategy())
+        self.config, self._data = settled(self.config, Preprocessed(Path(directory)))
+        self._devices = Devices(tf.distribute.get_strategy())
         if self.config.negatives.mine_every:
             raise UserError(
                 "negatives.mine_every is of `dssm train`; beside Keras's fit, mine by dssm_tf.mine "
@@ -157,7 +154,7 @@ class ClickData:
             `(batch, 1 + negatives)`; `mask`, `correction` and `targets`, each of the same
             shape, and `source` int32 `(batch,)` where there are several; float32 `(batch,)`.
         """
-        return self._devices.passes(self._batches, self.config.training.seed, first, epochs)
+        return self._devices.read(self._batches, self.config.training.seed, first, epochs)
 
     def validation(self) -> Any:
         """Batches of the validation part, with rivals as in training, for `validation_data`.
@@ -166,7 +163,7 @@ class ClickData:
             A pass over it as `training` has it, for `validation_steps=clicks.validation_steps`;
             None where there is no validation part.
         """
-        return None if self._held_out is None else self._devices.one_pass(self._held_out)
+        return None if self._held_out is None else self._devices.read(self._held_out, None)
 
     def save(self, model: Siamese, out: Path | str) -> None:
         """Writes a trained model as a run, for `dssm_tf.load`, `dssm export` and the rest.

@@ -82,7 +82,7 @@ def _optimizer(optimizer: keras.optimizers.Optimizer) -> dict[str, Any] | None:
     rate = float(f"{keras.ops.convert_to_numpy(optimizer.learning_rate):.7g}")
     try:
         usual = make_optimizer(name, rate, 1).get_config()
-    except UserError:
+    except ValueError:
         return None
     settings = optimizer.get_config()
     clip = settings["clip_norm" if nesterov else "global_clipnorm"]

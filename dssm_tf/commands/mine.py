@@ -1,114 +1,60 @@
-"""`dssm mine`: hard negatives for a training, from rankings of trained models and BM25."""
+"""`dssm mine`: hard negatives for training, from rankings of trained models and BM25."""
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from dssm_tf.commands.named import named_paths
-from dssm_tf.commands.parser import Commands, command
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
-def add(commands: Commands) -> None:
-    """Adds the command to the parser."""
-
-    def run(arguments: argparse.Namespace) -> None:
-        mine_command(
-            arguments.data,
-            arguments.out,
-            arguments.model,
-            arguments.bm25,
-            tuple(arguments.ranks),
-            arguments.margin,
-        )
-
-    parser = command(
-        commands,
-        "mine",
-        run,
-        "find hard negatives: titles that rank high for a query and were never clicked for it",
-        "Ranks all titles of the data for each of its queries. A training draws some of a query's "
-        "in each epoch, beside its other negatives: dssm train ... --set negatives.mined=4 --set "
-        "negatives.mined_from=FILE. With negatives.mine_every the model that is being trained "
-        "mines by itself.",
-    )
-    parser.add_argument("--data", required=True, type=Path, help="directory preprocess wrote")
-    parser.add_argument(
-        "--model",
-        action="append",
-        default=[],
-        metavar="[NAME=]RUN",
-        help="directory `dssm train` wrote, which ranks by its cosine; may be repeated",
-    )
-    parser.add_argument("--bm25", action="store_true", help="mine by BM25, alone or beside models")
-    parser.add_argument(
-        "--ranks",
-        type=int,
-        nargs=2,
-        default=(1, 30),
-        metavar=("FIRST", "LAST"),
-        help="which ranks to take, among the titles that could be negatives",
-    )
-    parser.add_argument(
-        "--margin",
-        type=float,
-        default=0.05,
-        metavar="SHARE",
-        help="leave out titles whose score is within this share of the best clicked title's, or "
-        "above it: they may be good, though nobody clicked them",
-    )
-    parser.add_argument(
-        "--out", required=True, type=Path, help="table to write: query, title, system, rank, score"
-    )
-
-
-def mine_command(
+def mine(
+    *,
     data: Path,
     out: Path,
-    models: Sequence[str] = (),
+    model: tuple[str, ...] = (),
     bm25: bool = False,
     ranks: tuple[int, int] = (1, 30),
     margin: float = 0.05,
-    console: Console | None = None,
 ) -> None:
-    """Mines and says how to train with what was found.
+    """Find hard negatives: titles that rank high for a query and were never clicked for it.
+
+    Ranks all titles of the data for each of its queries. Training draws some of a query's in each
+    epoch, beside its other negatives. With negatives.mine_every the model that is being trained
+    mines by itself.
+
+        dssm mine --data DATA --bm25 --out mined.tsv
+        dssm train ... --set negatives.mined=4 --set negatives.mined_from=mined.tsv
 
     Args:
-        data: directory preprocess wrote.
-        out: table to write, new.
-        models: directories of trained models, `RUN` or `NAME=RUN`.
-        bm25: whether BM25 mines, too.
-        ranks: first and last.
-        margin: see `dssm_tf.training.mine.mine`.
-        console: where to print.
+        data: directory that preprocess wrote.
+        out: table to write: query, title, system, rank, score.
+        model: [NAME=]RUN, a directory `dssm train` wrote, which ranks by its cosine; may be
+            repeated.
+        bm25: mine by BM25, alone or beside models.
+        ranks: FIRST LAST, which ranks to take, among the titles that could be negatives.
+        margin: leave out titles whose score is within this share of the best clicked title's, or
+            above it: they may be good, though nobody clicked them.
 
     Raises:
         UserError: an input cannot be used, `out` exists, or no title is left.
     """
     from rich.console import Console
 
-    from dssm_tf.training.mine import mine
+    from dssm_tf.training.mine import mine as mined
 
-    named = named_paths(models, "--model")
-    rows = mine(data, out, named, bm25=bm25, ranks=ranks, margin=margin, progress=True)
+    named = named_paths(model, "--model")
+    rows = mined(data, out, named, bm25=bm25, ranks=ranks, margin=margin, progress=True)
 
-    from dssm_tf.data.preprocessed import Preprocessed  # TensorFlow is loaded by now
+    from dssm_tf.data.format import Spec
 
-    titles = len({row.title for row in rows})
-    every = len(Preprocessed(data).clicked)
+    titles, every = len({row.title for row in rows}), Spec.load(data).count("queries")
     lines = [f"{out}: {len(rows):,} hard negatives, {titles:,} distinct titles"]
     for system in dict.fromkeys(row.system for row in rows):
         queries = len({row.query for row in rows if row.system == system})
         none = "" if queries == every else "; the others have no such title within the ranks"
         lines.append(f"{system}: of {queries:,} of {every:,} queries{none}")
-    for line in (
-        *lines,
+    lines.append(
         f"next: dssm train --config dssm --data {data} --set negatives.mined=4 "
-        f"--set negatives.mined_from={out} --out RUN",
-    ):
-        (console or Console()).print(line, highlight=False, markup=False, soft_wrap=True)
+        f"--set negatives.mined_from={out} --out RUN"
+    )
+    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

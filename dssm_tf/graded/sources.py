@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -127,74 +126,44 @@ def read_sources(config: Config, data: Preprocessed) -> tuple[Source, ...]:
 
 
 def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
+    """A file's lists; if the log has a validation part, its queries validate.
+
+    So does a share of the queries that the log does not have: one whose clicks are trained on
+    would validate better than a new one. Titles of grade 0 that somebody clicked are left out.
+    """
     path, rules = Path(section.file), data.rules
+    graded = isinstance(section, JudgmentsConfig)
     if isinstance(section, JudgmentsConfig):
         lists = read_grades(path, section.max_grade, rules, title_fields=data.spec.title_fields)
     else:
         lists = read_scores(path, rules)
-    numbers = data.find("queries", [one.query for one in lists])
-    places = data.find("titles", [title for one in lists for title in one.titles])
-    ends = np.cumsum([len(one.titles) for one in lists])
-    strangers = [
-        (one.query, title)
-        for one, titles in zip(lists, np.split(places, ends), strict=False)
-        for title, place in zip(one.titles, titles.tolist(), strict=True)
-        if place < 0
-    ]
-    clicked = 0
-    if isinstance(section, JudgmentsConfig):
-        judged = int(ends[-1])
-        lists = [
-            _unclicked(one, titles, data.clicked[query].as_py() if query >= 0 else ())
-            for one, query, titles in zip(
-                lists, numbers.tolist(), np.split(places, ends), strict=False
-            )
-        ]
-        clicked = judged - sum(len(one.titles) for one in lists)
-    held = _held_out(lists, numbers, section.validation, data)
-    training, held_out = (
-        [one for one, out in zip(lists, held, strict=True) if out == part and one.titles]
-        for part in (False, True)
-    )
-    source = Source(name, section, training, held_out, strangers, rules, clicked)
-    if len(strangers) == len(places):
+    validating = set(data.parts["validation"].query.tolist())
+    numbers = iter(data.find("titles", [title for one in lists for title in one.titles]).tolist())
+    parts: dict[bool, list[GradedList]] = {False: [], True: []}
+    strangers, pairs, kept_pairs = [], 0, 0
+    for one, query in zip(lists, data.find("queries", [one.query for one in lists]), strict=True):
+        clicked = data.clicked[int(query)].as_py() if graded and query >= 0 else ()
+        rows = [*zip(one.titles, one.values, numbers, strict=False)]
+        strangers += [(one.query, title) for title, _, number in rows if number < 0]
+        kept = [(title, v) for title, v, number in rows if v > 0 or number not in clicked]
+        new = query < 0 or not validating
+        out = query in validating or (new and is_held_out(one.query, section.validation, _HELD_OUT))
+        if kept:
+            titles, values = zip(*kept, strict=True)
+            parts[out].append(GradedList(one.query, titles, values))
+        pairs, kept_pairs = pairs + len(rows), kept_pairs + len(kept)
+    if len(strangers) == pairs:
         raise UserError(
-            f"{path}: none of its {len(places):,} pairs has a title that the data directory "
-            f"holds, {strangers[0][1]!r:.60} for one; give the file that belongs to these data, or "
-            "run preprocess with its titles as --corpus."
+            f"{path}: none of its {pairs:,} pairs has a title that the data directory holds, "
+            f"{strangers[0][1]!r:.60} for one; give the file that belongs to these data, or run "
+            "preprocess with its titles as --corpus."
         )
-    if all(len(set(one.values)) < 2 for one in training):
+    if all(len(set(one.values)) < 2 for one in parts[False]):
         raise UserError(
-            f"{path}: none of the {len(training):,} queries to learn from has two titles with "
+            f"{path}: none of the {len(parts[False]):,} queries to learn from has two titles with "
             "different numbers; titles are learned by comparing them with others of their query."
         )
-    return source
-
-
-def _held_out(
-    lists: Sequence[GradedList], numbers: NDArray[np.int64], share: float, data: Preprocessed
-) -> list[bool]:
-    """Which queries validate.
-
-    Where the log has a validation part, that is its queries, and a share of those that the log
-    does not have: one whose clicks are trained on would validate better than a new one.
-    """
-    validating = set(data.parts["validation"].query.tolist())
-    return [
-        number in validating
-        or ((number < 0 or not validating) and is_held_out(one.query, share, _HELD_OUT))
-        for one, number in zip(lists, numbers.tolist(), strict=True)
-    ]
-
-
-def _unclicked(one: GradedList, titles: NDArray[np.int64], clicked: Container[int]) -> GradedList:
-    """A list without the titles of grade 0 that somebody clicked for the query."""
-    pairs = [
-        (title, grade)
-        for title, grade, place in zip(one.titles, one.values, titles.tolist(), strict=True)
-        if grade > 0 or place not in clicked
-    ]
-    return GradedList(one.query, tuple(t for t, _ in pairs), tuple(g for _, g in pairs))
+    return Source(name, section, parts[False], parts[True], strangers, rules, pairs - kept_pairs)
 
 
 def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:
@@ -202,31 +171,29 @@ def list_rows(source: Source, numbers: Numbers) -> dict[str, Rows]:
 
     Args:
         source: of lists.
-        numbers: of the training's texts; those that the data lack are added.
+        numbers: of the run's texts; those that the data lack are added.
     """
     section = source.section
-    parts = {
+    dealt = {
         part: [hand for one in lists for hand in deal(one, section.titles)]
         for part, lists in (("train", source.training), ("validation", source.held_out))
+        if lists
     }
-    width = max(len(one.titles) for lists in parts.values() for one in lists)
-    return {
-        part: Rows(
+    width = max(len(one.titles) for lists in dealt.values() for one in lists)
+    found = {}
+    for part, lists in dealt.items():
+        titles = np.full((len(lists), width), -1, np.int32)
+        targets = np.zeros((len(lists), width), np.float32)
+        for row, one in enumerate(lists):
+            titles[row, : len(one.titles)] = numbers.of("titles", [*one.titles])
+            targets[row, : len(one.titles)] = one.values
+        found[part] = Rows(
             SOURCES.index(source.name),
             numbers.of("queries", [one.query for one in lists]),
-            _filled([numbers.of("titles", [*one.titles]) for one in lists], width, -1, np.int32),
+            titles,
             np.ones(len(lists), np.float32),
             section.batch_size,
             section.weight,
-            _filled([one.values for one in lists], width, 0, np.float32),
+            targets,
         )
-        for part, lists in parts.items()
-        if lists
-    }
-
-
-def _filled(lists: Sequence[Any], width: int, fill: int, kind: type) -> NDArray[Any]:
-    matrix: NDArray[Any] = np.full((len(lists), width), fill, kind)
-    for row, values in zip(matrix, lists, strict=True):
-        row[: len(values)] = values
-    return matrix
+    return found

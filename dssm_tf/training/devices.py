@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 import tensorflow as tf
@@ -18,40 +17,26 @@ from dssm_tf.data.batches import Batches
 from dssm_tf.model.siamese import Siamese
 
 
-@dataclass(frozen=True)
-class Workers:
-    """The processes that share each step, from `TF_CONFIG`."""
+def read_cluster() -> tuple[int, int]:
+    """This process's number and how many share each step, from `TF_CONFIG`; (0, 1) without it.
 
-    index: int = 0
-    count: int = 1
-
-    @classmethod
-    def from_environment(cls) -> Workers:
-        """Reads `TF_CONFIG`; one worker where it is not set.
-
-        Raises:
-            UserError: it is not JSON with a cluster of workers and this task.
-        """
-        raw = os.environ.get("TF_CONFIG")
-        if not raw:
-            return cls()
-        try:
-            settings = json.loads(raw)
-            count = len(settings["cluster"]["worker"])
-            task = settings["task"]
-            if task["type"] != "worker" or not 0 <= int(task["index"]) < count:
-                raise ValueError(f"task {task} is not one of the {count} workers")
-            return cls(int(task["index"]), count)
-        except (KeyError, TypeError, ValueError) as error:
-            raise UserError(
-                f"TF_CONFIG is not usable ({error}); expected JSON with cluster.worker, a list "
-                "of HOST:PORT, and task with type `worker` and index."
-            ) from None
-
-    @property
-    def chief(self) -> bool:
-        """Whether this process writes the files."""
-        return self.index == 0
+    Raises:
+        UserError: it is not JSON with a cluster of workers and this task.
+    """
+    raw = os.environ.get("TF_CONFIG")
+    if not raw:
+        return 0, 1
+    try:
+        settings = json.loads(raw)
+        count, task = len(settings["cluster"]["worker"]), settings["task"]
+        if task["type"] != "worker" or not 0 <= int(task["index"]) < count:
+            raise ValueError(f"task {task} is not one of the {count} workers")
+        return int(task["index"]), count
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"TF_CONFIG is not usable ({error}); expected JSON with cluster.worker, a list "
+            "of HOST:PORT, and task with type `worker` and index."
+        ) from None
 
 
 # On CPUs XLA doubles the speed of large batches and quarters that of small ones, and compiling
@@ -74,12 +59,14 @@ class Devices:
     """What trains: the processes that share each step, and the devices of each.
 
     Attributes:
-        workers: the processes.
-        strategy: their devices.
+        strategy: the devices.
+        worker: number of this process, from 0; the first, the chief, writes the files.
+        workers: how many processes share each step.
     """
 
-    workers: Workers
     strategy: tf.distribute.Strategy
+    worker: int = 0
+    workers: int = 1
 
     @classmethod
     def choose(cls) -> Devices:
@@ -91,14 +78,13 @@ class Devices:
             UserError: `TF_CONFIG` is not usable.
         """
         reuse_memory()
-        workers = Workers.from_environment()
-        if workers.count > 1:
-            return cls(workers, tf.distribute.MultiWorkerMirroredStrategy())
+        worker, workers = read_cluster()
+        if workers > 1:
+            return cls(tf.distribute.MultiWorkerMirroredStrategy(), worker, workers)
         devices = tf.config.list_logical_devices("GPU") or tf.config.list_logical_devices("CPU")
         if len(devices) > 1:
-            names = [device.name for device in devices]
-            return cls(workers, tf.distribute.MirroredStrategy(names))
-        return cls(workers, tf.distribute.get_strategy())
+            return cls(tf.distribute.MirroredStrategy([device.name for device in devices]))
+        return cls(tf.distribute.get_strategy())
 
     @property
     def parts(self) -> int:
@@ -108,7 +94,7 @@ class Devices:
     @property
     def chief(self) -> bool:
         """Whether this process writes the files."""
-        return self.workers.chief
+        return self.worker == 0
 
     @property
     def gpus(self) -> bool:
@@ -120,27 +106,20 @@ class Devices:
         plain = self.strategy is tf.distribute.get_strategy()
         return nullcontext() if plain else self.strategy.scope()
 
-    def passes(self, batches: Batches, seed: int, start: int, stop: int, step: int = 0) -> Any:
-        """This process's share of passes `start`, from a step on, to `stop`."""
-        return self._shared(
-            lambda worker, workers, replicas: batches.epochs(
-                seed, start, stop, worker, workers, replicas, step
-            )
-        )
-
-    def one_pass(self, batches: Batches) -> Any:
-        """This process's share of one pass, in order."""
-        return self._shared(lambda *layout: batches.epochs(None, 0, 1, *layout))
-
-    def _shared(self, make: Callable[[int, int, int], tf.data.Dataset]) -> Any:
-        workers = self.workers
+    def read(
+        self, batches: Batches, seed: int | None, start: int = 0, stop: int = 1, step: int = 0
+    ) -> Any:
+        """This process's share of passes `start`, from a step on, to `stop`; see `Batches`."""
+        layout = self.worker, self.workers, self.parts // self.workers
 
         def dataset(_: Any = None) -> tf.data.Dataset:
-            return make(workers.index, workers.count, self.parts // workers.count)
+            return batches.epochs(seed, start, stop, *layout, step)
 
-        if self.parts == 1:
-            return dataset()
-        return self.strategy.distribute_datasets_from_function(dataset)
+        return (
+            dataset()
+            if self.parts == 1
+            else self.strategy.distribute_datasets_from_function(dataset)
+        )
 
 
 def use_xla(config: Config, pairs: int, devices: Devices) -> bool:
@@ -166,8 +145,7 @@ def all_reduce_sum(gradients: list[Any]) -> list[Any]:
     return context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
 
 
-@dataclass(frozen=True)
-class Epochs:
+class Epochs(NamedTuple):
     """What `fit` reads and how long.
 
     Attributes:
@@ -194,7 +172,7 @@ def fit(
     callbacks: list[keras.callbacks.Callback],
 ) -> None:
     """Trains a compiled model, on whatever devices there are."""
-    if devices.workers.count > 1:
+    if devices.workers > 1:
         _fit_several_workers(model, devices.strategy, epochs, callbacks)
         return
     model.fit(
@@ -233,6 +211,10 @@ def _fit_several_workers(
     def test_step(batches):
         strategy.run(model.test_step, args=(batches.get_next(),))
 
+    def logs() -> dict[str, float]:
+        # Reading a metric adds it up over the workers, so every one of them reads.
+        return {name: float(value) for name, value in model.get_metrics_result().items()}
+
     model.stop_training = False
     iterator = iter(epochs.training)
     listeners.on_train_begin()
@@ -242,22 +224,16 @@ def _fit_several_workers(
         for step in range(epochs.steps):
             listeners.on_train_batch_begin(step)
             train_step(iterator)
-            # Reading a metric adds it up over the workers, so every one of them reads.
-            listeners.on_train_batch_end(step, _numbers(model.get_metrics_result()))
-        logs = _numbers(model.get_metrics_result())
+            listeners.on_train_batch_end(step, logs())
+        found = logs()
         if epochs.validation is not None:
             model.reset_metrics()
             held_out = iter(epochs.validation)
             for _ in range(epochs.validation_steps):
                 test_step(held_out)
-            found = _numbers(model.get_metrics_result())
-            logs |= {f"val_{name}": value for name, value in found.items()}
-        listeners.on_epoch_end(epoch, logs)
+            found |= {f"val_{name}": value for name, value in logs().items()}
+        listeners.on_epoch_end(epoch, found)
         if model.stop_training:
             break
     model.optimizer.finalize_variable_values(model.trainable_weights)
     listeners.on_train_end()
-
-
-def _numbers(logs: dict[str, Any]) -> dict[str, float]:
-    return {name: float(value) for name, value in logs.items()}

@@ -22,14 +22,13 @@ from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.checkpoint import Checkpoint, put, state
 from dssm_tf.training.devices import Devices, Epochs, all_reduce_sum, fit, use_xla
-from dssm_tf.training.idf_start import idf_start
 from dssm_tf.training.keeper import Keeper
 from dssm_tf.training.keras_internals import build_nothing_more
-from dssm_tf.training.mining import read_mined
+from dssm_tf.training.mining import Remining, read_mined
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 from dssm_tf.training.progress import TrainingProgress
-from dssm_tf.training.remining import Remining, StateKept
 from dssm_tf.training.validation import ValidationTask
+from dssm_tf.training.warm_start import idf_start
 
 Told = Callable[[str, int, int], object]
 """Called at the start of an epoch with the phase, the epochs done and their number."""
@@ -82,7 +81,7 @@ class Fitting:
         with devices.scope():
             self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
             if first is None and config.training.idf_start:
-                first = idf_start(self.model, data.titles, data.vocabulary)
+                first = idf_start(self.model, data.texts("titles"), data.vocabulary)
             if first is not None:
                 put(self.model.weights, first)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
@@ -124,22 +123,13 @@ class Fitting:
             put(model.weights, weights)
         if isinstance(model.optimizer, ScheduledNesterov):
             model.optimizer.total_updates.assign(batches.steps * epochs)
-        checkpoint = Checkpoint(self._out / STATE / f"{phase}.npz")
-        keeper = Keeper(
-            config.training,
-            task,
-            self.ranked,
-            self.encode,
-            checkpoint,
-            devices.chief,
-            keep_last,
-        )
+        checkpoint = Checkpoint(self._out / STATE / f"{phase}.npz", devices.chief)
+        keeper = Keeper(config.training, task, self.ranked, self.encode, checkpoint, keep_last)
         first = keeper.resume(model)
         self._remining.check_table(self._batches.mined)
         progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
         every = config.negatives.mine_every
         listeners = [keeper, progress, *self._listeners(phase, epochs)]
-        listeners += [StateKept()] if every or keeper.step else []
         for start, stop in self._remining.stages(first, epochs, keeper.step):
             if keeper.finished:
                 break
@@ -149,8 +139,8 @@ class Fitting:
                 batches = replace(batches, mined=mined)
                 held_out = None if held_out is None else replace(held_out, mined=mined)
             read = Epochs(
-                devices.passes(batches, config.training.seed, start, stop, keeper.step),
-                None if held_out is None else devices.one_pass(held_out),
+                devices.read(batches, config.training.seed, start, stop, keeper.step),
+                None if held_out is None else devices.read(held_out, None),
                 batches.steps - keeper.step,
                 0 if held_out is None else held_out.steps,
                 start,

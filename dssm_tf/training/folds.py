@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from rich.console import Console
 
 from dssm_tf.common.errors import UserError
@@ -18,30 +16,17 @@ from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.training.fitting import Fitting
+from dssm_tf.training.result import Result
 from dssm_tf.training.validation import (
+    BY_CLICKS,
     NDCG_NAMES,
     PRIOR_WEIGHTS,
     Matrix,
     ValidationTask,
+    Values,
     Vectors,
     with_ends,
 )
-
-
-class Choice(NamedTuple):
-    """What the folds chose.
-
-    Args:
-        epochs: with the best mean over all queries.
-        prior_weight: of the titles' log-prior, then.
-        ndcg: of all queries, each while it was held out, as `Result` has it.
-        history: of each epoch the mean over queries of NDCG, and over folds of the losses.
-    """
-
-    epochs: int
-    prior_weight: float
-    ndcg: dict[str, float]
-    history: list[dict[str, float]]
 
 
 @dataclass(frozen=True)
@@ -49,16 +34,16 @@ class _FoldTask(ValidationTask):
     """The held-out queries of a fold, which also remembers each query's NDCG.
 
     Args:
-        weighted: log-priors of the titles, `(weights of the prior, titles)`.
-        values: of each epoch, `(weights of the prior, queries, cutoffs)`.
+        bonuses: weighted log-priors of the titles, the first by 0.
+        values: of each epoch, `(bonuses, queries, cutoffs)`.
     """
 
-    weighted: NDArray[np.float32]
-    values: list[NDArray[np.float64]] = field(default_factory=list)
+    bonuses: Sequence[Matrix] = ()
+    values: list[Values] = field(default_factory=list)
 
     def measured(self, vectors: Vectors, bonus: Matrix | float = 0.0) -> dict[str, float]:
-        """By the cosine alone; notes NDCG with each weight of the prior."""
-        self.values.append(self.per_query(vectors, [*self.weighted]))
+        """By the cosine alone; notes NDCG with each bonus."""
+        self.values.append(self.per_query(vectors, self.bonuses))
         return with_ends(self.values[-1][0])
 
 
@@ -67,7 +52,7 @@ def choose_by_folds(
     data: Preprocessed,
     fitting: Callable[[Config, Preprocessed, Path], Fitting],
     quiet: bool,
-) -> Choice:
+) -> Result:
     """Trains once a fold, for all epochs, and picks the epoch whose mean over all queries is best.
 
     Each fold holds other queries out, and no query is held out twice. Interrupted, it begins again.
@@ -81,21 +66,19 @@ def choose_by_folds(
     Raises:
         UserError: there are fewer queries than folds, or a fold learns nothing, see `Keeper`.
     """
-    training, limits = config.training, config.validation
-    folds = training.folds or 1
-    patient = {"training": training.model_copy(update={"patience": training.epochs})}
-    fixed = config.ranking.prior
-    weights = np.array(PRIOR_WEIGHTS if fixed == "auto" else [0.0, fixed], np.float32)
-    tasks: list[_FoldTask] = []
-    histories = []
+    training, folds = config.training, config.training.folds or 1
     if len(data.clicked) < folds:
         raise UserError(
             f"training.folds: {folds} folds of {len(data.clicked)} queries; expected at least one "
             "query a fold."
         )
+    patient = {"training": training.model_copy(update={"patience": training.epochs})}
+    fixed = config.ranking.prior
+    weights = PRIOR_WEIGHTS if fixed == "auto" else (0.0, fixed)
+    values, histories = [], []
     for number in range(folds):
         fold = data.fold(number, folds)
-        task = ValidationTask.of(fold, fold.count("validation"), limits.titles)
+        task = ValidationTask.of(fold, fold.count("validation"), config.validation.titles)
         if not quiet:
             Console().print(
                 f"fold {number + 1}/{folds}: {fold.count('train'):,} pairs, "
@@ -103,22 +86,26 @@ def choose_by_folds(
                 highlight=False,
             )
         prior = TitlePrior(fold.titles, fold.rules)(task.titles)
-        tasks.append(_FoldTask(task.queries, task.titles, task.grades, np.outer(weights, prior)))
+        noted = _FoldTask(**vars(task), bonuses=[np.float32(one) * prior for one in weights])
         with TemporaryDirectory(prefix="dssm-fold-") as state:
             trained = fitting(config.model_copy(update=patient), fold, Path(state))
-            histories.append(trained.fit("fit", ["train"], training.epochs, tasks[-1]).history)
+            histories.append(trained.fit("fit", ["train"], training.epochs, noted).history)
+        values.append(np.stack(noted.values))
     # (epochs, weights of the prior, queries of all folds, cutoffs)
-    epochs = zip(*(task.values for task in tasks), strict=True)
-    values = np.stack([np.concatenate(one, axis=1) for one in epochs])
-    return _choice(values, histories, training.monitor, weights.tolist())
+    result = _choice(np.concatenate(values, axis=2), histories, training.monitor, weights)
+    result.validated = (
+        f"Each query of the log was held out once, in {folds} trainings, whose best epoch by the "
+        f"mean over all queries is the number of epochs here. {BY_CLICKS}"
+    )
+    return result
 
 
 def _choice(
-    values: NDArray[np.float64],
+    values: Values,
     histories: Sequence[Sequence[Mapping[str, float]]],
     monitor: str,
     weights: Sequence[float],
-) -> Choice:
+) -> Result:
     """Picks epoch and weight.
 
     Args:
@@ -137,7 +124,7 @@ def _choice(
     for number, one in enumerate(history):
         one["best"] = float(number == best)
     means = values[best].mean(axis=(1, 2))
-    place = 1 if len(weights) == 2 else int(means.argmax())  # the smaller of equals
+    chosen = 1 if len(weights) == 2 else int(means.argmax())  # the smaller of equals
     by_cosine = {f"cosine {name}": history[best][name] for name in NDCG_NAMES}
-    ndcg = with_ends(values[best, place]) | by_cosine | {"queries": float(values.shape[2])}
-    return Choice(best + 1, weights[place], ndcg, history)
+    ndcg = with_ends(values[best, chosen]) | by_cosine | {"queries": float(values.shape[2])}
+    return Result(len(history), best + 1, history, weights[chosen], ndcg, refitted=True)

@@ -11,7 +11,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import TrainingConfig
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.training.checkpoint import Checkpoint, put
+from dssm_tf.training.checkpoint import Checkpoint, put, state
 from dssm_tf.training.keras_internals import moving_averages
 from dssm_tf.training.optimizers import ScheduledNesterov
 from dssm_tf.training.validation import ValidationTask, encoded
@@ -23,7 +23,9 @@ _STILL = 3
 class Keeper(keras.callbacks.Callback):
     """After each epoch: ranks the validation queries, keeps the best, saves, may stop.
 
-    Within an epoch it saves after every so many steps.
+    Within an epoch it saves after every so many steps. When `fit` is called again, for the next
+    stage, it puts back the state after the last epoch: the end of `fit` has put moving averages in
+    the place of the weights.
 
     Args:
         config: what to monitor and how long to wait.
@@ -31,8 +33,13 @@ class Keeper(keras.callbacks.Callback):
         ranked: given the weights of the epoch to rank with.
         encode: of `ranked`.
         checkpoint: where the state goes.
-        chief: whether this process writes it.
         keep_last: keeps the last epoch instead of the best and never stops early.
+
+    Attributes:
+        best: weights of the best epoch.
+        best_epoch: its number, from 1.
+        history: metrics of each epoch.
+        step: steps done of the epoch in which a resumed run goes on.
     """
 
     def __init__(
@@ -42,7 +49,6 @@ class Keeper(keras.callbacks.Callback):
         ranked: Siamese,
         encode: Encoder,
         checkpoint: Checkpoint,
-        chief: bool,
         keep_last: bool = False,
     ) -> None:
         super().__init__()
@@ -52,13 +58,11 @@ class Keeper(keras.callbacks.Callback):
         self._ranked = ranked
         self._encode = encode
         self._checkpoint = checkpoint
-        self._chief = chief
         self.best: list[np.ndarray] = []
         self.history: list[dict[str, float]] = []
-        self.best_epoch = 0
-        self.step = 0
-        """Steps done of the epoch that a resumed run goes on in."""
+        self.best_epoch = self.step = 0
         self._sums: list[np.ndarray] = []
+        self._state: list[np.ndarray] = []
 
     @property
     def finished(self) -> bool:
@@ -68,15 +72,16 @@ class Keeper(keras.callbacks.Callback):
 
     def resume(self, model: Siamese) -> int:
         """Restores what was saved last; returns how many epochs are done."""
-        restored = self._checkpoint.restore(model)
-        if restored is None:
-            return 0
-        self.best, progress = restored
-        self.history = progress["history"]
-        self.best_epoch = progress["best_epoch"]
-        self.step = progress["step"]
-        self._sums = [np.asarray(one) for one in model.metrics_variables]
+        if (restored := self._checkpoint.restore(model)) is not None:
+            self.best, progress = restored
+            self.history, self.best_epoch, self.step = progress.values()
+            self._sums = [np.asarray(one) for one in model.metrics_variables]
         return len(self.history)
+
+    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
+        """Resumes after the last epoch."""
+        if self._state:
+            put(state(self.model), self._state)
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Puts the metrics of a resumed epoch back, which Keras has just set to 0."""
@@ -89,27 +94,22 @@ class Keeper(keras.callbacks.Callback):
         if done % self._config.save_every == 0 and batch + 1 < self.params["steps"]:
             self._save(done)
 
-    def _save(self, step: int) -> None:
-        progress = {"history": self.history, "best_epoch": self.best_epoch, "step": step}
-        self._checkpoint.save(self.model, self.best, progress, self._chief)
-
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Measures, keeps, saves; stops where an update broke loss or weights, or nothing learns.
+        """Measures, keeps, saves; stops if an update broke loss or weights, or nothing learns.
 
         Raises:
             UserError: the epoch's loss or a weight is not a finite number, there is no loss to
                 begin with, or the model stands still.
         """
         logs = logs if logs is not None else {}
-        loss = float(logs.get("loss", 0.0))
-        self._refuse_what_is_no_number(loss)
-        if loss == 0 and not self.history and not self._keep_last:
-            raise UserError(
-                "the loss is 0 in epoch 1: no click has a rival to be told from, so there is "
-                "nothing to learn; set negatives.in_batch=true or negatives.fresh=4, or run "
-                "preprocess so that it records negatives."
-            )
-        self._measure(logs)
+        self._refuse_broken(float(logs["loss"]))
+        weights = self.weights_of(self.model)
+        put(self._ranked.weights, weights)
+        if self._task is not None:
+            logs.update(self._task.measured(encoded(self._encode, self._task)))
+        self.history.append({name: float(value) for name, value in logs.items()})
+        if self._is_best():
+            self.best_epoch, self.best = len(self.history), weights
         self._refuse_standing_still()
         logs["best"] = float(self.best_epoch == len(self.history))
         self.step = 0
@@ -117,20 +117,29 @@ class Keeper(keras.callbacks.Callback):
         if self.finished:
             self.model.stop_training = True
 
-    def _refuse_what_is_no_number(self, loss: float) -> None:
-        weights = self.model.trainable_variables
+    def _save(self, step: int) -> None:
+        progress = {"history": self.history, "best_epoch": self.best_epoch, "step": step}
+        self._state = self._checkpoint.save(self.model, self.best, progress)
+
+    def _refuse_broken(self, loss: float) -> None:
+        epoch = len(self.history) + 1
         broken = [] if np.isfinite(loss) else [f"the loss became {loss}"]
         broken += [
-            f"{weight.path} is no finite number"
-            for weight in weights
+            f"{weight.path} is not a finite number"
+            for weight in self.model.trainable_variables
             if not np.isfinite(keras.ops.convert_to_numpy(weight)).all()
         ]
         if broken:
-            done = len(self.history)
-            kept = f" Epoch {done} is kept." if done else ""
+            kept = f" Epoch {epoch - 1} is kept." if self.history else ""
             raise UserError(
-                f"{broken[0]} in epoch {done + 1}; lower optimizer.learning_rate, or set "
+                f"{broken[0]} in epoch {epoch}; lower optimizer.learning_rate, or set "
                 f"optimizer.clip_norm.{kept}"
+            )
+        if loss == 0 and epoch == 1 and not self._keep_last:
+            raise UserError(
+                "the loss is 0 in epoch 1: no click has a negative to be told from, so there is "
+                "nothing to learn; set negatives.in_batch=true or negatives.fresh=4, or run "
+                "preprocess so that it records negatives."
             )
 
     def _refuse_standing_still(self) -> None:
@@ -142,21 +151,11 @@ class Keeper(keras.callbacks.Callback):
                 "large, or far too small."
             )
 
-    def _measure(self, logs: dict[str, Any]) -> None:
-        weights = self.weights_of(self.model)
-        put(self._ranked.weights, weights)
-        if self._task is not None:
-            logs.update(self._task.measured(encoded(self._encode, self._task)))
-        self.history.append({name: float(value) for name, value in logs.items()})
-        if self._is_best():
-            self.best_epoch = len(self.history)
-            self.best = weights
-
     @staticmethod
     def weights_of(model: Siamese) -> list[np.ndarray]:
         """The weights to rank with, all of which are trained.
 
-        That is their moving averages, where there are any, and for Nesterov's method the point
+        That is their moving averages, if there are any, and for Nesterov's method the point
         that was reached instead of the one it looks ahead to.
         """
         optimizer, weights = model.optimizer, model.weights
@@ -169,9 +168,9 @@ class Keeper(keras.callbacks.Callback):
     def _is_best(self) -> bool:
         if not self.best_epoch or self._keep_last:
             return True
-        name: str = self._config.monitor
-        sign = 1.0
-        if self._task is None or name == "loss":
-            name, sign = ("val_loss" if self._task is not None else "loss"), -1.0
-        now, best = (self.history[i][name] for i in (-1, self.best_epoch - 1))
-        return sign * now > sign * best
+        now, best = self.history[-1], self.history[self.best_epoch - 1]
+        if self._task is None:
+            return now["loss"] < best["loss"]
+        if self._config.monitor == "loss":
+            return now["val_loss"] < best["val_loss"]
+        return now[self._config.monitor] > best[self._config.monitor]

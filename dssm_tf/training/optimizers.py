@@ -1,4 +1,4 @@
-"""The optimiser of the LSTM-RNN paper, and any of Keras's by name."""
+"""The optimizer of the LSTM-RNN paper, and any of Keras's by name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import keras
 from keras import ops
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.config import OptimizerConfig
 from dssm_tf.training.keras_internals import position
 
 
@@ -159,66 +160,38 @@ def make_optimizer(
     clip_norm: float | None = None,
     options: dict[str, Any] | None = None,
 ) -> keras.optimizers.Optimizer:
-    """An optimiser by name: `nesterov` is the paper's, any other is Keras's.
+    """An optimizer by name: `nesterov` is the paper's, any other is Keras's.
 
     Args:
         name: `nesterov`, or a name `keras.optimizers.get` knows.
         learning_rate: step size.
         total_updates: updates of the whole training, for the momentum schedule.
         clip_norm: gradient norm threshold: a tower for `nesterov`, all variables otherwise.
-        options: further arguments of the optimiser.
+        options: further arguments of the optimizer.
+    """
+    given = {"learning_rate": learning_rate, **(options or {})}
+    if name == "nesterov":
+        return ScheduledNesterov(total_updates=total_updates, clip_norm=clip_norm, **given)
+    config = {"global_clipnorm": clip_norm} | given
+    return keras.optimizers.get({"class_name": name, "config": config})
+
+
+def check_optimizer(config: OptimizerConfig) -> None:
+    """Updates one number once: Keras looks at most options only when they are used.
 
     Raises:
-        UserError: unknown name or option.
+        UserError: there is no such optimizer, or it does not take the options.
     """
-    options = dict(options or {})
-    known = ("nesterov", *_keras_optimizers())
-    if name.lower() not in known:
-        raise UserError(
-            f"optimizer.name: {name!r} is not an optimiser; allowed are {', '.join(known)}."
-        )
-    try:
-        if name == "nesterov":
-            return ScheduledNesterov(learning_rate, total_updates, clip_norm=clip_norm, **options)
-        return keras.optimizers.get(
-            {
-                "class_name": name,
-                "config": {"learning_rate": learning_rate, "global_clipnorm": clip_norm} | options,
-            }
-        )
-    except (TypeError, ValueError) as error:
-        raise _refused(name, options, error) from None
-
-
-def check_optimizer(
-    name: str, learning_rate: float, clip_norm: float | None, options: dict[str, Any]
-) -> None:
-    """Updates one number once: Keras looks at most options only where they are used.
-
-    Raises:
-        UserError: see `make_optimizer`; or an option is of the wrong type.
-    """
-    optimizer = make_optimizer(name, learning_rate, 1, clip_norm, options)
     number = keras.Variable(0.5)
     try:
+        optimizer = make_optimizer(
+            config.name, config.learning_rate, 1, config.clip_norm, config.options
+        )
         optimizer.build([number])
         optimizer.apply([ops.ones(())], [number])
     except Exception as error:  # of any kind: TypeError, AttributeError, TensorFlow's own
-        raise _refused(name, options, error) from None
-
-
-def _refused(name: str, options: dict[str, Any], error: Exception) -> UserError:
-    reason = str(error).split("\n")[0].split(" Full object config")[0][:200]
-    return UserError(f"optimizer.options of {name}: {options!r:.200} was refused ({reason}).")
-
-
-def _keras_optimizers() -> list[str]:
-    """Names of Keras's own optimisers, in lower case."""
-    classes = (getattr(keras.optimizers, name) for name in dir(keras.optimizers))
-    return sorted(
-        one.__name__.lower()
-        for one in classes
-        if isinstance(one, type)
-        and issubclass(one, keras.optimizers.Optimizer)
-        and one.__name__ not in ("Optimizer", "LossScaleOptimizer", "MultiOptimizer")
-    )
+        reason = str(error).split("\n")[0].split(" Full object config")[0][:200]
+        raise UserError(
+            f"optimizer: {config.name!r} with options {config.options!r:.200} was refused "
+            f"({reason}); expected nesterov or the name of an optimizer of Keras, and its options."
+        ) from None

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from time import monotonic
 from typing import Any
 
 import keras
 from rich.console import Console
 
-from dssm_tf.common.progress import Progress, Task
+from dssm_tf.common.progress import progress_of
 from dssm_tf.training.validation import with_intervals
 
 
@@ -26,22 +27,18 @@ class TrainingProgress(keras.callbacks.Callback):
         self._steps = steps
         self._epochs = epochs
         self._console = Console(quiet=quiet)
-        self._progress: Progress | None = None
-        self._task: Task | None = None
-        self._started = 0.0
+        self._bar = ExitStack()
 
     def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Starts the epoch's bar."""
         self._started = monotonic()
-        self._progress = Progress(self._console).start()
-        self._task = self._progress.add(Task(f"epoch {epoch + 1}/{self._epochs}", self._steps))
+        shown = progress_of(f"epoch {epoch + 1}/{self._epochs}", self._steps, self._console)
+        self._task = self._bar.enter_context(shown)
 
     def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
         """Counts the step."""
-        if self._task is not None:
-            # Read when it is shown: a device need not be waited for after each step.
-            loss = (logs or {}).get("loss", float("nan"))
-            self._task.advance(state=lambda: f"loss {float(loss):.4f}")
+        # Read when it is shown: a device need not be waited for after each step.
+        self._task.advance(state=lambda: f"loss {float((logs or {})['loss']):.4f}")
 
     def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
         """Replaces the bar by a line that stays."""
@@ -56,12 +53,6 @@ class TrainingProgress(keras.callbacks.Callback):
         mark = " [green]best[/green]" if logs.get("best") else ""
         self._console.print(" · ".join(parts) + mark, highlight=False, soft_wrap=True)
 
-    def on_train_end(self, logs: dict[str, Any] | None = None) -> None:
-        """Leaves the terminal as it was."""
-        self.stop()
-
     def stop(self) -> None:
         """Takes the bar away; also after an error."""
-        if self._progress is not None:
-            self._progress.stop()
-            self._progress = None
+        self._bar.close()

@@ -50,23 +50,16 @@ def finished_before(
         UserError: the run is damaged, or of another configuration, data or start, or `out` holds
             something else.
     """
-    if not is_finished(out):
-        _check_place(config, data, out, start)
-        return None
-    check_run(out)
+    if is_finished(out):
+        check_run(out)
     _check_same(config, data, out, start)
+    if not is_finished(out):
+        return None
     shutil.rmtree(out / STATE, ignore_errors=True)
     ranking, history = (read_json(out / name, "Train it again.") for name in (RANKING, HISTORY))
+    began = None if start is None else str(start.run)
     return Result(
-        len(history),
-        ranking["best_epoch"],
-        history,
-        ranking["prior_weight"],
-        ranking["validation"],
-        ranking["refitted"],
-        untrained=ranking["untrained"],
-        start=None if start is None else str(start.run),
-        by_length=ranking.get("by_length", {}),
+        len(history), history=history, start=began, ndcg=ranking.pop("validation"), **ranking
     )
 
 
@@ -85,14 +78,12 @@ def start_run(
     data.spec.save(out)
 
 
-def _check_place(config: Config, data: Preprocessed, out: Path, start: WarmStart | None) -> None:
-    if (out / CONFIG).exists():
-        _check_same(config, data, out, start)
-    elif out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
-        raise UserError(f"{out} exists and is not a run; choose another --out.")
-
-
 def _check_same(config: Config, data: Preprocessed, out: Path, start: WarmStart | None) -> None:
+    """Raises UserError if a directory holds another run, or something else."""
+    if not (out / CONFIG).exists():
+        if out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+            raise UserError(f"{out} exists and is not a run; choose another --out.")
+        return
     holds = f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run"
     before = load_config(out / CONFIG)
     if before != config:
@@ -100,26 +91,26 @@ def _check_same(config: Config, data: Preprocessed, out: Path, start: WarmStart 
             f"{holds} of another configuration ({_first_difference(before, config)}); choose "
             "another --out, or remove it."
         )
-    if (out / SPEC).exists() and Spec.load(out) != data.spec:
-        raise UserError(f"{holds} on other data; choose another --out, or remove it.")
-    was, now = started_from(out), None if start is None else start.fingerprint
-    if (out / SPEC).exists() and was != now:
-        began = "began anew" if was is None else f"went on from another run ({was:.16})"
-        raise UserError(f"{holds} that {began}; choose another --out, or remove it.")
+    if (out / SPEC).exists():
+        if Spec.load(out) != data.spec:
+            raise UserError(f"{holds} on other data; choose another --out, or remove it.")
+        was, now = started_from(out), None if start is None else start.fingerprint
+        if was != now:
+            began = "began anew" if was is None else f"went on from another run ({was:.16})"
+            raise UserError(f"{holds} that {began}; choose another --out, or remove it.")
 
 
 def _first_difference(a: Config, b: Config) -> str:
-    def flat(prefix: str, value: Any) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            return {prefix: value}
-        parts = (flat(f"{prefix}.{key}".lstrip("."), one) for key, one in value.items())
-        return {key: one for part in parts for key, one in part.items()}
+    old, new = (_flat("", one.model_dump(mode="json")) for one in (a, b))
+    key = next(key for key in [*old, *new] if old.get(key) != new.get(key))
+    return f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
 
-    old, new = (flat("", one.model_dump(mode="json")) for one in (a, b))
-    for key in [*old, *new]:
-        if old.get(key) != new.get(key):
-            return f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
-    return "equal"
+
+def _flat(prefix: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        return {prefix: value}
+    parts = (_flat(f"{prefix}.{key}".lstrip("."), one) for key, one in value.items())
+    return {key: one for part in parts for key, one in part.items()}
 
 
 def finish_run(
@@ -155,17 +146,9 @@ def finish_run(
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
     write_model_card(out, model, config, result, data.spec, start)
-    _write_json(
-        out / RANKING,
-        {
-            "prior_weight": result.prior_weight,
-            "best_epoch": result.best_epoch,
-            "refitted": result.refitted,
-            "validation": result.ndcg,
-            "untrained": result.untrained,
-            "by_length": result.by_length,
-        },
-    )
+    kept = ("prior_weight", "best_epoch", "refitted", "untrained", "by_length")
+    ranking = {name: getattr(result, name) for name in kept}
+    _write_json(out / RANKING, ranking | {"validation": result.ndcg})
     mark_finished(out)
     shutil.rmtree(out / STATE, ignore_errors=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from time import monotonic
@@ -22,10 +22,9 @@ from dssm_tf.training.bm25_weight import best_bm25_weight
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.folds import choose_by_folds
-from dssm_tf.training.graded_validation import GradedValidationTask
+from dssm_tf.training.optimizers import check_optimizer
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
-from dssm_tf.training.settings import check_devices, check_settings, with_gamma
 from dssm_tf.training.validation import ValidationTask, encoded, ndcg_by_length
 from dssm_tf.training.warm_start import WarmStart
 
@@ -44,7 +43,7 @@ def train(
 ) -> Result:
     """Trains a model and writes the run's directory.
 
-    A run that was interrupted, at any moment, goes on when called again with the same
+    A run that was interrupted, at any moment, resumes when called again with the same
     arguments, to the same result: on the same machine and devices to the bit. A finished one
     stays as it is.
 
@@ -59,13 +58,11 @@ def train(
 
     Raises:
         UserError: data, configuration or `start` are unusable or do not suit each other, `out` is
-            of others or being written, or the training cannot learn, see `Keeper`.
+            of others or being written, or the model does not learn, see `Keeper`.
     """
     started = monotonic()
     data, out = Preprocessed(Path(directory)), Path(out)
-    config = with_gamma(pinned(config), data)
-    if config.whole_words:
-        data = data.with_whole_words()
+    config, data = settled(config, data)
     devices = Devices.choose()
     check_settings(config, data)
     check_devices(config, devices)
@@ -74,6 +71,7 @@ def train(
         raise UserError(
             "training.folds is for a log learned from scratch; leave it out with --from."
         )
+    silent = quiet or not devices.chief
     # Of several machines the first one writes.
     with alone(out) if devices.chief else nullcontext():
         if (earlier := finished_before(config, data, out, begun)) is not None:
@@ -89,15 +87,17 @@ def train(
         task = None
         if not config.training.folds:
             task = held_out(config, data, begun, fitting.sources)
-        told_first = [line for source in fitting.sources for line in source.said()]
+        lines = [line for source in fitting.sources for line in source.said()]
         few = [] if task is None else caution(_RESTS, len(task.queries))
-        told_first += few + [_MORE for _ in few if begun is None and not config.lists]
-        for line in told_first if devices.chief and not quiet else ():
+        lines += few + [_MORE for _ in few if begun is None and not config.lists]
+        for line in [] if silent else lines:
             style = "" if line.startswith(SOURCES) else "yellow"
             Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
-        silent = quiet or not devices.chief
         if config.training.folds:
-            result = _by_folds(config, data, fitting, fitted_to, silent)
+            result = choose_by_folds(config, data, fitted_to, silent)
+            best = f"best after {result.best_epoch} of {result.epochs} epochs; now as many on"
+            _say_all(best, data, fitting, silent)
+            fitting.fit("fit", data.splits, result.best_epoch, keep_last=True)
         else:
             result = _by_validation(config, data, begun, fitting, task, silent)
         result.start = None if start is None else str(start)
@@ -142,30 +142,6 @@ def _by_validation(
     return result
 
 
-def _by_folds(
-    config: Config,
-    data: Preprocessed,
-    fitting: Fitting,
-    fitted_to: Callable[[Config, Preprocessed, Path], Fitting],
-    silent: bool,
-) -> Result:
-    """Fits to all records for as many epochs as the folds choose."""
-    choice = choose_by_folds(config, data, fitted_to, silent)
-    best = f"best after {choice.epochs} of {len(choice.history)} epochs; now as many on"
-    _say_all(best, data, fitting, silent)
-    fitting.fit("fit", data.splits, choice.epochs, keep_last=True)
-    result = Result(
-        len(choice.history), choice.epochs, choice.history, choice.prior_weight, choice.ndcg
-    )
-    result.validated = (
-        f"Each query of the log was held out once, in {config.training.folds} trainings, whose "
-        "best epoch by the mean over all queries is the number of epochs here. "
-        + ValidationTask.about
-    )
-    result.refitted = True
-    return result
-
-
 def _say_all(how: str, data: Preprocessed, fitting: Fitting, silent: bool) -> None:
     if not silent:
         everything = f"{how} all {data.count(*data.splits):,} records"
@@ -179,9 +155,9 @@ def held_out(
     begun: WarmStart | None,
     sources: Sequence[Source] = (),
 ) -> ValidationTask | None:
-    """The validation queries: judged ones, else those of the log; None where there are none.
+    """The validation queries: judged ones, else those of the log; None if there are none.
 
-    Of a training that goes on from a run, those that the run does not know, if there are any: in
+    With an earlier run, those that it does not know, if there are any: in
     the end a run may learn its own validation queries (`training.refit`), of which the most
     frequent ones are asked again today and say nothing of what was not learned.
     """
@@ -189,15 +165,12 @@ def held_out(
     limits = config.validation.queries, config.validation.titles
     judged = [one for source in sources if source.name == "judgments" for one in source.held_out]
     new = [one for one in judged if data.rules.id(one.query) not in known]
-    if (task := GradedValidationTask.of_lists(new or judged, data.rules, limits[0])) is not None:
+    if (task := ValidationTask.of_lists(new or judged, data.rules, limits[0])) is not None:
         return task
     if not data.count("validation"):
         return None
-    if known:
-        unknown = ValidationTask.of(data, *limits, known=known)
-        if unknown.queries:
-            return unknown
-    return ValidationTask.of(data, *limits)
+    unknown = ValidationTask.of(data, *limits, known)
+    return unknown if unknown.queries else ValidationTask.of(data, *limits)
 
 
 def weigh_prior(
@@ -215,3 +188,89 @@ def weigh_prior(
     measured["bm25_weight"] = best_bm25_weight(task, vectors, chosen * log_prior)
     by_cosine = {f"cosine {name}": value for name, value in task.ndcg(vectors).items()}
     return chosen, measured | by_cosine | {"queries": float(len(task.queries))}
+
+
+def settled(config: Config, data: Preprocessed) -> tuple[Config, Preprocessed]:
+    """A configuration with what these data and its files settle, and the data as it reads them.
+
+    That is the SHA-256 of each file of lists, rows for whole words, and the number for
+    `loss.gamma: auto`. The more titles there are, the more of them nearly fit a query, and the
+    steeper a softmax has to be to tell them apart: 10 up to 2,500 titles, 25 from 6,250 on, see
+    docs/training.md.
+    """
+    config = pinned(config)
+    if config.loss.arguments.get("gamma") == "auto":
+        gamma = min(25.0, max(10.0, data.spec.count("titles") / 250))
+        loss = config.loss.model_copy(update={"gamma": gamma})
+        config = config.model_copy(update={"loss": loss})
+    return config, data.with_whole_words() if config.whole_words else data
+
+
+def check_settings(config: Config, data: Preprocessed) -> None:
+    """Raises UserError if records, negatives or optimizer are unusable.
+
+    Args:
+        config: the model and how to train it.
+        data: what preprocess wrote.
+    """
+    check_records(config, data)
+    if config.training.folds and config.lists:
+        raise UserError(
+            "training.folds holds the log's queries out in turn; leave it out where judgments or "
+            "a teacher are learned from."
+        )
+    check_optimizer(config.optimizer)
+
+
+def check_records(config: Config, data: Preprocessed) -> None:
+    """Raises UserError if there are no records, or the negatives do not suit them.
+
+    Args:
+        config: the model and how to train it.
+        data: what preprocess wrote.
+    """
+    if not data.count("train"):
+        raise UserError(
+            f"{data.directory} holds no training records; give preprocess a longer log."
+        )
+    negatives, recorded = config.negatives, data.spec.negatives
+    if negatives.recorded > recorded:
+        raise UserError(
+            f"negatives.recorded: {negatives.recorded} asked for, {data.directory} holds "
+            f"{recorded} a pair; run preprocess with --negatives {negatives.recorded}."
+        )
+    others = negatives.fresh or negatives.in_batch or negatives.mined_from
+    if not (negatives.recorded or others):
+        raise UserError(
+            "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
+        )
+    if not (others or (data.parts["train"].titles[:, 1:] >= 0).any()):
+        raise UserError(
+            f"{data.directory}: no record holds a negative, and there are no others: there is "
+            "nothing to tell a click from. Run preprocess with --negatives-from log, or set "
+            "negatives.in_batch or negatives.fresh."
+        )
+
+
+def check_devices(config: Config, devices: Devices) -> None:
+    """Raises UserError on settings that would fail on these devices once training has started.
+
+    Args:
+        config: the model and how to train it.
+        devices: what trains.
+    """
+    parts, several = devices.parts, devices.workers > 1
+    if config.training.xla is True and parts > 1 and (several or not devices.gpus):
+        raise UserError(
+            f"training.xla: true cannot be used with {parts} devices "
+            f"{'of several workers' if several else 'that are not GPUs'}, whose exchange of "
+            "gradients XLA does not compile; use auto or false."
+        )
+    sizes = {"training": config.training.batch_size}
+    sizes |= {name: section.batch_size for name, section in config.lists.items()}
+    for name, size in sizes.items():
+        if size % parts:
+            raise UserError(
+                f"{name}.batch_size: {size} cannot be cut into {parts} equal parts, one a device; "
+                f"choose a multiple of {parts}."
+            )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -15,18 +14,28 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import RelevantRanks, ranks_of, tie_key
-from dssm_tf.tables.judgments import judgments_from_clicks
-from dssm_tf.text.rules import Key
+from dssm_tf.tables.graded_lists import GradedList
+from dssm_tf.text.rules import Rules
 
 CUTOFFS = (1, 3, 10)
 NDCG_NAMES = [f"ndcg@{k}" for k in CUTOFFS]
 PRIOR_WEIGHTS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.07, 0.1, 0.14, 0.2, 0.3)
+BY_CLICKS = (
+    "Queries held out of training rank the titles of the log, and of the corpus if one was given, "
+    "or a random sample of them if these are more than `validation.titles`; a query's most clicked "
+    "title has grade 3, one with at least half of its clicks 2, any other clicked title 1."
+)
+BY_GRADES = (
+    "Judged queries held out of training rank the titles that were judged for them, by their "
+    "grades."
+)
 
 # Scores held at once while validation queries are ranked: 16 MiB.
 _CELLS = 1 << 22
 
 Matrix = NDArray[np.float32]
 Values = NDArray[np.float64]
+Encode = Callable[[str, Sequence[str]], Matrix]
 
 
 class Vectors(NamedTuple):
@@ -38,26 +47,22 @@ class Vectors(NamedTuple):
 
 @dataclass(frozen=True)
 class ValidationTask:
-    """Validation queries, the titles they rank, and the grades their clicks give.
+    """Validation queries, the titles they rank, and their grades.
 
     Args:
-        queries: distinct queries of the validation part.
-        titles: of the log and the corpus; where there are more than a maximum, the clicked ones
-            of these queries and a random sample of the others. In the order that ties go by.
-        grades: sparse `(queries, titles)`: 3 for a query's most clicked title, 2 for at least
-            half of its clicks, else 1; 0 where nobody clicked.
+        queries: distinct queries.
+        titles: in the order that ties go by.
+        grades: sparse `(queries, titles)`, above 0.
+        about: where the grades come from, in words.
+        judged: sparse `(queries, titles)`, 1 if somebody judged: a query ranks these titles and no
+            others; None if each ranks all.
     """
 
     queries: tuple[str, ...]
     titles: tuple[str, ...]
     grades: sparse.csr_array
-
-    about = (
-        "Queries held out of training rank the titles of the log, and of the corpus if one was "
-        "given, or a random sample of them if these are more than `validation.titles`; a query's "
-        "most clicked title has grade 3, one with at least half of its clicks 2, any other "
-        "clicked title 1."
-    )
+    about: str = BY_CLICKS
+    judged: sparse.csr_array | None = None
 
     @classmethod
     def of(
@@ -67,40 +72,71 @@ class ValidationTask:
         max_titles: int,
         known: Collection[int] = frozenset(),
     ) -> ValidationTask:
-        """Reads the validation records, and the titles that are known.
+        """The validation pairs, and the titles of the log and the corpus.
 
         Args:
             data: what preprocess wrote.
-            max_queries: the first ones, where there are more.
-            max_titles: a sample, where there are more.
+            max_queries: the first ones, if there are more.
+            max_titles: if there are more, the clicked ones and a random sample of the others.
             known: ids of queries to leave out.
         """
-        clicks: list[tuple[str, str, float]] = []
-        chosen: dict[str, None] = {}
-        rules = data.rules
-        for query, clicked_title, count in data.clicks("validation"):
-            if query in chosen or (len(chosen) < max_queries and rules.id(query) not in known):
-                chosen[query] = None
-                clicks.append((query, clicked_title, count))
-        texts = {rules.key(title): title for _, title, _ in clicks}
-        others: dict[Key, str] = {}
-        for title in data.titles:
-            if (key := rules.key(title.text)) not in texts:
-                others.setdefault(key, title.text)
-        if len(others) > (room := max(0, max_titles - len(texts))):
+        pairs, texts = data.parts["validation"], data.texts("titles")
+        new = np.isin(data.ids["queries"], [*known], invert=True)[pairs.query]
+        queries = np.array([*dict.fromkeys(pairs.query[new].tolist())][:max_queries], np.int64)
+        pairs = pairs.of(np.isin(pairs.query, queries))
+        clicked = np.unique(pairs.titles[:, 0])
+        titles = np.setdiff1d(np.arange(len(texts)), clicked)
+        if len(titles) > (room := max(0, max_titles - len(clicked))):
             # Clicked titles alone would be too easy: deployment ranks all the others, too.
-            sample = random.Random(0).sample(sorted(others), room)
-            others = {key: others[key] for key in sample}
-        texts |= others
-        titles = sorted(texts, key=tie_key)
-        column = {key: i for i, key in enumerate(titles)}
-        row = {query: i for i, query in enumerate(chosen)}
-        grades = {
-            (row[one.query], column[rules.key(one.title)]): one.grade
-            for one in judgments_from_clicks(clicks, rules)
-        }
-        shape = len(row), len(titles)
-        return cls(tuple(chosen), tuple(texts[key] for key in titles), of_cells(grades, shape))
+            titles = np.random.default_rng(0).choice(titles, room, replace=False)
+        numbers = [*clicked.tolist(), *titles.tolist()]
+        numbers.sort(key=lambda number: tie_key(data.rules.key(texts[number])))
+        row, column = np.empty(len(data.clicked), int), np.empty(len(texts), int)
+        row[queries], column[numbers] = np.arange(len(queries)), np.arange(len(numbers))
+        row, column = row[pairs.query], column[pairs.titles[:, 0]]
+        most = np.zeros(len(queries))
+        np.maximum.at(most, row, pairs.clicks)
+        grades = 1.0 + (2 * pairs.clicks >= most[row]) + (pairs.clicks == most[row])
+        names = data.texts("queries")
+        return cls(
+            tuple(names[number] for number in queries),
+            tuple(texts[number] for number in numbers),
+            sparse.csr_array((grades, (row, column)), (len(queries), len(numbers))),
+        )
+
+    @classmethod
+    def of_lists(
+        cls, lists: Sequence[GradedList], rules: Rules, max_queries: int
+    ) -> ValidationTask | None:
+        """Each judged query ranks its judged titles; None if there is no good title.
+
+        Args:
+            lists: held out.
+            rules: which titles are one.
+            max_queries: the first ones with a title above grade 0.
+        """
+        chosen = [one for one in lists if max(one.values) > 0][:max_queries]
+        if not chosen:
+            return None
+        texts = {rules.key(title): title for one in chosen for title in one.titles}
+        keys = sorted(texts, key=tie_key)
+        column = {key: number for number, key in enumerate(keys)}
+        cells = [
+            (row, column[rules.key(title)], value)
+            for row, one in enumerate(chosen)
+            for title, value in zip(one.titles, one.values, strict=True)
+        ]
+        row, column_of, values = zip(*cells, strict=True)
+        grades = sparse.csr_array((values, (row, column_of)))
+        judged = sparse.csr_array((np.ones(len(cells)), (row, column_of)))
+        grades.eliminate_zeros()
+        return cls(
+            tuple(one.query for one in chosen),
+            tuple(texts[key] for key in keys),
+            grades,
+            BY_GRADES,
+            judged,
+        )
 
     def ndcg(self, vectors: Vectors) -> dict[str, float]:
         """Mean NDCG at each cut-off, by the cosine."""
@@ -111,7 +147,7 @@ class ValidationTask:
         return with_ends(self.per_query(vectors, [bonus])[0])
 
     def per_query(self, vectors: Vectors, bonuses: Sequence[Matrix | float] = (0.0,)) -> Values:
-        """NDCG by the cosine plus each of these bonuses `(titles,)`; every query has a click.
+        """NDCG by the cosine plus each of these bonuses `(titles,)`.
 
         Queries rank the titles block by block, so that memory stays bounded.
 
@@ -133,8 +169,10 @@ class ValidationTask:
         return np.stack([np.stack([*per_query(one, NDCG_NAMES).values()], axis=1) for one in each])
 
     def ranked(self, scores: Matrix, block: slice) -> Matrix:
-        """The scores of these queries, -inf where one does not rank a title."""
-        return scores
+        """The scores of these queries, -inf if one does not rank a title."""
+        if self.judged is None:
+            return scores
+        return np.where(self.judged[block].toarray(), scores, np.float32(-np.inf))
 
     def best_prior_weight(self, vectors: Vectors, log_prior: Matrix) -> float:
         """The weight of the log-prior with the best mean of the NDCGs; the smaller of equals.
@@ -159,27 +197,17 @@ def with_ends(values: Values) -> dict[str, float]:
     return found
 
 
-def of_cells(values: Mapping[tuple[int, int], float], shape: tuple[int, int]) -> sparse.csr_array:
-    """A sparse matrix of its cells that are not 0, row by row."""
-    cells = {cell: value for cell, value in values.items() if value}
-    rows, columns = zip(*cells, strict=True) if cells else ((), ())
-    return sparse.csr_array(([*cells.values()], (rows, columns)), shape, dtype=np.float32)
-
-
 def with_intervals(measured: Mapping[str, float]) -> str:
-    """What `ValidationTask.measured` found, in a line.
+    """What `ValidationTask.measured` returned, in a line.
 
     >>> with_intervals({f"{end}ndcg@{k}": 0.5 for end in ("", "low ", "high ") for k in CUTOFFS})
     'NDCG@1/3/10 0.500/0.500/0.500 (.500-.500/.500-.500/.500-.500)'
     """
-    means = "/".join(f"{measured[f'ndcg@{k}']:.3f}" for k in CUTOFFS)
+    means = "/".join(f"{measured[name]:.3f}" for name in NDCG_NAMES)
     ends = "/".join(
-        interval(measured[f"low ndcg@{k}"], measured[f"high ndcg@{k}"]) for k in CUTOFFS
+        interval(measured[f"low {name}"], measured[f"high {name}"]) for name in NDCG_NAMES
     )
     return f"NDCG@{'/'.join(map(str, CUTOFFS))} {means} ({ends})"
-
-
-Encode = Callable[[str, tuple[str, ...]], Matrix]
 
 
 def encoded(encode: Encode, task: ValidationTask) -> Vectors:
@@ -200,9 +228,8 @@ def ndcg_by_length(
     vectors = encoded(encode, task)
 
     def cut(side: Matrix, length: int) -> Matrix:
-        shorter = side[:, :length]
-        sizes = np.linalg.norm(shorter, axis=1, keepdims=True)
-        return shorter / np.maximum(sizes, np.finfo(np.float32).tiny)
+        norms = np.linalg.norm(side[:, :length], axis=1, keepdims=True)
+        return side[:, :length] / np.maximum(norms, np.finfo(np.float32).tiny)
 
     return {
         str(length): task.ndcg(Vectors(*(cut(side, length) for side in vectors)))

@@ -1,9 +1,9 @@
-"""An earlier run as the start of a training: yesterday's model and today's log."""
+"""What training starts from beside random weights: an earlier run, or rows as in TF-IDF."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,10 @@ _FREE = ("dropout", "initializer")  # what of a tower is no part of its weights'
 
 @dataclass(frozen=True, eq=False)
 class WarmStart:
-    """What a training takes over from an earlier run, whose records are not read again.
+    """What training takes over from an earlier run, whose records are not read again.
 
     A letter trigram that is new starts with the row of the first matrix that stood for it before:
-    its hash bucket's, or zeros where unseen trigrams were dropped. So the model begins with the
+    its hash bucket's, or zeros if unseen trigrams were dropped. So the model begins with the
     vectors that the earlier run gave every text, and a new trigram is learned as a difference
     from them. Differs from an initializer, whose random row would move every text that holds a
     new trigram away from what was learned, before anything is known of it.
@@ -73,49 +73,32 @@ class WarmStart:
         earlier = SemanticRanker.load(run)
         _check_tower(earlier.config, config, run)
         check_grown(earlier.vocabulary, data.vocabulary, str(run))
+        share = config.ranking.earlier_clicks
         return cls(
             run,
             fingerprint(run),
             len(earlier.vocabulary.ngrams),
             grown_weights(earlier.model, earlier.vocabulary, data.vocabulary),
-            joined_titles(
-                load_titles(run),
-                data.titles,
-                config.ranking.earlier_clicks,
-                data.rules,
-            ),
+            joined_titles(load_titles(run), data.titles, share, data.rules),
             known_queries(run),
         )
 
     def save(self, out: Path) -> None:
         """Writes into a run what it goes on from."""
-        about = {
-            "run": str(self.run),
-            "fingerprint": self.fingerprint,
-            "trigrams": self.ngrams,
-        }
+        about = {"run": str(self.run), "fingerprint": self.fingerprint, "trigrams": self.ngrams}
         with atomic_write(out / EARLIER_RUN) as file:
             json.dump(about, file, indent=2)
             file.write("\n")
 
 
 def started_from(out: Path) -> str | None:
-    """The fingerprint of the run that another goes on from; None for one that began anew.
-
-    Raises:
-        UserError: what says so is damaged.
-    """
+    """The fingerprint of the run that another goes on from; None for one that began anew."""
     path = out / EARLIER_RUN
-    if not path.exists():
-        return None
-    record = read_json(path, "Train the run again.")
-    if not isinstance(record, dict):
-        raise UserError(f"{path} holds {record!r:.40}; expected a run. Train the run again.")
-    return str(record.get("fingerprint"))
+    return read_json(path, "Train the run again.")["fingerprint"] if path.exists() else None
 
 
 def _check_tower(before: Config, now: Config, run: Path) -> None:
-    """Raises UserError where the weights of a run are not those of a configuration."""
+    """Raises UserError if the weights of a run are not those of a configuration."""
 
     def described(config: Config) -> dict[str, Any]:
         arguments = config.tower.model_dump(mode="json")
@@ -149,17 +132,8 @@ def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[N
     """
     came_from = earlier_ids(before, now)
     rows = np.array([0 if one is None else one for one in came_from])
-    unseen = np.array([one is None for one in came_from])
-    towers = (model.query_tower, model.title_tower)
-    matrices = [tower.hashing.kernel for tower in towers]
-    values = []
-    for weight in model.weights:
-        value = keras.ops.convert_to_numpy(weight)
-        if any(weight is matrix for matrix in matrices):
-            value = value[rows]
-            value[unseen] = 0
-        values.append(value)
-    return values
+    seen = np.array([one is not None for one in came_from])
+    return _with_first_matrices(model, lambda matrix: matrix[rows] * seen[:, None])
 
 
 def joined_titles(
@@ -181,12 +155,57 @@ def joined_titles(
     [Title(text='a B', clicks=3, queries=2), Title(text='c', clicks=2, queries=0)]
     """
     joined = {rules.key(title.text): title for title in today}
-    for title in earlier:
-        key = rules.key(title.text)
-        now = joined.get(key, Title(title.text))
-        joined[key] = Title(
-            now.text,
-            now.clicks + round(share * title.clicks),
-            now.queries + round(share * title.queries),
-        )
+    for text, *counts in earlier:
+        now = joined.get(rules.key(text), Title(text))
+        clicks, queries = (round(share * count) for count in counts)
+        joined[rules.key(text)] = Title(now.text, now.clicks + clicks, now.queries + queries)
     return list(joined.values())
+
+
+def rarity(titles: Iterable[str], vocabulary: Vocabulary) -> NDArray[np.float64]:
+    """`1 + ln((1 + N) / (1 + n))` of each id, of `N` titles of which `n` hold it.
+
+    Args:
+        titles: of the log and of the corpus.
+        vocabulary: its ids, hash buckets too; padding, id 0, is held by none.
+
+    Returns:
+        `(1 + vocabulary.size,)`.
+    """
+    holders, number = np.zeros(1 + vocabulary.size), 0
+    for title in titles:
+        number += 1
+        words = vocabulary.words(title)
+        holders[list({id for word in words for id in vocabulary.ngram_ids(word)})] += 1
+    return 1 + np.log((1 + number) / (1 + holders))
+
+
+def idf_start(
+    model: Siamese, titles: Iterable[str], vocabulary: Vocabulary
+) -> list[NDArray[np.float32]]:
+    """The weights of an untrained model with the rows of its first matrices weighted by rarity.
+
+    Random rows keep cosines: the inner product of two sums of rows is, on average, that of the
+    texts' counts of letter trigrams, and of their TF-IDF vectors if each row is as long as its
+    trigram is rare. The squares of a matrix keep their mean, and with it the size of what enters
+    the next layer.
+
+    Reference: Johnson and Lindenstrauss 1984; Achlioptas 2003, sec. 1, on random projections.
+    """
+    factor = rarity(titles, vocabulary)
+    factor /= np.sqrt((factor[1:] ** 2).mean())
+    return _with_first_matrices(model, lambda matrix: matrix * factor[:, None])
+
+
+def _with_first_matrices(
+    model: Siamese, change: Callable[[Any], NDArray[Any]]
+) -> list[NDArray[np.float32]]:
+    """The weights of a model, those of its first matrices changed."""
+    first = [tower.hashing.kernel for tower in (model.query_tower, model.title_tower)]
+    values = []
+    for weight in model.weights:
+        value = keras.ops.convert_to_numpy(weight)
+        if any(weight is matrix for matrix in first):
+            value = change(value).astype(value.dtype)
+        values.append(value)
+    return values

@@ -13,8 +13,8 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import alone
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.graded.sources import pinned
-from dssm_tf.training.devices import Workers
-from dssm_tf.training.settings import check_settings
+from dssm_tf.training.devices import read_cluster
+from dssm_tf.training.train import check_settings
 from dssm_tf.tuning.plan import Plan
 from dssm_tf.tuning.report import Row, Tuning, print_trials, say, write_best, write_trials
 from dssm_tf.tuning.trials import TRIALS, TrialRun, data_fingerprint
@@ -52,7 +52,7 @@ def tune(
     """
     logs = [Path(one) for one in ([data] if isinstance(data, (str, Path)) else data)]
     out = Path(out)
-    if Workers.from_environment().count > 1:
+    if read_cluster()[1] > 1:
         raise UserError(
             "dssm tune runs on one machine, but TF_CONFIG names several; unset it, or give each "
             "machine trials and an --out of its own."

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from dssm_tf.benchmark.teacher import Lesson, teach
-from dssm_tf.commands.teach import teach_command
+from dssm_tf.commands.teach import teach as teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import read_scores
@@ -66,13 +65,13 @@ def test_titles_are_queries_too_where_asked_for(data, lesson):
 
 
 def test_the_command_writes_what_to_embed_and_then_scores_that_train_reads(data, tmp_path):
-    out, console = tmp_path / "out", Console(quiet=True)
-    teach_command(data.path, out, console=console)
+    out = tmp_path / "out"
+    teach_command(data=data.path, out=out)
     rows = (out / "queries.tsv").read_text("utf-8").splitlines()
     lesson = Lesson.of(Preprocessed(data.path))
     assert [row.split("\t")[1] for row in rows[1:]] == list(lesson.queries)
     paths, cosines = vectors(tmp_path, lesson)
-    teach_command(data.path, out, [str(path) for path in paths], 2, 1, console=console)
+    teach_command(data=data.path, out=out, embeddings=(*map(str, paths),), best=2, random=1)
     (first, *_), everything = (
         read_scores(out / "scores.tsv", FOLDED),
         read_scores(out / "scores.tsv", FOLDED),
@@ -84,13 +83,13 @@ def test_the_command_writes_what_to_embed_and_then_scores_that_train_reads(data,
 
 
 def test_vectors_of_other_texts_are_refused_and_nothing_is_written(data, lesson, tmp_path):
-    console = Console(quiet=True)
     paths, _ = vectors(tmp_path, lesson)
+    given = {"data": data.path, "out": tmp_path / "out", "embeddings": (*map(str, paths),)}
     np.save(paths[0], np.zeros((3, 5), np.float32))
     with pytest.raises(UserError, match=r"q.npy has 3 rows; expected"):
-        teach_command(data.path, tmp_path / "out", [str(p) for p in paths], console=console)
+        teach_command(**given)
     assert not (tmp_path / "out" / "scores.tsv").exists()
     with pytest.raises(UserError, match=r"queries.tsv is of other data, or of another"):
-        teach_command(data.path, tmp_path / "out", title_queries=True, console=console)
+        teach_command(data=data.path, out=tmp_path / "out", title_queries=True)
     with pytest.raises(UserError, match="expected at least one title"):
-        teach_command(data.path, tmp_path / "out", [str(p) for p in paths], 0, 0, console=console)
+        teach_command(**given, best=0, random=0)

@@ -300,15 +300,9 @@ def test_the_shipped_configurations_are_found_by_name_from_anywhere(name, tmp_pa
 def test_arguments_reach_the_commands_as_given(monkeypatch):
     seen = {}
     monkeypatch.setattr(
-        "dssm_tf.commands.train.train_command",
-        lambda *arguments, **options: seen.update(train=(arguments, options)),
-    )
-    monkeypatch.setattr(
         "dssm_tf.commands.evaluate.evaluate_command",
         lambda *arguments, **options: seen.update(evaluate=(arguments, options)),
     )
-    assert main(["train", "--config", "lstm", "--data", "D", "--out", "R", "--set", "a=1"]) == 0
-    assert seen["train"] == (("lstm", Path("D"), Path("R"), ["a=1"]), {"start": None})
     assert main(["evaluate", "--model", "A", "--model", "b=B", "--judgments", "J", "--out", "E",
                  "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
     arguments, options = seen["evaluate"]

@@ -85,19 +85,20 @@ def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
     values = np.stack([by_cosine, with_prior], axis=1)[..., None].repeat(3, axis=3)
     losses = [[{"loss": 3.0, "val_loss": 1.0}, {"loss": 2.0, "val_loss": 2.0}]] * 2
     choice = _choice(values, losses, "ndcg@10", [0.0, 0.1])
-    assert (choice.epochs, choice.prior_weight) == (2, 0.1)
+    assert (choice.best_epoch, choice.prior_weight) == (2, 0.1)
     assert choice.ndcg["ndcg@10"] == approx(0.575)
     assert choice.ndcg["cosine ndcg@10"] == approx(0.5)
     assert choice.ndcg["low ndcg@1"] < 0.575 < choice.ndcg["high ndcg@1"]
     assert choice.ndcg["queries"] == 4
     assert [one["ndcg@3"] for one in choice.history] == approx([0.325, 0.5])
     assert [one["best"] for one in choice.history] == [0.0, 1.0]
-    assert _choice(values, losses, "loss", [0.0, 0.1]).epochs == 1
+    assert _choice(values, losses, "loss", [0.0, 0.1]).best_epoch == 1
 
 
 def test_equal_weights_of_the_prior_give_the_smallest():
     values = np.full((1, 3, 2, 3), 0.5)
-    assert _choice(values, [[{"loss": 1.0, "val_loss": 1.0}]], "ndcg@10", [0.0, 0.1, 0.2])[1] == 0
+    losses = [[{"loss": 1.0, "val_loss": 1.0}]]
+    assert _choice(values, losses, "ndcg@10", [0.0, 0.1, 0.2]).prior_weight == 0
 
 
 def test_the_run_is_trained_on_all_records_for_the_chosen_epochs(by_folds, data, folder):

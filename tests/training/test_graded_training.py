@@ -15,8 +15,8 @@ from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.graded_lists import GradedList, write_lists
 from dssm_tf.text.rules import FOLDED
-from dssm_tf.training.graded_validation import GradedValidationTask
 from dssm_tf.training.train import train
+from dssm_tf.training.validation import ValidationTask
 from tests.graded.files import lists
 from tests.reference.ranking_metrics import ndcg
 from tests.training.configuration import config, equal
@@ -65,7 +65,7 @@ def test_judgments_alone_teach_a_model_that_ranks_queries_it_never_saw(data, run
 def test_validation_is_ndcg_of_the_held_out_judged_lists_alone(data, judged):
     made = alone(judged)
     (source,) = read_sources(pinned(made), Preprocessed(data.path))
-    task = GradedValidationTask.of_lists(source.held_out, FOLDED, 1000)
+    task = ValidationTask.of_lists(source.held_out, FOLDED, 1000)
     assert set(task.queries) <= {one.query for one in source.held_out}
     scores = np.random.default_rng(0).normal(size=task.grades.shape).astype(np.float32)
     grades, judged = task.grades.toarray(), task.judged.toarray()
@@ -129,6 +129,4 @@ def test_a_killed_run_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_we
 
 
 def test_lists_without_a_good_title_validate_nothing():
-    assert (
-        GradedValidationTask.of_lists([GradedList("q", ("a", "b"), (0.0, 0.0))], FOLDED, 10) is None
-    )
+    assert ValidationTask.of_lists([GradedList("q", ("a", "b"), (0.0, 0.0))], FOLDED, 10) is None

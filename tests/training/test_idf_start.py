@@ -6,17 +6,15 @@ import numpy as np
 from pytest import approx
 
 from dssm_tf.config import parse_config
-from dssm_tf.data.titles import Title
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.training.checkpoint import put
-from dssm_tf.training.idf_start import idf_start, rarity
+from dssm_tf.training.warm_start import idf_start, rarity
 from tests.reference.trigram_tfidf import cosines
 
 TEXTS = ["the red fox", "the green owl", "the black bear", "the old fox and the owl", "a theme"]
-TITLES = [Title(text) for text in TEXTS]
 NGRAMS = dict.fromkeys(n for text in TEXTS for word in text.split() for n in letter_ngrams(word))
 WIDTH = 20_000
 
@@ -24,7 +22,7 @@ WIDTH = 20_000
 def test_rarity_by_hand():
     # Two titles: "cat" stands in both, "#ca" in both, "at#" in one, twice.
     vocabulary = Vocabulary(["#ca", "at#"], FOLDED)
-    found = rarity([Title("cat at"), Title("cart")], vocabulary)
+    found = rarity(["cat at", "cart"], vocabulary)
     assert found[1:] == approx([1 + np.log(3 / 3), 1 + np.log(3 / 2)])
 
 
@@ -33,7 +31,7 @@ def test_rows_are_longer_by_their_rarity_over_the_root_of_its_mean_square():
     tower = {"name": "dssm", "widths": [4]}
     model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
     before = model.query_tower.hashing.kernel.numpy().copy()
-    put(model.weights, idf_start(model, [Title("cat at"), Title("cart")], vocabulary))
+    put(model.weights, idf_start(model, ["cat at", "cart"], vocabulary))
     after = model.query_tower.hashing.kernel.numpy()
     # Rarities 1 and 1 + ln(3 / 2), as above; their mean square is (1 + (1 + ln 1.5)^2) / 2.
     rare = 1 + np.log(1.5)
@@ -46,7 +44,7 @@ def test_the_untrained_model_has_the_cosines_of_tfidf_as_far_as_random_rows_tell
     tower = {"name": "dssm", "widths": [WIDTH]}
     model = build_model(parse_config({"tower": tower, "shared_towers": True}), vocabulary.size)
     plain = [weight.numpy().copy() for weight in model.weights]
-    weights = idf_start(model, TITLES, vocabulary)
+    weights = idf_start(model, TEXTS, vocabulary)
     put(model.weights, weights)
     vectors = Encoder(model, vocabulary)("query", TEXTS)
     # A cosine of sums of `WIDTH` random rows strays by about 1 / sqrt(WIDTH); tanh bends little.

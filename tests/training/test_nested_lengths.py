@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from pytest import approx
+from scipy import sparse
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
@@ -15,7 +16,7 @@ from dssm_tf.export.compact import export_compact
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.runtime.ranker import Ranker
 from dssm_tf.training.train import train
-from dssm_tf.training.validation import ValidationTask, Vectors, ndcg_by_length, of_cells
+from dssm_tf.training.validation import ValidationTask, Vectors, ndcg_by_length
 from tests.rounding import rounding
 from tests.training.configuration import config
 
@@ -28,7 +29,7 @@ def nested(data, folder):
 
 
 def test_ndcg_by_length_is_that_of_vectors_cut_and_brought_to_length_one():
-    task = ValidationTask(("q",), ("a", "b"), of_cells({(0, 0): 3}, (1, 2)))
+    task = ValidationTask(("q",), ("a", "b"), sparse.csr_array([[3.0, 0.0]]))
     vectors = {"query": [[0.6, 0.8]], "title": [[0.6, 0.8], [0.8, 0.6]]}
     found = ndcg_by_length(lambda side, _: np.array(vectors[side], np.float32), task, [1])
     # By both numbers the clicked title is first; by the first alone all cosines are 1, a tie.

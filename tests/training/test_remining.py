@@ -9,8 +9,7 @@ import dssm_tf
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.tables.hard_negatives import write_hard_negatives
-from dssm_tf.training import remining
-from dssm_tf.training.mining import read_mined
+from dssm_tf.training.mining import Remining, read_mined
 from dssm_tf.training.train import train
 from tests.training.configuration import config, equal
 
@@ -28,14 +27,14 @@ RAW = config(
 def minings():
     """The pairs of every mining of a training, in order."""
     found: list[np.ndarray] = []
-    known = remining.Remining.after
+    known = Remining.after
 
     def watched(*arguments):
         found.append(known(*arguments))
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(remining.Remining, "after", watched)
+        patch.setattr(Remining, "after", watched)
         yield found
 
 
@@ -84,7 +83,7 @@ def test_a_stage_goes_on_from_the_weights_and_not_from_their_averages(
     assert once.history[0]["loss"] > run[1].history[0]["loss"]
     raw["negatives"]["mine_every"] = 1
     monkeypatch.setattr(
-        remining.Remining,
+        Remining,
         "after",
         lambda self, phase, epoch: read_mined(self._negatives, self._data),
     )

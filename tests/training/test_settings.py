@@ -16,9 +16,8 @@ from dssm_tf.config import load_config, parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.training import fitting, keeper
-from dssm_tf.training.devices import Workers
-from dssm_tf.training.settings import with_gamma
-from dssm_tf.training.train import train
+from dssm_tf.training.devices import read_cluster
+from dssm_tf.training.train import settled, train
 from dssm_tf.training.validation import ValidationTask, encoded
 from tests.clicks import Click, click_log, write_data
 from tests.rounding import rounding
@@ -168,7 +167,7 @@ def test_records_without_negatives_and_no_other_rivals_are_refused(tmp_path):
     log = [Click(query, "red fox") for query in ("fox", "red", "fur")]
     data = write_data(tmp_path / "data", log, validation=())
     raw = config(negatives={"recorded": 2, "in_batch": False})
-    with pytest.raises(UserError, match=r"no record holds a negative.*no click has a rival"):
+    with pytest.raises(UserError, match=r"no record holds a negative.*nothing to tell"):
         train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     assert not (tmp_path / "run").exists()
 
@@ -203,7 +202,7 @@ def test_no_training_records_are_a_message(tmp_path):
 def test_an_unusable_tf_config_is_explained(monkeypatch, value):
     monkeypatch.setenv("TF_CONFIG", value)
     with pytest.raises(UserError, match="TF_CONFIG is not usable"):
-        Workers.from_environment()
+        read_cluster()
 
 
 @pytest.mark.parametrize(
@@ -214,9 +213,9 @@ def test_an_automatic_gamma_grows_with_the_catalogue(data, titles, gamma):
     raw = config(loss={"gamma": "auto"})
     read = Preprocessed(data.path)
     read.spec = replace(read.spec, rows={"titles": [titles]})
-    assert with_gamma(parse_config(raw), read).loss.arguments["gamma"] == gamma
+    assert settled(parse_config(raw), read)[0].loss.arguments["gamma"] == gamma
     fixed = parse_config(config(loss={"gamma": 7}))
-    assert with_gamma(fixed, read) == fixed
+    assert settled(fixed, read)[0] == fixed
 
 
 def test_the_run_says_which_gamma_was_chosen(data, folder):

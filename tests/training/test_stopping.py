@@ -39,7 +39,7 @@ def test_weights_that_the_last_update_broke_are_not_kept(data, folder):
     """One step an epoch: its loss is of the weights before the update."""
     broken = {"name": "sgd", "learning_rate": 1e39}
     raw = config(optimizer=broken, training__batch_size=64, training__epochs=1)
-    with pytest.raises(UserError, match="is no finite number in epoch 1; lower optimizer"):
+    with pytest.raises(UserError, match="is not a finite number in epoch 1; lower optimizer"):
         train(parse_config(raw), data.path, folder / "broken", quiet=True)
 
 
@@ -118,7 +118,7 @@ def test_a_model_that_cannot_be_made_leaves_no_directory(data, tmp_path, monkeyp
 
 def test_a_loss_of_zero_from_the_start_is_nothing_to_learn_from(data, tmp_path):
     raw = config(training__batch_size=1, training__epochs=3)  # nobody else in the batch
-    with pytest.raises(UserError, match="the loss is 0 in epoch 1: no click has a rival"):
+    with pytest.raises(UserError, match="the loss is 0 in epoch 1: no click has a negative"):
         train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
 
 

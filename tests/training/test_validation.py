@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from pytest import approx
+from scipy import sparse
 
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import interval
@@ -17,7 +18,6 @@ from dssm_tf.training.validation import (
     ValidationTask,
     Vectors,
     encoded,
-    of_cells,
     with_intervals,
 )
 from tests.clicks import Click, write_data
@@ -90,7 +90,7 @@ def test_titles_beyond_the_limit_are_a_sample_that_clicks_have_no_part_in(tmp_pa
 def test_ranks_are_the_same_in_blocks_of_any_size(monkeypatch):
     random = np.random.default_rng(0)
     sides = Vectors(*(random.integers(-2, 3, (n, 4)).astype(np.float32) for n in (7, 11)))
-    grades = of_cells({(row, row): 3.0 for row in range(7)} | {(6, 0): 1.0}, (7, 11))
+    grades = sparse.csr_array(3 * np.eye(7, 11) + np.eye(7, 11, -6))
     task = ValidationTask(tuple("abcdefg"), tuple("abcdefghijk"), grades)
     bonus = random.integers(0, 2, 11).astype(np.float32)
     whole = task.measured(sides, bonus)
@@ -104,7 +104,7 @@ def test_a_whole_catalogue_is_ranked_in_bounded_memory():
     # 200 queries by 200,000 titles: the matrix would have 160 MB, and twice that with grades.
     queries, titles = 200, 200_000
     texts = tuple(map(str, range(titles)))
-    grades = of_cells({(row, row): 3.0 for row in range(queries)}, (queries, titles))
+    grades = sparse.eye_array(queries, titles, format="csr") * 3.0
     task = ValidationTask(texts[:queries], texts, grades)
     random = np.random.default_rng(0)
     sides = Vectors(*(random.random((n, 2), np.float32) for n in (queries, titles)))
@@ -138,7 +138,7 @@ def test_a_perfect_ranking_has_ndcg_one_and_its_reverse_is_worse(task):
 
 
 def test_ndcg_of_one_query_is_the_hand_computed_one():
-    task = ValidationTask(("q",), ("a", "b", "c"), of_cells({(0, 0): 3, (0, 2): 1}, (1, 3)))
+    task = ValidationTask(("q",), ("a", "b", "c"), sparse.csr_array([[3.0, 0, 1]]))
     # Ranked b, a, c. Gain 2^grade - 1: 0, 7, 1; discount log2(rank + 1).
     found = task.ndcg(scored([[0.5, 0.9, 0.1]]))
     ideal = 7 / np.log2(2) + 1 / np.log2(3)

@@ -76,57 +76,6 @@ def line_chart(
     )
 
 
-def interval_chart(
-    title: str, values: Sequence[float], intervals: Sequence[Sequence[float]] = ()
-) -> str:
-    """Values at 1, 2, ... as inline SVG, each with its interval, from 0 to 1 or to the highest.
-
-    Args:
-        title: what is drawn.
-        values: 0 or more.
-        intervals: `(low, high)` of each, or none at all.
-    """
-    top = max([1.0, *values, *(min(high, 2.0) for _, high in intervals)])
-    step = (_WIDTH - _LEFT - 12) / max(len(values), 1)
-
-    def x(place: int) -> float:
-        return _LEFT + (place + 0.5) * step
-
-    def y(value: float) -> float:
-        return 14 + (1 - min(value, top) / top) * (_HEIGHT - _BOTTOM - 14)
-
-    marks = []
-    for value in (0.0, 0.25, 0.5, 0.75, 1.0):
-        at = y(value)
-        marks.append(
-            f'<line x1="{_LEFT}" x2="{_WIDTH - 12}" y1="{at:.1f}" y2="{at:.1f}" '
-            f'style="stroke:var(--line)"/>'
-            f'<text x="{_LEFT - 6}" y="{at + 4:.1f}" text-anchor="end">{value:.2f}</text>'
-        )
-    for place, value in enumerate(values):
-        shown = f"{place + 1}: {value:.3f}"
-        if intervals:
-            low, high = intervals[place]
-            shown += f", from {low:.3f} to {high:.3f}"
-            marks.append(
-                f'<line x1="{x(place):.1f}" x2="{x(place):.1f}" y1="{y(low):.1f}" '
-                f'y2="{y(high):.1f}" {_stroke(0)} stroke-width="2"/>'
-            )
-        marks.append(
-            f'<circle cx="{x(place):.1f}" cy="{y(value):.1f}" r="3.5" style="fill:var(--accent)">'
-            f"<title>{shown}</title></circle>"
-        )
-        if not place % (1 + len(values) // 20):
-            marks.append(
-                f'<text x="{x(place):.1f}" y="{_HEIGHT - 16}" text-anchor="middle">'
-                f"{place + 1}</text>"
-            )
-    return (
-        f'<figure><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(title)}">'
-        f"{''.join(marks)}</svg><figcaption>{escape(title)}</figcaption></figure>"
-    )
-
-
 def _stroke(place: int) -> str:
     """Colour and dashes of a line by its place."""
     dashes = _DASHES[(place // len(_COLORS) + place) % len(_DASHES)]

@@ -13,7 +13,7 @@ import grpc
 import pytest
 
 from serving import messages, predict_pb2
-from serving.client import Client, ServingError, main
+from serving.client import Client, ServingError
 from tests.serving.conftest import served
 
 PATIENCE = 60.0  # seconds, on a machine that does other things too
@@ -129,23 +129,17 @@ def certificate(tmp_path_factory):
     return folder / "cert.pem", folder / "key.pem"
 
 
-def test_grpc_speaks_tls(ranker, certificate, capsys):
+def test_grpc_speaks_tls(ranker, certificate):
     cert, key = (file.read_bytes() for file in certificate)
     with served(ranker, credentials=grpc.ssl_server_credentials([(key, cert)])) as server:
         address = server.grpc_address
         trusting = grpc.ssl_channel_credentials(cert)
         with Client(address, "tiny", credentials=trusting, timeout=PATIENCE) as client:
             assert client.encode_titles(["red"]).tolist() == [[3, 1]]
-        ask = ["--host", address, "--model", "tiny", "--status", "--timeout", str(PATIENCE)]
-        assert main([*ask, "--ca-file", str(certificate[0])]) == 0
-        assert capsys.readouterr().out == "3\tAVAILABLE\n"
         # Nobody vouches for this server, and it does not speak without TLS.
-        assert main([*ask, "--tls"]) == main(ask) == 1
-        assert capsys.readouterr().err.count("tiny at") == 2
-
-
-def test_a_file_of_certificates_that_is_missing_is_one_line(capsys, tmp_path):
-    path = str(tmp_path / "missing.pem")
-    assert main(["--model", "tiny", "--status", "--ca-file", path]) == 1
-    said = capsys.readouterr().err
-    assert (said.count("\n"), path in said) == (1, True)
+        for credentials in (grpc.ssl_channel_credentials(), None):
+            with (
+                Client(address, "tiny", credentials=credentials, timeout=PATIENCE) as client,
+                pytest.raises(ServingError, match="tiny at"),
+            ):
+                client.encode_titles(["red"])

@@ -16,7 +16,6 @@ ACTIVE = 10
 KEYWORD = 0.4
 LARGE_ENOUGH = 0.5
 TOPIC_CELLS = 5
-EXAMPLES = 2
 
 
 def most_active(vector: Array, number: int = ACTIVE) -> NDArray[np.intp]:
@@ -115,13 +114,11 @@ class Topic(NamedTuple):
         cell: its number in the semantic vector.
         texts: in how many texts it has a keyword.
         words: its keywords and the number of texts of each, most frequent first.
-        examples: the texts in which it is strongest, each with its keywords there.
     """
 
     cell: int
     texts: int
     words: list[tuple[str, int]]
-    examples: list[tuple[list[str], list[str]]]
 
 
 def topics(read: Iterable[Sequence[Reading]], number: int = TOPIC_CELLS) -> list[Topic]:
@@ -133,21 +130,13 @@ def topics(read: Iterable[Sequence[Reading]], number: int = TOPIC_CELLS) -> list
 
     Reference: Palangi et al. 2016, sec. V-A3 and table III.
     """
-    held: dict[int, list[tuple[float, int, list[str], list[str]]]] = defaultdict(list)
-    for place, of_text in enumerate(read):
-        y = np.concatenate([reading.y[-1] for reading in of_text])
+    counts: dict[int, Counter[str]] = defaultdict(Counter)
+    texts: Counter[int] = Counter()
+    for of_text in read:
         for cell, words in cell_keywords(of_text, number).items():
-            held[cell].append((-abs(float(y[cell])), place, of_text[0].words, words))
-    found = []
-    for cell, texts in held.items():
-        counts = Counter(word for *_, words in texts for word in words)
-        ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-        strongest = [(text, words) for *_, text, words in sorted(texts)[:EXAMPLES]]
-        found.append(Topic(cell, len(texts), ordered, strongest))
-    return sorted(found, key=lambda topic: (-topic.texts, topic.cell))
-
-
-def shared_cells(query: Array, title: Array, number: int = ACTIVE) -> list[tuple[int, float]]:
-    """The cells that say most of a cosine: their products in two unit vectors, largest first."""
-    products = query * title
-    return [(int(cell), float(products[cell])) for cell in np.argsort(-products)[:number]]
+            counts[cell].update(words)
+            texts[cell] += 1
+    return [
+        Topic(cell, texts[cell], sorted(counts[cell].items(), key=lambda one: (-one[1], one[0])))
+        for cell in sorted(texts, key=lambda cell: (-texts[cell], cell))
+    ]

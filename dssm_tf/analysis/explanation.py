@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.analysis.cells import cell_keywords, keywords, shared_cells
+from dssm_tf.analysis.cells import ACTIVE, cell_keywords, keywords
 from dssm_tf.analysis.contributions import losses, without_each, word_contributions
 from dssm_tf.analysis.neurons import Link, links, winners
-from dssm_tf.analysis.score_parts import ScoreParts
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
@@ -24,41 +23,12 @@ if TYPE_CHECKING:
     from dssm_tf.analysis.inside import Inside
 
 Array = NDArray[np.float64]
-Worth = Callable[[Sequence[str], Sequence[str]], Array]
-"""Queries and titles to what each pair is worth, `(queries, titles)`."""
 
 COSINE, SCORE = "cosine", "score"
 # Two words are alike by their letters if they share half of the shorter one's trigrams.
 _ALIKE = 0.5
 _WORTH_A_SENTENCE = 0.1  # of the cosine
 _GOES_WITH = 0.5  # of what a word adds, lost without the other word
-_CANCEL = 2.0  # times the cosine
-
-
-@runtime_checkable
-class Encodes(Protocol):
-    """A model with vectors: a run, an export or a compact model."""
-
-    name: str
-
-    @property
-    def vocabulary(self) -> Vocabulary: ...  # noqa: D102
-
-    @property
-    def mean_prior(self) -> float: ...  # noqa: D102
-
-    def encode_queries(self, queries: Sequence[str]) -> Any: ...  # noqa: D102
-
-    def encode_titles(self, titles: Sequence[str]) -> Any: ...  # noqa: D102
-
-    def weighted_prior(self, titles: Sequence[str]) -> Any: ...  # noqa: D102
-
-
-@runtime_checkable
-class Run(Encodes, Protocol):
-    """A model whose layers are there to be read."""
-
-    model: Any
 
 
 @dataclass(frozen=True)
@@ -83,6 +53,38 @@ class Side:
     start: float
     lost: Array
     inside: Inside | None = None
+
+    def columns(self) -> dict[str, list[Any]]:
+        """What is known of each word, by head.
+
+        Reference: Palangi et al. 2016, tables I, II and V-X; Shen et al. 2014, tables 3 and 8.
+        """
+        found: dict[str, list[Any]] = {"adds": self.contributions.tolist()}
+        if self.standard_errors is not None:
+            found["standard error"] = self.standard_errors.tolist()
+        found["lost without"] = self.lost.tolist()
+        if self.inside is None:
+            return found
+        for reading in self.inside.readings:
+            way = "right to left" if reading.backwards else "left to right"
+            found[f"cells moved of {min(ACTIVE, reading.y.shape[1])}, {way}"] = reading.moved()
+        if self.inside.readings:
+            found["keyword"] = keywords(self.inside.readings)
+        if self.inside.features is not None:
+            won = [place for _, place in winners(self.inside.features)]
+            found["top neurons won"] = [won.count(place) for place in range(len(self.words))]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it but whole activations, as plain data: a record a word."""
+        columns = {"word": self.words, **self.columns()}
+        words = [
+            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
+        ]
+        found: dict[str, Any] = {"words": words, "start": self.start}
+        if self.inside is not None and self.inside.readings:
+            found["cell_keywords"] = cell_keywords(self.inside.readings)
+        return found
 
 
 @dataclass(frozen=True)
@@ -114,14 +116,23 @@ class Explanation:
     measure: str = COSINE
 
     @property
-    def parts(self) -> ScoreParts:
-        """What titles are ranked by, in parts."""
-        return ScoreParts.of(self.cosine, self.prior, self.mean_prior)
-
-    @property
     def score(self) -> float:
         """What titles are ranked by."""
         return self.cosine + self.prior
+
+    def parts(self) -> str:
+        """The score as a sum.
+
+        A weighted log-prior is negative for every title, that of a best-seller too. So it is shown
+        relative to the average title that was clicked, which moves no title past another.
+        """
+        if self.measure == SCORE:
+            return f"Score {self.score:.3f}"
+        return (
+            f"Score {self.score:.3f} = cosine {self.cosine:.3f} "
+            f"{self.prior - self.mean_prior:+.3f} for the title's clicks "
+            f"{self.mean_prior:+.3f} for any title"
+        )
 
     def sentences(self) -> list[str]:
         """The match in words, the query's strongest words first."""
@@ -129,25 +140,16 @@ class Explanation:
         whole = self.cosine - (self.query.start if self.measure == SCORE else 0.0)
         if whole <= 0:
             return ["The model sees nothing in common between the two texts."]
-        shares = self.query.contributions / whole
-        # Of next to nothing, shares say little: then words that add and take cancel out.
-        cancel = np.abs(shares).max() > _CANCEL
+        adds = self.query.contributions
         found, others = [], []
-        for place in np.argsort(-shares, kind="stable"):
-            if abs(shares[place]) < _WORTH_A_SENTENCE:
+        for place in np.argsort(-adds, kind="stable"):
+            if abs(adds[place]) < _WORTH_A_SENTENCE * whole:
                 others.append(place)
             else:
-                share = f"{100 * shares[place]:.0f} % of the {self.measure}"
-                if cancel:
-                    adds = self.query.contributions[place]
-                    share = f"{adds:+.3f} of the {self.measure}'s {self.cosine:.3f}"
-                found.append(f"{self._matched(place)} ({share}).")
+                found.append(f"{self._matched(place)} ({adds[place]:+.3f}).")
         if others:
             names = ", ".join(f"'{self.query.words[place]}'" for place in others)
-            share = f"{round(100 * shares[others].sum())} %"
-            if cancel:
-                share = f"{self.query.contributions[others].sum():+.3f}"
-            found.append(f"Of little weight: {names} ({share}).")
+            found.append(f"Of little weight: {names} ({adds[others].sum():+.3f}).")
         return found
 
     def _matched(self, place: int) -> str:
@@ -184,16 +186,15 @@ class Explanation:
 
     def links(self) -> list[Link]:
         """The neurons of a CLSM that are high on both sides; none for other models."""
-        query, title = self.query.inside, self.title.inside
-        if query is None or title is None or query.features is None or title.features is None:
-            return []
-        return links(query.features, title.features)
+        query, title = (side.inside and side.inside.features for side in (self.query, self.title))
+        return [] if query is None or title is None else links(query, title)
 
     def cells(self) -> list[tuple[int, float]]:
         """The entries of the vectors that add most to the cosine, and what they add."""
         if self.query.inside is None or self.title.inside is None:
             return []
-        return shared_cells(self.query.inside.vector, self.title.inside.vector)
+        products = self.query.inside.vector * self.title.inside.vector
+        return [(cell, products[cell].item()) for cell in np.argsort(-products)[:ACTIVE].tolist()]
 
     def to_json(self) -> dict[str, Any]:
         """All of it but whole activations, as plain data."""
@@ -204,19 +205,17 @@ class Explanation:
             "cosine": self.cosine,
             "prior": self.prior,
             "mean_prior": self.mean_prior,
-            "query": _side_json(self.query),
-            "title": _side_json(self.title),
+            "query": self.query.to_json(),
+            "title": self.title.to_json(),
             "pairs": self.pairs.tolist(),
-            "cells": [{"cell": cell, "adds": adds} for cell, adds in self.cells()],
+            "cells": self.cells(),
             "neurons": [link._asdict() for link in self.links()],
             "sentences": self.sentences(),
             "notes": self.notes,
         }
 
 
-def explain(
-    ranker: Ranker | Encodes, query: str, title: str, *, trigrams: bool = True
-) -> Explanation:
+def explain(ranker: Any, query: str, title: str) -> Explanation:
     """Takes the score of a query and a title apart, for any model.
 
     The words of either side get their Shapley values while the other side stays whole: of the
@@ -227,7 +226,6 @@ def explain(
         ranker: a run, an export, a compact model or anything else that scores titles.
         query: raw text.
         title: raw text.
-        trigrams: whether to say what each letter trigram is worth, for a run.
 
     Raises:
         UserError: a text has no word; or the model has a vocabulary with none of its trigrams.
@@ -235,126 +233,79 @@ def explain(
     texts = {"query": query, "title": title}
     notes: list[str] = []
     prior = mean_prior = 0.0
-    if isinstance(ranker, Encodes):
-        vocabulary, measure, worth = ranker.vocabulary, COSINE, _cosines(ranker)
-        words = {side: _read(side, text, vocabulary) for side, text in texts.items()}
-        notes += [note for side, text in texts.items() for note in _unread(side, text, vocabulary)]
+    if hasattr(ranker, "weighted_prior"):
+        vocabulary, measure = ranker.vocabulary, COSINE
+        words = {side: vocabulary.words(text) for side, text in texts.items()}
+        for side, text in texts.items():
+            notes += _unread(side, text, vocabulary)
         prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
     else:
-        measure, worth = SCORE, _scores(ranker)
-        words = {side: _not_empty(side, text, FOLDED.words(text)) for side, text in texts.items()}
+        measure = SCORE
+        words = {side: FOLDED.words(text) for side, text in texts.items()}
+    for side, text in texts.items():
+        if not words[side]:
+            raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
+    worth = partial(_cosines if measure == COSINE else _scores, ranker)
     whole = {side: " ".join(of_side) for side, of_side in words.items()}
     table = worth(*([whole[side], *without_each(words[side])] for side in texts))
-    *lost, pairs = losses(table)
-    values: tuple[Callable[[Sequence[str]], Array], ...] = (
-        lambda part: worth(part, [whole["title"]])[:, 0],
-        lambda part: worth([whole["query"]], part)[0],
-    )
-    inside: list[Inside | None] = [None, None]
-    if isinstance(ranker, Run):
-        inside = _inside(ranker, words, trigrams)
-    elif isinstance(ranker, Encodes):
+    lost_query, lost_title, pairs = losses(table)
+    inside: dict[str, Inside | None] = {"query": None, "title": None}
+    if measure == COSINE and hasattr(ranker, "model"):
+        from dssm_tf.analysis.inside import look_inside  # loads TensorFlow
+
+        inside = {side: look_inside(ranker, side, words[side]) for side in texts}
+    elif measure == COSINE:
         notes.append(
             "An export does not show its layers: explain the run that it was made of to see "
-            "trigrams, gates and neurons."
+            "gates and neurons."
         )
-    query_side, title_side = (
-        Side(
-            side, words[side], *word_contributions(value, words[side]), float(value([""])[0]),
-            of_side, read,
-        )
-        for side, value, of_side, read in zip(texts, values, lost, inside, strict=True)
-    )  # fmt: skip
-    cosine = float(table[0, 0])
+
+    def side_of(name: str, value: Callable[[Sequence[str]], Array], lost: Array) -> Side:
+        adds, errors = word_contributions(value, words[name])
+        start = float(value([""])[0])
+        return Side(name, words[name], adds, errors, start, lost, inside[name])
+
     return Explanation(
-        ranker.name, query_side, title_side, cosine, prior, mean_prior, pairs, notes, measure
+        ranker.name,
+        side_of("query", lambda part: worth(part, [whole["title"]])[:, 0], lost_query),
+        side_of("title", lambda part: worth([whole["query"]], part)[0], lost_title),
+        float(table[0, 0]),
+        prior,
+        mean_prior,
+        pairs,
+        notes,
+        measure,
     )
 
 
-def _cosines(model: Encodes) -> Worth:
-    def cosines(queries: Sequence[str], titles: Sequence[str]) -> Array:
-        vectors = (model.encode_queries(queries), model.encode_titles(titles))
-        rows, columns = (np.asarray(one, np.float64) for one in vectors)
-        found: Array = rows @ columns.T
-        return found
-
-    return cosines
+def _cosines(model: Any, queries: Sequence[str], titles: Sequence[str]) -> Array:
+    vectors = model.encode_queries(queries), model.encode_titles(titles)
+    rows, columns = (np.asarray(one, np.float64) for one in vectors)
+    return rows @ columns.T
 
 
-def _scores(ranker: Ranker) -> Worth:
-    return lambda queries, titles: np.asarray(
-        ranker.score_matrix(queries, tuple(titles)), np.float64
-    )
+def _scores(ranker: Any, queries: Sequence[str], titles: Sequence[str]) -> Array:
+    return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
 
 
-def _inside(ranker: Any, words: dict[str, list[str]], trigrams: bool) -> list[Inside | None]:
-    from dssm_tf.analysis.inside import look_inside  # loads TensorFlow
+def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
+    """What of a text the model does not see, in sentences.
 
-    query, title = words["query"], words["title"]
-    return [
-        look_inside(ranker, "query", query, " ".join(title), trigrams),
-        look_inside(ranker, "title", title, " ".join(query), trigrams),
-    ]
-
-
-def _not_empty(side: str, text: str, words: list[str]) -> list[str]:
-    if not words:
-        raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
-    return words
-
-
-def _read(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
-    """The words of a text that a model reads, of which it knows a trigram."""
-    found = _not_empty(side, text, vocabulary.words(text))
-    if not any(vocabulary.ngram_ids(word) for word in found):
+    Raises:
+        UserError: it knows nothing of it.
+    """
+    words, notes = vocabulary.words(text), []
+    unknown = [word for word in words if not vocabulary.ngram_ids(word)]
+    if words and len(unknown) == len(words):
         raise UserError(
             f"the model knows no letter trigram of the {side} {text!r}: its log has nothing like "
             "it, and the score means nothing."
         )
-    return found
-
-
-def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
-    """What of a text the model does not see, in sentences."""
-    found, notes = vocabulary.words(text), []
-    everything = vocabulary.rules.words(text)
-    if cut := len(everything) - len(found):
+    if cut := len(vocabulary.rules.words(text)) - len(words):
         notes.append(
-            f"The model reads the first {len(found)} words of the {side}; {cut} more were cut."
+            f"The model reads the first {len(words)} words of the {side}; {cut} more were cut."
         )
-    whole = everything[: len(found)]
-    if short := [f"'{word}'" for word, own in zip(found, whole, strict=True) if word != own]:
-        notes.append(
-            f"The model reads the first {vocabulary.rules.max_letters} letters of a word; of "
-            f"{', '.join(dict.fromkeys(short))} in the {side} the rest was cut."
-        )
-    if unknown := [word for word in found if not vocabulary.ngram_ids(word)]:
+    if unknown:
         names = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))
         notes.append(f"The model knows no letter trigram of {names} in the {side}.")
     return notes
-
-
-def _side_json(side: Side) -> dict[str, Any]:
-    inside, errors = side.inside, side.standard_errors
-    words: list[dict[str, Any]] = [
-        {"word": word, "adds": float(adds), "lost_without": float(lost)}
-        for word, adds, lost in zip(side.words, side.contributions, side.lost, strict=True)
-    ]
-    found: dict[str, Any] = {"words": words, "start": side.start}
-    if errors is not None:
-        for word, error in zip(words, errors.tolist(), strict=True):
-            word["standard_error"] = error
-    if inside is None:
-        return found
-    for word, trigrams in zip(words, inside.trigrams, strict=False):
-        word["trigrams"] = [list(one) for one in trigrams]
-    if inside.readings:
-        counts = zip(*(reading.moved() for reading in inside.readings), strict=True)
-        for word, of_word, key in zip(words, counts, keywords(inside.readings), strict=True):
-            word |= {"cells_moved": list(of_word), "keyword": key}
-        found["cell_keywords"] = cell_keywords(inside.readings)
-    if inside.features is not None:
-        won = Counter(place for _, place in winners(inside.features))
-        for place, word in enumerate(words):
-            word["neurons_won"] = won[place]
-    return found

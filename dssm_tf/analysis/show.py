@@ -1,58 +1,68 @@
-"""An explanation on a terminal, on a page and as figures; all show the same words and numbers."""
+"""An explanation as Markdown, as JSON and as figures; all show the same words and numbers."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from html import escape
 from pathlib import Path
 
 import numpy as np
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from dssm_tf.analysis.cells import ACTIVE, keywords, most_active
-from dssm_tf.analysis.explanation import SCORE, Explanation, Side
-from dssm_tf.analysis.neurons import winners
-from dssm_tf.common.page import table
+from dssm_tf.analysis.cells import most_active
+from dssm_tf.analysis.explanation import Explanation, Side
+from dssm_tf.analysis.markdown import html, marked, plain, table
 
 
-def columns(side: Side) -> dict[str, list[str]]:
-    """What is known of a text's words, by head.
+def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> str:
+    """Both texts, word by word, and what matches in sentences.
 
-    Reference: Palangi et al. 2016, tables I, II and V-X; Shen et al. 2014, tables 3 and 8.
+    Args:
+        explanation: of a pair.
+        beside: of the same pair by other models, whose numbers stand beside.
     """
-    found = {
-        "adds": [f"{adds:+.3f}" for adds in side.contributions],
-        "lost without": [f"{lost:+.3f}" for lost in side.lost],
-    }
-    if side.inside is None:
-        return found
-    for reading in side.inside.readings:
-        way = "right to left" if reading.backwards else "left to right"
-        active = min(ACTIVE, reading.y.shape[1])
-        counts = ["-" if count is None else str(count) for count in reading.moved()]
-        found[f"cells moved of {active}, {way}"] = counts
-    if side.inside.readings:
-        found["keyword"] = ["yes" if key else "" for key in keywords(side.inside.readings)]
-    if side.inside.features is not None:
-        won = [place for _, place in winners(side.inside.features)]
-        found["top neurons won"] = [str(won.count(place) or "") for place in range(len(side.words))]
-    return found
+    parts = []
+    for name in ("query", "title"):
+        side: Side = getattr(explanation, name)
+        numbers = side.columns()
+        # Keywords of a recurrent model and winners of a CLSM's neurons are bold.
+        bold = numbers.get("keyword", numbers.get("top neurons won", ()))
+        for other in beside:
+            theirs: Side = getattr(other, name)
+            if theirs.words == side.words:
+                numbers |= {f"{other.model}: {h}": cells for h, cells in theirs.columns().items()}
+        words = (
+            marked([word], [0] if place < len(bold) and bold[place] else [])
+            for place, word in enumerate(side.words)
+        )
+        cells = ([_cell(value) for value in column] for column in numbers.values())
+        parts.append(table([name, *map(plain, numbers)], zip(words, *cells, strict=True)))
+    said = [plain(sentence) for sentence in paragraphs(explanation)]
+    if beside:
+        scores = (f"{plain(one.model)} {one.cosine:.3f}" for one in (explanation, *beside))
+        said.append(f"{explanation.measure.capitalize()}: {', '.join(scores)}.")
+    return "\n\n".join([*parts, "\n".join(f"- {sentence}" for sentence in said)])
+
+
+def _cell(value: float | bool | None) -> str:
+    """A number of a word: a share, a count, or whether."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:+.3f}"
+    return "yes" if value is True else str(int(value) or "")
+
+
+def explained_html(explanation: Explanation) -> str:
+    """`markdown` as HTML."""
+    return html(markdown(explanation))
 
 
 def paragraphs(explanation: Explanation) -> list[str]:
     """What there is to say besides the numbers of the words."""
-    if explanation.measure == SCORE:
-        score = f"score {explanation.score:.3f}"
-    else:
-        score = str(explanation.parts)
-    said = [f"{score[0].upper()}{score[1:]}.", *explanation.sentences(), *_trigrams(explanation)]
+    said = [f"{explanation.parts()}.", *explanation.sentences()]
     if links := explanation.links():
-        words = explanation.query.words, explanation.title.words
-        named = (f"{one.neuron} ({words[0][one.query]}, {words[1][one.title]})" for one in links)
+        query, title = explanation.query.words, explanation.title.words
+        named = (f"{one.neuron} ({query[one.query]}, {title[one.title]})" for one in links)
         said.append(f"Neurons that are high for both: {'; '.join(named)}.")
     elif explanation.query.inside is not None and explanation.query.inside.readings:
         cells = ", ".join(f"{cell} ({adds:+.3f})" for cell, adds in explanation.cells())
@@ -60,104 +70,12 @@ def paragraphs(explanation: Explanation) -> list[str]:
     return [*said, *explanation.notes, _method(explanation)]
 
 
-def _trigrams(explanation: Explanation) -> list[str]:
-    """Trigrams of the words that are like one of the title's, as a typing error is."""
-    found = []
-    inside = explanation.query.inside
-    for place, known in enumerate(inside.trigrams if inside else []):
-        word = explanation.query.words[place]
-        if alike := explanation.alike(place):
-            lost = " ".join(f"{ngram} {value:+.3f}" for ngram, value in known)
-            shared = " ".join(alike[1])
-            found.append(
-                f"Without each letter trigram of '{word}' ('{alike[0]}' shares {shared}), the "
-                f"cosine loses: {lost}."
-            )
-    return found
-
-
 def _method(explanation: Explanation) -> str:
     """How the numbers were found."""
     sides = (explanation.query, explanation.title)
-    errors = [side.standard_errors for side in sides if side.standard_errors is not None]
-    said = "What words add: Shapley values"
-    if errors:
-        largest = max(float(one.max()) for one in errors)
-        said += f", sampled for texts of many words with standard errors up to {largest:.4f}"
-    starts = [f"{side.start:.3f} without the {side.name}" for side in sides if side.start]
-    if starts:
-        said += f"; the {explanation.measure} is {' and '.join(starts)}"
-    return f"{said}."
-
-
-def show(explanation: Explanation, console: Console) -> None:
-    """Prints both texts, word by word, and what matches in sentences."""
-    for side in (explanation.query, explanation.title):
-        found = columns(side)
-        shown = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
-        shown.add_column(side.name, overflow="fold")
-        for head in found:
-            shown.add_column(head, justify="right")
-        for row in zip(side.words, *found.values(), strict=True):
-            shown.add_row(*map(Text, row))
-        console.print(shown)
-    for said in paragraphs(explanation):
-        console.print(said, highlight=False, markup=False, soft_wrap=True)
-
-
-def explained_html(
-    explanation: Explanation, beside: Sequence[Explanation] = (), sides: Sequence[str] = ()
-) -> str:
-    """Both texts, each word over what it adds, and what matches in sentences.
-
-    Args:
-        explanation: of the page's model.
-        beside: of the same pair by other models.
-        sides: with a table of their words; rows of `beside` are under the model's own.
-    """
-    both = (explanation.query, explanation.title)
-    most = max(float(np.abs(side.contributions).max()) for side in both)
-    said = paragraphs(explanation)
-    if beside:
-        scores = [f"{one.model} {one.cosine:.3f}" for one in (explanation, *beside)]
-        said.append(f"{explanation.measure.capitalize()}: {', '.join(scores)}.")
-    lines = "".join(_words_html(side, most) for side in both)
-    tables = "".join(_table_html([explanation, *beside], side) for side in sides)
-    return f'{lines}<p class="soft">{escape(" ".join(said))}</p>{tables}'
-
-
-def _words_html(side: Side, most: float) -> str:
-    cells = ""
-    for word, adds in zip(bold_words(side), side.contributions.tolist(), strict=True):
-        share = min(abs(adds) / most, 1.0) if most else 0.0
-        kind = "for" if adds >= 0 else "against"
-        cells += (
-            f'<span class="word {kind}" style="--share:{100 * share:.0f}%">{word}'
-            f"<small>{adds:+.2f}</small></span>"
-        )
-    return f'<p class="words"><span class="tag">{side.name}</span> {cells}</p>'
-
-
-def bold_words(side: Side) -> list[str]:
-    """Words as HTML: keywords of a recurrent model and winners of a CLSM's neurons are bold."""
-    found = columns(side)
-    marks = found.get("keyword", found.get("top neurons won", [""] * len(side.words)))
-    return [
-        f"<strong>{escape(word)}</strong>" if mark else escape(word)
-        for word, mark in zip(side.words, marks, strict=True)
-    ]
-
-
-def _table_html(explanations: Sequence[Explanation], name: str) -> str:
-    """Words side by side, rows by model, as in the tables of P16."""
-    read = [(one.model, getattr(one, name)) for one in explanations]
-    rows = [
-        [f"{escape(model)}: {head}", *cells]
-        for model, side in read
-        if side.words == read[0][1].words
-        for head, cells in columns(side).items()
-    ]
-    return table([name, *bold_words(read[0][1])], rows)
+    if all(side.standard_errors is None for side in sides):
+        return "What words add: Shapley values."
+    return "What words add: Shapley values, sampled for texts of many words, with standard errors."
 
 
 def write(explanation: Explanation, directory: Path) -> None:
@@ -173,8 +91,7 @@ def write(explanation: Explanation, directory: Path) -> None:
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
     about = f"{explanation.model}: {explanation.measure} {explanation.cosine:.3f}"
-    drawn = figures.word_weights(weights, about, explanation.measure)
-    figures.save(drawn, directory, "words")
+    figures.save(figures.word_weights(weights, about, explanation.measure), directory, "words")
     readings = [(side.name, one) for side in sides if side.inside for one in side.inside.readings]
     largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
     for side, reading in readings:

@@ -17,7 +17,6 @@ def report(
     judgments: Path | None = None,
     corpus: Path | None = None,
     beside: tuple[str, ...] = (),
-    words: str = "",
 ) -> None:
     """Write a page about a run: curves, metrics, explained queries, what it learned.
 
@@ -32,7 +31,6 @@ def report(
         corpus: table with doc_id, title; all of it is ranked.
         beside: [NAME=]RUN: another run, whose curves, scores and keywords stand beside; may be
             repeated.
-        words: to look at, with commas between; chosen if not given.
 
     Raises:
         UserError: a file is missing or malformed, or `out` exists.
@@ -53,8 +51,7 @@ def report(
     from dssm_tf.analysis.report import report as page
 
     console = Console()
-    chosen = [word for word in words.split(",") if word]
-    html = page(model, judged, titles, beside=others, words=chosen, console=console)
+    html = page(model, judged, titles, beside=others, console=console)
     with atomic_directory(out) as directory:
         (directory / "report.html").write_text(html, "utf-8")
     console.print(f"look: {out / 'report.html'}", highlight=False, soft_wrap=True)

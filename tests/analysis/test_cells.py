@@ -10,7 +10,6 @@ from dssm_tf.analysis.cells import (
     cell_keywords,
     keywords,
     most_active,
-    shared_cells,
     topics,
 )
 
@@ -95,12 +94,6 @@ def test_a_topic_counts_texts_by_keyword_and_shows_those_in_which_its_cell_is_st
     middle = read("e d", [0.0, 0.5], [0.0, 0.4])
     first, second = topics([[weak], [strong], [middle]], 2)
     assert (first.cell, first.texts, first.words) == (0, 3, [("d", 2), ("b", 1)])
-    assert first.examples == [(["c", "d"], ["d"]), (["e", "d"], ["d"])]
     assert (second.cell, second.texts, second.words) == (1, 1, [("d", 1)])
     (only,) = topics([[weak], [strong], [middle]], 1)  # the most active cell alone
     assert only.texts == 3
-
-
-def test_shared_cells_are_the_parts_of_the_cosine():
-    found = shared_cells(np.array([0.6, 0.8, 0.0]), np.array([0.0, 1.0, 0.0]), 2)
-    assert found[0] == (1, pytest.approx(0.8))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import json
 import subprocess
 import sys
 
-import keras
 import numpy as np
 import pytest
-from rich.console import Console
 
 from dssm_tf.analysis.cells import Reading, cell_keywords
 from dssm_tf.analysis.contributions import shapley, subsets
 from dssm_tf.analysis.explanation import SCORE, Explanation, Side, explain
-from dssm_tf.analysis.show import columns, explained_html, paragraphs, show, write
+from dssm_tf.analysis.markdown import html, plain, table
+from dssm_tf.analysis.show import explained_html, markdown, write
 from dssm_tf.analysis.survey import contexts
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.baselines.doc2vec import Doc2Vec
@@ -101,7 +99,7 @@ def test_what_the_words_of_either_side_add_sums_to_the_cosine(explained, name):
 @every_tower
 def test_sampled_values_sum_to_the_cosine_and_are_near_the_exact_ones(rankers, name):
     ranker = rankers(name)
-    found = explain(ranker, LONG, TITLE, trigrams=False)
+    found = explain(ranker, LONG, TITLE)
     assert found.query.contributions.sum() == pytest.approx(found.cosine, abs=SAME)
     vector = ranker.encode_titles([TITLE])[0]
     worth = ranker.encode_queries(subsets(LONG.split())).astype(np.float64) @ vector
@@ -110,28 +108,27 @@ def test_sampled_values_sum_to_the_cosine_and_are_near_the_exact_ones(rankers, n
     assert (errors <= 5 * found.query.standard_errors + SAME).all()
     assert errors.max() < 0.05  # of cosines from -1 to 1, by a model of random weights
     assert found.query.standard_errors.max() > 0
-    said = f"standard errors up to {found.query.standard_errors.max():.4f}"
-    assert said in paragraphs(found)[-1]
+    assert "sampled for texts of many words, with standard errors" in markdown(found)
+    assert f"{found.query.standard_errors[0]:+.3f}" in markdown(found)
 
 
 @every_tower
 def test_the_score_is_the_one_that_titles_are_ranked_by(explained, rankers, name):
     expected = rankers(name).score(QUERY, [TITLE])[0]
     assert explained(name).score == pytest.approx(expected, abs=SAME)
-    assert explained(name).parts.score == pytest.approx(expected, abs=SAME)
 
 
 def test_a_best_seller_gains_by_its_clicks_and_a_title_nobody_clicked_loses(rankers):
     ranker = rankers("dssm")
     titles = list(ranker.prior.log_shares)
     average = np.mean(ranker.weighted_prior(titles))
-    best = explain(ranker, QUERY, TITLE).parts
-    other = explain(ranker, QUERY, "battlefield").parts
-    assert best.average == other.average == pytest.approx(average, abs=SAME)
-    assert best.clicks == pytest.approx(ranker.weighted_prior([TITLE])[0] - average, abs=SAME)
-    assert other.clicks < 0 < best.clicks
+    best, other = (explain(ranker, QUERY, title) for title in (TITLE, "battlefield"))
+    assert best.mean_prior == other.mean_prior == pytest.approx(average, abs=SAME)
+    clicks = best.prior - best.mean_prior
+    assert clicks == pytest.approx(ranker.weighted_prior([TITLE])[0] - average, abs=SAME)
+    assert other.prior - other.mean_prior < 0 < clicks
     # The title's own cosine, what it gains, and what every title loses.
-    assert f"cosine {best.cosine:.3f} + {best.clicks:.3f} for the title's clicks - " in str(best)
+    assert f"cosine {best.cosine:.3f} +{clicks:.3f} for the title's clicks -" in best.parts()
 
 
 @every_tower
@@ -142,38 +139,6 @@ def test_what_is_lost_is_the_cosine_less_that_of_the_text_without_the_word(
     vector = ranker.encode_titles(["battlefield 3 limited edition"])[0]
     shorter = ranker.encode_queries(["batlefield three", "three", "batlefield"]) @ vector
     assert explained(name).query.lost == pytest.approx(shorter[0] - shorter[1:], abs=SAME)
-
-
-@every_tower
-def test_without_its_only_known_trigram_a_word_is_one_of_which_nothing_is_known(rankers, name):
-    ranker = rankers(name)
-    query = explain(ranker, "red qqox fox", TITLE).query  # of qqox ox# is known, as in fox
-    ((ngram, lost),) = query.inside.trigrams[1]
-    assert ngram == "ox#"
-    cosines = (
-        ranker.encode_queries(["red qqox fox", "red qqqq fox"]) @ ranker.encode_titles([TITLE])[0]
-    )
-    assert lost == pytest.approx(cosines[0] - cosines[1], abs=SAME)
-    assert [one for one, _ in query.inside.trigrams[2]] == ["#fo", "fox", "ox#"]
-
-
-def test_a_lost_trigram_is_a_row_of_the_first_matrix_less(rankers):
-    ranker = rankers("dssm")
-    found = explain(ranker, QUERY, TITLE).query.inside.trigrams
-    tower, vocabulary = ranker.model.query_tower, ranker.vocabulary
-    kernel, bias, dense, dense_bias = (
-        keras.ops.convert_to_numpy(one).astype(np.float64)
-        for one in (tower.hashing.kernel, tower.bias, *tower.semantic[0].weights)
-    )
-    ids = [number for word in QUERY.split() for number in vocabulary.ngram_ids(word)]
-    title = ranker.encode_titles([TITLE])[0]
-
-    def cosine(rows):
-        y = np.tanh(np.tanh(kernel[rows].sum(axis=0) + bias) @ dense + dense_bias)
-        return y @ title / np.linalg.norm(y)
-
-    expected = [cosine(ids) - cosine(ids[:i] + ids[i + 1 :]) for i in range(len(ids))]
-    assert [lost for word in found for _, lost in word] == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize("kind", ["saved", "compact"])
@@ -225,23 +190,8 @@ def test_a_bm25_score_is_the_sum_of_its_words(tmp_path, capsys):
     assert main(["explain", "--model", str(tmp_path / "bm25"), "--query", "red bear fox",
                  "--title", "red fox"]) == 0  # fmt: skip
     shown = capsys.readouterr().out
-    assert "'red' stands in the title (50 % of the score)" in shown
-    assert f"Score {found.score:.3f}.\n" in shown
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("missing", "does not exist"), ("hybrid.json", "explain one of its members"),
-     ("empty", "expected a directory that `dssm train` or `dssm export` wrote")],
-)  # fmt: skip
-def test_what_cannot_be_explained_is_a_sentence(tmp_path, capsys, name, said):
-    (tmp_path / "hybrid.json").write_text("{}")
-    (tmp_path / "empty").mkdir()
-    arguments = ["--model", str(tmp_path / name), "--query", "a", "--title", "b"]
-    assert main(["explain", *arguments]) == 1
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1
+    assert "'red' stands in the title" in shown
+    assert f"- Score {found.score:.3f}.\n" in shown
 
 
 @pytest.mark.parametrize("kind", ["run", "saved", "compact"])
@@ -263,7 +213,7 @@ def test_a_text_without_a_known_word_is_a_sentence_not_an_empty_picture(
 
 
 def test_what_the_model_does_not_see_of_a_text_is_said(rankers):
-    found = explain(rankers("dssm"), "box ωψξ", "game " * 70, trigrams=False)
+    found = explain(rankers("dssm"), "box ωψξ", "game " * 70)
     assert found.notes == [
         "The model knows no letter trigram of 'ωψξ' in the query.",
         "The model reads the first 64 words of the title; 6 more were cut.",
@@ -288,19 +238,10 @@ def test_a_word_goes_with_another_that_half_of_its_worth_rests_on(lost, said):
     assert said in by_hand([0.2, 0.8], pairs=[[0.0], [lost]]).sentences()[0]
 
 
-def test_more_than_twice_the_cosine_words_cancel_out_and_shares_mean_little():
-    # 2.0 of 1.0 is still a share; 2.1 less 1.1 is not.
-    assert "(200 % of the cosine)" in by_hand([2.0, -1.0]).sentences()[0]
-    assert by_hand([2.1, -1.1]).sentences() == [
-        "'ice' goes with the title as a whole, by what was clicked (+2.100 of the cosine's 1.000).",
-        "'hot' speaks against it (-1.100 of the cosine's 1.000).",
-    ]
-
-
 def test_words_of_less_than_a_tenth_are_named_together():
     said = by_hand([0.1, 0.9, 0.09, -0.09], query="ice hot a b").sentences()
     assert len(said) == 3
-    assert said[2] == "Of little weight: 'a', 'b' (0 %)."
+    assert said[2] == "Of little weight: 'a', 'b' (+0.000)."
     assert by_hand([0.1, -0.2], cosine=-0.1).sentences() == [
         "The model sees nothing in common between the two texts."
     ]
@@ -316,28 +257,31 @@ def test_a_word_is_like_another_with_half_of_its_trigrams(rankers):
 
 
 @every_tower
-def test_terminal_page_and_json_show_every_word_with_the_same_numbers(explained, name):
+def test_markdown_and_json_show_every_word_with_the_same_numbers(explained, name):
     found = explained(name)
-    console = Console(file=io.StringIO(), width=200)
-    show(found, console)
-    lines = console.file.getvalue().splitlines()
-    html = explained_html(found, sides=("query", "title"))
+    lines = markdown(found).splitlines()
     said = found.to_json()
     for side in (found.query, found.title):
-        numbers = columns(side)
-        for place, word in enumerate(side.words):
-            (line,) = [line for line in lines if line.split()[:1] == [word]]
-            cells = [cells[place] for cells in numbers.values()]
-            assert line.split() == [word, *(cell for cell in cells if cell)]
-            row = said[side.name]["words"][place]
-            assert cells[:2] == [f"{row['adds']:+.3f}", f"{row['lost_without']:+.3f}"]
-        for head, cells in numbers.items():
-            row = "".join(f"<td>{cell}</td>" for cell in cells)
-            assert f"{found.model}: {head}</th>{row}" in html
-    assert f"Score {found.score:.3f} = cosine {found.cosine:.3f}" in "".join(lines)
-    heads = " ".join(columns(found.query))
+        for word, row in zip(side.words, said[side.name]["words"], strict=True):
+            (line,) = [line for line in lines if line.split()[1:2] in ([word], [f"**{word}**"])]
+            cells = [cell.strip() for cell in line.split("|")[1:-1]]
+            assert cells[1:3] == [f"{row['adds']:+.3f}", f"{row['lost without']:+.3f}"]
+            assert ("**" in cells[0]) == bool(row.get("keyword", row.get("top neurons won")))
+    assert f"- Score {found.score:.3f} = cosine {found.cosine:.3f}" in "\n".join(lines)
+    heads = " ".join(found.query.columns())
     assert ("keyword" in heads) == (name not in ("dssm", "clsm"))
     assert ("neurons won" in heads) == (name == "clsm")
+    assert f'<td style="text-align:right">{found.query.lost[0]:+.3f}</td>' in explained_html(found)
+
+
+def test_a_text_of_the_data_is_no_markup():
+    """A title may hold anything; on a page it loads and runs nothing."""
+    evil = "<img src=x> [a](javascript:b) *c* |d"
+    said = html(table(["title"], [[plain(evil)]]))
+    assert "<img" not in said
+    assert "<a" not in said
+    assert "<em>" not in said
+    assert said.count("<td") == 1
 
 
 def test_json_on_the_terminal_is_the_file_s(runs, explained, tmp_path, capsys):
@@ -347,8 +291,8 @@ def test_json_on_the_terminal_is_the_file_s(runs, explained, tmp_path, capsys):
     assert printed == json.loads((tmp_path / "out" / "explanation.json").read_text("utf-8"))
     words = printed["query"]["words"]
     assert [one["word"] for one in words] == ["batlefield", "three"]
-    assert words[0]["cells_moved"][0] is None  # read first from the left
-    assert words[1]["cells_moved"][1] is None
+    assert words[0]["cells moved of 4, left to right"] is None  # read first from the left
+    assert words[1]["cells moved of 4, right to left"] is None
     readings = explained("bilstm").query.inside.readings
     assert all(isinstance(one, Reading) for one in readings)
     expected = {str(cell): of_cell for cell, of_cell in cell_keywords(readings).items()}
@@ -414,7 +358,7 @@ def test_the_words_nearest_to_one_are_printed_for_a_run_and_for_doc2vec(runs, tm
     assert {word for word, _ in found} == {"fox", "blue", "owl"}
     assert main(["explain", "--model", str(runs("dssm")), "--word", "battlefeld"]) == 0
     lines = capsys.readouterr().out.split("\n")
-    assert lines[3].split()[0] == "battlefield"  # shares nine of its trigrams
+    assert lines[2].split()[1] == "battlefield"  # shares nine of its trigrams
 
 
 def test_one_s_own_texts_are_compared_at_a_word(runs, rankers, capsys):
@@ -430,7 +374,7 @@ def test_one_s_own_texts_are_compared_at_a_word(runs, rankers, capsys):
     ]
     assert main(command) == 0
     shown = capsys.readouterr().out
-    assert [line.strip()[-5:] for line in shown.splitlines() if "." in line] == [
+    assert [line.split()[-2] for line in shown.splitlines() if "." in line] == [
         f"{cosine:.3f}" for _, cosine in expected.others
     ]
 

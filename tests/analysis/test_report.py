@@ -68,17 +68,12 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize("name", TOWERS)
 def test_a_run_s_page_has_what_its_tower_can_show(runs, name):
-    page = Reader(report(runs(name), JUDGMENTS, words=["fox", "red"]))
+    page = Reader(report(runs(name), JUDGMENTS))
     expected = ["Training", "How well it ranks", "Best queries, explained",
                 "Worst queries, explained"]  # fmt: skip
-    expected.append("Scores beside grades")
-    if name == "clsm":
-        expected.append("Words that win its neurons")
     if name not in ("dssm", "clsm"):
         expected.append("What its cells stand for")
-    if name != "dssm":
-        expected.append("The same word in different titles")
-    assert page.heads == [*expected, "Nearest words in the first layer"]
+    assert page.heads == expected
     assert "red <fox>" in page.text
     assert "the query '?!' has no word" in page.text
     assert "These means rest on 2 queries, fewer than 200" in page.text
@@ -103,15 +98,17 @@ def test_an_rnn_s_neurons_stand_under_an_lstm_s_cells_as_in_tables_v_to_viii(run
     forwards, backwards = (one.moved() for one in found[0].query.inside.readings)
     (neurons,) = (one.moved() for one in found[1].query.inside.readings)
     assert forwards[0] is backwards[1] is neurons[0] is None
-    for head, counts in (
-        ("bilstm: cells moved of 4, left to right", ["-", forwards[1]]),
-        ("bilstm: cells moved of 4, right to left", [backwards[0], "-"]),
-        ("plain: cells moved of 4, left to right", ["-", neurons[1]]),
-    ):
-        assert f"{head}</th>" + "".join(f"<td>{one}</td>" for one in counts) in html
+    page = Reader(html).text
+    for head in ("cells moved of 4, right to left", "plain: cells moved of 4, left to right"):
+        assert head in page
+    for place, word in enumerate(["red", "fox"]):
+        moved = [forwards[place], backwards[place], neurons[place]]
+        said = ["-" if count is None else str(count or "") for count in moved]
+        row = next(line for line in page.split("\n\n\n") if line.split()[:1] == [word])
+        assert [one for one in said if one] == [one for one in row.split() if one in said][-3:]
     scores = f"Cosine: bilstm {found[0].cosine:.3f}, plain {found[1].cosine:.3f}."
-    assert scores in Reader(html).text
-    assert str(found[0].parts)[1:] in Reader(html).text
+    assert scores in page
+    assert found[0].parts() in page
 
 
 def test_a_run_beside_needs_a_name_of_its_own(runs):

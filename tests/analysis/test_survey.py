@@ -6,8 +6,7 @@ import keras
 import numpy as np
 import pytest
 
-from dssm_tf.analysis import survey
-from dssm_tf.analysis.survey import contexts, neighbours, readings, varied_contexts
+from dssm_tf.analysis.survey import contexts, neighbours, readings
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
@@ -85,37 +84,12 @@ def test_a_text_without_the_word_and_a_tower_without_contexts_are_refused(tower,
     made = clsm() if tower == "clsm" else one_cell_a_word(DSSM(VOCABULARY.size, (3,)))
     with pytest.raises(UserError, match=said):
         contexts(made, VOCABULARY, "bb", ["aa bb", "aa cc"])
-    if tower == "dssm":
-        assert varied_contexts(made, VOCABULARY, ["aa bb", "cc bb"], ["bb"]) == []
-
-
-def test_a_word_is_shown_from_the_text_that_has_both_near_and_far_ones(monkeypatch):
-    degrees = {"aa bb": 0, "cc bb": 10, "bb cc": 20, "bb aa": 90, "dd aa": 0, "aa dd": 72.5}
-
-    def at(_, __, texts):
-        for text in texts:
-            angle = np.deg2rad(degrees[text])
-            yield text.split(), np.array([[np.cos(angle), np.sin(angle)]] * 2)
-
-    monkeypatch.setattr(survey, "_in_context", at)
-    texts = [*degrees, "aa bb"]  # equal texts count once
-    found = varied_contexts(None, VOCABULARY, texts, ["bb", "dd"])
-    # Cosines of bb from 0 degrees are 1, .98, .94 and 0, standard deviation .42; from the others
-    # .35, .27 and .38. Of dd they are 1 and .3 from either, .35: the smallest would be the larger.
-    assert [one.word for one in found] == ["bb", "dd"]
-    assert found[0].text == ["aa", "bb"]
-    assert [" ".join(text) for text, _ in found[0].others] == ["cc bb", "bb cc", "bb aa"]
-    assert [cosine for _, cosine in found[0].others] == pytest.approx(
-        np.cos(np.deg2rad([10, 20, 90])), abs=1e-9
-    )
-    assert varied_contexts(None, VOCABULARY, texts) == []  # each word is in fewer than six texts
 
 
 def test_the_nearest_word_shares_most_of_the_first_matrix():
     tower = one_cell_a_word(DSSM(VOCABULARY.size, (3,)))
-    found = neighbours(tower, VOCABULARY, ["aa", "zz"], ["aa", "aabb", "cc"])
-    assert list(found) == ["aa"]  # of zz nothing is known
-    assert [word for word, _ in found["aa"]] == ["aabb", "cc"]
+    found = neighbours(tower, VOCABULARY, "aa", ["aa", "aabb", "cc"])
+    assert [word for word, _ in found] == ["aabb", "cc"]
     # aabb has #aa and bb#, and no other known trigram: one of either word.
-    assert found["aa"][0][1] == pytest.approx(1 / np.sqrt(2))
-    assert found["aa"][1][1] == 0
+    assert [cosine for _, cosine in found] == pytest.approx([1 / np.sqrt(2), 0])
+    assert neighbours(tower, VOCABULARY, "zz", ["aa"]) == []  # of zz nothing is known

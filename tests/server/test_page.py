@@ -10,7 +10,6 @@ from html.parser import HTMLParser
 
 import pytest
 
-from dssm_tf.analysis.score_parts import ScoreParts
 from dssm_tf.cli import main
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import SYSTEMS, Index
@@ -175,7 +174,8 @@ def test_what_clicks_add_is_told_beside_the_average_title(search, run):
     assert prior > ranker.mean_prior  # it has most clicks
     cosine = float(ranker.encode_queries(["red fox"])[0] @ ranker.encode_titles(["Red Fox"])[0])
     page = search("red fox", why="t1", system="semantic")
-    text = str(ScoreParts.of(cosine, prior, ranker.mean_prior)).capitalize()
+    parts = [cosine + prior, cosine, prior - ranker.mean_prior, ranker.mean_prior]
+    text = "Score {:.3f} = cosine {:.3f} {:+.3f} for the title's clicks {:+.3f} for".format(*parts)
     assert text in page.texts["results"]
     assert text.split()[1] in page.texts["semantic-1"].partition("why")[0]  # the hit's own score
     assert "the title's clicks" not in search("red fox", why="t1", system="bm25").html

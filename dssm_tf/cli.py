@@ -37,7 +37,6 @@ COMMANDS = {
     "explain": Command("say why a title matches a query"),
     "report": Command("write a page about a run"),
     "data": Command("list, convert and split data sets"),
-    "skip-thought": Command("train skip-thought vectors, or encode texts"),
     "demo": Command("see all of it on bundled data", "run the same command again to start over"),
 }
 

@@ -39,7 +39,7 @@ class Grid(tuple[Any, ...]):
     """Marks a parameter: the values that cross validation tries on the fitted model."""
 
 
-class Refit(Grid):
+class Refit(tuple[Any, ...]):
     """Marks a parameter: the values for each of which the model is fitted anew."""
 
 
@@ -90,14 +90,15 @@ class Baseline(abc.ABC):
         config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
         cls._checked = create_model(cls.__name__, __config__=config, **fields)
         cls._learned = {name: hint for name, hint in hints.items() if name not in fields}
-        marks = {
-            name: mark
-            for name, field in cls._checked.model_fields.items()
-            for mark in field.metadata
-            if isinstance(mark, Grid)
-        }
-        cls.free = {n: mark for n, mark in marks.items() if not isinstance(mark, Refit)}
-        cls.fitted_free = {n: mark for n, mark in marks.items() if isinstance(mark, Refit)}
+        cls.free, cls.fitted_free = (
+            {
+                name: mark
+                for name, field in cls._checked.model_fields.items()
+                for mark in field.metadata
+                if type(mark) is kind
+            }
+            for kind in (Grid, Refit)
+        )
 
     def __init__(self, **parameters: Any) -> None:
         self.progress = False

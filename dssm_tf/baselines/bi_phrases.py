@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -13,10 +13,9 @@ from dssm_tf.baselines.tokens import Ids, Tokens
 
 Links = NDArray[np.bool_]
 
-_CELLS = 1 << 22  # of the padded alignments held at once
+_PAIRS = 512  # aligned at once
 _WORDS = 100  # of a text that are aligned; queries and titles are shorter
 _TIE = 1e-6  # more than the error of the probabilities, less than what tells words apart
-_NEIGHBOURS = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1)]
 _LARGEST_VOCABULARY = 2_000_000  # three ids and their length still fit into an int64
 
 
@@ -36,25 +35,14 @@ class PairBlock(NamedTuple):
 
 def pair_blocks(queries: Tokens, titles: Tokens) -> Iterator[PairBlock]:
     """All pairs, those of like lengths together; texts are cut after 100 words."""
-    query_lengths = np.minimum(queries.lengths, _WORDS)
-    title_lengths = np.minimum(titles.lengths, _WORDS)
-    order = np.lexsort((title_lengths, query_lengths))
-    start = 0
-    while start < len(order):
-        rows = order[start:]
-        # The block grows while its padded size is small; it is sorted by the query's length.
-        cells = np.arange(1, len(rows) + 1) * query_lengths[rows]
-        cells *= np.maximum.accumulate(title_lengths[rows])
-        rows = rows[: max(1, int(np.searchsorted(cells, _CELLS, side="right")))]
-        yield PairBlock(
-            rows,
-            _padded(queries, rows, int(query_lengths[rows].max())),
-            _padded(titles, rows, int(title_lengths[rows].max())),
-        )
-        start += len(rows)
+    order = np.lexsort([np.minimum(texts.lengths, _WORDS) for texts in (titles, queries)])
+    for start in range(0, len(order), _PAIRS):
+        pairs = order[start : start + _PAIRS]
+        yield PairBlock(pairs, _padded(queries, pairs), _padded(titles, pairs))
 
 
-def _padded(texts: Tokens, rows: Ids, width: int) -> Ids:
+def _padded(texts: Tokens, rows: Ids) -> Ids:
+    width = min(texts.lengths[rows].max(), _WORDS)
     places = texts.starts[rows][:, None] + np.arange(width)
     inside = places < texts.starts[rows + 1][:, None]
     padded = np.full(places.shape, -1)
@@ -76,20 +64,14 @@ def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_ma
         to_query: `P(query word | title word)`, `(words, words)`.
         to_title: `P(title word | query word)`, `(words, words)`.
     """
-    queries, titles = block.queries[:, :, None], block.titles[:, None, :]
-    shape = np.broadcast_shapes(queries.shape, titles.shape)
-    query_ids = np.broadcast_to(queries, shape).ravel()
-    title_ids = np.broadcast_to(titles, shape).ravel()
-    inside = (query_ids >= 0) & (title_ids >= 0)
-    tie_break = 1 + _TIE * (query_ids == title_ids)[inside]
-    forward, backward = np.zeros(len(inside)), np.zeros(len(inside))
-    forward[inside] = _look_up(to_query, title_ids[inside], query_ids[inside]) * tie_break
-    backward[inside] = _look_up(to_title, query_ids[inside], title_ids[inside]) * tie_break
-    return symmetrise(_best(forward.reshape(shape), 2), _best(backward.reshape(shape), 1))
-
-
-def _look_up(table: sparse.csr_matrix, rows: Ids, columns: Ids) -> NDArray[np.float64]:
-    return np.asarray(table[rows, columns]).ravel()
+    queries, titles = np.broadcast_arrays(block.queries[:, :, None], block.titles[:, None, :])
+    inside = (queries >= 0) & (titles >= 0)
+    query, title = queries[inside], titles[inside]
+    tie_break = 1 + _TIE * (query == title)
+    forward, backward = np.zeros((2, *inside.shape))
+    forward[inside] = np.asarray(to_query[title, query]).ravel() * tie_break
+    backward[inside] = np.asarray(to_title[query, title]).ravel() * tie_break
+    return symmetrise(_best(forward, 2), _best(backward, 1))
 
 
 def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
@@ -113,36 +95,23 @@ def symmetrise(query_links: Links, title_links: Links) -> Links:
 
     Reference: Och and Ney 2003, sec. 4.3; Koehn, Och and Marcu 2003, sec. 3.
     """
-    both: Links = np.logical_and(query_links, title_links)
-    either: Links = np.logical_or(query_links, title_links)
+    both, either = query_links & title_links, query_links | title_links
     links = both.copy()
-    query_done, title_done = links.any(axis=2), links.any(axis=1)
     # One cell after the other, as the order decides who comes first; all pairs at once.
-    cells = [(int(j), int(i)) for j, i in np.argwhere((either & ~both).any(axis=0))]
-    height, width = links.shape[1:]
+    cells = np.argwhere((either & ~both).any(axis=0)).tolist()
 
-    def add(j: int, i: int, allowed: Links) -> bool:
-        new = either[:, j, i] & ~links[:, j, i] & allowed
-        links[:, j, i] |= new
-        query_done[:, j] |= new
-        title_done[:, i] |= new
-        return bool(new.any())
-
-    def touches(j: int, i: int) -> Links:
-        found: Links = np.zeros(len(links), dtype=bool)
-        for down, right in _NEIGHBOURS:
-            if 0 <= j + down < height and 0 <= i + right < width:
-                found |= links[:, j + down, i + right]
-        return found
+    def free(j: int, i: int) -> tuple[Links, Links]:
+        return ~links[:, j].any(axis=1), ~links[:, :, i].any(axis=1)
 
     grown = True
     while grown:
-        grown = False
+        before = links.sum()
         for j, i in cells:
-            free = ~query_done[:, j] | ~title_done[:, i]
-            grown |= add(j, i, free & touches(j, i))
+            near = links[:, max(j - 1, 0) : j + 2, max(i - 1, 0) : i + 2].any(axis=(1, 2))
+            links[:, j, i] |= either[:, j, i] & near & np.logical_or(*free(j, i))
+        grown = links.sum() > before
     for j, i in cells:
-        add(j, i, ~query_done[:, j] & ~title_done[:, i])
+        links[:, j, i] |= either[:, j, i] & np.logical_and(*free(j, i))
     return links
 
 
@@ -201,20 +170,6 @@ def phrase_keys(ids: Ids, starts: Ids, words: int, size: int) -> Ids:
     return keys
 
 
-class BiPhrases(NamedTuple):
-    """The phrase translation table.
-
-    Attributes:
-        title_keys: `(title phrases,)` see `phrase_keys`, sorted.
-        query_keys: `(query phrases,)` see `phrase_keys`, sorted.
-        table: `(title phrases, query phrases)` relative frequencies; rows sum to one.
-    """
-
-    title_keys: Ids
-    query_keys: Ids
-    table: sparse.csr_matrix
-
-
 def extract(
     queries: Tokens,
     titles: Tokens,
@@ -222,8 +177,7 @@ def extract(
     to_query: sparse.csr_matrix,
     to_title: sparse.csr_matrix,
     longest: int,
-    pairs_done: Callable[[int], None] = lambda pairs: None,
-) -> BiPhrases:
+) -> tuple[Ids, Ids, sparse.csr_matrix]:
     """Aligns clicked pairs, cuts out their bi-phrases and counts them.
 
     `P(q | w)` is the clicks on pairs with the bi-phrase `(q, w)`, each place counted, over those
@@ -236,27 +190,24 @@ def extract(
         to_query: `P(query word | title word)`, `(words, words)`.
         to_title: `P(title word | query word)`, `(words, words)`.
         longest: words of a phrase at most, up to three.
-        pairs_done: called with the number of pairs that are done.
+
+    Returns:
+        The phrases of titles and of queries, see `phrase_keys`, sorted, and the table of relative
+        frequencies `(title phrases, query phrases)`; its rows sum to one.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """
-    sides: tuple[list[Ids], list[Ids]] = ([], [])
-    weights = []
-    done = 0
+    query_side, title_side, weights = [], [], []
     for block in pair_blocks(queries, titles):
         links = align(block, to_query, to_title)
         for query_words, title_words, row, j, i in consistent_phrases(links, block, longest):
             pair = block.pairs[row]
-            for side, texts, first, length in (
-                (sides[0], queries, j, query_words),
-                (sides[1], titles, i, title_words),
-            ):
-                side.append(phrase_keys(texts.ids, texts.starts[pair] + first, length, texts.size))
+            at = queries.starts[pair] + j, titles.starts[pair] + i
+            query_side.append(phrase_keys(queries.ids, at[0], query_words, queries.size))
+            title_side.append(phrase_keys(titles.ids, at[1], title_words, titles.size))
             weights.append(clicks[pair])
-        done += len(block.pairs)
-        pairs_done(done)
     (query_keys, query), (title_keys, title) = (
-        np.unique(np.concatenate(side), return_inverse=True) for side in sides
+        np.unique(np.concatenate(side), return_inverse=True) for side in (query_side, title_side)
     )
     counts = sparse.coo_matrix(
         (np.concatenate(weights), (title, query)), shape=(len(title_keys), len(query_keys))
@@ -264,4 +215,4 @@ def extract(
     counts.sort_indices()
     totals = counts @ np.ones(len(query_keys))
     counts.data /= np.repeat(totals, np.diff(counts.indptr))
-    return BiPhrases(title_keys, query_keys, counts)
+    return title_keys, query_keys, counts

@@ -103,9 +103,8 @@ class Doc2Vec(Baseline):
     def vectors(self, texts: Sequence[str]) -> Floats:
         """Paragraph vectors of length one, or zero for a text without a known word."""
         distinct, places = FOLDED.distinct(texts)
-        vectors = np.zeros((len(distinct), self.size))
-        for row, text in enumerate(distinct):
-            vectors[row] = self._vector(text)
+        found = [self._vector(text) for text in distinct]
+        vectors = np.array(found, np.float64).reshape(-1, self.size)
         lengths = np.sqrt((vectors**2).sum(axis=1, keepdims=True))
         return (vectors / np.where(lengths > 0, lengths, 1.0))[places]
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from dssm_tf.baselines.base import AboveZero, AtLeastZero, Count, Floats, Grid, Share
 from dssm_tf.baselines.mrf import MRF, Weights
-from dssm_tf.baselines.tokens import Tokens, ranges
+from dssm_tf.baselines.tokens import Tokens
 
 _CELLS = 1 << 22  # scores of the corpus held at once: 32 MiB
 
@@ -62,26 +62,21 @@ class LCE(MRF):
         scores = super()._score(queries, prepared)
         if self.feedback_weight == 0 or not len(queries):
             return scores
-        concepts = self._concepts(queries, scores if prepared is self._corpus else None)
+        concepts = self._concepts(queries)
         expansion = self._words(concepts, prepared)
         expansion *= np.asarray(self.terms.count(queries).sum(axis=1))
         return (1 - self.feedback_weight) * scores + self.feedback_weight * expansion
 
-    def _concepts(self, queries: Sequence[str], scores: Floats | None = None) -> sparse.csr_matrix:
-        """`P(e | Q)` of the chosen words: `(queries, words)`.
-
-        Args:
-            queries: at least one.
-            scores: of the corpus under `mrf`, if they are known already.
-        """
+    def _concepts(self, queries: Sequence[str]) -> sparse.csr_matrix:
+        """`P(e | Q)` of the chosen words, for at least one query: `(queries, words)`."""
         step = max(1, _CELLS // len(self._corpus))
         blocks = []
         for start in range(0, len(queries), step):
-            rows = slice(start, start + step)
-            part = super()._score(queries[rows], self._corpus) if scores is None else scores[rows]
+            part = queries[start : start + step]
             # A query without words would take whatever titles come first.
-            has_words = self.terms.count(queries[rows]).getnnz(axis=1) > 0
-            blocks.append(self._largest(self._feedback(part, has_words)))
+            has_words = self.terms.count(part).getnnz(axis=1) > 0
+            scores = super()._score(part, self._corpus)
+            blocks.append(self._largest(self._feedback(scores, has_words)))
         return sparse.vstack(blocks, format="csr")
 
     def _feedback(self, scores: Floats, has_words: np.ndarray) -> sparse.csr_matrix:
@@ -108,9 +103,9 @@ class LCE(MRF):
         """The largest entries of each row, at most `concepts`, made to sum to one."""
         row = np.repeat(np.arange(found.shape[0]), np.diff(found.indptr))
         order = np.lexsort((found.indices, -found.data, row))
-        lengths = np.minimum(np.diff(found.indptr), self.concepts).astype(np.int64)
-        kept = np.sort(order[ranges(found.indptr[:-1].astype(np.int64), lengths)])
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        largest = sparse.csr_matrix((found.data[kept], found.indices[kept], starts), found.shape)
-        largest.data /= np.repeat(largest @ np.ones(found.shape[1]), lengths)
+        rank = np.arange(found.nnz) - found.indptr[row]
+        kept = np.sort(order[rank < self.concepts])
+        cells = row[kept], found.indices[kept]
+        largest = sparse.csr_matrix((found.data[kept], cells), found.shape)
+        largest.data /= np.repeat(largest @ np.ones(found.shape[1]), np.diff(largest.indptr))
         return largest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated
 
@@ -75,29 +75,22 @@ class MRF(Baseline):
 
     def _score(self, queries: Sequence[str], prepared: Tokens) -> Floats:
         asked = self.terms.tokens(queries)
+        pairs, pair_counts = adjacent_pairs(asked)
         scores = self.weights[0] * self._words(asked.counts, prepared)
-        pairs, counts = adjacent_pairs(asked)
         ordered = partial(ordered_windows, pairs=pairs)
         unordered = partial(unordered_windows, pairs=pairs, width=self.window)
         for weight, windows in zip(self.weights[1:], (ordered, unordered), strict=True):
             if weight > 0:
-                scores += weight * self._pairs(counts, windows, prepared)
+                in_corpus = windows(self._corpus)
+                counts = in_corpus if prepared is self._corpus else windows(prepared)
+                scores += weight * log_likelihoods(
+                    pair_counts, counts, self._shares(in_corpus), prepared.lengths, self.mu
+                )
         return scores
 
     def _words(self, asked: sparse.csr_matrix, titles: Tokens) -> Floats:
         """Sums `f` of the words that are asked for, `(queries, words)`."""
         return log_likelihoods(asked, titles.by_word, self._word_shares, titles.lengths, self.mu)
-
-    def _pairs(
-        self,
-        asked: sparse.csr_matrix,
-        windows: Callable[[Tokens], sparse.csr_matrix],
-        titles: Tokens,
-    ) -> Floats:
-        """Sums `f` of the pairs that are asked for, `(queries, pairs)`."""
-        in_corpus = windows(self._corpus)
-        counts = in_corpus if titles is self._corpus else windows(titles)
-        return log_likelihoods(asked, counts, self._shares(in_corpus), titles.lengths, self.mu)
 
     def _shares(self, counts: sparse.csr_matrix) -> Floats:
         """`cf / |C|` of features from their counts in the corpus, `(features, titles)`."""

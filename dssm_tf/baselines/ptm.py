@@ -14,7 +14,6 @@ from dssm_tf.baselines.bi_phrases import extract, phrase_keys
 from dssm_tf.baselines.dirichlet import log_gains
 from dssm_tf.baselines.tokens import Ids, Tokens, count_table, place_in
 from dssm_tf.baselines.wtm import WTM
-from dssm_tf.common.progress import progress_of
 
 
 class PTM(WTM):
@@ -49,7 +48,6 @@ class PTM(WTM):
             1: a word must be reachable alone.
         longest: words of a phrase, from 1 to 3.
         iterations: see `WTM`; for each direction.
-        empty_word: see `WTM`.
 
     Reference: Gao, He and Nie 2010, the phrase translation model.
     """
@@ -69,10 +67,9 @@ class PTM(WTM):
         to_query = self._translate(titles, queries, clicks, f"{self.name}: title to query")
         to_title = self._translate(queries, titles, clicks, f"{self.name}: query to title")
         self.translations = to_query
-        with progress_of(f"{self.name}: phrases", len(clicks), self.progress, "pairs") as task:
-            self.title_phrases, self.query_phrases, self.bi_phrases = extract(
-                queries, titles, clicks, to_query, to_title, self.longest, task.update
-            )
+        self.title_phrases, self.query_phrases, self.bi_phrases = extract(
+            queries, titles, clicks, to_query, to_title, self.longest
+        )
 
     def _index(self) -> None:
         super()._index()
@@ -94,40 +91,33 @@ class PTM(WTM):
     def _phrase_scores(
         self, queries: Sequence[str], titles: Tokens, shares: sparse.csr_matrix
     ) -> Floats:
-        """`log P_pt(Q | D)`, one step for each place in the longest query."""
+        """`log P_pt(Q | D)`, one step for each word of a query."""
         asked = self.terms.tokens(queries)
         words = np.unique(asked.ids[asked.ids >= 0])
         words = words[self._background[words] > 0]
         gains, floors = log_gains(
             self._all_counts(words, titles, shares), self.mu * self._background[words]
         )
-        # The last row, -1, is that of the words that are left out: they count as certain.
         word_at = place_in(asked.ids, words)
-        gains = sparse.vstack([gains, sparse.csr_matrix((1, len(titles)))], format="csr")
-        floors, counted = np.append(floors, 0.0), np.append(np.ones(len(words)), 0.0)
         phrases_at, phrase_gains = self._phrase_gains(asked, shares)
         smoothing = np.log(titles.lengths + self.mu)
-
         scores = np.zeros((len(queries), len(titles)))
-        rows = np.arange(len(queries))  # queries that are not at their end
-        # best[-n]: log-likelihood of those queries but for their last n - 1 words so far.
-        best = [scores]
-        for end in range(1, int(asked.lengths.max(initial=0)) + 1):
-            going_on = asked.lengths[rows] >= end
-            rows, best = rows[going_on], [before[going_on] for before in best]
-            last = asked.starts[rows] + end - 1
-            word = word_at[last]
-            current = best[-1] + gains[word].toarray() + floors[word][:, None]
-            current -= np.outer(counted[word], smoothing)
-            for length in range(2, min(self.longest, end) + 1):
-                phrase = phrases_at[length - 2, last]
-                has_phrase = np.flatnonzero(phrase >= 0)
-                found = phrase_gains[phrase[has_phrase]]
-                at = np.repeat(has_phrase, np.diff(found.indptr)), found.indices
-                whole = best[-length][at] + found.data - smoothing[found.indices]
-                current[at] = np.maximum(current[at], whole)
-            scores[rows] = current
-            best = [*best, current][-self.longest :]
+        for query, score in enumerate(scores):
+            # best[-n]: log-likelihood of the query but for its last n - 1 words so far.
+            best = [score]
+            for place in range(*asked.starts[query : query + 2]):
+                current, word = best[-1].copy(), word_at[place]
+                if word >= 0:  # a word that is left out counts as certain
+                    current += gains[word].toarray()[0] + floors[word] - smoothing
+                for length in range(2, len(best) + 1):
+                    phrase = phrases_at[length - 2, place]
+                    if phrase >= 0:
+                        found = phrase_gains[phrase]
+                        whole = best[-length][found.indices] + found.data
+                        whole -= smoothing[found.indices]
+                        current[found.indices] = np.maximum(current[found.indices], whole)
+                best = [*best, current][-self.longest :]
+            scores[query] = best[-1]
         return scores
 
     def _all_counts(
@@ -145,9 +135,8 @@ class PTM(WTM):
         places, texts = [], []
         phrases = np.zeros(len(titles))
         for length in range(1, self.longest + 1):
-            starts = _phrase_starts(titles, length)
-            keys = phrase_keys(titles.ids, starts, length, titles.size)
-            places.append(place_in(keys, self.title_phrases))
+            starts, place = _phrases(titles, length, self.title_phrases)
+            places.append(place)
             texts.append(titles.text[starts])
             phrases += np.maximum(titles.lengths - length + 1, 0)
         place, text = np.concatenate(places), np.concatenate(texts)
@@ -169,19 +158,19 @@ class PTM(WTM):
         """
         at = np.full((self.longest - 1, len(asked.ids)), -1)
         for length in range(2, self.longest + 1):
-            starts = _phrase_starts(asked, length)
-            keys = phrase_keys(asked.ids, starts, length, asked.size)
-            at[length - 2, starts + length - 1] = place_in(keys, self.query_phrases)
+            starts, place = _phrases(asked, length, self.query_phrases)
+            at[length - 2, starts + length - 1] = place
         phrases = np.unique(at[at >= 0])
         gains = (self._phrase_origins[phrases] @ shares).tocsr()
         gains.data = np.log(self.phrase_share * gains.data)
         return place_in(at, phrases), gains
 
 
-def _phrase_starts(texts: Tokens, length: int) -> Ids:
-    """Where phrases of so many known words begin in texts."""
+def _phrases(texts: Tokens, length: int, known: Ids) -> tuple[Ids, Ids]:
+    """Where phrases of so many known words begin in texts, and which phrase each is, or -1."""
     starts = np.arange(max(len(texts.ids) - length + 1, 0))
     inside = texts.text[starts] == texts.text[starts + length - 1]
     for place in range(length):
         inside &= texts.ids[starts + place] >= 0
-    return starts[inside]
+    starts = starts[inside]
+    return starts, place_in(phrase_keys(texts.ids, starts, length, texts.size), known)

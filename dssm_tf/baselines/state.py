@@ -1,4 +1,4 @@
-"""One file a fitted model: arrays, sparse tables, words and what JSON can hold; no pickle."""
+"""One file a fitted model: arrays, tables of them, words and what JSON can hold; no pickle."""
 
 from __future__ import annotations
 
@@ -25,6 +25,8 @@ def write_state(path: Path, values: Mapping[str, Any]) -> None:
     for name, value in values.items():
         if isinstance(value, np.ndarray):
             arrays[name] = value
+        elif isinstance(value, dict) and isinstance(next(iter(value.values()), 0), np.ndarray):
+            arrays |= {f"{name}/{key}": array for key, array in value.items()}
         elif sparse.issparse(value):
             arrays |= {f"{name}.{part}": np.asarray(getattr(value, part)) for part in _SPARSE}
         else:
@@ -50,4 +52,7 @@ def read_state(path: Path, mend: str) -> dict[str, Any]:
     for name in [key.removesuffix(".indptr") for key in arrays if key.endswith(".indptr")]:
         data, indices, indptr, shape = (arrays.pop(f"{name}.{part}") for part in _SPARSE)
         values[name] = sparse.csr_matrix((data, indices, indptr), shape=tuple(shape))
+    for key in [key for key in arrays if "/" in key]:
+        name, _, part = key.partition("/")
+        values.setdefault(name, {})[part] = arrays.pop(key)
     return values | arrays

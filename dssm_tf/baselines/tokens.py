@@ -69,18 +69,11 @@ class Tokens:
         known = self.ids >= 0
         return count_table(self.text[known], self.ids[known], len(self), self.size)
 
-    def places(self, asked: Ids) -> Ids:
-        """Where the asked words, each named once, stand: indices of `ids`, in order."""
-        order, bounds = self._inverted
-        found = order[ranges(bounds[asked], bounds[asked + 1] - bounds[asked])]
-        found.sort()
-        return found
-
-    @cached_property
-    def _inverted(self) -> tuple[Ids, Ids]:
-        """All places sorted by word, and where each word's places begin."""
-        order = np.argsort(self.ids, kind="stable")
-        return order, np.searchsorted(self.ids[order], np.arange(self.size + 1))
+    def places(self, words: Ids) -> Ids:
+        """Where some words stand: indices of `ids`, in order."""
+        wanted = np.zeros(self.size + 1, dtype=bool)  # the last one: unknown words, -1
+        wanted[words] = True
+        return np.flatnonzero(wanted[self.ids])
 
 
 def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_matrix:
@@ -90,17 +83,6 @@ def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_
     ).tocsr()
     table.sort_indices()
     return table
-
-
-def ranges(starts: Ids, lengths: Ids) -> Ids:
-    """The ranges `start, start + 1, ..., start + length - 1`, one after another.
-
-    >>> ranges(np.array([5, 9, 2]), np.array([2, 0, 3]))
-    array([5, 6, 2, 3, 4])
-    """
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - (ends - lengths), lengths)
 
 
 def place_in(keys: Ids, known: Ids) -> Ids:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,18 +31,6 @@ TINY = float(np.finfo(np.float64).tiny)
 _CELLS = 1 << 20  # probabilities held at once: 8 MiB
 _ENTRIES = 8192  # counts looked at together: their topics fit a CPU's cache
 _FOLDING_STEPS = 40
-
-
-class Mixtures(NamedTuple):
-    """What scoring needs to know of titles.
-
-    Attributes:
-        tokens: their words.
-        topics: `p(z|D)`, `(topics, titles)`.
-    """
-
-    tokens: Tokens
-    topics: Floats
 
 
 class TopicModel(Baseline):
@@ -95,21 +83,22 @@ class TopicModel(Baseline):
         self.background = word_probabilities(self.terms.tokens(texts))
         return texts
 
-    def _prepare(self, titles: tuple[str, ...]) -> Mixtures:
-        return Mixtures(self.terms.tokens(titles), self.mixtures(titles).T)
+    def _prepare(self, titles: tuple[str, ...]) -> tuple[Tokens, Floats]:
+        return self.terms.tokens(titles), self.mixtures(titles).T
 
-    def _score(self, queries: Sequence[str], prepared: Mixtures) -> Floats:
+    def _score(self, queries: Sequence[str], prepared: tuple[Tokens, Floats]) -> Floats:
         asked = self.terms.count(queries)
         used = np.unique(asked.indices)
         asked, words = asked[:, used], self.query_words[used]
-        counts, lengths = prepared.tokens.by_word[used].tocsc(), prepared.tokens.lengths
+        tokens, mixtures = prepared
+        counts, lengths = tokens.by_word[used].tocsc(), tokens.lengths
         prior = self.mu * self.background[used][:, None]
         scores = np.empty((len(queries), len(lengths)))
         step = max(1, _CELLS // max(1, len(used)))
         for start in range(0, len(lengths), step):
             columns = slice(start, start + step)
             lexical = (counts[:, columns].toarray() + prior) / (lengths[columns] + self.mu)
-            topical = stable_product(words, prepared.topics[:, columns])
+            topical = stable_product(words, mixtures[:, columns])
             likely = (1 - self.weight) * lexical + self.weight * topical
             # A word that only queries have is impossible when the topics weigh nothing.
             scores[:, columns] = asked @ np.log(np.maximum(likely, TINY))
@@ -195,17 +184,13 @@ def normalized(weights: Floats, axis: int) -> Floats:
 
 def log_prior(probabilities: Floats, pseudo_count: float) -> float:
     """Log of a symmetric Dirichlet prior, in nats, without its constant."""
-    if pseudo_count == 0:
-        return 0.0
     return pseudo_count * float(np.log(np.maximum(probabilities, TINY)).sum())
 
 
 def first_texts(texts: int, topics: int, random: np.random.Generator) -> NDArray[np.int64]:
     """A few texts for each topic, no text twice if there are enough: `(topics, few)`."""
     few = max(1, min(5, texts // topics))
-    if texts >= topics:
-        return random.permutation(texts)[: few * topics].reshape(topics, few)
-    return random.integers(0, texts, (topics, few))
+    return np.resize(random.permutation(texts), (topics, few))
 
 
 def first_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats:

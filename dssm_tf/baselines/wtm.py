@@ -38,8 +38,6 @@ class WTM(Baseline):
         mu: words of the collection that a title is smoothed with, above 0.
         self_weight: of a word's own occurrence against translations, from 0 to 1.
         iterations: steps of EM, at least 1.
-        empty_word: whether titles hold an empty word while training, which takes the words of
-            queries that no word of the title explains; it has no part in scores.
 
     Reference: Gao, He and Nie 2010, the word translation model.
     """
@@ -48,7 +46,6 @@ class WTM(Baseline):
     mu: Annotated[AboveZero, Grid((1.0, 3.0, 10.0, 30.0, 100.0))] = 3.0
     self_weight: Annotated[Share, Grid((0.05, 0.1, 0.2, 0.4, 0.8, 1.0))] = 0.2
     iterations: Count = 5
-    empty_word: bool = False
 
     terms: Terms
     corpus_counts: Floats
@@ -74,10 +71,9 @@ class WTM(Baseline):
                 target,
                 clicks,
                 iterations=self.iterations,
-                empty_word=self.empty_word,
                 step_done=lambda step, nats: task.update(step, f"{nats:.4f} nats"),
             )
-        return learned.table[:-1]  # without the empty word
+        return learned.table
 
     def _index(self) -> None:
         # (query words, title words): rows of a query's words are what scores are made of.

@@ -24,13 +24,6 @@ def test_planted_topics_are_recovered_on_both_sides_together():
         )
 
 
-def test_a_query_finds_titles_that_share_its_topic_and_no_word():
-    clicks = planted_clicks(400, seed=0)
-    model = BLTM(topics=4).fit(clicks, [])
-    scores = model.score("q2x1 q2x5", ["t0x1 t0x2", "t1x1 t1x2", "t2x1 t2x2", "t3x1 t3x2"])
-    assert scores.argmax() == 2
-
-
 @pytest.mark.parametrize(("a", "b"), [(0.0, 0.0), (0.1, 0.1), (0.0, 0.5)])
 def test_the_objective_never_falls(a, b):
     clicks = [
@@ -128,18 +121,6 @@ def test_a_word_a_side_by_hand():
     # p(w) = .5 * .8 + .5 * .2 = .5 on both sides.
     cost = 2 * (0.5 * np.log(0.5 / 0.8) + 0.5 * np.log(0.5 / 0.2))
     assert found.objective[0] == approx(2 * np.log(0.5) - cost)
-
-
-def test_no_round_makes_the_objective_of_a_pair_larger():
-    # The dual, which the rounds maximise, is the likelihood less this objective.
-    random = np.random.default_rng(1)
-    mixture, query, title = random_pair(random)
-    values = [
-        couple(mixture[None], side(query), side(title), np.zeros((1, 3)), 0.0, rounds).objective[0]
-        for rounds in range(12)
-    ]
-    assert (np.diff(values) <= 1e-12).all()
-    assert values[-1] < values[0]
 
 
 def test_pairs_that_are_done_early_are_the_same_as_alone():

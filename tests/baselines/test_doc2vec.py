@@ -39,15 +39,6 @@ def test_it_is_gensims_model_trained_on_the_pairs_and_the_titles(given, of_libra
     assert model.most_similar("Hat", 3) == library.wv.most_similar("hat", topn=3)
 
 
-def test_scores_are_cosines():
-    model = fitted()
-    vectors = model.vectors(["red hat", "blue tree", *TITLES])
-    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1)
-    scores = model.score_matrix(["Red hat!", "blue tree"], TITLES)
-    assert scores == pytest.approx(vectors[:2] @ vectors[2:].T)
-    assert scores[0, 0] == pytest.approx(1)
-
-
 def test_a_new_text_has_the_same_vector_whatever_was_asked_before():
     model, other = fitted(), fitted()
     first = model.vectors(["blue tree", "tall box"])
@@ -72,13 +63,6 @@ def test_vectors_do_not_depend_on_the_hash_of_the_process():
         for seed in ("1", "2")
     ]
     assert found[0] == found[1] != ""
-
-
-def test_a_new_text_lies_near_the_titles_with_its_words():
-    titles = ["red hat box", "tree house garden"]
-    model = Doc2Vec(size=16, sample=0.0, epochs=300).fit([], titles)
-    assert model.score("red hat", titles).argmax() == 0
-    assert model.score("tree garden", titles).argmax() == 1
 
 
 def test_words_that_share_contexts_are_similar():

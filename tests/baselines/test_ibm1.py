@@ -11,7 +11,7 @@ from tests.reference import translation as reference
 TWO_PAIRS = [("das haus", "the house", 1.0), ("das buch", "the book", 1.0)]
 
 
-def learned(pairs, iterations, empty_word=False):
+def learned(pairs, iterations):
     """The table as a function of source and target word, and the likelihoods."""
     sources, targets, weights = zip(*pairs, strict=True)
     terms = Terms.of([*sources, *targets])
@@ -20,10 +20,9 @@ def learned(pairs, iterations, empty_word=False):
         terms.tokens(targets),
         np.array(weights),
         iterations=iterations,
-        empty_word=empty_word,
     )
     table = found.table.toarray()
-    rows = {**terms.ids, "": len(terms)}
+    rows = terms.ids
     return lambda source, target: table[rows[source], terms.ids[target]], found.log_likelihoods
 
 
@@ -35,41 +34,20 @@ def test_two_pairs_by_hand_after_one_step():
     assert [p("haus", f) for f in ("the", "house", "book")] == pytest.approx([1 / 2, 1 / 2, 0])
 
 
-def test_two_pairs_by_hand_after_two_steps():
-    # "the" is shared 1/2 : 1/2 again; "house" 1/4 : 1/2, so 1/3 and 2/3; "book" likewise.
-    # "das": the 1, house 1/3, book 1/3, in all 5/3. "haus": the 1/2, house 2/3, in all 7/6.
-    p, _ = learned(TWO_PAIRS, 2)
-    assert [p("das", f) for f in ("the", "house", "book")] == pytest.approx([3 / 5, 1 / 5, 1 / 5])
-    assert [p("haus", f) for f in ("the", "house")] == pytest.approx([3 / 7, 4 / 7])
-    assert [p("buch", f) for f in ("the", "book")] == pytest.approx([3 / 7, 4 / 7])
-
-
 def test_clicks_weigh_pairs():
     # The second pair three times. "das": the 1/2 + 3/2, house 1/2, book 3/2, in all 4.
     p, _ = learned([TWO_PAIRS[0], (*TWO_PAIRS[1][:2], 3.0)], 1)
     assert [p("das", f) for f in ("the", "house", "book")] == pytest.approx([1 / 2, 1 / 8, 3 / 8])
 
 
-def test_after_many_steps_each_word_has_its_own():
-    p, _ = learned(TWO_PAIRS, 200)
-    assert min(p("das", "the"), p("haus", "house"), p("buch", "book")) > 0.95
-
-
-def test_the_empty_word_takes_what_all_targets_share():
-    pairs = [("haus", "please house", 1.0), ("buch", "please book", 1.0), ("tor", "please", 1.0)]
-    p, _ = learned(pairs, 200, empty_word=True)
-    assert p("", "please") > 0.9
-    assert p("haus", "house") > 0.9
-
-
 TEXT = st.lists(st.sampled_from("abcde"), min_size=1, max_size=5)
 PAIRS = st.lists(st.tuples(TEXT, TEXT, st.sampled_from([1.0, 2.5, 7.0])), min_size=1, max_size=6)
 
 
-@given(PAIRS, st.integers(1, 6), st.booleans())
-def test_em_equals_the_definition_never_falls_and_sums_to_one(pairs, iterations, empty_word):
-    expected, likelihoods = reference.ibm1(pairs, iterations, empty_word)
-    p, found = learned([(" ".join(s), " ".join(t), c) for s, t, c in pairs], iterations, empty_word)
+@given(PAIRS, st.integers(1, 6))
+def test_em_equals_the_definition_never_falls_and_sums_to_one(pairs, iterations):
+    expected, likelihoods = reference.ibm1(pairs, iterations, empty_word=False)
+    p, found = learned([(" ".join(s), " ".join(t), c) for s, t, c in pairs], iterations)
     assert found == pytest.approx(likelihoods)
     assert (np.diff(found) >= -1e-12).all()
     words = {word for *texts, _ in pairs for text in texts for word in text}

@@ -30,22 +30,6 @@ def test_topics_are_those_that_tomotopy_samples():
     assert ours == approx(theirs, rel=1e-5)
 
 
-def test_mixtures_agree_with_those_of_the_sampler():
-    # The sampler has one draw of each word's topic; ours is its expectation. Over the planted
-    # titles both must name the same main topic nearly always.
-    model = LDA(topics=4, iterations=200).fit([], TITLES)
-    library = load_tomotopy().LDAModel(k=4, alpha=0.1, eta=0.01, seed=0)
-    library.optim_interval = 0
-    distinct = list(dict.fromkeys(TITLES))
-    for title in distinct:
-        library.add_doc(FOLDED.words(title))
-    for _ in range(20):
-        library.train(10, workers=1)
-    sampled = np.array([title.get_topic_dist() for title in library.docs])
-    ours = model.mixtures(distinct)
-    assert (ours.argmax(axis=1) == sampled.argmax(axis=1)).mean() > 0.97
-
-
 def test_without_tomotopy_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tomotopy", None)
     with pytest.raises(UserError, match=r"-m pip install .*\[baselines\]'"):

@@ -45,18 +45,6 @@ def test_a_text_is_projected_as_each_paper_writes_it():
     )
 
 
-def test_with_inverse_singular_values_what_fewer_titles_hold_weighs_more():
-    # Words that never meet are directions of their own: three titles "a" have the singular
-    # value sqrt(3), one title "b" has 1. "a b" has the coordinates w_a / sqrt(3) and w_b / 1.
-    model = LSA(topics=2).fit([], ["a", "a", "a", "b"])
-    of_a, of_b = model.weighted(["a b"]).toarray()[0]
-    near_a, near_b = model.score("a b", ["a", "b"])
-    assert near_a / near_b == approx(of_a / np.sqrt(3) / of_b)
-    unscaled = model.with_parameters(power=0)
-    near_a, near_b = unscaled.score("a b", ["a", "b"])
-    assert near_a / near_b == approx(of_a / of_b)
-
-
 def test_words_that_never_meet_but_keep_the_same_company_become_alike():
     # "couch" and "sofa" are never in one title; both stand beside "living" and "room".
     titles = ["couch living room", "sofa living room", "red paint", "paint brush"] * 3

@@ -22,13 +22,6 @@ def test_a_score_by_hand():
     assert model.score("red hat", TITLES)[0] == pytest.approx(expected, rel=1e-12)
 
 
-def test_the_order_of_words_counts():
-    ordered = MRF(weights=(0.0, 1.0, 0.0)).fit([], TITLES).score("hat red", TITLES)
-    assert ordered.argmax() == 1
-    unordered = MRF(weights=(0.0, 0.0, 1.0), mu=0.1).fit([], TITLES).score("hat red", TITLES)
-    assert min(unordered[:2]) > unordered[2]
-
-
 WORD = st.sampled_from(["red", "blue", "hat", "box"])
 TEXT = st.lists(WORD, min_size=1, max_size=10)
 

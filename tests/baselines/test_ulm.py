@@ -47,18 +47,6 @@ def test_probabilities_of_all_words_sum_to_one_in_every_title():
     assert probabilities.sum(axis=0) == approx(np.ones(4))
 
 
-def test_without_smoothing_the_share_of_the_word_in_the_title_decides():
-    # Maximum likelihood of "red": 1/2, 2/3, 0.
-    scores = ULM(mu=1e-9).fit([], TITLES).score("red", TITLES)
-    assert np.exp(scores) == approx(np.array([1 / 2, 2 / 3, 0]), abs=1e-8)
-
-
-def test_with_endless_smoothing_every_title_is_the_collection():
-    # p(red|C) = 3/8, p(box|C) = 1/8
-    scores = ULM(mu=1e12).fit([], TITLES).score("red box", TITLES)
-    assert scores == approx(np.full(3, math.log(3 / 8 * 1 / 8)), abs=1e-9)
-
-
 def test_words_that_the_corpus_lacks_change_no_query_but_lengthen_a_title():
     model = ULM(mu=4).fit([], TITLES)
     assert (model.score("red tie", TITLES) == model.score("red", TITLES)).all()

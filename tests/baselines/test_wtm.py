@@ -2,7 +2,6 @@ import math
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from dssm_tf.baselines.ulm import ULM
 from dssm_tf.baselines.wtm import WTM
@@ -35,14 +34,6 @@ def unigrams(model, queries):
     return ULM(mu=model.mu).fit([], TITLES).score_matrix(queries, TITLES)
 
 
-def test_an_identity_table_makes_it_the_unigram_model():
-    model = WTM(mu=2.0, self_weight=0.3).fit(CLICKS, TITLES)
-    model.translations = sparse.identity(len(model.terms), format="csr")
-    model._index()
-    known = ["hat", "red hat hat", "blue shoe"]
-    assert model.score_matrix(known, TITLES) == pytest.approx(unigrams(model, known))
-
-
 def test_with_its_words_alone_it_is_the_unigram_model():
     model = WTM(mu=2.0, self_weight=1.0).fit(CLICKS, TITLES)
     known = ["hat", "red hat hat", "box tie"]
@@ -58,7 +49,7 @@ def testtranslations_find_titles_that_share_no_word():
 
 
 def test_rows_of_the_table_sum_to_one_or_are_empty():
-    model = WTM(iterations=7, empty_word=True).fit(CLICKS, TITLES)
+    model = WTM(iterations=7).fit(CLICKS, TITLES)
     sums = np.asarray(model.translations.sum(axis=1)).ravel()
     seen = [word in {"red", "hat", "shoe"} for word in model.terms.words]
     assert sums == pytest.approx(np.array(seen, dtype=float))

@@ -1,7 +1,4 @@
 """Skip-thought vectors: sentences encoded so that their neighbours can be told from them.
 
-May import text, tables and what every room uses.
+Reference: Kiros et al. 2015.
 """
-
-RESETS = ("before", "after")
-"""Where a GRU's reset gate acts: before or after the product with the recurrent matrix."""

@@ -1,0 +1,55 @@
+r"""Trains skip-thought vectors on running text of your own, to rank with.
+
+    python examples/skip_thought.py --text TEXT.txt --out DIR
+    dssm evaluate --baselines bm25,skip_thought=DIR --judgments judgments.tsv --out EVALUATION
+
+The text has its sentences one after another; a blank line ends a passage. Each sentence also
+counts as its own neighbour, which keeps its words in its vector: what ranking lives on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from pathlib import Path
+
+from dssm_tf.baselines.skip_thought.baseline import SkipThought
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^\s\w]*[A-Z0-9])|(?<=\s[.!?])\s+")
+
+
+def passages(text: str) -> list[list[str]]:
+    """The sentences of each passage, twice each: a mark ends one before a capital or a digit.
+
+    In text that is already split into tokens, marks that stand alone do.
+    """
+    return [
+        [sentence for sentence in _SENTENCE_END.split(part.strip()) for _ in range(2)]
+        for part in re.split(r"\n\s*\n", text)
+    ]
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Trains and saves."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--text", type=Path, required=True, help="UTF-8 text")
+    parser.add_argument("--out", type=Path, required=True, help="directory to write")
+    parser.add_argument("--kind", choices=("uni", "bi", "combine"), default="uni")
+    parser.add_argument("--units", type=int, default=300, help="size of the vector")
+    parser.add_argument("--max-steps", type=int, default=400)
+    given = parser.parse_args(arguments)
+    model = SkipThought(
+        kind=given.kind,
+        units=given.units,
+        max_steps=given.max_steps,
+        vocabulary=20_000,
+        predicted=8_000,
+    )
+    model.progress = True
+    model.fit_text(passages(given.text.read_text("utf-8"))).save(given.out)
+
+
+if __name__ == "__main__":
+    main()

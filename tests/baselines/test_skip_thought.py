@@ -1,0 +1,244 @@
+"""Skip-thought: the files of the release, made small; training against the equations."""
+
+import numpy as np
+import pytest
+from pytest import approx
+
+from dssm_tf.baselines.skip_thought.baseline import SkipThought, _passages
+from dssm_tf.baselines.skip_thought.networks import Text, make_model
+from dssm_tf.common.errors import UserError
+from tests.reference import gru as oracle
+
+WORDS = ["<eos>", "UNK", "red", "kettle", "blue", "rug"]
+DIM, UNITS = 3, 4
+
+
+@pytest.fixture
+def release(tmp_path):
+    """A directory of the published layout; the archives also hold decoders, as the real ones do."""
+    random = np.random.default_rng(0)
+    encoders = {"uni": oracle.random_encoder(DIM, UNITS, 1)}
+    encoders["bi"] = oracle.random_encoder(DIM, UNITS // 2, 2)
+    encoders["bi"] |= oracle.random_encoder(DIM, UNITS // 2, 3, "encoder_r")
+    (tmp_path / "dictionary.txt").write_text("\n".join(WORDS) + "\n", "utf-8")
+    for name, parameters in encoders.items():
+        arrays = {key: value.astype(np.float32) for key, value in parameters.items()}
+        np.savez(tmp_path / f"{name}_skip.npz", decoder_f_W=np.zeros((2, 2)), **arrays)
+        (tmp_path / f"{name}_skip.npz.pkl").write_bytes(b"never read")
+        table = random.normal(size=(len(WORDS), DIM)).astype(np.float32)
+        np.save(tmp_path / f"{name[0]}table.npy", table)
+    return tmp_path
+
+
+def expected(release, name, words):
+    """The unit vector of words by the oracle."""
+    with np.load(release / f"{name}_skip.npz") as archive:
+        arrays = {key: archive[key].astype(np.float64) for key in archive.files}
+    table = np.load(release / f"{name[0]}table.npy").astype(np.float64)
+    thought = oracle.thought([table[WORDS.index(word)] for word in words], arrays, "after")
+    return thought / np.linalg.norm(thought)
+
+
+def published(release, kind=None):
+    return SkipThought(weights=str(release), kind=kind).fit([("q", "t", 1.0)], ["t"])
+
+
+TEXT, TOKENS = "A red, KETTLE!", ["UNK", "red", "kettle"]
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("kind", ["uni", "bi", "combine", None])
+def test_published_vectors_equal_the_oracles(release, kind):
+    found = published(release, kind).vectors([TEXT, "rug", "zebra rug"])
+    names = [kind] if kind in ("uni", "bi") else ["uni", "bi"]
+    for row, words in enumerate((TOKENS, ["rug"], ["UNK", "rug"])):
+        parts = np.concatenate([expected(release, name, words) for name in names])
+        assert found[row] == approx(parts / np.sqrt(len(names)), abs=1e-6)
+
+
+def test_a_text_without_a_known_word_has_the_zero_vector(release):
+    assert (published(release).vectors(["", "?!", "zebra"]) == 0).all()
+
+
+def test_words_of_the_release_keep_their_accents(release):
+    (release / "dictionary.txt").write_text("\n".join([*WORDS[:-1], "café"]), "utf-8")
+    model = published(release)
+    assert (model.vectors(["café"]) != model.vectors(["cafe"])).any()
+    assert (model.vectors(["cafe"]) == 0).all()
+
+
+@pytest.mark.numeric
+def test_a_text_has_the_same_vector_to_the_last_bit_beside_any_others(release):
+    model, random = published(release), np.random.default_rng(5)
+    texts = [" ".join(random.choice(WORDS[2:], random.integers(1, 20))) for _ in range(90)]
+    together = model.vectors(texts)
+    order = random.permutation(len(texts))
+    assert (model.vectors([texts[i] for i in order]) == together[order]).all()
+    assert (model.vectors(texts[7:8]) == together[7]).all()
+
+
+def test_published_weights_are_loaded_like_saved_ones_and_saved(release, tmp_path):
+    loaded = SkipThought.load(release)
+    loaded.save(tmp_path / "copy")
+    assert (SkipThought.load(tmp_path / "copy").vectors([TEXT]) == loaded.vectors([TEXT])).all()
+
+
+def change(release, **arrays):
+    """Writes the uni-skip archive again with some arrays replaced, or left out if None."""
+    path = release / "uni_skip.npz"
+    with np.load(path) as archive:
+        arrays = {key: archive[key] for key in archive.files} | arrays
+    np.savez(path, **{key: value for key, value in arrays.items() if value is not None})
+
+
+OBJECTS = np.array([{"a": 1}], dtype=object)
+BAD = {
+    r"holds no uni_skip\.npz and no bi_skip\.npz; give a directory": lambda release: [
+        path.unlink() for path in release.glob("*.npz")
+    ],
+    r"utable\.npy is no array of numbers": lambda release: np.save(
+        release / "utable.npy", OBJECTS, allow_pickle=True
+    ),
+    r"uni_skip\.npz is no archive of arrays": lambda release: change(release, encoder_U=OBJECTS),
+    r"uni_skip\.npz holds no GRU: .*encoder_Ux": lambda release: change(release, encoder_Ux=None),
+    r"matrices of encoder are \[\(3, 12\), \(4, 12\), \(2, 9\)\], which are not": lambda release: (
+        change(release, encoder_b=np.zeros(6, np.float32), encoder_bx=np.zeros(3, np.float32))
+    ),
+    r"utable\.npy is \(6, 3\); the dictionary needs 7 rows": lambda release: (
+        release / "dictionary.txt"
+    ).write_text("\n".join([*WORDS, "more"])),
+    r"utable\.npy is \(6, 2\); .* 3 columns": lambda release: np.save(
+        release / "utable.npy", np.zeros((6, 2), np.float32)
+    ),
+    r"dictionary\.txt cannot be read": lambda release: (release / "dictionary.txt").unlink(),
+    r"utable\.npy cannot be read": lambda release: (release / "utable.npy").unlink(),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_damaged_files_are_named(release, message):
+    BAD[message](release)
+    with pytest.raises(UserError, match=message):
+        published(release)
+
+
+def test_a_missing_encoder_is_named(release):
+    (release / "bi_skip.npz").unlink()
+    assert published(release).vectors([TEXT]).shape == (1, UNITS)
+    with pytest.raises(UserError, match=r"holds no bi_skip\.npz"):
+        published(release, "combine")
+
+
+# -------------------------------------------------------------------------------------- training
+
+# Each sentence decides the next, so an encoder helps to tell it.
+CYCLE = ["red kettle", "blue rug", "oak table", "tall lamp"]
+PASSAGES = [[CYCLE[(start + i) % 4] for i in range(9)] for start in range(4)]
+SMALL = {"units": 12, "word_units": 8, "epochs": 60, "learning_rate": 0.02, "seed": 1}
+
+
+def test_each_text_of_the_log_stands_beside_itself_and_beside_what_it_was_clicked_with():
+    clicks = [("kettle", "Kettle", 3.0), ("rug", "Rug", 1.0), ("pot", "Kettle", 1.0)]
+    kettle, rug = ["Kettle"] * 2, ["Rug"] * 2
+    assert _passages([*clicks, clicks[0]]) == [
+        [*kettle, "kettle", "kettle", *kettle, "pot", "pot", *kettle],
+        [*rug, "rug", "rug", *rug],
+    ]
+
+
+def test_sentences_stand_beside_their_neighbours():
+    text = Text.of([["b a b", "A, c!", "?", "c a b d"], ["d"], ["b", "a"]], 3, 2)
+    # b and a three times each, c and d twice; sentences of two words, three words known.
+    assert text.dictionary == ("<eos>", "UNK", "a", "b", "c")
+    sentences, before, after = (side.tolist() for side in text.sides)
+    assert sentences == [[4, 3], [3, 5], [5, 3], [4, 0], [3, 0]]
+    assert before == [[0] * 4, [1, 4, 3, 1], [1, 3, 5, 1], [0] * 4, [1, 4, 1, 0]]
+    assert after == [[1, 3, 5, 1], [1, 5, 3, 1], [0] * 4, [1, 3, 1, 0], [0] * 4]
+    with pytest.raises(UserError, match="no two sentences"):
+        Text.of([["one"], ["two", "?"]], 100, 30)
+
+
+def parameters_of(weights):
+    """The weights of Keras GRUs under the names of the release."""
+    found = {}
+    for prefix, (kernel, recurrent, bias) in zip(
+        ("encoder", "encoder_r"), (weights[:3], weights[3:] or weights[:3]), strict=True
+    ):
+        if prefix == "encoder" or len(weights) > 3:
+            for part, both in (("W", kernel), ("U", recurrent), ("b", bias)):
+                update, reset, state = np.split(both, 3, axis=-1)
+                found[f"{prefix}_{part}"] = np.concatenate([reset, update], axis=-1)
+                found[f"{prefix}_{part}x"] = state
+    return found
+
+
+@pytest.mark.numeric
+@pytest.mark.parametrize("name", ["uni", "bi"])
+def test_the_likelihood_of_the_neighbours_equals_the_oracles(name):
+    text = Text.of([["a b", "b c d", "c"]], 100, 30)
+    model = make_model(text, name, SkipThought(units=UNITS, word_units=DIM))
+    random = np.random.default_rng(4)
+    model.set_weights([random.normal(0, 0.5, weight.shape) for weight in model.weights])
+    table = model.get_layer("words").get_weights()[0]
+    matrix, bias = model.get_layer("output").get_weights()
+    encoder = parameters_of(model.get_layer("encoder").get_weights())
+    found = [np.asarray(logits) for logits in model(text.sides)]
+    for row, sentence in enumerate(text.sides[0]):
+        thought = oracle.thought(list(table[sentence[sentence > 0]]), encoder, "before")
+        for logits, words, decoder in zip(
+            found, text.sides[1:], ("previous", "following"), strict=True
+        ):
+            words = words[row][words[row] > 0]
+            if len(words):
+                parameters = parameters_of(model.get_layer(decoder).get_weights())
+                seen = [np.concatenate([table[word], thought]) for word in words[:-1]]
+                states = oracle.states(seen, parameters, "encoder", "before")
+                expected = oracle.negative_log_likelihood(states, words[1:], matrix, bias)
+                ours = logits[row, : len(seen)].astype(np.float64)
+                chances = np.log(np.exp(ours).sum(axis=1)) - ours[range(len(seen)), words[1:]]
+                assert chances.sum() == approx(expected, rel=1e-4)
+
+
+def test_words_are_predicted_by_their_frequency_before_any_training():
+    """Not by a thought vector that is the same for all sentences."""
+    text = Text.of([["red red red blue", "red red blue kettle"] * 8], 100, 30)
+    model = make_model(text, "uni", SkipThought(units=UNITS, word_units=DIM, predicted=2))
+    shares = np.exp(model.get_layer("output").bias.numpy())
+    # 40 red, 16 blue, 8 kettle, which is not told apart, and 16 ends; half a word for each id.
+    assert shares == approx(np.array([0.5, 16, 8.5, 40.5, 16.5]) / 82, rel=1e-5)
+
+
+@pytest.fixture(scope="module")
+def trained():
+    told = []
+    model = SkipThought(**SMALL)
+    model.progress = lambda done, steps: told.append((done, steps))
+    model.fit_text(PASSAGES)
+    assert told[-1] == (60, 60)
+    return model
+
+
+def test_neighbours_that_can_be_told_are_learned(trained):
+    thoughts = trained.vectors(CYCLE)
+    assert thoughts.shape == (4, 12)
+    assert np.linalg.matrix_rank(thoughts, tol=0.1) == 4
+
+
+def test_scores_are_cosines_of_thought_vectors(trained):
+    titles = ["red kettle rug", "Blue Rug", "blue RUG!"]
+    query, *vectors = trained.vectors(["kettle rug", *titles]).astype(np.float64)
+    scores = trained.score("kettle rug", titles)
+    assert scores == approx([query @ vector for vector in vectors], abs=1e-6)
+    assert scores[1] == scores[2]
+    assert trained.score("Blue Rug", titles)[1] == approx(1.0)
+
+
+def test_combine_skip_trains_both_encoders():
+    model = SkipThought(**SMALL | {"kind": "combine", "epochs": 1}).fit_text(PASSAGES)
+    assert model.vectors(CYCLE).shape == (4, 24)
+
+
+def test_training_that_diverges_says_so():
+    model = SkipThought(**SMALL | {"learning_rate": 1e38, "epochs": 5})
+    with pytest.raises(UserError, match=r"uni-skip diverged; use a smaller"):
+        model.fit_text(PASSAGES)

@@ -173,9 +173,9 @@ class Baseline(abc.ABC):
             model = cls(**state["parameters"])
             for name, kind in cls._learned.items():
                 value = state[name]
-                # JSON has lists and numbers alone.
-                plain = not isinstance(value, np.ndarray) and not hasattr(value, "indptr")
-                setattr(model, name, (get_origin(kind) or kind)(value) if plain else value)
+                # JSON has lists alone for words and tuples.
+                made = (get_origin(kind) or kind)(value) if isinstance(value, list) else value
+                setattr(model, name, made)
         except (LookupError, TypeError, ValueError) as error:
             raise UserError(f"{path} holds no saved {cls.name} model: {error}. {_AGAIN}") from error
         return model._ready()

@@ -76,7 +76,7 @@ def align(block: PairBlock, to_query: sparse.csr_matrix, to_title: sparse.csr_ma
 
 def _best(probabilities: NDArray[np.float64], axis: int) -> Links:
     """The first of the largest along the axis, if it is above 0."""
-    best: Links = np.zeros(probabilities.shape, dtype=bool)
+    best = np.zeros(probabilities.shape, dtype=bool)
     first = np.expand_dims(probabilities.argmax(axis), axis)
     np.put_along_axis(best, first, np.take_along_axis(probabilities, first, axis) > 0, axis)
     return best

@@ -33,7 +33,7 @@ def log_likelihoods(
     used = used[background[used] > 0]
     queries = queries[:, used]
     gains, floors = log_gains(counts[used], mu * background[used])
-    scores: Floats = (queries @ gains).toarray() + (queries @ floors)[:, None]
+    scores = (queries @ gains).toarray() + (queries @ floors)[:, None]
     scores -= np.outer(queries @ np.ones(len(used)), np.log(lengths + mu))
     return scores
 

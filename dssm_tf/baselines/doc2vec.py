@@ -121,8 +121,7 @@ class Doc2Vec(Baseline):
         key = FOLDED.key(word)
         if key not in self._model.wv:
             raise UserError(f"{self.name} was not trained on the word {word!r}.")
-        found: list[tuple[str, float]] = self._model.wv.most_similar(key, topn=number)
-        return found
+        return self._model.wv.most_similar(key, topn=number)
 
     def _prepare(self, titles: tuple[str, ...]) -> Floats:
         return self.vectors(titles).T

@@ -78,7 +78,7 @@ def _strongest(matrix: sparse.csr_matrix, count: int, seed: int) -> tuple[Floats
         _, values, transposed = svds(matrix, k=count, v0=start, solver="arpack")
         order = np.argsort(values)[::-1]
         values, transposed = values[order], transposed[order]
-    kept = values[:count] > 1e-10 * max(values[0], 1e-300)
+    kept = values[:count] > 1e-10 * values[0]
     directions = transposed[:count][kept].T
     # The sign of a singular vector is free; its largest entry is made positive.
     signs = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])

@@ -78,9 +78,7 @@ class Tokens:
 
 def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_matrix:
     """How often each (row, column) is named: float64 `(height, width)`, columns in order."""
-    table: sparse.csr_matrix = sparse.coo_matrix(
-        (np.ones(len(rows)), (rows, columns)), shape=(height, width)
-    ).tocsr()
+    table = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(height, width)).tocsr()
     table.sort_indices()
     return table
 

@@ -203,6 +203,6 @@ def first_topics(counts: sparse.csr_matrix, chosen: NDArray[np.int64]) -> Floats
     Returns:
         `p(w|z)`, `(words, topics)`.
     """
-    own: Floats = sum(counts[column].toarray() for column in chosen.T).T
+    own = sum(counts[column].toarray() for column in chosen.T).T
     every = np.asarray(counts.sum(axis=0)).reshape(-1, 1)
     return normalized(own / np.maximum(own.sum(axis=0), 1) + every / every.sum(), axis=0)

@@ -7,7 +7,6 @@ import pytest
 
 from dssm_tf.analysis.contributions import sampled_shapley
 from dssm_tf.analysis.explanation import explain
-from dssm_tf.baselines.old_base import OldBaseline
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.systems import BASELINES
@@ -16,7 +15,6 @@ from tests.baselines.cases import CLICKS, OTHERS, QUERIES, TITLES
 # The papers' settings of doc2vec leave out common words: here every word is common.
 SETTINGS = {"doc2vec": {"sample": 0.0, "epochs": 100}}
 NAMES = sorted(BASELINES)
-DECLARED = [name for name in NAMES if not issubclass(BASELINES[name], OldBaseline)]
 ALL = [*TITLES, *OTHERS]
 
 every_baseline = pytest.mark.parametrize("name", NAMES)
@@ -137,7 +135,7 @@ def test_fitted_again_and_tuned_and_loaded_it_scores_the_same(name, tmp_path):
     model.save(tmp_path)
     loaded = BASELINES[name].load(tmp_path)
     assert (loaded.score_matrix(QUERIES, ALL) == scores).all()
-    if name in DECLARED:
+    if name in NAMES:
         assert loaded.parameters() == model.parameters()
         assert sorted(path.name for path in tmp_path.iterdir()) == [f"{name}.npz", f"{name}.sha256"]
 
@@ -156,7 +154,7 @@ def test_what_is_missing_or_cut_off_is_an_error_of_one_line(name, tmp_path):
         assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("name", DECLARED)
+@pytest.mark.parametrize("name", NAMES)
 def test_values_beyond_a_bound_or_of_another_type_are_refused(name):
     kind = BASELINES[name]
     bounds = {"minimum": -1, "exclusiveMinimum": 0, "maximum": 1, "exclusiveMaximum": 0}
@@ -170,9 +168,7 @@ def test_values_beyond_a_bound_or_of_another_type_are_refused(name):
         kind(colour="red")
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in DECLARED if "seed" in BASELINES[name].arguments()]
-)
+@pytest.mark.parametrize("name", [name for name in NAMES if "seed" in BASELINES[name].arguments()])
 def test_another_seed_is_another_model(name):
     scores = fitted_once(name).score_matrix(QUERIES, ALL)
     other = new(name, seed=1).fit(CLICKS, TITLES).score_matrix(QUERIES, ALL)

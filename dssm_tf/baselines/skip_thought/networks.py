@@ -30,7 +30,6 @@ Ids = NDArray[np.int32]
 
 _END_ID, _UNKNOWN_ID = 1, 2  # 0 is padding
 _BATCH = 64
-_CLIP_NORM = 10.0
 
 
 class Text(NamedTuple):
@@ -133,7 +132,7 @@ def train(text: Text, name: str, settings: SkipThought) -> Arrays:
     """
     model = make_model(text, name, settings)
     model.compile(
-        keras.optimizers.Adam(settings.learning_rate, global_clipnorm=_CLIP_NORM),
+        keras.optimizers.Adam(settings.learning_rate, global_clipnorm=10.0),
         [keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)] * 2,
         jit_compile=False,
     )

@@ -1,229 +1,64 @@
-"""`dssm data`: published data sets, or one's own log, as clicks, corpus and judgments."""
+"""`dssm data`: published data sets, your own log or judgments, as clicks, corpus and judgments."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
-from dssm_tf.commands import data_judged
-from dssm_tf.commands.parser import Commands, add_encoding, add_log_flags, command, fields_flag
+from cyclopts import Parameter
+
+from dssm_tf.commands.data_judged import judged
+from dssm_tf.commands.flags import Tables, fields_flag
 from dssm_tf.common.errors import UserError, did_you_mean
-from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from dssm_tf.datasets import Adapter
-    from dssm_tf.datasets.output import Output
-    from dssm_tf.tables.click_log import LogRow
-    from dssm_tf.tables.splits import Split
 
-_DETAILS = """Writes clicks.tsv, corpus.tsv and judgments.tsv from the files of a published data set
-or of your own search application. The files are yours to obtain and their licences yours to keep;
-`dssm data list` says for each source which files, where they are described and what is allowed.
-"""
-_SPLIT = """Divides your own click log into clicks.tsv, to learn from (`preprocess --input`), and
-judgments.tsv, made of the clicks of the rest (`dssm evaluate --judgments`): per query grade 3 for
-the most clicked title, 2 for at least half of its clicks, else 1. corpus.tsv has the titles to
-rank. The same flags of `dssm benchmark` divide a log in the same way.
-"""
 NOTES = "NOTES.md"
 
 
-def add(commands: Commands) -> None:
-    """Adds `dssm data` to the parser."""
-    parser = commands.add_parser(
-        "data",
-        help="make clicks, corpus and judgments of published data sets or of your own log",
-        description=_DETAILS,
-    )
-    tasks = parser.add_subparsers(dest="task", metavar="TASK", required=True)
-    listing = tasks.add_parser("list", help="the sources: files, licences, grades")
-    listing.add_argument("name", nargs="?", metavar="NAME", help="one source only")
-    listing.set_defaults(run=lambda arguments: list_command(arguments.name))
-    convert = tasks.add_parser("convert", help="convert one", description=_DETAILS)
-    convert.add_argument("name", metavar="NAME", help="a source of `dssm data list`")
-    convert.add_argument("source", metavar="SRC", type=Path, help="directory with its files")
-    convert.add_argument("out", metavar="OUT", type=Path, help="directory to write, new")
-    convert.add_argument(
-        "--held-out",
-        type=float,
-        metavar="SHARE",
-        help="share of the queries, or of the latest clicks, that become judgments and not "
-        "clicks, from 0 to 1; for sources whose publisher has made no split",
-    )
-    convert.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="an option of the source; may be repeated",
-    )
-    convert.set_defaults(
-        run=lambda arguments: convert_command(
-            arguments.name,
-            arguments.source,
-            arguments.out,
-            arguments.held_out,
-            arguments.set,
-            encoding=arguments.encoding,
-        ),
-    )
-    add_encoding(convert)
-    _add_split(tasks)
-    data_judged.add(tasks)
-
-
-def _add_split(tasks: Commands) -> None:
-    split = command(
-        tasks, "split", split_command, "divide your own log into clicks and judgments", _SPLIT,
-    )  # fmt: skip
-    add_log_flags(split)
-    split.add_argument(
-        "--corpus", type=Path, help="table with doc_id, title; the titles of the log if not given"
-    )
-    how = split.add_mutually_exclusive_group(required=True)
-    how.add_argument(
-        "--judge-later", type=float, metavar="SHARE", help="the latest SHARE of the rows judges"
-    )
-    how.add_argument(
-        "--hold-out-queries", type=float, metavar="SHARE", help="SHARE of the queries judges"
-    )
-    how.add_argument(
-        "--judge-random", type=float, metavar="SHARE", help="SHARE of the rows judges, at random"
-    )
-    split.add_argument("--seed", type=int, default=0, help="of --judge-random")
-    split.add_argument("--out", required=True, type=Path, help="directory to write, new")
-
-
-def list_command(name: str | None = None, console: Console | None = None) -> None:
-    """Prints what there is to convert.
+def list_(name: str | None = None, /) -> None:
+    """List the data sets: files, licences, grades.
 
     Args:
-        name: one source only.
-        console: where to print; a new one by default.
+        name: one data set only
 
     Raises:
-        UserError: there is no such source.
+        UserError: there is no such data set.
     """
-    from rich.console import Console
-
     from dssm_tf.datasets import ADAPTERS
 
-    console = console or Console()
     for each in ADAPTERS if name is None else [_known(name)]:
-        text = "\n".join([each, *(f"  {line}" for line in _description(ADAPTERS[each]))])
-        console.print(text + "\n", highlight=False, markup=False, soft_wrap=True)
+        _print([each, *(f"  {line}" for line in _description(ADAPTERS[each])), ""])
 
 
-def split_command(arguments: argparse.Namespace, console: Console | None = None) -> None:
-    """Divides a click log; nothing is left at `--out` if it fails.
-
-    Args:
-        arguments: the parsed flags.
-        console: where to print; a new one by default.
-
-    Raises:
-        UserError: a flag or the log is unusable, or the output exists.
-    """
-    from rich.console import Console
-
-    from dssm_tf.common.files import atomic_directory, refuse_existing
-    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
-    from dssm_tf.tables.cells import BadRow
-    from dssm_tf.tables.click_log import position, read_logs, write_log
-    from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
-    from dssm_tf.tables.layout import Layout
-    from dssm_tf.tables.splits import in_words, judged_by_clicks
-    from pipelines.sources import find_files
-
-    console = console or Console()
-    out, encoding = arguments.out, arguments.encoding
-    divide = _division(arguments)
-    refuse_existing(out)
-    fields = parse_fields(arguments.title_fields)
-    layout = Layout(encoding, thousands=arguments.thousands, title_fields=fields)
-    corpus = read_corpus(arguments.corpus, encoding, fields) if arguments.corpus else None
-    files = [Path(one.path) for one in find_files(arguments.clicks, "--clicks")]
-    unread = 0
-
-    def place(cell: object, name: str) -> int:
-        nonlocal unread
-        try:
-            return position(cell, name)
-        except BadRow:
-            unread += 1
-            return 0
-
-    rows, tally = read_logs(files, layout, arguments.max_reject_fraction, place=place)
-    split = divide(sorted(rows))  # no figure depends on the order of a log
-    judgments, titles = judged_by_clicks(split, corpus)
-    words = [
-        *tally.lines(),
-        *([f"{unread:,} rows have a position that is none; written without it"] * bool(unread)),
-        in_words(split.described()),
-        f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
-        f"{len(titles):,} titles",
-    ]
-    with atomic_directory(out) as aside:
-        write_log(aside / CLICKS, split.learned, fields)
-        write_judgments(aside / JUDGMENTS, judgments, fields)
-        write_corpus(aside / CORPUS, titles, fields)
-        notes = ["# A click log, divided by `dssm data split`", "", *(f"- {one}." for one in words)]
-        (aside / NOTES).write_text("\n".join(notes) + "\n", "utf-8")
-    same = fields_flag(fields)
-    words += [
-        f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
-        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS}{same} --output DATA",
-        f"      and, with what is trained on it, dssm evaluate --model RUN --judgments "
-        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS}{same} --out EVALUATION",
-    ]
-    console.print("\n".join(words), highlight=False, markup=False, soft_wrap=True)
-
-
-def _division(arguments: argparse.Namespace) -> Callable[[Sequence[LogRow]], Split]:
-    """What the flags ask for."""
-    from dssm_tf.tables.splits import split_at_random, split_by_query, split_by_time
-
-    later, queries = arguments.judge_later, arguments.hold_out_queries
-    for name in ("judge_later", "hold_out_queries", "judge_random"):
-        share = getattr(arguments, name)
-        if share is not None and not 0 < share < 1:
-            raise UserError(
-                f"--{name.replace('_', '-')} {share:g}: expected a share above 0 and below 1."
-            )
-    if later is not None:
-        return lambda rows: split_by_time(rows, later, arguments.time_format)
-    if queries is not None:
-        return lambda rows: split_by_query(rows, queries)
-    return lambda rows: split_at_random(rows, arguments.judge_random, arguments.seed)
-
-
-def convert_command(
+def convert(
     name: str,
     source: Path,
     out: Path,
-    held_out: float | None = None,
-    settings: Sequence[str] = (),
-    console: Console | None = None,
+    /,
     *,
+    held_out: float | None = None,
+    settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     encoding: str = "utf-8",
 ) -> None:
-    """Converts a data set.
+    """Convert the files of a published data set, or of your own search application.
 
-    Writes `clicks.tsv`, `corpus.tsv`, `judgments.tsv` and `NOTES.md` with the licence and the
-    counts into a new directory; nothing is left there if it fails.
+    Writes clicks.tsv, corpus.tsv, judgments.tsv and NOTES.md, with the licence and the counts. The
+    files are yours to obtain and their licences yours to keep; `dssm data list` says which files,
+    where they are described and what is allowed. Nothing is left of a conversion that fails.
+
+        dssm data convert wands DOWNLOADED wands
 
     Args:
-        name: of `ADAPTERS`.
-        source: directory with the publisher's files.
-        out: directory to make.
-        held_out: share that becomes judgments; the source's default if None.
-        settings: `KEY=VALUE` options of the source.
-        console: where to print; a new one by default.
-        encoding: of files that their publisher's description does not say to be otherwise.
+        name: a data set of `dssm data list`
+        source: directory with its files
+        out: directory to write, new
+        held_out: share of the queries, or of the latest clicks, that become judgments and not
+            clicks, from 0 to 1; if the publisher has made no split
+        settings: KEY=VALUE, an option of the data set; may be repeated
+        encoding: of the text of the files, unless their publisher says otherwise
 
     Raises:
         UserError: an unknown name or option, a file or column is missing, too many rows are
@@ -236,34 +71,142 @@ def convert_command(
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, Output
     from dssm_tf.datasets.source import Source
 
-    console = console or Console()
     adapter = ADAPTERS[_known(name)]
-    options = _options(name, adapter, settings)
-    share = _share(name, adapter, held_out)
+    options, share = _options(name, adapter, settings), _share(name, adapter, held_out)
     refuse_existing(out)
-    files = Source(source, console, encoding)
+    files = Source(source, Console(), encoding)
     with atomic_directory(out) as aside:
         with Output(aside, adapter.columns, timed=0 < share < 1) as output:
             adapter.convert(files, output, options, share)
             output.dropped += files.rejected
             output.finish(str(source))
+        chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"
         counts = [
             f"{output.rows[table]:,} rows of {table}"
             for table in (CLICKS, CORPUS, JUDGMENTS)
             if output.rows[table]
         ]
-        chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"
         missing = [
             f"no {table}: nothing is {use}{chosen}"
             for table, use, meant in ((CLICKS, "left to learn from", 1), (JUDGMENTS, "judged", 0))
             if not output.rows[table] and not (chosen and share == meant)
         ]
-        (aside / NOTES).write_text(
-            _notes(name, adapter, share, options, output, [*counts, *missing]), "utf-8"
-        )
-    lines = [f"{out}: {', '.join(counts)}", *missing, f"licence: {adapter.licence}"]
-    lines += [f"left out: {count:,} x {reason}" for reason, count in output.dropped.most_common()]
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+        dropped = [f"left out: {n:,} x {reason}" for reason, n in output.dropped.most_common()]
+        lines = [*_description(adapter), *(f"option {key}: {options[key]}" for key in options)]
+        _write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{chosen}",
+                     [*lines, *counts, *missing, *dropped])  # fmt: skip
+    _print([f"{out}: {', '.join(counts)}", *missing, f"licence: {adapter.licence}", *dropped])
+
+
+def split(
+    *,
+    clicks: Annotated[tuple[str, ...], Parameter(consume_multiple=True)],
+    out: Path,
+    corpus: Path | None = None,
+    judge_later: float | None = None,
+    hold_out_queries: float | None = None,
+    judge_random: float | None = None,
+    seed: int = 0,
+    time_format: str | None = None,
+    max_reject_fraction: float = 0.1,
+    tables: Tables = Tables(),  # noqa: B008
+) -> None:
+    """Divide your own click log into clicks and judgments.
+
+    Writes clicks.tsv, to learn from (`preprocess --input`), and judgments.tsv, made of the clicks
+    of the rest (`dssm evaluate --judgments`): per query grade 3 for the most clicked title, 2 for
+    at least half of its clicks, else 1. corpus.tsv has the titles to rank. The same flags of `dssm
+    benchmark` divide a log in the same way. Nothing is left of a division that fails.
+
+        dssm data split --clicks clicks.csv --judge-later 0.2 --out PARTS
+
+    Args:
+        clicks: click logs: TSV, CSV, JSONL or Parquet files, globs or directories
+        out: directory to write, new
+        corpus: table with doc_id, title; the titles of the log if not given
+        judge_later: the latest share of the rows judges
+        hold_out_queries: this share of the queries judges
+        judge_random: this share of the rows judges, at random
+        seed: of judge-random
+        time_format: of time stamps that are neither ISO 8601 nor a time since 1970, as Python's
+            strptime takes it, such as '%d/%m/%Y %H:%M'
+        max_reject_fraction: fail when more of the rows, or of the clicks, is malformed
+        tables: how the files are laid out
+
+    Raises:
+        UserError: a flag or the log is unusable, or the output exists.
+    """
+    from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
+    from dssm_tf.tables import splits
+    from dssm_tf.tables.cells import BadRow
+    from dssm_tf.tables.click_log import position, read_logs, write_log
+    from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
+    from pipelines.sources import find_files
+
+    ways: dict[str, tuple[float | None, Callable[..., Any], Sequence[object]]] = {
+        "--judge-later": (judge_later, splits.split_by_time, (time_format,)),
+        "--hold-out-queries": (hold_out_queries, splits.split_by_query, ()),
+        "--judge-random": (judge_random, splits.split_at_random, (seed,)),
+    }
+    given = [(flag, *way) for flag, way in ways.items() if way[0] is not None]
+    if len(given) != 1:
+        raise UserError(f"expected one of {', '.join(ways)}, each with a share.")
+    ((flag, share, divide, settings),) = given
+    if not 0 < (share or 0) < 1:
+        raise UserError(f"{flag} {share:g}: expected a share above 0 and below 1.")
+    refuse_existing(out)
+    layout = tables.layout()
+    fields = layout.title_fields
+    ranked = read_corpus(corpus, layout=layout) if corpus else None
+    files = [Path(one.path) for one in find_files(clicks, "--clicks")]
+    unread = 0
+
+    def place(cell: object, name: str) -> int:
+        nonlocal unread
+        try:
+            return position(cell, name)
+        except BadRow:
+            unread += 1
+            return 0
+
+    rows, tally = read_logs(files, layout, max_reject_fraction, place=place)
+    parts = divide(sorted(rows), share, *settings)  # no figure depends on the order of a log
+    judgments, titles = splits.judged_by_clicks(parts, ranked)
+    words = [
+        *tally.lines(),
+        *([f"{unread:,} rows have a position that is none; written without it"] * bool(unread)),
+        splits.in_words(parts.described()),
+        f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
+        f"{len(titles):,} titles",
+    ]
+    with atomic_directory(out) as aside:
+        write_log(aside / CLICKS, parts.learned, fields)
+        write_judgments(aside / JUDGMENTS, judgments, fields)
+        write_corpus(aside / CORPUS, titles, fields)
+        _write_notes(aside, "A click log, divided by `dssm data split`", words)
+    same = fields_flag(fields)
+    _print([
+        *words,
+        f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
+        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS}{same} --output DATA",
+        f"      and, with what is trained on it, dssm evaluate --model RUN --judgments "
+        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS}{same} --out EVALUATION",
+    ])  # fmt: skip
+
+
+SUBCOMMANDS = {"list": list_, "convert": convert, "split": split, "judged": judged}
+
+
+def _print(lines: Sequence[str]) -> None:
+    from rich.console import Console
+
+    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+
+
+def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:
+    text = "\n".join([f"# {title}", "", *(f"- {line}." for line in lines)])
+    (folder / NOTES).write_text(text + "\n", "utf-8")
 
 
 def _known(name: str) -> str:
@@ -311,28 +254,3 @@ def _description(adapter: Adapter) -> list[str]:
         default, _, meaning = text.partition(" ")
         lines.append(f"--set {key}={default}: {meaning}")
     return lines
-
-
-def _notes(
-    name: str,
-    adapter: Adapter,
-    share: float,
-    options: dict[str, str],
-    output: Output,
-    counts: Sequence[str],
-) -> str:
-    """What the directory holds and what may be done with it."""
-    lines = [
-        f"# {adapter.title}",
-        "",
-        f"Converted by `dssm data convert {name}`.",
-        "",
-        f"- Described in: {adapter.described}.",
-        f"- Licence: {adapter.licence}.",
-        f"- Grades: {adapter.grades}.",
-        f"- Split: {adapter.split}" + (f" = {share:g}." if adapter.held_out is not None else "."),
-        *(f"- Option {key}: {value}." for key, value in options.items()),
-        *(f"- {count}." for count in counts),
-        *(f"- Left out: {n:,} x {reason}." for reason, n in output.dropped.most_common()),
-    ]
-    return "\n".join(lines) + "\n"

@@ -2,63 +2,36 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from dssm_tf.commands.parser import (
-    Commands,
-    add_encoding,
-    add_title_fields,
-    command,
-    fields_flag,
-)
+from dssm_tf.commands.flags import Tables, fields_flag
 from dssm_tf.common.errors import UserError
-from dssm_tf.text.fields import parse_fields
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
-_DETAILS = """for those who have judgments and no clicks. Writes clicks.tsv, the pairs with good
-grades as a log (`preprocess --input`); corpus.tsv, all titles; judgments.tsv, to learn from (`dssm
-train --judgments`); with --hold-out-queries also held_out.tsv, to measure with (`dssm evaluate
---judgments`). No query is in both of the last two"""
 _GOOD = 0.75  # of the best grade
 
 
-def add(tasks: Commands) -> None:
-    """Adds the task to `dssm data`."""
-    parser = command(
-        tasks, "judged", judged_command, "make a log, a corpus and judgments of judgments alone",
-        _DETAILS,
-    )  # fmt: skip
-    parser.add_argument(
-        "--judgments",
-        required=True,
-        type=Path,
-        metavar="FILE",
-        help="table with query, title, grade",
-    )
-    parser.add_argument(
-        "--hold-out-queries", type=float, default=0.0, metavar="SHARE", help="to measure with"
-    )
-    parser.add_argument(
-        "--good-from",
-        type=float,
-        metavar="GRADE",
-        help="least grade of the pairs in clicks.tsv; three quarters of the best one by default",
-    )
-    add_encoding(parser)
-    add_title_fields(parser)
-    parser.add_argument("--out", required=True, type=Path, help="directory to write, new")
+def judged(
+    *,
+    judgments: Path,
+    out: Path,
+    hold_out_queries: float = 0.0,
+    good_from: float | None = None,
+    tables: Tables = Tables(),  # noqa: B008
+) -> None:
+    """Make a log, a corpus and judgments of judgments alone.
 
+    Writes clicks.tsv, the pairs with good grades as a log (`preprocess --input`); corpus.tsv, all
+    titles; judgments.tsv, to learn from (`dssm train --judgments`); with --hold-out-queries also
+    held_out.tsv, to measure with (`dssm evaluate --judgments`); no query is in both of these.
 
-def judged_command(arguments: argparse.Namespace, console: Console | None = None) -> None:
-    """Divides judgments; nothing is left at `--out` if it fails.
+        dssm data judged --judgments judgments.tsv --hold-out-queries 0.2 --out PARTS
 
     Args:
-        arguments: the parsed flags.
-        console: where to print; a new one by default.
+        judgments: table with query, title, grade
+        out: directory to write, new
+        hold_out_queries: share of the queries to measure with
+        good_from: least grade of the pairs in clicks.tsv; three quarters of the best by default
+        tables: how the files are laid out
 
     Raises:
         UserError: a flag or the table is unusable, a part would be empty, or the output exists.
@@ -74,15 +47,14 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
     from dssm_tf.tables.splits import HELD_OUT, is_held_out
     from dssm_tf.text.rules import FOLDED
 
-    console = console or Console()
-    out, share = arguments.out, arguments.hold_out_queries
-    fields = parse_fields(arguments.title_fields)
+    layout, share = tables.layout(), hold_out_queries
+    fields = layout.title_fields
     if not 0 <= share < 1:
         raise UserError(f"--hold-out-queries {share:g}: expected a share from 0 to below 1.")
     refuse_existing(out)
-    lists = read_grades(arguments.judgments, LARGEST_GRADE, FOLDED, arguments.encoding, fields)
+    lists = read_grades(judgments, LARGEST_GRADE, FOLDED, layout=layout)
     best = max(max(one.values) for one in lists)
-    good = _GOOD * best if arguments.good_from is None else arguments.good_from
+    good = _GOOD * best if good_from is None else good_from
     held_out = [one for one in lists if is_held_out(one.query, share, HELD_OUT)]
     learned = [one for one in lists if not is_held_out(one.query, share, HELD_OUT)]
     if not learned or (share and not held_out):
@@ -135,4 +107,4 @@ def judged_command(arguments: argparse.Namespace, console: Console | None = None
         lines.append(
             f"      dssm evaluate --model RUN --judgments {out}/held_out.tsv{same} --out EVALUATION"
         )
-    console.print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)

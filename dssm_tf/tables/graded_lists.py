@@ -37,6 +37,7 @@ def read_grades(
     rules: Rules,
     encoding: str = "utf-8",
     title_fields: tuple[str, ...] = (TITLE,),
+    layout: Layout | None = None,
 ) -> list[GradedList]:
     """Reads judgments: the columns `query`, `title` and `grade` of a table of any format.
 
@@ -46,13 +47,15 @@ def read_grades(
         rules: which queries, and which titles, are one.
         encoding: of its text.
         title_fields: columns that a title is made of.
+        layout: instead of these two.
 
     Raises:
         UserError: naming file and line; a column is missing, a grade is off the scale, or the
             file holds no judgment.
     """
+    layout = layout or Layout(encoding, title_fields)
     scale = f"0 to {max_grade:g}, the scale of judgments.max_grade"
-    return _read(path, "grade", (0, max_grade), scale, rules, Layout(encoding, title_fields))
+    return _read(path, "grade", (0, max_grade), scale, rules, layout)
 
 
 def read_scores(path: Path | str, rules: Rules) -> list[GradedList]:

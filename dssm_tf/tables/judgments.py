@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 from typing import Literal, NamedTuple
@@ -48,6 +49,7 @@ def read_judgments(
     repeats: Literal["refuse", "mean"] = "refuse",
     encoding: str = "utf-8",
     title_fields: tuple[str, ...] = (TITLE,),
+    layout: Layout | None = None,
     corpus: Sequence[CorpusTitle] | None = None,
 ) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
@@ -58,6 +60,7 @@ def read_judgments(
             judgment with the mean of its grades, as for several raters.
         encoding: of its text.
         title_fields: columns that a title is made of.
+        layout: instead of these two.
         corpus: with several title fields, its titles take the place of the table's, by doc id: the
             table then needs only a column `title`.
 
@@ -67,11 +70,12 @@ def read_judgments(
             query id has two texts, or the file holds no judgment.
     """
     titles: dict[str, str] = {}
-    if corpus is not None and len(title_fields) > 1:
-        title_fields, titles = (TITLE,), dict(corpus)
+    layout = layout or Layout(encoding, title_fields)
+    if corpus is not None and len(layout.title_fields) > 1:
+        layout, titles = replace(layout, title_fields=(TITLE,)), dict(corpus)
     found: dict[tuple[str, str], tuple[int, Judgment, list[float]]] = {}
     queries: dict[str, str] = {}
-    for number, cells in read_rows(path, JUDGMENT_COLUMNS, Layout(encoding, title_fields)):
+    for number, cells in read_rows(path, JUDGMENT_COLUMNS, layout):
         row = Judgment(*cells)
         pair = row.query_id, row.doc_id
         line, _, grades = found.setdefault(pair, (number, row, []))
@@ -96,7 +100,10 @@ def read_judgments(
 
 
 def read_corpus(
-    path: Path | str, encoding: str = "utf-8", title_fields: tuple[str, ...] = (TITLE,)
+    path: Path | str,
+    encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
+    layout: Layout | None = None,
 ) -> list[CorpusTitle]:
     """Reads a corpus table of any format of `reader`, `doc_id title`.
 
@@ -104,6 +111,7 @@ def read_corpus(
         path: the table.
         encoding: of its text.
         title_fields: columns that a title is made of.
+        layout: instead of these two.
 
     Raises:
         UserError: naming file and line; columns are missing, a doc id is empty
@@ -111,7 +119,7 @@ def read_corpus(
     """
     lines: dict[str, int] = {}
     found = []
-    for number, row in read_rows(path, CORPUS_COLUMNS, Layout(encoding, title_fields)):
+    for number, row in read_rows(path, CORPUS_COLUMNS, layout or Layout(encoding, title_fields)):
         found.append(CorpusTitle(*row))
         line = lines.setdefault(found[-1].doc_id, number)
         if line != number:

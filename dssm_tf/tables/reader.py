@@ -27,7 +27,7 @@ import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, iterdecode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from heapq import merge
 from io import StringIO
 from itertools import chain, islice
@@ -41,7 +41,7 @@ import pyarrow as pa
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.block import Bad, Block, Faults, Read, read_cells
 from dssm_tf.tables.cells import BadRow, title_field
-from dssm_tf.tables.layout import TITLE, Layout, fold, reject, spread
+from dssm_tf.tables.layout import TITLE, Layout, reject, spread
 from dssm_tf.text.fields import join_fields
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
@@ -80,6 +80,7 @@ class Table:
         self.lines = 0
         self.layout, self._raw, self._where = layout, raw, where
         self._encoding = layout.encoding if layout.by_bytes else "utf-8"  # see `_bytes`
+        self._name = lru_cache(layout.name)
         self._rows: Rows = self._lines()
 
     @cached_property
@@ -89,7 +90,7 @@ class Table:
             return self.layout.names
         number, row = self._header()
         try:
-            return tuple(map(fold, self._cells(row))) if number else ()
+            return tuple(map(self._name, self._cells(row))) if number else ()
         except BadRow as bad:
             raise self._error(number, bad) from None
 
@@ -100,10 +101,12 @@ class Table:
             UserError: one of `columns` is missing, or one of either comes twice.
         """
         columns = spread([*columns], self.layout.title_fields)
-        expected = ", ".join(map(repr, columns))
+        theirs = dict(self.layout.columns)
+        expected = ", ".join(repr(theirs.get(name, name)) for name in columns)
         if not self.names:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
-        if missing := [name for name in columns if name not in self.names]:
+        missing = [theirs.get(name, name) for name in columns if name not in self.names]
+        if missing:
             sign = max(_HINTS, key=self.names[0].count)
             alone = len(self.names) == 1 and sign in self.names[0]
             raise UserError(
@@ -389,7 +392,8 @@ class _Objects(Table):
 
     def _cells(self, row: Any) -> Any:
         return {
-            fold(name): cell for name, cell in as_object(parse_json(self._decoded(row))).items()
+            self._name(name): cell
+            for name, cell in as_object(parse_json(self._decoded(row))).items()
         }
 
 
@@ -410,14 +414,14 @@ class _Parquet(Table):
         return 1, dict.fromkeys(self._parquet.schema_arrow.names)
 
     def _rows_with(self, columns: Sequence[str]) -> Rows:
-        wanted = [name for name in self._parquet.schema_arrow.names if fold(name) in columns]
+        wanted = [name for name in self._parquet.schema_arrow.names if self._name(name) in columns]
         groups = None if self.layout.row_group is None else [self.layout.row_group]
         with reading(self._where):
             for batch in self._parquet.iter_batches(BLOCK_ROWS, groups, wanted):
                 first = self.lines + 1
                 self.lines += len(batch)
                 cells = zip(*map(_values, batch.columns), strict=True)
-                rows = [dict(zip(map(fold, wanted), row, strict=True)) for row in cells]
+                rows = [dict(zip(map(self._name, wanted), row, strict=True)) for row in cells]
                 yield range(first, self.lines + 1), rows
 
     def _cells(self, row: Any) -> Any:

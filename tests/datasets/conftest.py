@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import io
-
 import pytest
-from rich.console import Console
 
-from dssm_tf.commands.data import convert_command
+from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.tables.click_log import log_blocks
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.reader import open_table
@@ -26,7 +23,7 @@ def convert(tmp_path, source):
 
     def run(name, held_out=None, settings=()):
         out = tmp_path / "out"
-        convert_command(name, source, out, held_out, settings, Console(file=io.StringIO()))
+        convert_command(name, source, out, held_out=held_out, settings=tuple(settings))
         clicks = judgments = None
         if (out / "clicks.tsv").exists():
             header, *lines = (out / "clicks.tsv").read_text("utf-8").splitlines()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
 
 import pytest
-from rich.console import Console
 
-from dssm_tf.commands.data import convert_command, list_command
+from dssm_tf.commands.data import convert as convert_command
+from dssm_tf.commands.data import list_
 from dssm_tf.common.errors import UserError
 from dssm_tf.datasets import ADAPTERS
 from dssm_tf.datasets.output import HELD_OUT as PURPOSE
@@ -23,10 +22,9 @@ def test_a_query_is_held_out_or_not_however_it_is_written():
     assert not is_held_out(NOT_HELD_OUT, 0.5, PURPOSE)
 
 
-def test_every_source_says_its_files_its_licence_and_its_grades():
-    shown = io.StringIO()
-    list_command(console=Console(file=shown, width=200))
-    blocks = shown.getvalue().strip().split("\n\n")
+def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
+    list_()
+    blocks = capsys.readouterr().out.strip().split("\n\n")
     assert [block.split("\n")[0] for block in blocks] == list(ADAPTERS)
     for block in blocks:
         for field in ("described: ", "licence: ", "file: ", "grades: ", "split: "):

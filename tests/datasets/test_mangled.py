@@ -12,9 +12,8 @@ from random import Random
 import pyarrow
 import pytest
 from pyarrow import parquet
-from rich.console import Console
 
-from dssm_tf.commands.data import convert_command
+from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
@@ -202,7 +201,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_a_mangled_file_of_a_source_gives_tables_or_one_clear_error(tmp_path, name):
-    random, quiet = Random(name), Console(file=io.StringIO())
+    random = Random(name)
     with soon():
         for number in range(60):
             source = tmp_path / f"source{number}"
@@ -211,7 +210,7 @@ def test_a_mangled_file_of_a_source_gives_tables_or_one_clear_error(tmp_path, na
             for file, data in SOURCES[name].items():
                 (source / file).write_bytes(mangled(data, random) if file == broken else data)
             with suppress(UserError):
-                convert_command(name, source, tmp_path / f"out{number}", console=quiet)
+                convert_command(name, source, tmp_path / f"out{number}")
 
 
 @pytest.mark.parametrize(
@@ -228,8 +227,8 @@ def test_unclosed_tags_of_topics_and_documents_take_no_minutes(tmp_path, data):
     for file, bytes_ in (SOURCES["trec"] | {"topics.txt": data}).items():
         (tmp_path / file).write_bytes(bytes_)
     with soon(), suppress(UserError):
-        convert_command("trec", tmp_path, tmp_path / "out", console=Console(file=io.StringIO()))
+        convert_command("trec", tmp_path, tmp_path / "out")
     (tmp_path / "topics.txt").write_bytes(SOURCES["trec"]["topics.txt"])
     (tmp_path / "docs.xml").write_bytes(data.replace(b"top", b"doc").replace(b"<num>", b"<docno>"))
     with soon(), suppress(UserError):
-        convert_command("trec", tmp_path, tmp_path / "out2", console=Console(file=io.StringIO()))
+        convert_command("trec", tmp_path, tmp_path / "out2")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from dssm_tf.commands.data import convert_command
+from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.common.errors import UserError
 from tests.datasets.tables import write_objects
 
@@ -95,7 +95,7 @@ def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source
     for reason in ("event_attributes is no object", "no usable time stamp", "not JSON"):
         assert f"left out: 1 x {reason}, in ubi_events.ndjson" in said
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
-    assert "Left out: 1 x not JSON, in ubi_events.ndjson." in notes
+    assert "left out: 1 x not JSON, in ubi_events.ndjson." in notes
 
 
 def test_too_many_bad_lines_are_refused_with_the_limit_of_a_log(source, convert):

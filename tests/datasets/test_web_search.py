@@ -25,7 +25,7 @@ def test_msmarco_has_training_pairs_as_clicks_and_dev_as_judgments(tmp_path, sou
     assert corpus == [("0", "Water boils at 100."), ("1", "Rugs are woven.")]
     assert judgments == [("7", "how are rugs made", "1", "Rugs are woven.", 1.0)]
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
-    assert "- Left out: 1 x judgment of a query without a text." in notes
+    assert "- left out: 1 x judgment of a query without a text." in notes
     assert "research use only" in notes
 
 

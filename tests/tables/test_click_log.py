@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, readable, without_separator
 from dssm_tf.tables.click_log import LogRow, log_blocks, position, read_logs, write_log
-from dssm_tf.tables.layout import Reject
+from dssm_tf.tables.layout import Layout, Reject, parse_columns
 from dssm_tf.tables.reader import open_table
 
 
@@ -209,3 +209,15 @@ def test_columns_hold_what_the_rules_for_a_single_cell_say(rows):
     assert [row[0] for row in whole if len(row) == 2] == [
         row for row in expected if isinstance(row, str)
     ]
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".parquet"])
+def test_a_users_own_names_of_columns_are_declared_once(write_rows, suffix):
+    columns = ("Search_Term", "product_title", "clicks", "title")
+    path = write_rows(
+        f"log{suffix}", columns, [("hat", "Red Hat", 2, "other"), ("tie", "Tie", 1, "x")]
+    )
+    layout = Layout(columns=parse_columns("query=search_term, title=Product_Title"))
+    assert read_logs([path], layout)[0] == [LogRow("hat", "Red Hat", 2), LogRow("tie", "Tie")]
+    with pytest.raises(UserError, match=r"expected 'search', 'title' \(missing: search|2 no query"):
+        read_logs([path], Layout(columns=parse_columns("query=search")))

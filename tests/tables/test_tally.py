@@ -6,7 +6,7 @@ import pytest
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import read_logs
-from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import Tally
 
 HEAD = "query\ttitle\tclicks\n"
@@ -59,3 +59,13 @@ def test_an_unknown_sign_or_encoding_is_refused():
     for name in ("utf-9", "hex", "", "\0"):
         with pytest.raises(UserError, match="no encoding of text"):
             Layout(name)
+
+
+@pytest.mark.parametrize(
+    "pairs", ["query", "query=", "qury=a", "query=a,query=b", "query=a,title=a"]
+)
+def test_columns_that_cannot_be_meant_are_refused(pairs):
+    with pytest.raises(
+        UserError, match=r"--columns is .*; expected pairs such as query=search_term"
+    ):
+        parse_columns(pairs)

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.sections import Share
-from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
 from dssm_tf.text.rules import Rules
@@ -47,6 +47,7 @@ class PreprocessOptions:
             of which a worker holds one at a time; 0: by the size of the input.
         max_reject_fraction: fail when more of the rows, or of the clicks, is malformed.
         encoding: of the text of --input and --corpus, such as cp1252.
+        columns: what the files call their columns, such as query=search_term,title=product_title.
         thousands: sign between the thousands of clicks and impressions, such as , in 67,998.
         title_fields: columns that a title is made of, with commas between, such as
             title,brand,category; both --input and --corpus have them. A title is then one text,
@@ -91,6 +92,7 @@ class PreprocessOptions:
     max_reject_fraction: Annotated[float, Field(ge=0, le=1)] = MAX_REJECTED
     encoding: str = "utf-8"
     thousands: str = ""
+    columns: str = ""
     title_fields: str = "title"
 
     min_clicks: Positive = 1
@@ -133,7 +135,7 @@ class PreprocessOptions:
     @property
     def layout(self) -> Layout:
         """What the names of the files do not say."""
-        return Layout(self.encoding, thousands=self.thousands, title_fields=self.fields)
+        return Layout(self.encoding, self.fields, self.thousands, parse_columns(self.columns))
 
     @property
     def fields(self) -> tuple[str, ...]:

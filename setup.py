@@ -38,6 +38,7 @@ EXTRAS = {
     ],
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
+    "tune": ["optuna>=4.4,<5"],
     "dev": [
         "build",
         "hypothesis",

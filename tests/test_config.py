@@ -307,7 +307,7 @@ def test_a_configuration_is_checked_without_keras(checkout):
     code = """
 import sys
 from dssm_tf.config import find_config, load_config
-from dssm_tf.tuning.plan import make_plan
+from dssm_tf.tuning.search import Search
 load_config(find_config("bilstm"), ["tower.cells=3"])
 assert not {"keras", "tensorflow"} & set(sys.modules)
 """

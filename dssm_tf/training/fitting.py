@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,8 +30,8 @@ from dssm_tf.training.progress import TrainingProgress
 from dssm_tf.training.validation import ValidationTask
 from dssm_tf.training.warm_start import idf_start
 
-Told = Callable[[str, int, int], object]
-"""Called at the start of an epoch with the phase, the epochs done and their number."""
+Told = Callable[[str, int, Mapping[str, float]], object]
+"""Called after each epoch with the phase, the epoch, from 1, and its metrics."""
 
 
 class Fitting:
@@ -129,7 +129,7 @@ class Fitting:
         self._remining.check_table(self._batches.mined)
         progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
         every = config.negatives.mine_every
-        listeners = [keeper, progress, *self._listeners(phase, epochs)]
+        listeners = [keeper, progress, *self._listeners(phase)]
         for start, stop in self._remining.stages(first, epochs, keeper.step):
             if keeper.finished:
                 break
@@ -153,7 +153,7 @@ class Fitting:
         put(self.ranked.weights, keeper.best)
         return keeper
 
-    def _listeners(self, phase: str, epochs: int) -> list[keras.callbacks.Callback]:
+    def _listeners(self, phase: str) -> list[keras.callbacks.Callback]:
         """Who else hears of each epoch: TensorBoard and `told`."""
         listeners: list[keras.callbacks.Callback] = []
         if self._devices.chief:
@@ -162,7 +162,7 @@ class Fitting:
         if told := self._told:
             listeners.append(
                 keras.callbacks.LambdaCallback(
-                    on_epoch_begin=lambda epoch, logs: told(phase, epoch, epochs)
+                    on_epoch_end=lambda epoch, logs: told(phase, epoch + 1, logs)
                 )
             )
         return listeners

@@ -1,7 +1,4 @@
-"""Choosing free parameters on the validation part: what to try, trying it, saying what won.
+"""Choosing settings on the validation part: `search` says what is tried, `tune` tries it.
 
-May import training, models, data and configuration.
-
-`space` reads what a person wants tried, `plan` makes the trials of it, `trials` runs one and knows
-what became of it, `tune` runs them all, `report` writes it down.
+Trials and their values are in Optuna's journal. May import training, data and configuration.
 """

@@ -1,153 +1,263 @@
-"""Trains the trials of a plan one after the other and keeps the best of them."""
+"""Trains the settings of a search one after the other and keeps the best of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import gc
+import hashlib
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
-from time import monotonic
 
+import keras
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.pruners import MedianPruner, NopPruner
+from optuna.samplers import TPESampler
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, Trial, TrialState
 from rich.console import Console
+from rich.text import Text
+from scipy import stats
 
+from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import alone
+from dssm_tf.common.files import alone, atomic_write
+from dssm_tf.common.terminal import note, print_table
+from dssm_tf.common.versions import versions
+from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import pinned
-from dssm_tf.training.devices import read_cluster
-from dssm_tf.training.train import check_settings
-from dssm_tf.tuning.plan import Plan
-from dssm_tf.tuning.report import Row, Tuning, print_trials, say, write_best, write_trials
-from dssm_tf.tuning.trials import TRIALS, TrialRun, data_fingerprint
+from dssm_tf.tables.writer import write_table
+from dssm_tf.training.result import Result
+from dssm_tf.training.train import check_settings, train
+from dssm_tf.tuning.search import Search, typed
 
-_MARK = ".dssm-tune"
+TRIALS = "trials"
+JOURNAL = "trials.log"
+_SURE = 0.05
 
 
 def tune(
-    plan: Plan,
-    data: Path | str | Sequence[Path | str],
-    out: Path | str,
+    search: Search,
+    data: Sequence[Path],
+    out: Path,
     *,
     retry_failed: bool = False,
     console: Console | None = None,
-) -> Tuning:
-    """Runs a plan's trials and writes the configuration of the best.
+) -> optuna.Study:
+    """Tries what a search says and writes the configuration that did best.
 
-    Called again, after a kill at any moment or with another plan, it keeps what is finished, goes
-    on with an unfinished trial at its last finished epoch, and runs what is new.
+    Called again, after a kill at any moment or with another search, it keeps what is finished, goes
+    on with an unfinished training run at its last saved step, and trains what is new.
 
     Args:
-        plan: see `make_plan`.
-        data: directory that preprocess wrote, with validation records; or several, on all of
-            which each setting is tried.
-        out: gets `trials/`, `trials.json`, `trials.tsv` and `best.yaml`. Nothing in it is removed.
-        retry_failed: tries the trials that failed before again.
+        search: what to try; `check` has passed.
+        data: directories that preprocess wrote; each setting is trained on each.
+        out: gets `trials.log`, Optuna's journal; `trials/`, the runs; `trials.tsv`; `best.yaml`.
+        retry_failed: tries the settings that failed before again.
         console: where to print; None is silent.
 
     Returns:
-        The trials with what became of them, in the plan's order.
+        The study; of a trial, `user_attrs["values"]` has the metric, `(logs, seeds)`.
 
     Raises:
-        UserError: the data do not suit, `out` holds something else, is being written or was
-            removed, or every trial failed.
+        UserError: the data do not suit, `out` holds something else or is being written, or every
+            trial failed.
     """
-    logs = [Path(one) for one in ([data] if isinstance(data, (str, Path)) else data)]
-    out = Path(out)
-    if read_cluster()[1] > 1:
-        raise UserError(
-            "dssm tune runs on one machine, but TF_CONFIG names several; unset it, or give each "
-            "machine trials and an --out of its own."
-        )
-    for log in logs:
-        _check(plan, Preprocessed(log))
-    fingerprints = [data_fingerprint(log) for log in logs]
-    if len(set(fingerprints)) < len(logs):
-        raise UserError(f"--data {' '.join(map(str, logs))}: two of them hold the same records.")
-    # What a run is tied to belongs to what is compared with the run.
-    trials = [replace(trial, config=pinned(trial.config)) for trial in plan.trials]
-    with alone(out):
-        _start(out)
-        tuning = Tuning(plan, logs, out, fingerprints, [
-            Row(trial, [
-                TrialRun(trial.seeded(seed), log, fingerprint, out / TRIALS)
-                for log, fingerprint in zip(logs, fingerprints, strict=True)
-                for seed in range(plan.request.seeds)
-            ])
-            for trial in trials
-        ])  # fmt: skip
-        write_trials(tuning)
-        wanted = ("waiting", "failed") if retry_failed else ("waiting",)
-        todo = [row for row in tuning.rows if row.outcome.status in wanted]
-        if kept := len(tuning.rows) - len(todo):
-            say(console, f"{kept} of {len(tuning.rows)} trials were done before and are kept")
-        started = monotonic()
-        for done, row in enumerate(todo):
-            left = (monotonic() - started) / done * (len(todo) - done) if done else None
-            _announce(console, tuning, row, left)
-            for place, run in enumerate(row.runs):
-                if row.outcomes[place].status not in wanted:
-                    continue
-                if len(row.runs) > 1:
-                    seed = run.trial.config.training.seed
-                    say(console, f"{tuning.names[place // plan.request.seeds]}, seed {seed}")
-                row.outcomes[place] = run.run(quiet=console is None)
-                write_trials(tuning)
-                if row.outcomes[place].status == "failed":
-                    break  # a setting that fails once is no choice
-            _conclude(console, tuning, row)
-        print_trials(console, tuning)
-        if not (out / _MARK).exists():
-            raise UserError(f"{out} was removed while it was tuned; start again.")
-        best = tuning.best
-        if best is None:
-            reason = tuning.rows[0].outcome.reason
-            raise UserError(
-                f"all {len(tuning.rows)} trials failed, the first because: {reason} "
-                "When the cause is mended, add --retry-failed."
-            )
-        write_best(tuning)
-        say(console, f"{out / 'best.yaml'}: {best.trial}")
-        say(console, f"next: {tuning.training_command}")
-        return tuning
-
-
-def _check(plan: Plan, data: Preprocessed) -> None:
-    """Raises UserError on what training would refuse in each trial, or in one of them."""
-    folds = plan.trials[0].config.training.folds  # the same in all
-    for split in ("train",) if folds else ("train", "validation"):
-        if not data.count(split):
-            raise UserError(
-                f"{data.directory} holds no {split} records, and tuning needs them; preprocess "
-                "a longer log, or with a larger share for validation, or --set training.folds=5."
-            )
-    for trial in plan.trials:
-        check_settings(trial.config, data)
-
-
-def _start(out: Path) -> None:
-    """Makes the directory, or checks that an earlier tuning made it."""
-    names = [path.name for path in out.iterdir()] if out.is_dir() else []
-    foreign = _MARK not in names and any(name[0] != "." for name in names)
-    if out.is_file() or foreign:
+    for log in map(Preprocessed, data):
+        for setting in search.settings:
+            config = search.trial(setting)
+            if not (config.training.folds or log.count("validation")):
+                raise UserError(
+                    f"{log.directory} holds no validation records; preprocess with a larger share "
+                    "for validation, or --set training.folds=5."
+                )
+            check_settings(pinned(config), log)
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / JOURNAL).exists()):
         raise UserError(f"{out} holds something that `dssm tune` did not make; choose another.")
+    with alone(out):
+        study = _study(search, data, out)
+        _enqueue(study, search, retry_failed)
+        while study.get_trials(states=[TrialState.WAITING]) or len(_ended(study)) < (
+            search.tpe or 0
+        ):
+            trial = study.ask(search.space)
+            if console:
+                note(console, f"trial {trial.number}: {' '.join(typed(trial.params))}", "bold")
+            try:
+                study.tell(trial, _train(trial, search, data, out, console is None))
+            except optuna.TrialPruned:
+                study.tell(trial, state=TrialState.PRUNED)
+            except OSError:  # no space, no permission: no setting's fault
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}".removeprefix("UserError: ")
+                trial.set_user_attr("reason", " ".join(reason.split()))
+                study.tell(trial, state=TrialState.FAIL)
+            finally:
+                # Keras's global state and the last model would grow with every trial.
+                keras.utils.clear_session()
+                gc.collect()
+        _report(study, search, data, out, console)
+    return study
+
+
+def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
+    """The study of this search, these data and these versions, new or gone on with."""
+    journal = out / JOURNAL
     out.mkdir(parents=True, exist_ok=True)
-    (out / _MARK).touch()
-    (out / TRIALS).mkdir(exist_ok=True)
+    # A killed process leaves its lock, and perhaps half a line.
+    journal.with_name(f"{JOURNAL}.lock").unlink(missing_ok=True)
+    if journal.exists():
+        os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
+    study = optuna.create_study(
+        study_name=_digest(search, pinned(search.load()), *map(_fingerprint, data)),
+        storage=JournalStorage(JournalFileBackend(str(journal))),
+        load_if_exists=True,
+        direction="minimize" if search.measure == "loss" else "maximize",
+        pruner=MedianPruner() if search.prune else NopPruner(),
+    )
+    # A sampler that began anew would make the suggestions of before the kill once more.
+    study.sampler = TPESampler(seed=search.seed + len(study.trials))
+    return study
 
 
-def _announce(console: Console | None, tuning: Tuning, row: Row, left: float | None) -> None:
-    """Says which trial starts, what is best so far, and how many seconds may be left."""
-    parts = [f"trial {tuning.number(row)}/{len(tuning.rows)}  {row.trial}"]
-    if tuning.best is not None:
-        parts.append(f"best so far {tuning.summary(tuning.best)}")
-    if left is not None:
-        parts.append(f"about {left / 60:.0f} min left" if left > 90 else f"about {left:.0f} s left")
-    say(console, " · ".join(parts), style="bold")
+def _enqueue(study: optuna.Study, search: Search, retry_failed: bool) -> None:
+    """Puts in line what is to be tried: also what a kill cut off, perhaps what failed."""
+    for trial in study.get_trials(states=[TrialState.RUNNING]):
+        study.tell(trial.number, state=TrialState.FAIL)
+        study.enqueue_trial(trial.system_attrs.get("fixed_params", trial.params))
+    for setting in [] if search.tpe else search.settings:
+        study.enqueue_trial(setting, skip_if_exists=True)
+    for trial in _ended(study) if retry_failed else []:
+        if trial.state == TrialState.FAIL:
+            study.enqueue_trial(trial.params)
 
 
-def _conclude(console: Console | None, tuning: Tuning, row: Row) -> None:
-    number = tuning.number(row)
-    if row.outcome.status == "failed":
-        say(console, f"trial {number} failed: {row.outcome.reason}", style="red")
-    else:
-        mark = ", the best so far" if row is tuning.best else ""
-        say(console, f"trial {number}: {tuning.measure} {tuning.value(row):.4f}{mark}")
+def _ended(study: optuna.Study) -> list[FrozenTrial]:
+    """The trials with a result, the last one of each setting."""
+    ended = {
+        str(trial.params): trial
+        for trial in study.trials
+        if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or "reason" in trial.user_attrs
+    }
+    return list(ended.values())
+
+
+def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet: bool) -> float:
+    """Trains a setting on each log with each seed.
+
+    Returns:
+        The mean over seeds of the geometric mean over logs of the metric: a log of hard queries, on
+        which all figures are low, counts as much as others.
+    """
+    config, metric = pinned(search.trial(trial.params)), search.measure
+    found: dict[str, Result] = {}
+
+    def told(phase: str, epoch: int, metrics: Mapping[str, float]) -> None:
+        if search.prune and phase == "fit" and not found:
+            trial.report(metrics["val_loss" if metric == "loss" else metric], epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+    for log, seed in product(data, range(search.seeds)):
+        training = config.training.model_copy(update={"seed": config.training.seed + seed})
+        seeded = config.model_copy(update={"training": training})
+        run = f"{TRIALS}/{_digest(seeded, _fingerprint(log))}"
+        found[run] = train(seeded, log, out / run, quiet=quiet, told=told)
+    measured = [
+        one.history[one.best_epoch - 1]["val_loss"] if metric == "loss" else one.ndcg[metric]
+        for one in found.values()
+    ]
+    trial.set_user_attr("values", np.reshape(measured, (len(data), -1)).tolist())
+    trial.set_user_attr("queries", min(one.ndcg["queries"] for one in found.values()))
+    trial.set_user_attr("runs", list(found))
+    return float(_by_seed(trial).mean())
+
+
+def _by_seed(trial: Trial | FrozenTrial) -> NDArray[np.float64]:
+    """What trials are compared by, `(seeds,)`."""
+    return np.asarray(stats.gmean(trial.user_attrs["values"], axis=0))
+
+
+def _digest(*parts: object) -> str:
+    """Twelve digits of what a result depends on, versions included."""
+    return hashlib.sha256(repr((*parts, versions())).encode()).hexdigest()[:12]
+
+
+def _fingerprint(log: Path) -> str:
+    return fingerprint(Preprocessed(log).directory / SPEC)
+
+
+def _report(
+    study: optuna.Study, search: Search, data: Sequence[Path], out: Path, console: Console | None
+) -> None:
+    """Writes `trials.tsv` and `best.yaml`; prints the trials, best first, failed ones in red."""
+    trials = _ended(study)
+    done = [one for one in trials if one.state == TrialState.COMPLETE]
+    sign = 1 if search.measure == "loss" else -1
+    done.sort(key=lambda one: sign * (one.value or 0.0))
+    rest = [one for one in trials if one not in done]
+    heads = ["trial", *search.space, *(path.name for path in data), search.measure, "state"]
+    rows = []
+    for one in [*done, *rest]:
+        settings = (word.partition("=")[2] for word in typed(one.params))
+        values = [*one.user_attrs["values"], _by_seed(one)] if one in done else [()] * len(heads)
+        state = one.user_attrs.get("reason", one.state.name.lower())
+        rows.append([str(one.number), *settings, *map(_spread, values[: len(data) + 1]), state])
+    runs = (" ".join(one.user_attrs.get("runs", ())) for one in [*done, *rest])
+    table = ([*row, run] for row, run in zip(rows, runs, strict=True))
+    write_table(out / "trials.tsv", [*heads, "runs"], table)
+    if console:
+        styles = ["green", *[""] * (len(done) - 1), *["red"] * len(rest)] if done else ()
+        print_table(console, heads, [list(map(Text, row)) for row in rows], styles)
+    if not done:
+        raise UserError(
+            f"all {len(rest)} trials failed, the first because: {rows[0][-1]} When the cause is "
+            "mended, add --retry-failed."
+        )
+    best = done[0]
+    words = ["--config", out / "best.yaml", "--data", data[0] if len(data) == 1 else "DATA"]
+    command = shlex.join(["dssm", "train", *map(str, words), "--out", "RUN"])
+    head = [
+        f"Chosen by validation {search.measure} from {len(done)} trials; {len(rest)} failed or "
+        f"were pruned. {search.measure} {rows[0][-2]}:",
+        *(f"  {word}" for word in typed(best.params)),
+        *caution(
+            "The trial, its epoch and its log-prior are chosen on", best.user_attrs["queries"]
+        ),
+        *_alike(done),
+        f"Tried:      {' '.join(search.grid)}; {search.seeds} seeds on {', '.join(map(str, data))}",
+        f"Command:    {command}",
+    ]
+    with atomic_write(out / "best.yaml") as file:
+        file.writelines(f"# {line}\n" for line in head)
+        file.write(pinned(search.load(*typed(best.params))).dump())
+    if console:
+        for line in head:
+            note(console, line)
+
+
+def _alike(done: Sequence[FrozenTrial]) -> list[str]:
+    """Says which trials seeds do not tell from the best: Welch's t-test, p of .05 or more."""
+    best, *others = done
+    alike = [
+        str(one.number)
+        for one in others
+        if len(_by_seed(best)) > 1
+        and not stats.ttest_ind(_by_seed(best), _by_seed(one), equal_var=False).pvalue < _SURE
+    ]
+    which = f"Trial {', '.join(alike)}: not told from the best one by the seeds"
+    return [f"{which} (t-test, p of .05 or more), which is no reason to choose."] if alike else []
+
+
+def _spread(values: Sequence[float] | NDArray[np.float64]) -> str:
+    """A mean over seeds and its standard deviation; nothing of nothing."""
+    if len(values) < 2:
+        return "".join(f"{one:.4f}" for one in values)
+    return f"{np.mean(values):.4f} ±{np.std(values, ddof=1):.4f}"

@@ -1,4 +1,4 @@
-"""A folder to tune in, and a finished tuning."""
+"""A folder to tune in."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from dssm_tf.tuning.plan import make_plan
-from dssm_tf.tuning.report import Tuning
-from dssm_tf.tuning.tune import tune
 from tests.clicks import click_log, write_data
-from tests.tuning.requests import CONFIG, GRID, request
+
+CONFIG = {
+    "tower": {"name": "dssm", "widths": [6]},
+    "training": {"epochs": 2, "batch_size": 16, "xla": False, "refit": True},
+}
 
 
 @pytest.fixture(scope="session")
@@ -21,9 +22,3 @@ def folder(tmp_path_factory) -> Path:
     (folder / "mine.yaml").write_text(yaml.safe_dump(CONFIG), "utf-8")
     write_data(folder / "data", click_log(30))
     return folder
-
-
-@pytest.fixture(scope="session")
-def tuned(folder) -> Tuning:
-    """A grid of four settings, tuned without interruption."""
-    return tune(make_plan(request(folder, *GRID)), folder / "data", folder / "tuned")

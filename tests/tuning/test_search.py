@@ -1,0 +1,110 @@
+"""What a search tries, and what it refuses before anything is trained."""
+
+from __future__ import annotations
+
+import shlex
+from itertools import pairwise
+
+import pytest
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.losses import LOSSES
+from dssm_tf.tuning.search import Search, parse_space, typed
+from tests.conftest import CHECKOUT
+
+
+def search(folder, *grid, **options) -> Search:
+    return Search(str(folder / "mine.yaml"), grid, **options)
+
+
+def test_a_grid_is_every_combination_the_last_key_changing_first(folder):
+    found = search(folder, "loss.gamma=5,10", "tower.widths=[4],[4, 2]")
+    assert [typed(setting) for setting in found.settings] == [
+        ["loss.gamma=5", "tower.widths=[4]"],
+        ["loss.gamma=5", "tower.widths=[4, 2]"],
+        ["loss.gamma=10", "tower.widths=[4]"],
+        ["loss.gamma=10", "tower.widths=[4, 2]"],
+    ]
+    assert found.trial(found.settings[3]).tower.arguments["widths"] == (4, 2)
+
+
+def test_draws_lie_in_their_ranges_and_the_first_are_the_same_however_many(folder):
+    keys = ("optimizer.learning_rate=log:0.001:0.1", "training.batch_size=8:16", "loss.gamma=5,9")
+    few, many = (search(folder, *keys, random=number, seed=3).settings for number in (5, 60))
+    assert many[:5] == few
+    rates = [setting["optimizer.learning_rate"] for setting in many]
+    assert min(rates) >= 0.001
+    assert max(rates) <= 0.1
+    assert 20 <= sum(rate < 0.01 for rate in rates) <= 40  # each ratio is as likely
+    assert {setting["training.batch_size"] for setting in many} == set(range(8, 17))
+    assert {setting["loss.gamma"] for setting in many} == {"5", "9"}
+    # A person can type the configuration again: three digits.
+    rate = search(folder, *keys).trial(many[0]).optimizer.learning_rate
+    assert rate == float(f"{rates[0]:.3g}") != rates[0]
+
+
+def test_trials_run_without_refit_and_the_metric_chooses_their_epoch(folder):
+    found = search(folder, "loss.gamma=5", metric="ndcg@1", overrides=["training.epochs=7"])
+    (setting,) = found.settings
+    trial = found.trial(setting).training
+    assert (trial.refit, trial.monitor, trial.epochs) == (False, "ndcg@1", 7)
+    assert found.load().training.refit is True
+    own = search(folder, "loss.gamma=5", metric="ndcg@1", overrides=["training.monitor=loss"])
+    assert own.trial(setting).training.monitor == "loss"
+    assert search(folder, "loss.gamma=5").measure == "ndcg@10"
+
+
+LOSS = {"metric": "loss"}
+
+
+@pytest.mark.parametrize(
+    ("grid", "options", "message"),
+    [
+        (["gama=5"], {}, "--grid, at gama=5: gama is not a key; allowed here: tower, "),
+        (["loss.gamma=5,-1"], {}, "at loss.gamma=-1: loss.gamma: input should be greater than 0"),
+        (["loss.gamma=-1:5"], {"tpe": 3}, "at loss.gamma=-1: loss.gamma: input should be greater"),
+        (["loss.gamma=5:20"], {}, "add --random N or --tpe N"),
+        (["loss.gamma=20:5"], {"random": 1}, "--grid 'loss.gamma=20:5': "),
+        (["loss.gamma=log:0:5"], {"random": 1}, "expected KEY=V1,V2,..., KEY=LOW:HIGH or"),
+        (["loss.gamma=5:20,30"], {"random": 1}, "either one range or a list"),
+        (["loss.gamma"], {}, "--grid 'loss.gamma': "),
+        (["loss.gamma=5", "loss.gamma=6"], {}, "each key once"),
+        (["loss.gamma=5"], {"overrides": ["loss.gamma=6"]}, "because --set gives its value"),
+        (["training.seed=1,2"], {"seeds": 2}, "because --seeds changes it"),
+        (["training.refit=true,false"], {}, "training.refit cannot be tried"),
+        (["validation.queries=5,10"], {}, "validation cannot be tried"),
+        (["training.folds=null,5"], {}, "trials are compared on it"),
+        (["training.batch_size=8,16"], LOSS, "losses cannot be compared where it differs"),
+        (["loss={name: hinge},{name: hinge, margin: .1}"], LOSS, "losses cannot be compared"),
+        (["loss.gamma=5"], {"overrides": ["judgments.file=no.tsv"]}, "there is no file no.tsv."),
+    ],
+)
+def test_what_cannot_be_tried_is_an_error_before_anything_is_trained(
+    folder, grid, options, message
+):
+    with pytest.raises(UserError) as error:
+        search(folder, *grid, **options).check()
+    assert message in str(error.value)
+
+
+def test_losses_over_the_same_titles_are_compared(folder):
+    search(folder, "loss.gamma=5,10", metric="loss").check()
+    assert "hinge" in LOSSES
+    search(folder, "training.batch_size=8,16").check()
+
+
+def test_yaml_would_read_a_range_in_base_60():
+    assert parse_space(["loss.gamma=5:20"])["loss.gamma"].high == 20
+
+
+def test_the_guides_commands_can_be_run():
+    guide = (CHECKOUT / "docs" / "tuning.md").read_text("utf-8").replace("\\\n", " ")
+    commands = [shlex.split(one) for one in guide.splitlines() if one.startswith("    dssm tune ")]
+    assert any("paper/lstm-96" in words for words in commands)
+    for words in commands:
+        given = list(pairwise(words))
+        grid = [value for word, value in given if word == "--grid"]
+        numbers = {word[2:]: int(value) for word, value in given if word in ("--random", "--tpe")}
+        overrides = [value for word, value in given if word == "--set"]
+        config = next(value for word, value in given if word == "--config")
+        Search(config, grid, overrides=overrides, **numbers).check()

@@ -1,0 +1,293 @@
+"""Searches from start to end: chosen, written, killed, failed, pruned."""
+
+from __future__ import annotations
+
+import csv
+import json
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from optuna.trial import TrialState
+from pytest import approx
+from rich.console import Console
+
+from dssm_tf.cli import main
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.versions import versions
+from dssm_tf.config import load_config
+from dssm_tf.training.keeper import Keeper
+from dssm_tf.training.result import Result
+from dssm_tf.tuning import tune as module
+from dssm_tf.tuning.tune import tune
+from tests.clicks import click_log, write_data
+from tests.graded.files import write
+from tests.tuning.test_search import search
+
+GRID = ("loss.gamma=5,10", "optimizer.learning_rate=0.01,0.05")
+
+
+class Killed(BaseException):
+    """The process's end, which nothing may catch."""
+
+
+class Training:
+    """Stands in for `train`: results that a function gives, or what it raises."""
+
+    def __init__(self, monkeypatch, ndcg) -> None:
+        self.runs: list[Path] = []
+
+        def train(config, data, out, quiet, told):
+            self.runs.append(out)
+            values = ndcg(config, data)
+            for epoch, value in enumerate(values, start=1):
+                told("fit", epoch, {"ndcg@10": value, "val_loss": value})
+            metrics = [{"val_loss": value} for value in values]
+            return Result(
+                len(values), len(values), metrics, 0.0, {"ndcg@10": values[-1], "queries": 9}
+            )
+
+        monkeypatch.setattr(module, "train", train)
+
+
+def by_gamma(config, data=None) -> list[float]:
+    return [config.loss.arguments["gamma"] / 100]
+
+
+def table(out: Path) -> list[dict[str, str]]:
+    with (out / "trials.tsv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_the_best_trial_is_written_with_the_users_refit_and_how_to_train_it(folder, tmp_path):
+    out, shown = tmp_path / "out", StringIO()
+    grid = search(folder, *GRID)
+    study = tune(grid, [folder / "data"], out, console=Console(file=shown, width=100))
+    rows = table(out)
+    measured = {
+        row["trial"]: json.loads((out / row["runs"] / "ranking.json").read_text("utf-8"))
+        for row in rows
+    }
+    # What each training run itself wrote down.
+    values = {trial: one["validation"]["ndcg@10"] for trial, one in measured.items()}
+    assert [float(row["ndcg@10"]) for row in rows] == approx(
+        sorted(values.values())[::-1], abs=5e-5
+    )
+    assert {one["refitted"] for one in measured.values()} == {False}
+    best = load_config(out / rows[0]["runs"] / "config.yaml").model_dump()
+    best["training"]["refit"] = True
+    assert load_config(out / "best.yaml").model_dump() == best
+    head = (out / "best.yaml").read_text("utf-8")
+    assert head.startswith("# Chosen by validation ndcg@10 from 4 trials; 0 failed")
+    assert f"dssm train --config {out}/best.yaml --data {folder}/data --out RUN" in head
+    assert "fewer than 200" in head
+    lines = shown.getvalue().splitlines()
+    assert "trial 3: loss.gamma=10 optimizer.learning_rate=0.05" in lines
+    assert len(study.trials) == 4
+
+
+def test_a_kill_in_the_second_trial_costs_at_most_its_running_epoch(folder, tmp_path, monkeypatch):
+    epochs: list[int] = []
+    saved = Keeper.on_epoch_end
+
+    def on_epoch_end(self, epoch, logs=None):
+        saved(self, epoch, logs)
+        epochs.append(epoch)
+        if len(epochs) == 3:  # the first trial is done, and one epoch of the second
+            raise Killed
+
+    monkeypatch.setattr(Keeper, "on_epoch_end", on_epoch_end)
+    arguments = search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out"
+    with pytest.raises(Killed):
+        tune(*arguments)
+    assert not (tmp_path / "out" / "best.yaml").exists()
+    # What Optuna leaves when it is killed while it writes.
+    (tmp_path / "out" / "trials.log.lock").symlink_to("trials.log")
+    with (tmp_path / "out" / "trials.log").open("a") as file:
+        file.write('{"op_code": 4, "work')
+    tune(*arguments)
+    assert epochs == [0, 1, 0, 1]  # of the second trial only the second epoch was left
+    killed = table(tmp_path / "out")
+    tune(*arguments[:2], tmp_path / "whole")
+    assert sorted(row["runs"] for row in killed) == sorted(
+        row["runs"] for row in table(tmp_path / "whole")
+    )
+    assert {row["ndcg@10"] for row in killed} == {
+        row["ndcg@10"] for row in table(tmp_path / "whole")
+    }
+
+
+@pytest.mark.parametrize("options", [{"random": 6}, {"tpe": 6}])
+def test_a_killed_search_ends_with_as_many_different_settings(
+    folder, tmp_path, monkeypatch, options
+):
+    found = search(folder, "loss.gamma=1.0:1000.0", **options)
+
+    def dies_once(config, data):
+        if len(training.runs) == 3:
+            raise Killed
+        return by_gamma(config)
+
+    training = Training(monkeypatch, dies_once)
+    with pytest.raises(Killed):
+        tune(found, [folder / "data"], tmp_path / "out")
+    tune(found, [folder / "data"], tmp_path / "out")
+    rows = table(tmp_path / "out")
+    assert len({row["loss.gamma"] for row in rows}) == 6
+    assert len(training.runs) == 7
+    assert training.runs.count(training.runs[2]) == 2
+    if "random" in options:
+        assert {float(row["loss.gamma"]) for row in rows} == {
+            float(f"{one['loss.gamma']:.3g}") for one in found.settings
+        }
+
+
+def test_tpe_learns_where_the_best_settings_are(folder, tmp_path, monkeypatch):
+    Training(monkeypatch, lambda config, data: [1 - abs(by_gamma(config)[0] - 0.12)])
+    study = tune(
+        search(folder, "loss.gamma=1.0:100.0", tpe=20, seed=1), [folder / "data"], tmp_path / "out"
+    )
+    late = [abs(trial.params["loss.gamma"] - 12) for trial in study.trials[13:]]
+    early = [abs(trial.params["loss.gamma"] - 12) for trial in study.trials[:10]]
+    assert sum(late) / len(late) < sum(early) / len(early)
+
+
+def test_a_setting_behind_the_median_is_pruned_and_a_row(folder, tmp_path, monkeypatch):
+    Training(monkeypatch, lambda config, data: [by_gamma(config)[0] + n / 1000 for n in range(4)])
+    grid = "loss.gamma=10,11,12,13,14,5,20"
+    study = tune(search(folder, grid, prune=True), [folder / "data"], tmp_path / "out")
+    states = {trial.params["loss.gamma"]: trial.state for trial in study.trials}
+    assert states["5"] == TrialState.PRUNED
+    assert states["20"] == TrialState.COMPLETE
+    assert table(tmp_path / "out")[-1]["state"] == "pruned"
+
+
+def test_of_several_logs_one_of_hard_queries_counts_as_much(folder, tmp_path, monkeypatch):
+    write_data(tmp_path / "hard", click_log(20))
+    values = {("5", "data"): 0.95, ("5", "hard"): 0.18, ("10", "data"): 0.92, ("10", "hard"): 0.2}
+    Training(
+        monkeypatch,
+        lambda config, data: [values[f"{config.loss.arguments['gamma']:g}", data.name]],
+    )
+    study = tune(
+        search(folder, "loss.gamma=5,10"), [folder / "data", tmp_path / "hard"], tmp_path / "out"
+    )
+    # By plain means the first would win by .005; by sqrt(.92 * .2) > sqrt(.95 * .18) it does not.
+    assert study.best_params == {"loss.gamma": "10"}
+    assert study.best_value == approx((0.92 * 0.2) ** 0.5)
+    assert "--data DATA --out RUN" in (tmp_path / "out" / "best.yaml").read_text("utf-8")
+    assert [row["hard"] for row in table(tmp_path / "out")] == ["0.2000", "0.1800"]
+
+
+def test_settings_that_seeds_do_not_tell_from_the_best_are_named(folder, tmp_path, monkeypatch):
+    values = {5: [0.80, 0.82, 0.84], 6: [0.79, 0.81, 0.83], 7: [0.60, 0.61, 0.62]}
+    training = Training(
+        monkeypatch,
+        lambda config, data: [values[config.loss.arguments["gamma"]][config.training.seed]],
+    )
+    found = search(folder, "loss.gamma=5,6,7", seeds=3)
+    tune(found, [folder / "data"], tmp_path / "out")
+    head = (tmp_path / "out" / "best.yaml").read_text("utf-8")
+    assert "Trial 1: not told from the best one by the seeds" in head
+    assert len(set(training.runs)) == 9
+    assert load_config(tmp_path / "out" / "best.yaml").training.seed == 0
+
+
+def test_by_loss_the_smallest_is_chosen(folder, tmp_path, monkeypatch):
+    Training(monkeypatch, by_gamma)
+    study = tune(
+        search(folder, "loss.gamma=7,5,9", metric="loss"), [folder / "data"], tmp_path / "out"
+    )
+    assert study.best_params == {"loss.gamma": "5"}
+    assert table(tmp_path / "out")[0]["loss.gamma"] == "5"
+
+
+def test_a_failed_trial_is_a_row_is_left_alone_and_is_retried_when_asked(
+    folder, tmp_path, monkeypatch
+):
+    broken = True
+
+    def fails(config, data):
+        if broken and config.loss.arguments["gamma"] == 5:
+            raise RuntimeError("out of\nmemory")
+        return by_gamma(config)
+
+    training = Training(monkeypatch, fails)
+    arguments = search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out"
+    tune(*arguments)
+    assert [row["state"] for row in table(tmp_path / "out")] == [
+        "complete",
+        "RuntimeError: out of memory",
+    ]
+    tune(*arguments)
+    assert len(training.runs) == 2
+    broken = False
+    tune(*arguments, retry_failed=True)
+    assert len(training.runs) == 3
+    assert [row["state"] for row in table(tmp_path / "out")] == ["complete", "complete"]
+
+
+def test_a_full_disk_is_nobodys_setting_and_stops_the_search(folder, tmp_path, monkeypatch):
+    def full(config, data):
+        raise OSError(28, "No space left on device")
+
+    Training(monkeypatch, full)
+    with pytest.raises(OSError, match="No space left"):
+        tune(search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out")
+    training = Training(monkeypatch, by_gamma)
+    tune(search(folder, "loss.gamma=5,10"), [folder / "data"], tmp_path / "out")
+    assert len(training.runs) == 2
+
+
+def test_other_data_tables_and_versions_are_other_runs(folder, tmp_path, monkeypatch):
+    log = write_data(tmp_path / "log", click_log(30))
+    overrides = [f"judgments.file={write(tmp_path / 'judgments.tsv', log, seed=1)}"]
+    found = search(folder, "loss.gamma=5", overrides=overrides)
+    training = Training(monkeypatch, by_gamma)
+
+    def again(data=folder / "data"):
+        tune(found, [data], tmp_path / "out")
+        return len(training.runs)
+
+    assert [again(), again()] == [1, 1]
+    assert load_config(tmp_path / "out" / "best.yaml").judgments.sha256
+    write(tmp_path / "judgments.tsv", log, seed=2)
+    assert again() == 2
+    other = write_data(tmp_path / "other", click_log(20)).path
+    assert again(other) == 3
+    monkeypatch.setattr(module, "versions", lambda: {**versions(), "keras": "0.0"})
+    assert again(other) == 4
+    assert len(set(training.runs)) == 4
+
+
+def test_what_is_not_a_search_or_cannot_be_trained_is_refused(folder, tmp_path):
+    (tmp_path / "thesis.txt").write_text("years of work", "utf-8")
+    with pytest.raises(UserError, match="holds something that `dssm tune` did not make"):
+        tune(search(folder, "loss.gamma=5"), [folder / "data"], tmp_path)
+    data = write_data(tmp_path / "data", click_log(8), validation=()).path
+    with pytest.raises(UserError, match=r"holds no validation records.*--set training\.folds"):
+        tune(search(folder, "loss.gamma=5"), [data], tmp_path / "out")
+    with pytest.raises(UserError, match=r"negatives\.recorded: 9 asked for"):
+        tune(search(folder, "negatives.recorded=2,9"), [folder / "data"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_commands_flags_make_the_search(folder, tmp_path, monkeypatch, capsys):
+    seen = {}
+
+    def recorded(search, data, out, retry_failed, console):
+        seen.update(search=search, data=data, out=out, retry_failed=retry_failed)
+
+    monkeypatch.setattr(module, "tune", recorded)
+    config, data, out = (str(folder / name) for name in ("mine.yaml", "data", "out"))
+    words = ["tune", "--config", config, "--data", data, data, "--out", out, "--grid", GRID[0]]
+    more = ["--grid", GRID[1], "--tpe", "3", "--seed", "4", "--seeds", "2", "--metric", "ndcg@1"]
+    more += ["--set", "training.epochs=7", "--prune", "--retry-failed"]
+    assert main(words + more) == 0
+    options = {"tpe": 3, "seed": 4, "seeds": 2, "metric": "ndcg@1", "prune": True}
+    expected = search(folder, *GRID, overrides=("training.epochs=7",), **options)
+    paths = {"data": (Path(data), Path(data)), "out": Path(out)}
+    assert seen == {"search": expected, **paths, "retry_failed": True}
+    assert main([*words, "--grid", "optimizer.rate=1"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "optimizer.rate is not a key; allowed here: name, learning_rate" in line

@@ -1,10 +1,10 @@
 """`dssm benchmark`: many systems, one log, one set of judgments, one table.
 
-`teacher` writes another model's scores for a small one to learn from. May import every room but
+`teacher` writes another model's scores for a small one to learn from. May import every package but
 commands and tuning.
 
-Each system and seed is fitted and measured in a process of its own (`worker`),
-as many at a time as memory allows (`scheduler`), and its result is kept, so
-that a killed benchmark goes on where it was. What is left is cheap and done
-anew each time: fusions, tests, tables (`run_benchmark`).
+`benchmark` is the program, top to bottom: prepare, fit, fuse, measure, test, write. Each system and
+seed is fitted in a process of its own (`fit`) in a folder named by all that its run depends on;
+where the run is, the fit is done, so a killed benchmark resumes. What is left is cheap and done
+anew each time.
 """

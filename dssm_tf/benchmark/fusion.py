@@ -1,45 +1,34 @@
-"""Hybrids: several systems and the titles' popularity in one ranking, weights by cross validation.
+"""Hybrids: several runs and the titles' popularity in one ranking, weights by cross validation.
 
-A hybrid joins, query by query, the kept titles of its members' rankings (all of them in a small
-corpus, see `worker.POOL`). A title that a member does not list has that member's lowest score
-(linear) or no share (reciprocal ranks). A row with the prior is a hybrid of two: the score of one
-system as it is, and the title's log share of clicks times a weight.
+A hybrid joins, query by query, the titles of its members' rankings. A title that a member does not
+list has that member's lowest score (linear) or no share (reciprocal ranks). A row with the prior is
+a hybrid of two: the score of one system as it is, and the title's log share of clicks times a
+weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.benchmark.cross_validation import (
-    ByHalf,
-    choose,
-    choose_final,
-    chosen_to_json,
-    final_to_json,
-    to_choose_by,
-)
-from dssm_tf.benchmark.moved import ChosenHybrid, fill, linear_fusion, pool_titles, ranks
-from dssm_tf.benchmark.systems import PRIOR
+from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, of_fold, to_choose_by
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.evaluate import Measured
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX
-from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
+from dssm_tf.evaluation.ranking import RelevantRanks
+from dssm_tf.evaluation.runs import DEPTH
 from dssm_tf.evaluation.task import RankingTask
 
-HYBRIDS = "hybrids"
-"""The directory of final choices, in that of the benchmark."""
+PRIOR = "prior"
+"""What the titles' log-prior is called inside a hybrid."""
 
-RRF_K = (1, 3, 10, 30, 60, 100)
-_SCALES: tuple[Literal["min-max", "z-norm"], ...] = ("min-max", "z-norm")
-PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
-"""Weights of the prior that are tried, in units of what makes it spread as far as the scores."""
-
+_RRF_K = (1, 3, 10, 30, 60, 100)
+_PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
 # By the number of members: into how many steps the weights' sum is cut. At most 231 weightings.
 _STEPS = {2: 20, 3: 20, 4: 8, 5: 6}
 
@@ -68,51 +57,29 @@ class Hybrid:
 
     @classmethod
     def parse(cls, text: str, rows: Sequence[str]) -> Hybrid:
-        """From `a+b`, `a+b+prior` or `rrf:a+b`.
-
-        Args:
-            text: what the user wrote.
-            rows: names of the other rows; one may hold a plus sign itself.
+        """From `a+b`, `a+b+prior` or `rrf:a+b`; a row's name may hold a plus sign itself.
 
         Raises:
             UserError: a member is unknown, comes twice or is alone.
         """
-        body = text.removeprefix("rrf:")
-        kind: Literal["linear", "rrf"] = "rrf" if body != text else "linear"
+        rest = text.removeprefix("rrf:")
+        kind: Literal["linear", "rrf"] = "linear" if rest == text else "rrf"
         members: list[str] = []
-        rest = body
         known = sorted([*rows, PRIOR], key=len, reverse=True)
         while rest:
-            found = next((n for n in known if rest == n or rest.startswith(f"{n}+")), None)
+            found = next((name for name in known if f"{rest}+".startswith(f"{name}+")), None)
             if found is None:
                 raise UserError(
                     f"--hybrid {text}: there is no row {rest.split('+')[0]!r}; join rows of this "
-                    f"benchmark ({', '.join(rows)}) and {PRIOR}, such as a+b, a+b+{PRIOR} or "
-                    "rrf:a+b."
+                    f"benchmark ({', '.join(rows)}) and {PRIOR}, as in a+b+{PRIOR} or rrf:a+b."
                 )
             members.append(found)
             rest = rest[len(found) + 1 :]
-        if len(members) < 2 or len(set(members)) < len(members) or len(members) > max(_STEPS):
+        if len(members) not in _STEPS or len(set(members)) < len(members):
             raise UserError(
                 f"--hybrid {text}: expected two to {max(_STEPS)} different members joined by +."
             )
         return cls(text, tuple(members), kind)
-
-    def settings(self, unit: float = 1.0) -> list[dict[str, Any]]:
-        """What cross validation chooses from.
-
-        Args:
-            unit: of the weights of the prior, where the kind is `prior`, see `prior_unit`.
-        """
-        if self.kind == "rrf":
-            return [{"k": k} for k in RRF_K]
-        if self.kind == "prior":
-            return [{"prior": unit * weight} for weight in PRIOR_WEIGHTS]
-        return [
-            {"scale": scale, "weights": dict(zip(self.members, weights, strict=True))}
-            for scale in _SCALES
-            for weights in weightings(len(self.members))
-        ]
 
 
 def weightings(members: int) -> list[tuple[float, ...]]:
@@ -122,231 +89,156 @@ def weightings(members: int) -> list[tuple[float, ...]]:
     [(0.5, 0.5), (0.45, 0.55), (0.55, 0.45)]
     """
     steps = _STEPS[members]
-    found = [
-        (*parts, steps - sum(parts))
-        for parts in product(range(steps + 1), repeat=members - 1)
-        if sum(parts) <= steps
-    ]
+    found = [parts for parts in product(range(steps + 1), repeat=members) if sum(parts) == steps]
     found.sort(key=lambda parts: (max(parts) - min(parts), parts))
     return [tuple(part / steps for part in parts) for parts in found]
 
 
-def to_deploy(
-    hybrid: Hybrid,
-    final: Mapping[str, Any],
-    members: Mapping[str, tuple[str, Mapping[str, Any]]],
-    depth: int,
-) -> ChosenHybrid:
-    """A hybrid's final choice for `dssm search`.
-
-    Args:
-        hybrid: what was fused.
-        final: what `fuse` tells of it.
-        members: by row, which system it is, as `ChosenHybrid` names them, and its parameters.
-        depth: titles of each ranking that were joined.
-    """
-    values = dict(final["values"])
-    if "weights" in values:
-        values["weights"] = [values["weights"][name] for name in hybrid.members]
-    own = [(PRIOR, {}) if name == PRIOR else members[name] for name in hybrid.members]
-    facts = {name: value for name, value in final.items() if name != "values"}
-    return ChosenHybrid(
-        tuple(system for system, _ in own),
-        "rrf" if hybrid.kind == "rrf" else "linear",
-        values,
-        depth,
-        tuple(parameters for _, parameters in own),
-        {"hybrid": hybrid.name, **facts},
-    )
-
-
-def prior_unit(measured: Measured, log_prior: Values) -> float:
-    """The weight by which the prior varies between titles as much as a system's scores do.
-
-    Nobody's judgments take part in it: it puts one grid of weights on the scale of every system.
-
-    Args:
-        measured: rankings with scores.
-        log_prior: see `fuse`.
-    """
-    variances = [
-        np.var(scores.astype(np.float64)) for _, scores in measured.rankings if len(scores)
-    ]
-    spread = float(np.std(log_prior))
-    return float(np.sqrt(np.mean(variances))) / spread if variances and spread else 0.0
-
-
-class _Pool(NamedTuple):
-    """The titles to fuse for one query, and what each member gives them.
-
-    Attributes:
-        columns: places in `RankingTask.titles`, increasing.
-        relevant: places in `columns` of the relevant titles, -1 for one not in the pool.
-        parts: `(parts, titles)`, what the settings weigh.
-    """
-
-    columns: NDArray[np.int64]
-    relevant: NDArray[np.int64]
-    parts: Values
-
-
 def fuse(
     hybrid: Hybrid,
-    members: Mapping[str, ByHalf],
+    members: Mapping[str, pl.DataFrame],
     log_prior: Values,
     task: RankingTask,
+    fold: NDArray[np.int64],
     tune: str,
-    depth: int,
-    advance: Callable[[int], object] | None = None,
-) -> tuple[ByHalf, dict[str, Any]]:
+) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Ranks by a hybrid, its weights or k chosen by cross validation.
 
     Args:
         hybrid: what to fuse how.
-        members: rankings of its members but `prior`.
+        members: runs of its members but `prior`.
         log_prior: `(titles,)`, of `RankingTask.titles`.
         task: what is ranked.
+        fold: of each query, see `folds`.
         tune: the metric to choose by.
-        depth: titles of each ranking to keep.
-        advance: called with the number of queries done.
 
     Returns:
-        The rankings, and what was chosen, for the result.
+        The run, and what was chosen, for the result.
     """
-    half = next(iter(members.values())).half
-    unit = 1.0
-    if hybrid.kind == "prior":
-        alone = members[hybrid.members[0]].deployed()
-        asked = [alone.rankings[row] for row in np.flatnonzero(~task.misspelt)]
-        unit = prior_unit(alone._replace(rankings=asked), log_prior)
-    settings = hybrid.settings(unit)
-    weights = _weights(hybrid, settings)
-    relevant = [task.relevant_grades(row) for row in range(len(task.queries))]
-    unranked = RelevantRanks.from_lists([np.zeros(len(grades)) for grades in relevant], relevant)
-    distinct = all(one.settings[0] is one.settings[1] for one in members.values())
-    made: dict[tuple[int, ...], tuple[list[_Pool], list[Values]]] = {}
-
-    def weighed(rankings: Mapping[str, Measured]) -> tuple[list[_Pool], list[Values]]:
-        """The members' pools, and the metric by every setting, `(settings, queries)`."""
-        key = tuple(map(id, rankings.values()))
+    final = of_fold(members[hybrid.members[0]], FINAL)
+    unit = _prior_unit(final, log_prior, task) if hybrid.kind == "prior" else 1.0
+    settings, weights = _settings(hybrid, unit)
+    alike = all("fold" not in run.columns for run in members.values())
+    pools = [_pool(hybrid, members, log_prior, number) for number in ((0,) if alike else range(3))]
+    values = [_values(*pool, weights, task, tune) for pool in pools]
+    if alike:
+        pools, values = pools * 3, values * 3
+    # The setting of a fold is chosen on the other one, by the members' settings of that fold.
+    chosen = [(choose(one, fold) or [0, 0, 0])[number] for number, one in enumerate(values)]
+    made: dict[Any, pl.DataFrame] = {}
+    runs = []
+    for (pool, parts), place in zip(pools, chosen, strict=True):
+        key = id(pool), place
         if key not in made:
-            listed = [rankings.get(name) for name in hybrid.members]
-            pools = [_pool(hybrid, listed, log_prior, task, row) for row in range(len(relevant))]
-            places = []
-            for pool in pools:
-                places.append(_relevant_ranks(_scores(hybrid, pool, weights), pool))
-                if advance and not made:
-                    advance(1)
-            made[key] = (
-                pools,
-                [
-                    to_choose_by(replace(unranked, rank=found), tune, task)
-                    for found in np.concatenate(places, axis=1)
-                ],
-            )
-        return made[key]
+            made[key] = _rank(pool.with_columns(score=(parts @ weights[place]).round(12)))
+        runs.append(made[key])
+    can_choose = bool(choose(values[0], fold))
+    about = described(settings, chosen if can_choose else [], values, fold, tune)
+    return by_fold(runs), about
 
-    # The setting of half h is chosen on the other half, by the members' settings of half h; the
-    # final one on all, by the members' final ones.
-    tables, by_half = zip(
-        *(weighed({name: one.settings[h] for name, one in members.items()}) for h in (0, 1)),
-        strict=True,
-    )
-    _, last = weighed({name: one.deployed() for name, one in members.items()})
-    picks = [choose(one, half) for one in by_half]
-    if picks[0] is None or picks[1] is None:
-        chosen = (0, 0)
-        about: dict[str, Any] = {"chosen": f"nothing: too few queries; used {settings[0]}"}
-    else:
-        chosen = (picks[0][0], picks[1][1])
-        about = {
-            "chosen": chosen_to_json(settings, chosen, by_half, half, tune),
-            "settings_tried": len(settings),
-            "final": final_to_json(settings, choose_final(last), last, tune),
-        }
-    if distinct and chosen[0] == chosen[1]:
-        measured = _measured(hybrid, tables[0], weights[chosen[0]], relevant, depth)
-        return ByHalf.of_one(measured, half), about
-    both = [
-        _measured(hybrid, pools, weights[place], relevant, depth)
-        for pools, place in zip(tables, chosen, strict=True)
+
+def _settings(hybrid: Hybrid, unit: float) -> tuple[list[dict[str, Any]], Values]:
+    """What cross validation chooses from, and the same as weights of `_pool`'s parts."""
+    if hybrid.kind == "rrf":
+        return [{"k": k} for k in _RRF_K], np.eye(len(_RRF_K))
+    if hybrid.kind == "prior":
+        settings: list[dict[str, Any]] = [{"prior": unit * weight} for weight in _PRIOR_WEIGHTS]
+        return settings, np.array([[1.0, setting["prior"]] for setting in settings])
+    found = weightings(len(hybrid.members))
+    settings = [
+        {"scale": scale, "weights": dict(zip(hybrid.members, weights, strict=True))}
+        for scale in ("min-max", "z-norm")
+        for weights in found
     ]
-    return ByHalf((both[0], both[1]), half), about
+    table = np.array(found)
+    return settings, np.block([[table, 0 * table], [0 * table, table]])
 
 
 def _pool(
-    hybrid: Hybrid,
-    members: Sequence[Measured | None],
-    log_prior: Values,
-    task: RankingTask,
-    row: int,
-) -> _Pool:
-    rankings = [None if one is None else one.rankings[row] for one in members]
-    columns, listed = pool_titles([ranking for ranking in rankings if ranking is not None])
-    scores = iter(listed)
-    parts = []
-    for ranking in rankings:
-        own = log_prior[columns] if ranking is None else next(scores)
-        if hybrid.kind == "rrf":
-            parts.append(ranks(own))
-        elif hybrid.kind == "prior":
-            parts.append(own)
-        else:
-            parts += [linear_fusion([fill(own)], [1.0], scale) for scale in _SCALES]
-    wanted = task.judged_columns[row][task.judged_grades[row] > 0]
-    place = np.searchsorted(columns, wanted).clip(max=max(0, len(columns) - 1))
-    inside = columns[place] == wanted if len(columns) else np.zeros(len(wanted), bool)
-    return _Pool(columns, np.where(inside, place, -1), np.array(parts))
-
-
-def _weights(hybrid: Hybrid, settings: Sequence[Mapping[str, Any]]) -> Values:
-    """What `_scores` takes for the settings: k `(settings, 1)`, or `(settings, parts)` weights."""
-    if hybrid.kind == "rrf":
-        return np.array([[setting["k"]] for setting in settings], dtype=np.float64)
-    if hybrid.kind == "prior":
-        return np.array([[1.0, setting["prior"]] for setting in settings])
-    table = np.zeros((len(settings), len(hybrid.members) * len(_SCALES)))
-    for row, setting in zip(table, settings, strict=True):
-        row[_SCALES.index(setting["scale"]) :: len(_SCALES)] = list(setting["weights"].values())
-    return table
-
-
-def _scores(hybrid: Hybrid, pool: _Pool, weights: Values) -> Values:
-    """Fused scores `(settings, titles)`.
-
-    Reference: Cormack, Clarke and Buettcher 2009, sec. 2, for reciprocal ranks.
-    """
-    if hybrid.kind == "rrf":
-        return np.stack([(1 / (k + pool.parts)).sum(axis=0) for (k,) in weights])
-    # Sums that differ by rounding only are the same score.
-    fused: Values = (weights @ pool.parts).round(12)
-    return fused
-
-
-def _relevant_ranks(scores: Values, pool: _Pool) -> NDArray[np.int64]:
-    """Ranks of the relevant titles `(settings, relevant)`, ties in column order, 0 outside."""
-    ranks = np.zeros((len(scores), len(pool.relevant)), dtype=np.int64)
-    for number, place in enumerate(pool.relevant):
-        if place >= 0:
-            own = scores[:, place, None]
-            above = np.count_nonzero(scores > own, axis=1)
-            ranks[:, number] = 1 + above + np.count_nonzero(scores[:, :place] == own, axis=1)
-    return ranks
-
-
-def _measured(
-    hybrid: Hybrid,
-    pools: Sequence[_Pool],
-    weights: Values,
-    relevant: Sequence[NDArray[np.float64]],
-    depth: int,
-) -> Measured:
-    ranks, rankings = [], []
-    for pool in pools:
-        scores = _scores(hybrid, pool, weights[None])
-        ranks.append(_relevant_ranks(scores, pool)[0])
-        top = top_columns(scores[0], depth)
-        rankings.append(
-            Ranking(pool.columns[top].astype(np.int32), scores[0][top].astype(np.float32))
+    hybrid: Hybrid, members: Mapping[str, pl.DataFrame], log_prior: Values, number: int
+) -> tuple[pl.DataFrame, Values]:
+    """The titles that any member lists, by query and title, and their parts `(titles, parts)`."""
+    listed = [
+        of_fold(members[name], number).select(
+            "query", "title", pl.col("score").cast(pl.Float64).alias(name)
         )
-    return Measured(RelevantRanks.from_lists(ranks, relevant), rankings)
+        for name in hybrid.members
+        if name != PRIOR
+    ]
+    pool = listed[0]
+    for one in listed[1:]:
+        pool = pool.join(one, on=["query", "title"], how="full", coalesce=True)
+    pool = pool.sort("query", "title")
+    if PRIOR in hybrid.members:
+        pool = pool.with_columns(pl.Series(PRIOR, log_prior[pool["title"].to_numpy()]))
+    scores = [pl.col(name) for name in hybrid.members]
+    if hybrid.kind == "rrf":
+        # Cormack, Clarke and Buettcher 2009, sec. 2.
+        ranks = pool.select(one.rank("ordinal", descending=True).over("query") for one in scores)
+        table = ranks.to_numpy().astype(np.float64)
+        parts = np.stack([np.nansum(1 / (k + table), axis=1) for k in _RRF_K], axis=1)
+    elif hybrid.kind == "prior":
+        parts = pool.select(scores).to_numpy()
+    else:
+        filled = pool.with_columns(
+            one.fill_null(one.min().over("query")).fill_null(0) for one in scores
+        )
+        parts = filled.select(
+            pl.when(one.max().over("query") > one.min().over("query"))
+            .then((one - low.over("query")) / scale.over("query"))
+            .otherwise(0.0)
+            .alias(f"{number}")
+            for number, (one, low, scale) in enumerate(
+                [(one, one.min(), one.max() - one.min()) for one in scores]
+                + [(one, one.mean(), one.std(ddof=0)) for one in scores]
+            )
+        ).to_numpy()
+    return pool.select("query", "title"), parts
+
+
+def _values(
+    pool: pl.DataFrame, parts: Values, weights: Values, task: RankingTask, tune: str
+) -> Values:
+    """The metric by every setting, `(settings, queries)`.
+
+    Only the relevant titles are ranked, by counting what is above them.
+    """
+    relevant = task.relevant.join(
+        pool.with_row_index("at"), on=["query", "title"], how="left", maintain_order="left"
+    )
+    query, grade = relevant["query"].to_numpy(), relevant["grade"].to_numpy()
+    at = relevant["at"].cast(pl.Int64).fill_null(-1).to_numpy()
+    starts = np.searchsorted(pool["query"].to_numpy(), np.arange(len(task.queries) + 1))
+    ranks = np.zeros((len(weights), len(at)), np.int64)
+    last, scores = -1, np.empty(0)
+    for number in np.flatnonzero(at >= 0):
+        start, end = starts[query[number]], starts[query[number] + 1]
+        if start != last:
+            last, scores = start, (parts[start:end] @ weights.T).round(12)
+        place = at[number] - start
+        above = (scores > scores[place]).sum(axis=0)
+        ranks[:, number] = 1 + above + (scores[:place] == scores[place]).sum(axis=0)
+    found = [RelevantRanks(len(task.queries), query, row, grade) for row in ranks]
+    return np.stack([to_choose_by(one, tune, task) for one in found])
+
+
+def _rank(pool: pl.DataFrame) -> pl.DataFrame:
+    """A run of scored titles."""
+    ranked = pool.sort("query", "score", "title", descending=[False, True, False])
+    ranked = ranked.with_columns(
+        pl.col("score").cast(pl.Float32), rank=pl.int_range(1, pl.len() + 1).over("query")
+    )
+    return ranked.filter(pl.col("rank") <= DEPTH)
+
+
+def _prior_unit(run: pl.DataFrame, log_prior: Values, task: RankingTask) -> float:
+    """The weight by which the prior varies between titles as much as a system's scores do.
+
+    Nobody's judgments take part in it: it puts one grid of weights on the scale of every system.
+    """
+    asked = run.filter(~pl.col("query").is_in(np.flatnonzero(task.misspelt)))
+    variances = asked.group_by("query").agg(pl.col("score").cast(pl.Float64).var(ddof=0))["score"]
+    spread = float(np.std(log_prior))
+    return (
+        float(np.sqrt(variances.to_numpy().mean())) / spread if len(variances) and spread else 0.0
+    )

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
-from dssm_tf.benchmark.encoder import check_encoder
-from dssm_tf.benchmark.inputs import INPUTS, RECORDED, SHARES, data_name
+from dssm_tf.benchmark.external import check_encoder
+from dssm_tf.benchmark.prepare import INPUTS, RECORDED, SHARES, data_name
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
@@ -26,7 +24,6 @@ from dssm_tf.config import (
 from dssm_tf.evaluation.evaluation import CLICKS
 
 POPULARITY = "popularity"
-PRIOR = "prior"  # what the title's log-prior is called inside a hybrid
 _GROUPS = ("all", "baselines", "towers")
 
 
@@ -55,55 +52,20 @@ class System:
     sweep: tuple[str, Any] | None = None
     inputs: str = INPUTS
 
-    def specification(self, seed: int, tune: str) -> dict[str, Any]:
-        """What the result depends on besides the inputs: what a worker is given.
+    @property
+    def data(self) -> str:
+        """The directory of preprocessed clicks that a tower is trained on."""
+        return data_name(self.negatives)
+
+    def job(self, seed: int | None, tune: str) -> dict[str, Any]:
+        """What a result depends on besides the inputs: what `fit` is given.
 
         Versions are among it: a result of another version of a library is not taken over.
         """
-        return {
-            "kind": self.kind,
-            "base": self.base,
-            "parameters": dict(self.parameters),
-            "seed": seed if self.seeded else None,
-            "inputs": self.inputs,
-            "data": self.data,
-            "tune": tune,
-            "versions": versions(),
-            "weights": self._weights(),
-            "choices": self._choices(),
-        }
-
-    def _weights(self) -> str | None:
-        """The fingerprint of an encoder's directory."""
         path = Path(self.base)
-        return fingerprint(path) if self.kind == "encoder" and path.is_dir() else None
-
-    def _choices(self) -> Any:
-        """The values that cross validation tries."""
-        if self.kind != "baseline":
-            return None
-        from dssm_tf.benchmark.variants import choices
-        from dssm_tf.systems import BASELINES
-
-        return choices(BASELINES[self.base], self.parameters)
-
-    @property
-    def data(self) -> str | None:
-        """The directory of preprocessed clicks that a tower is trained on."""
-        return data_name(self.negatives) if self.kind == "tower" else None
-
-
-def folder_name(name: str, specification: Mapping[str, Any]) -> str:
-    """Where the result of a specification lies: changed settings have another place.
-
-    >>> folder_name("bm25", {"kind": "baseline", "seed": None})
-    'bm25-...'
-    """
-    text = json.dumps(specification, sort_keys=True)
-    stem = re.sub(r"[^\w.+=-]+", "_", name)[:60]
-    seed = specification["seed"]
-    part = "" if seed is None else f"-seed{seed}"
-    return f"{stem}{part}-{hashlib.sha256(text.encode()).hexdigest()[:12]}"
+        weights = fingerprint(path) if self.kind == "encoder" and path.is_dir() else None
+        facts = {**asdict(self), "data": self.data, "seed": seed, "tune": tune, "weights": weights}
+        return facts | {"versions": versions()}
 
 
 def choose_systems(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dssm_tf.benchmark.foreign import embedding_source
+from dssm_tf.benchmark.external import vectors
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import Told, progress_of
 from dssm_tf.data.preprocessed import Preprocessed
@@ -95,7 +95,7 @@ def teach(
     Args:
         lesson: what is asked.
         embeddings: vectors of the queries and of the titles, in the order of the lesson or with
-            ids, see `embedding_source`.
+            ids, see `external.vectors`.
         best: titles a query that the teacher ranks first.
         random: titles a query drawn from all.
         seed: of the draw.
@@ -106,13 +106,13 @@ def teach(
     """
     if min(best, random) < 0 or best + random < 1:
         raise UserError(f"--best {best} and --random {random}: expected at least one title.")
-    source = embedding_source("teacher", embeddings, lesson.query_ids, lesson.doc_ids).source
+    scores_of = vectors("teacher", embeddings, lesson.query_ids, lesson.doc_ids).scores
     rng = np.random.default_rng(seed)
     count, step = len(lesson.titles), max(1, _CELLS // max(1, len(lesson.titles)))
     with progress_of("teach", len(lesson.queries), told, unit="queries") as task:
         for start in range(0, len(lesson.queries), step):
             rows = np.arange(start, min(start + step, len(lesson.queries)))
-            for row, scores in zip(rows, source.block(rows, None), strict=True):
+            for row, scores in zip(rows, scores_of(rows, None), strict=True):
                 first = top_columns(scores, max(best, 1))[:best]
                 drawn = rng.integers(0, count, random)
                 chosen = [*lesson.clicked[row], *first.tolist(), *drawn.tolist()]

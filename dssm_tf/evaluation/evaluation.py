@@ -188,7 +188,10 @@ class Evaluation:
     @cached_property
     def values(self) -> Mapping[str, Mapping[str, Values]]:
         """`values[system][metric]` is `(queries,)`, the mean over seeds; NaN where left out."""
-        return values_of(self.measured_rows, self.metrics)
+        return {
+            row.name: {metric: row.values(metric) for metric in self.metrics}
+            for row in self.measured_rows
+        }
 
     @property
     def rankings(self) -> Mapping[str, Sequence[Ranking]]:
@@ -300,11 +303,6 @@ class Evaluation:
     def deciding_metric(self) -> str:
         """The metric that a report opens with: NDCG@10 where it was measured."""
         return "ndcg@10" if "ndcg@10" in self.metrics else self.metrics[0]
-
-
-def values_of(rows: Sequence[Row], metrics: Sequence[str]) -> dict[str, dict[str, Values]]:
-    """What the tests compare: `values[row][metric]` is `(queries,)`, the mean over seeds."""
-    return {row.name: {metric: row.values(metric) for metric in metrics} for row in rows}
 
 
 def spread(means: Sequence[float]) -> float | None:

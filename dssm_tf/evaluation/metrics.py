@@ -1,17 +1,20 @@
-"""NDCG, reciprocal rank, recall, precision and average precision in NumPy.
+"""NDCG, reciprocal rank, recall, precision, average precision and ERR in NumPy.
 
-The same numbers as `tf_ranking`, without TensorFlow: what training uses for its
-validation NDCG. The gain is `2^grade - 1`, the discount `log2(rank + 1)`; a
-title is relevant when its grade is above 0.
+A metric is a function of the ranks of the relevant titles and a cut-off, and a row of `MEASURES`;
+names, labels and help follow from it. The gain is `2^grade - 1`, the discount `log2(rank + 1)`; a
+title is relevant when its grade is above 0. `tf_ranking` computes the NDCG that is reported; this
+one, without TensorFlow, is what training validates by.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import RelevantRanks
 
 METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
@@ -20,33 +23,49 @@ METRICS = ("ndcg@1", "ndcg@3", "ndcg@10", "mrr@10", "recall@10", "map")
 Values = NDArray[np.float64]
 
 
+class Measure(NamedTuple):
+    """A metric without its cut-off.
+
+    Attributes:
+        compute: from ranks and the cut-off to `(queries,)`; queries without a relevant title do not
+            count.
+        label: how tables head its column.
+        default: the cut-off where a name has none; None where it must.
+    """
+
+    compute: Callable[[RelevantRanks, int], Values]
+    label: str
+    default: int | None = None
+
+
 def metric_label(metric: str) -> str:
-    """How tables head a metric's column: `ndcg@10` as `NDCG@10`.
+    """How tables head a metric's column.
 
     >>> [metric_label(name) for name in ("ndcg@10", "recall@10", "map")]
     ['NDCG@10', 'Recall@10', 'MAP']
     """
     kind, at, cutoff = metric.partition("@")
-    return (kind.upper() if kind in ("ndcg", "mrr", "map") else kind.capitalize()) + at + cutoff
+    return MEASURES[kind].label + at + cutoff
 
 
-def parse_metric(name: str) -> tuple[str, int | None]:
-    """Splits a metric's name.
+def parse_metric(name: str) -> tuple[str, int]:
+    """Splits a metric's name into a key of `MEASURES` and its cut-off.
 
     >>> parse_metric("ndcg@10"), parse_metric("map")
-    (('ndcg', 10), ('map', None))
+    (('ndcg', 10), ('map', 1000))
 
     Raises:
-        ValueError: there is no such metric.
+        UserError: there is no such metric.
     """
-    kind, _, cutoff = name.partition("@")
-    if name == "map":
-        return "map", None
-    if kind in _WITH_CUTOFF and cutoff.isdecimal() and int(cutoff) > 0:
-        return kind, int(cutoff)
-    raise ValueError(
-        f"metric {name!r}; expected 'map', or one of {', '.join(_WITH_CUTOFF)} "
-        "with a cut-off, as in 'ndcg@10'."
+    kind, at, cutoff = name.partition("@")
+    if kind in MEASURES:
+        if not at and (default := MEASURES[kind].default):
+            return kind, default
+        if cutoff.isdecimal() and int(cutoff) > 0:
+            return kind, int(cutoff)
+    raise UserError(
+        f"metric {name!r}: expected one of {', '.join(MEASURES)} with a cut-off, as in ndcg@10, or "
+        "map."
     )
 
 
@@ -63,8 +82,7 @@ def per_query(ranks: RelevantRanks, names: Sequence[str] = METRICS) -> dict[str,
     values = {}
     for name in names:
         kind, cutoff = parse_metric(name)
-        row = _average_precision(ranks) if cutoff is None else _WITH_CUTOFF[kind](ranks, cutoff)
-        values[name] = np.where(ranks.judged, row, np.nan)
+        values[name] = np.where(ranks.judged, MEASURES[kind].compute(ranks, cutoff), np.nan)
     return values
 
 
@@ -119,17 +137,36 @@ def _precision(ranks: RelevantRanks, k: int) -> Values:
     return _sum(ranks, _within(ranks, k).astype(float)) / k
 
 
-def _average_precision(ranks: RelevantRanks) -> Values:
-    unranked_last = np.where(ranks.rank > 0, ranks.rank, np.iinfo(np.int64).max)
+def _average_precision(ranks: RelevantRanks, k: int) -> Values:
+    unranked_last = np.where(_within(ranks, k), ranks.rank, np.iinfo(np.int64).max)
     by_rank = np.lexsort((unranked_last, ranks.query))
     precision = np.zeros(len(by_rank))
     precision[by_rank] = _places(ranks, by_rank) / unranked_last[by_rank]
-    return _sum(ranks, np.where(ranks.rank > 0, precision, 0)) / _relevant(ranks)
+    return _sum(ranks, np.where(_within(ranks, k), precision, 0)) / _relevant(ranks)
 
 
-_WITH_CUTOFF = {
-    "ndcg": _ndcg,
-    "mrr": _reciprocal_rank,
-    "recall": _recall,
-    "precision": _precision,
+def _expected_reciprocal_rank(ranks: RelevantRanks, k: int) -> Values:
+    """`sum 1/r R(r) prod over s < r of (1 - R(s))`, `R = (2^grade - 1) / 2^highest grade`.
+
+    Reference: Chapelle et al. 2009, eq. 4 and 5.
+    """
+    stops = (np.exp2(ranks.grade) - 1) / np.exp2(ranks.grade.max(initial=0))
+    stops = np.where(_within(ranks, k), stops, 0)
+    order = np.lexsort((ranks.rank, ranks.query))
+    logs = np.log1p(-stops[order])
+    passed = np.cumsum(logs) - logs
+    first = np.arange(len(order)) + 1 - _places(ranks, order)  # of the same query
+    passed -= passed[first]
+    reached = np.empty(len(order))
+    reached[order] = np.exp(passed)
+    return _sum(ranks, stops * reached / np.maximum(ranks.rank, 1))
+
+
+MEASURES = {
+    "ndcg": Measure(_ndcg, "NDCG"),
+    "mrr": Measure(_reciprocal_rank, "MRR"),
+    "recall": Measure(_recall, "Recall"),
+    "precision": Measure(_precision, "Precision"),
+    "map": Measure(_average_precision, "MAP", default=1000),
+    "err": Measure(_expected_reciprocal_rank, "ERR"),
 }

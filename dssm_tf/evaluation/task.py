@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from functools import cached_property
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
@@ -91,21 +93,22 @@ class RankingTask:
                 "no query has a title with a grade above 0, so no system can be measured."
             )
 
+    @cached_property
+    def relevant(self) -> pl.DataFrame:
+        """The grades above 0: query and title, as a run has them, and grade, query by query."""
+        rows = [
+            (query, column, grade)
+            for query, (columns, grades) in enumerate(
+                zip(self.judged_columns, self.judged_grades, strict=True)
+            )
+            for column, grade in zip(columns.tolist(), grades.tolist(), strict=True)
+            if grade > 0
+        ]
+        return pl.DataFrame(rows, ["query", "title", "grade"], orient="row")
+
     def columns_of(self, doc_id: str) -> Sequence[int]:
         """Places of a doc id in `titles`: one in a corpus, none if unknown."""
         return self._columns_of.get(doc_id, ())
-
-    def relevant_places(self, query: int) -> NDArray[np.int64]:
-        """Places of the relevant titles in what the query ranks."""
-        relevant = self.judged_grades[query] > 0
-        return (
-            self.judged_columns[query][relevant] if self.whole_corpus else np.flatnonzero(relevant)
-        )
-
-    def relevant_grades(self, query: int) -> NDArray[np.float64]:
-        """Grades above 0, aligned with `relevant_places`."""
-        grades = self.judged_grades[query]
-        return grades[grades > 0]
 
     def left_out(self) -> list[int]:
         """Rows of the queries without a relevant title, which no mean counts."""
@@ -126,7 +129,7 @@ class RankingTask:
             "any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
         ]
 
-    @property
+    @cached_property
     def misspelt(self) -> NDArray[np.bool_]:
         """`(queries,)`, whether a query is another one of the task with a typing error."""
         ids = {one + SUFFIX for one in self.query_ids}
@@ -135,6 +138,8 @@ class RankingTask:
     def part(self, rows: Iterable[int]) -> RankingTask:
         """The same titles, ranked for some of the queries."""
         part, rows = copy(self), list(rows)
+        for cached in ("relevant", "misspelt"):
+            part.__dict__.pop(cached, None)
         part.query_ids = tuple(self.query_ids[row] for row in rows)
         part.queries = tuple(self.queries[row] for row in rows)
         part.judged_columns = [self.judged_columns[row] for row in rows]

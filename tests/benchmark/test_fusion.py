@@ -1,31 +1,16 @@
 import numpy as np
 import pytest
 
-from dssm_tf.benchmark.cross_validation import ByHalf, halves
-from dssm_tf.benchmark.fusion import (
-    PRIOR_WEIGHTS,
-    RRF_K,
-    Hybrid,
-    fuse,
-    weightings,
-)
+from dssm_tf.benchmark import fusion
+from dssm_tf.benchmark.folds import by_fold, folds, reported
+from dssm_tf.benchmark.fusion import Hybrid, weightings
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.evaluate import measure
+from dssm_tf.evaluation.runs import make_run, relevant_ranks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.rankers import texts
 
 TITLES = 4
-
-
-class Scores:
-    """A score a query and title."""
-
-    def __init__(self, table):
-        self.table = np.array(table, dtype=float)
-
-    def block(self, queries, columns):
-        return self.table[queries]
 
 
 def task_of(relevant):
@@ -39,11 +24,22 @@ def task_of(relevant):
 
 
 def kept(task, table):
-    return ByHalf.of_one(measure("s", Scores(table), task), halves(task))
+    """A run of a score a query and title."""
+    return make_run("s", lambda rows, columns: np.array(table, float)[rows], task)
 
 
-def ranks(by_half):
-    return by_half.joined().ranks.rank.tolist()
+def fuse(hybrid, members, log_prior, task, tune):
+    return fusion.fuse(hybrid, members, log_prior, task, folds(task), tune)
+
+
+def ranks(run, task):
+    return relevant_ranks(reported(run, folds(task)), task).rank.tolist()
+
+
+def first(run, task):
+    """Titles and scores of the first query."""
+    found = reported(run, folds(task)).filter(query=0)
+    return found["title"].to_list(), found["score"].to_numpy()
 
 
 NO_PRIOR = np.zeros(TITLES)
@@ -58,13 +54,13 @@ def test_two_systems_that_know_different_queries_are_right_on_all_when_joined():
     # Each is sure where it is right, and gives a wrong title a little where it is not.
     a = np.where(even, right, 0.0) + np.where(even, 0.0, 0.01 * wrong) + 0.001 * right
     b = np.where(~even, right, 0.0) + np.where(~even, 0.0, 0.01 * wrong) + 0.001 * right
-    assert sum(rank == 1 for rank in ranks(kept(task, a))) == 8
+    assert sum(rank == 1 for rank in ranks(kept(task, a), task)) == 8
     hybrid = Hybrid.parse("a+b", ["a", "b"])
     # Scaled by query, a wrong guess would be as loud as a right one: let it be heard half.
     fused, about = fuse(
-        hybrid, {"a": kept(task, a * 2 + b), "b": kept(task, b)}, NO_PRIOR, task, "ndcg@1", 10
+        hybrid, {"a": kept(task, a * 2 + b), "b": kept(task, b)}, NO_PRIOR, task, "ndcg@1"
     )
-    assert ranks(fused) == [1] * 16
+    assert ranks(fused, task) == [1] * 16
     assert len(about["chosen"]) == 2
 
 
@@ -75,8 +71,8 @@ def test_a_system_that_knows_nothing_gets_no_weight():
     bad = 1 - good
     hybrid = Hybrid.parse("good+bad", ["good", "bad"])
     members = {"good": kept(task, good), "bad": kept(task, bad)}
-    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10", 10)
-    assert ranks(fused) == [1] * 12
+    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10")
+    assert ranks(fused, task) == [1] * 12
     for half in about["chosen"]:
         assert half["values"]["weights"]["good"] > half["values"]["weights"]["bad"]
         assert half["reported"] == 1.0
@@ -88,13 +84,13 @@ def test_scores_add_up_by_weight_after_scaling():
     a = [[3.0, 1.0, 2.0, 1.0]] * 2  # min-max: 1, 0, 1/2, 0
     b = [[10.0, 30.0, 10.0, 20.0]] * 2  # min-max: 0, 1, 0, 1/2
     hybrid = Hybrid.parse("a+b", ["a", "b"])
-    fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map", 4)
+    fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map")
     # Evenly weighted, the first of the settings, title 0 ties with title 1 at 1/2 and wins by
     # its hash; so nothing is better, and the first setting is chosen.
     assert about["chosen"][0]["values"] == {"scale": "min-max", "weights": {"a": 0.5, "b": 0.5}}
-    first = fused.joined().rankings[0]
-    assert first.columns.tolist() == [0, 1, 2, 3]
-    assert first.scores.tolist() == [0.5, 0.5, 0.25, 0.25]
+    titles, scores = first(fused, task)
+    assert titles == [0, 1, 2, 3]
+    assert scores.tolist() == [0.5, 0.5, 0.25, 0.25]
 
 
 def test_reciprocal_ranks_by_hand():
@@ -102,14 +98,13 @@ def test_reciprocal_ranks_by_hand():
     a = [[4.0, 3.0, 2.0, 1.0]] * 2
     b = [[1.0, 3.0, 2.0, 4.0]] * 2
     hybrid = Hybrid.parse("rrf:a+b", ["a", "b"])
-    fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map", 4)
+    fused, about = fuse(hybrid, {"a": kept(task, a), "b": kept(task, b)}, NO_PRIOR, task, "map")
     # With k = 1: title 0 at ranks 1 and 4: 1/2 + 1/5 = 0.7; title 1 at 2 and 2: 2/3; title 3 as
     # title 0; so title 1 is third. From k = 10 on: 1/11 + 1/14 = 0.1623 against 2/12 = 0.1667.
     # With k = 3: 1/4 + 1/7 = 0.3929 against 2/5 = 0.4: k = 3 is the first that ranks it first.
     assert about["chosen"][0]["values"] == {"k": 3}
-    assert 3 in RRF_K
-    assert ranks(fused) == [1, 1]
-    assert fused.joined().rankings[0].scores[0] == np.float32(2 / 5)
+    assert ranks(fused, task) == [1, 1]
+    assert first(fused, task)[1][0] == np.float32(2 / 5)
 
 
 def test_a_title_that_a_system_does_not_list_has_its_lowest_score_or_no_share():
@@ -119,19 +114,20 @@ def test_a_title_that_a_system_does_not_list_has_its_lowest_score_or_no_share():
     for text in ("a+b", "rrf:a+b"):
         hybrid = Hybrid.parse(text, ["a", "b"])
         members = {"a": kept(task, a), "b": kept(task, b)}
-        fused, _ = fuse(hybrid, members, NO_PRIOR, task, "map", 4)
-        assert np.isfinite(fused.joined().rankings[0].scores).all()
-        assert sorted(fused.joined().rankings[0].columns.tolist()) == [0, 1, 2, 3]
-        assert ranks(fused) == [1, 1]
+        fused, _ = fuse(hybrid, members, NO_PRIOR, task, "map")
+        titles, scores = first(fused, task)
+        assert np.isfinite(scores).all()
+        assert sorted(titles) == [0, 1, 2, 3]
+        assert ranks(fused, task) == [1, 1]
 
 
 def test_the_prior_breaks_ties_towards_popular_titles():
     task = task_of([3, 3, 3, 3])
     flat = np.zeros((4, TITLES))
     hybrid = Hybrid.parse("flat+prior", ["flat"])
-    fused, _ = fuse(hybrid, {"flat": kept(task, flat)}, LOG_PRIOR, task, "ndcg@10", 10)
-    assert ranks(kept(task, flat)) == [4] * 4
-    assert ranks(fused) == [1] * 4
+    fused, _ = fuse(hybrid, {"flat": kept(task, flat)}, LOG_PRIOR, task, "ndcg@10")
+    assert ranks(kept(task, flat), task) == [4] * 4
+    assert ranks(fused, task) == [1] * 4
 
 
 LOG_PRIOR = np.log([0.1, 0.2, 0.3, 0.4])
@@ -145,14 +141,14 @@ def test_a_row_with_the_prior_adds_a_weighted_share_of_clicks_to_the_score(scale
     scores = scale * np.tile([1.0, 0.0, 0.0, 0.5], (8, 1))
     hybrid = Hybrid.with_prior("a")
     assert (hybrid.name, hybrid.members) == ("a+prior", ("a", "prior"))
-    fused, about = fuse(hybrid, {"a": kept(task, scores)}, LOG_PRIOR, task, "ndcg@1", 4)
-    assert ranks(kept(task, scores)) == [2] * 8
-    assert ranks(fused) == [1] * 8
+    fused, about = fuse(hybrid, {"a": kept(task, scores)}, LOG_PRIOR, task, "ndcg@1")
+    assert ranks(kept(task, scores), task) == [2] * 8
+    assert ranks(fused, task) == [1] * 8
     unit = scale * np.std([1.0, 0.0, 0.0, 0.5]) / np.std(LOG_PRIOR)
-    smallest = min(w for w in PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
+    smallest = min(w for w in fusion._PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
     for one in (*about["chosen"], about["final"]):
         assert one["values"]["prior"] == pytest.approx(smallest * unit)
-    columns, found = fused.joined().rankings[0]
+    columns, found = first(fused, task)
     assert found == pytest.approx(scores[0, columns] + smallest * unit * LOG_PRIOR[columns])
 
 
@@ -160,8 +156,8 @@ def test_a_prior_that_misleads_gets_no_weight():
     task = task_of([0] * 8)  # the least popular title, which the scores have first
     scores = np.tile([0.5, 0.4, 0.3, 0.2], (8, 1))
     member = {"a": kept(task, scores)}
-    fused, about = fuse(Hybrid.with_prior("a"), member, LOG_PRIOR, task, "ndcg@10", 4)
-    assert ranks(fused) == [1] * 8
+    fused, about = fuse(Hybrid.with_prior("a"), member, LOG_PRIOR, task, "ndcg@10")
+    assert ranks(fused, task) == [1] * 8
     assert [one["values"]["prior"] for one in about["chosen"]] == [0.0, 0.0]
 
 
@@ -169,8 +165,8 @@ def test_relevant_titles_that_no_member_lists_are_not_ranked():
     task = task_of([0, 0])
     a = [[-np.inf, 5.0, 4.0, -np.inf]] * 2
     hybrid = Hybrid.parse("a+b", ["a", "b"])
-    fused, _ = fuse(hybrid, {"a": kept(task, a), "b": kept(task, a)}, NO_PRIOR, task, "map", 4)
-    assert ranks(fused) == [0, 0]
+    fused, _ = fuse(hybrid, {"a": kept(task, a), "b": kept(task, a)}, NO_PRIOR, task, "map")
+    assert ranks(fused, task) == [0, 0]
 
 
 @pytest.mark.parametrize("hybrid", [Hybrid.parse("a+b", ["a", "b"]), Hybrid.with_prior("a")])
@@ -178,48 +174,46 @@ def test_no_judgment_of_a_half_takes_part_in_what_is_reported_on_it(hybrid):
     random = np.random.default_rng(3)
     relevant = random.integers(TITLES, size=24)
     task = task_of(relevant)
-    half = halves(task)
+    half = folds(task)
     # Members that were tuned themselves: other rankings for either half.
     tables = random.random((2, 2, 24, TITLES))
 
     def fused(task):
         members = {
-            name: ByHalf(tuple(measure(name, Scores(one), task) for one in pair), half)
+            name: by_fold([kept(task, one) for one in (*pair, pair[0])])
             for name, pair in zip("ab", tables, strict=True)
             if name in hybrid.members
         }
-        by_half, _ = fuse(hybrid, members, LOG_PRIOR, task, "ndcg@3", 4)
-        return by_half.joined().rankings
+        run, _ = fuse(hybrid, members, LOG_PRIOR, task, "ndcg@3")
+        return reported(run, half).partition_by("query")
 
     changed = np.where(half == 0, (relevant + 1) % TITLES, relevant)
     before, after = fused(task), fused(task_of(changed))
     for row in np.flatnonzero(half == 0):
-        assert before[row].columns.tolist() == after[row].columns.tolist()
-        assert before[row].scores.tolist() == after[row].scores.tolist()
+        assert before[row].equals(after[row])
 
 
 def test_weights_for_a_half_are_chosen_by_the_members_as_they_were_tuned_for_that_half():
     relevant = [0, 1, 2, 3] * 6
     task = task_of(relevant)
-    half = halves(task)
     right = np.eye(TITLES)[relevant]
-    good, bad = (measure("s", Scores(table), task) for table in (right, 1 - right))
+    good, bad = (kept(task, table) for table in (right, 1 - right))
     # As tuned for the first half only `a` is right, as tuned for the second only `b`.
-    members = {"a": ByHalf((good, bad), half), "b": ByHalf((bad, good), half)}
-    fused, about = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@1", 4)
-    assert ranks(fused) == [1] * 24
-    first, second = (one["values"]["weights"] for one in about["chosen"])
-    assert first["a"] > first["b"]
-    assert second["b"] > second["a"]
+    members = {"a": by_fold([good, bad, good]), "b": by_fold([bad, good, bad])}
+    fused, about = fuse(Hybrid.parse("a+b", ["a", "b"]), members, NO_PRIOR, task, "ndcg@1")
+    assert ranks(fused, task) == [1] * 24
+    own, other = (one["values"]["weights"] for one in about["chosen"])
+    assert own["a"] > own["b"]
+    assert other["b"] > other["a"]
 
 
 def test_one_query_leaves_nothing_to_choose_by():
     task = task_of([1])
     hybrid = Hybrid.parse("a+b", ["a", "b"])
     one = kept(task, [[1.0, 2.0, 3.0, 4.0]])
-    fused, about = fuse(hybrid, {"a": one, "b": one}, NO_PRIOR, task, "ndcg@10", 4)
-    assert ranks(fused) == [3]
-    assert "too few queries" in about["chosen"]
+    fused, about = fuse(hybrid, {"a": one, "b": one}, NO_PRIOR, task, "ndcg@10")
+    assert ranks(fused, task) == [3]
+    assert "fewer than two different queries" in about["chosen"]
 
 
 @pytest.mark.parametrize("members", [2, 3, 4, 5])
@@ -260,32 +254,15 @@ def test_the_final_weights_are_chosen_on_all_queries_by_the_members_final_rankin
     relevant = [0, 1, 2, 3] * 3
     task = task_of(relevant)
     good = np.eye(TITLES)[relevant]
-    halved = [measure("s", Scores(table), task) for table in (1 - good, 1 - good, good)]
+    wrong = kept(task, 1 - good)
     # By halves the first member is always wrong; as it is deployed it is always right.
     members = {
-        "first": ByHalf((halved[0], halved[1]), halves(task), halved[2]),
+        "first": by_fold([wrong, wrong, kept(task, good)]),
         "other": kept(task, np.tile([4.0, 3.0, 2.0, 1.0], (12, 1))),
     }
     hybrid = Hybrid.parse("first+other", ["first", "other"])
-    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10", 10)
+    fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10")
     assert about["final"]["tuned"] == 1.0
-    assert about["final"]["queries"] == 12
     assert about["final"]["values"]["weights"]["first"] > 0.5
     assert np.mean([half["reported"] for half in about["chosen"]]) < 1
-    assert set(ranks(fused)) != {1}
-
-
-def test_a_final_choice_survives_saving_the_rankings(tmp_path):
-    task = task_of([0, 1])
-    found = [
-        measure("s", Scores(np.random.default_rng(n).random((2, TITLES))), task) for n in (1, 2)
-    ]
-    for three in ((0, 1, 0), (0, 1, 1), (0, 0, 1), (0, 0, 0)):
-        first, second, final = (found[place] for place in three)
-        ByHalf((first, second), halves(task), final).save(tmp_path / "ranked.npz")
-        read = ByHalf.load(tmp_path / "ranked.npz", task, halves(task))
-        for wanted, got in zip(
-            (first, second, final), (*read.settings, read.deployed()), strict=True
-        ):
-            assert got.ranks.rank.tolist() == wanted.ranks.rank.tolist()
-        assert (read.settings[0] is read.settings[1]) == (three[0] == three[1])
+    assert set(ranks(fused, task)) != {1}

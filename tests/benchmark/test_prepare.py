@@ -1,7 +1,6 @@
 """The inputs of a benchmark: what is made of them, and which are refused with which words."""
 
 import io
-import json
 import random
 
 import pytest
@@ -29,15 +28,16 @@ JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\that red\td00\tred hat\t2
 def files(tmp_path, monkeypatch):
     """Paths; preprocess is stood in for by a copy, which takes no seconds."""
 
-    def preprocess(log, corpus, output, negatives, max_rejected):
+    def preprocess(sources, folder, output, negatives):
+        rows, corpus = folder / "log.tsv", folder / "corpus.tsv"
         output.mkdir(parents=True)
-        (output / "log").write_text("\n".join(log))
-        (output / "corpus").write_text("\n".join(corpus))
+        (output / "log").write_text(str(rows if rows.exists() else sources.log_files()[0]))
+        (output / "corpus").write_text(str(corpus) if corpus.exists() else "")
         return Tally().described()
 
     monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
     loaded = "dssm_tf.data.preprocessed.Preprocessed"
-    monkeypatch.setattr(f"{loaded}.__post_init__", lambda self: None)
+    monkeypatch.setattr(f"{loaded}.__init__", lambda self, directory: None)
     monkeypatch.setattr(f"{loaded}.log", lambda self: [("hat", "red hat", 1.0)])
     for name, text in (("log.tsv", LOG), ("corpus.tsv", CORPUS), ("judgments.tsv", JUDGMENTS)):
         (tmp_path / name).write_text(text)
@@ -79,6 +79,12 @@ def test_another_way_to_judge_is_another_benchmark(files):
     prepare(sources(files, judgments=None, judge_later=0.25), files / "out")
     with pytest.raises(UserError, match=r"--judge-later changed"):
         prepare(sources(files, judgments=None, judge_later=0.5), files / "out")
+
+
+def test_clicks_are_read_as_they_were_whatever_their_number(files, monkeypatch):
+    clicks = [("halo", "Reach", 1_234_567.0), ("fox", "Red Fox", 2.5)]
+    monkeypatch.setattr("dssm_tf.data.preprocessed.Preprocessed.log", lambda self: clicks)
+    assert prepare(sources(files), files / "out").clicks() == clicks
 
 
 def test_a_directory_with_something_else_is_left_alone(files):
@@ -193,7 +199,7 @@ def test_qrels_and_their_queries_make_judgments(files):
         sources(files, judgments=files / "qrels", queries=files / "queries.tsv"), files / "out"
     )
     assert inputs.task().queries == ("a red tie",)
-    assert inputs.task().relevant_grades(0).tolist() == [3.0]
+    assert inputs.task().relevant["grade"].to_list() == [3.0]
 
 
 def test_a_query_that_normalises_to_nothing_is_kept(files):
@@ -206,8 +212,7 @@ def test_judgments_keep_their_fractions_and_mean_of_repeats(files):
     with pytest.raises(UserError, match="judged twice"):
         prepare(sources(files), files / "out")
     inputs = prepare(sources(files, repeats="mean"), files / "out")
-    assert inputs.task().relevant_grades(0).tolist() == [1.5]
-    assert json.loads((inputs.folder / "source.json").read_text())["repeats"] == "mean"
+    assert inputs.task().relevant["grade"].to_list() == [1.5]
 
 
 HEAD = JUDGMENTS.splitlines()[0] + "\n"
@@ -242,10 +247,13 @@ def test_a_corpus_with_equal_ids_is_refused(files):
     ("changes", "message"),
     [
         ({"judgments": None}, "nothing to judge by: give --judgments FILE, or --judge-later"),
-        ({"judge_later": 0.2}, "without --judgments"),
+        ({"judge_later": 0.2}, "expected it without --judgments"),
         ({"judgments": None, "judge_later": 0.0}, "--judge-later 0: expected a share above 0"),
         ({"hold_out_queries": 2.0}, "--hold-out-queries 2: expected a share"),
-        ({"corpus": None, "queries": "x"}, "--queries gives a TREC qrels file its texts"),
+        (
+            {"corpus": None, "queries": "x"},
+            "--queries: expected TREC qrels as --judgments",
+        ),
         ({"clicks": ["nowhere.tsv"]}, "--clicks nowhere.tsv matches no file"),
         ({"judgments": "nowhere.tsv"}, "nowhere.tsv cannot be read"),
     ],
@@ -277,7 +285,7 @@ def test_both_ranges_of_time_are_on_the_terminal_and_kept_for_the_reports(files)
     # 15 rows with 1, 2, 1, ... clicks at the times 0 to 14, and 5 at 15 to 19.
     line = "learned from 15 rows with 22 clicks, 0 to 14; judged by 5 rows with 8 clicks, 15 to 19"
     assert line in said.getvalue()
-    assert inputs.log()["split"]["judged by"] == {"rows": 5, "clicks": 8, "times": ["15", "19"]}
+    assert inputs.facts()["split"]["judged by"] == {"rows": 5, "clicks": 8, "times": ["15", "19"]}
     again = io.StringIO()
     prepare(late, files / "out", Console(file=again))
     assert line in again.getvalue()

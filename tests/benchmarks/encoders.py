@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-from dssm_tf.benchmark.inputs import Inputs
+from dssm_tf.benchmark.prepare import Inputs
 
 BATCH, SCALE, DIMENSION, WARM_UP, GROUP = 128, 20.0, 256, 0.1, 32
 MINILM_RATE, STATIC_RATE = 5e-5, 3e-3

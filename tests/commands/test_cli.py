@@ -297,28 +297,6 @@ def test_the_shipped_configurations_are_found_by_name_from_anywhere(name, tmp_pa
     assert config.tower.name == name
 
 
-def test_arguments_reach_the_commands_as_given(monkeypatch):
-    seen = {}
-    monkeypatch.setattr(
-        "dssm_tf.commands.evaluate.evaluate_command",
-        lambda *arguments, **options: seen.update(evaluate=(arguments, options)),
-    )
-    assert main(["evaluate", "--model", "A", "--model", "b=B", "--judgments", "J", "--out", "E",
-                 "--data", "P", "--baselines", "", "--repeats", "mean"]) == 0  # fmt: skip
-    arguments, options = seen["evaluate"]
-    assert arguments == (["A", "b=B"], Path("J"), None, Path("E"), [])
-    assert options == {
-        "data": Path("P"),
-        "runs": [],
-        "repeats": "mean",
-        "queries": None,
-        "traffic": [],
-        "encoding": "utf-8",
-        "thousands": "",
-        "title_fields": ("title",),
-    }
-
-
 def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):
     def refuse(*_):
         raise UserError("no.")

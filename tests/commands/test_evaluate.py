@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from dssm_tf.commands.evaluate import _clicks, evaluate_command
+from dssm_tf.commands.evaluate import _clicks
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import KINDS, Spec
 from dssm_tf.tables.layout import Layout
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from tests.clicks import Click, write_data
+from tests.evaluating import evaluate_command
 
 JUDGMENTS = (
     "query_id\tquery\tdoc_id\ttitle\tgrade\n"
@@ -100,7 +101,7 @@ def test_the_metrics_name_inputs_models_and_versions(paths):
     (paths / "theirs.trec").write_text("q1 Q0 d1 1 2.0 t\n")
     evaluate_command(
         [f"mine={paths / 'lstm'}"], paths / "j.tsv", paths / "c.tsv", paths / "out",
-        runs=[str(paths / "theirs.trec")], console=quiet(),
+        runs=[str(paths / "theirs.trec")],
     )  # fmt: skip
     written = json.loads((paths / "out" / "metrics.json").read_text())
     digest = hashlib.sha256(JUDGMENTS.encode()).hexdigest()
@@ -110,9 +111,7 @@ def test_the_metrics_name_inputs_models_and_versions(paths):
     assert before["given"] == str(paths / "lstm")
     assert {"python", "dssm-tf", "tensorflow"} <= written["versions"].keys()
     (paths / "lstm" / "model.weights.h5").write_text("other weights")
-    evaluate_command(
-        [f"mine={paths / 'lstm'}"], paths / "j.tsv", paths / "c.tsv", paths / "new", console=quiet()
-    )
+    evaluate_command([f"mine={paths / 'lstm'}"], paths / "j.tsv", paths / "c.tsv", paths / "new")
     again = json.loads((paths / "new" / "metrics.json").read_text())
     assert again["models"]["mine"]["sha256"] != before["sha256"]
 
@@ -122,7 +121,7 @@ def test_queries_weigh_as_much_as_they_were_clicked_for(paths):
                                    "blue box\tx\t1\nother\tx\t50\n")  # fmt: skip
     evaluation = evaluate_command(
         [str(paths / "lstm")], paths / "j.tsv", paths / "c.tsv", paths / "out",
-        traffic=[str(paths / "log.tsv")], console=quiet(),
+        traffic=[str(paths / "log.tsv")],
     )  # fmt: skip
     values = evaluation.values["lstm"]["ndcg@3"]
     red, blue = (evaluation.task.queries.index(query) for query in ("red hat", "blue box"))
@@ -136,7 +135,6 @@ def test_queries_weigh_as_much_as_they_were_clicked_for(paths):
     with pytest.raises(UserError, match="none of the 2 judged queries was clicked for"):
         evaluate_command(
             [], paths / "j.tsv", None, paths / "new", traffic=[str(paths / "log.tsv")],
-            console=quiet(),
         )  # fmt: skip
     assert not (paths / "new").exists()
 
@@ -156,22 +154,20 @@ def test_qrels_and_runs_of_trec_are_read_as_in_a_benchmark(paths):
         runs=[str(paths / "theirs.trec")], console=Console(file=out, width=200),
     )  # fmt: skip
     assert evaluation.mean("theirs", "ndcg@1") == 0.5
-    assert "theirs lists nothing for 1 of 2 judged queries; they count as 0." in out.getvalue()
-    assert "theirs lists 1 queries that are not judged here, '9' for one" in out.getvalue()
+    assert "theirs 1 judged queries are not listed; they count as 0: '8'" in out.getvalue()
+    assert "theirs 1 listed queries are not judged here; they are left out: '9'" in out.getvalue()
     with pytest.raises(UserError, match="--queries gives a TREC qrels file its texts"):
-        evaluate_command(
-            [], paths / "qrels", None, paths / "new", queries=paths / "queries.tsv", console=quiet()
-        )
+        evaluate_command([], paths / "qrels", None, paths / "new", queries=paths / "queries.tsv")
     (paths / "theirs.trec").write_text("7 Q0 d1 1 inf t\n")
     with pytest.raises(UserError, match="score of 'd1' for query '7' is inf"):
         evaluate_command(
             [], paths / "qrels", paths / "c.tsv", paths / "new", queries=paths / "queries.tsv",
-            runs=[str(paths / "theirs.trec")], console=quiet(),
+            runs=[str(paths / "theirs.trec")],
         )  # fmt: skip
 
 
 def test_without_a_corpus_and_without_models_the_baseline_stands_alone(paths):
-    evaluation = evaluate_command([], paths / "j.tsv", None, paths / "out", console=quiet())
+    evaluation = evaluate_command([], paths / "j.tsv", None, paths / "out")
     assert evaluation.systems == ("bm25",)
     assert not evaluation.task.whole_corpus
 
@@ -195,23 +191,17 @@ def test_baselines_learn_from_the_clicks_of_a_data_directory(paths):
     (paths / "j.tsv").write_text(judged)
 
     evaluation = evaluate_command(
-        [], paths / "j.tsv", None, paths / "out", ["wtm"], data=paths / "data", console=quiet()
+        [], paths / "j.tsv", None, paths / "out", ["wtm"], data=paths / "data"
     )
     assert evaluation.mean("wtm", "ndcg@1") == 1
-    with pytest.raises(UserError, match=r"learns translations from clicks\. Give --data"):
-        evaluate_command([], paths / "j.tsv", None, paths / "new", ["wtm"], console=quiet())
+    with pytest.raises(UserError, match=r"it learns from clicks\. Give --data"):
+        evaluate_command([], paths / "j.tsv", None, paths / "new", ["wtm"])
 
 
 def test_clicks_that_no_baseline_would_learn_from_are_refused(paths):
     with pytest.raises(UserError, match="none is fitted"):
-        evaluate_command(
-            [], paths / "j.tsv", None, paths / "out", ["bm25=saved"], data=paths, console=quiet()
-        )
+        evaluate_command([], paths / "j.tsv", None, paths / "out", ["bm25=saved"], data=paths)
     assert not (paths / "out").exists()
-
-
-def quiet():
-    return Console(file=io.StringIO())
 
 
 @pytest.mark.parametrize(
@@ -226,14 +216,14 @@ def quiet():
 def test_names_that_clash_or_do_not_exist_are_refused(paths, models, baselines, message):
     models = [model.format(paths) for model in models]
     with pytest.raises(UserError, match=message):
-        evaluate_command(models, paths / "j.tsv", None, paths / "out", baselines, console=quiet())
+        evaluate_command(models, paths / "j.tsv", None, paths / "out", baselines)
 
 
 def test_an_existing_output_is_refused_before_any_work(paths):
     (paths / "out").mkdir()
     (paths / "out" / "notes.txt").write_text("mine")
     with pytest.raises(UserError, match="exists already"):
-        evaluate_command([], paths / "absent.tsv", None, paths / "out", console=quiet())
+        evaluate_command([], paths / "absent.tsv", None, paths / "out")
     assert (paths / "out" / "notes.txt").read_text() == "mine"
 
 

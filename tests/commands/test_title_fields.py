@@ -8,12 +8,12 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from dssm_tf.commands.embed import embed_command
-from dssm_tf.commands.evaluate import evaluate_command
+from dssm_tf.commands.embed import embed
 from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import Spec
 from tests.clicks import click_log, write_data
+from tests.evaluating import evaluate_command
 
 JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tsony\td2\tlamp\t1\nq2\tlamp\td1\tlamp\t1\n"
 CORPUS = "doc_id\ttitle\tbrand\nd1\tlamp\tapple\nd2\tlamp\tsony\nd3\tphone\tnokia\n"
@@ -28,8 +28,7 @@ def test_bm25_reads_the_fields_of_the_corpus_and_judgments_have_its_titles(tmp_p
         tmp_path / "corpus.tsv",
         tmp_path / "out",
         ["bm25"],
-        title_fields=("title", "brand"),
-        console=Console(file=StringIO()),
+        title_fields="title,brand",
     )
     assert found.values["bm25"]["ndcg@1"][found.task.queries.index("sony")] == 1
     assert "lamp␟sony" in found.task.titles
@@ -39,18 +38,18 @@ def test_a_corpus_without_a_field_is_refused(tmp_path):
     (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
     paths = (tmp_path / "judgments.tsv", None, tmp_path / "out")
     with pytest.raises(UserError, match="missing: brand"):
-        evaluate_command([], *paths, ["bm25"], title_fields=("title", "brand"))
+        evaluate_command([], *paths, ["bm25"], title_fields="title,brand")
 
 
-def test_embedding_says_so_before_the_model_is_loaded(tmp_path):
+def test_embedding_says_so_before_the_model_is_loaded(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "400")
     data = write_data(tmp_path / "data", click_log()).path
     replace(Spec.load(data), title_fields=("title", "brand")).save(data)
     texts = tmp_path / "titles.tsv"
     texts.write_text("doc_id\ttitle\nd1\tred fox\n")
-    said = Console(file=StringIO(), width=400)
-    with pytest.raises(UserError, match="holds no config"):  # it is no run
-        embed_command(data, texts, tmp_path / "vectors.npy", console=said)
-    assert "was trained on titles of title, brand; here they are of title" in said.file.getvalue()
+    with pytest.raises(UserError, match="holds no trained model"):
+        embed(model=data, input=texts, out=tmp_path / "vectors.parquet")
+    assert "was trained on titles of title, brand; here they are" in capsys.readouterr().err
 
 
 def test_other_fields_than_a_model_was_trained_on_are_said_aloud(tmp_path):

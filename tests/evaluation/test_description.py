@@ -11,7 +11,6 @@ from dssm_tf.evaluation.description import Description
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.reports.page_data import page_data
 from dssm_tf.reports.table import markdown
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.reference import first_titles as reference
@@ -79,8 +78,6 @@ def table_under(text: str, head: str) -> list[list[str]]:
 def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(result):
     found = result.description
     assert found.labels == tuple(LABELS)
-    page = page_data(result)
-    assert page["grades"] == list(LABELS)
     head, *rows = table_under(markdown(result), "## Grade of the first title")
     assert head == ["System", *LABELS]
     for place, system in enumerate(SYSTEMS):
@@ -89,7 +86,6 @@ def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(res
         assert rows[place] == [system, *(f"{share:.1f} %" for share in shares)]
         counts = [round(share * QUERIES / 100) for share in shares]
         assert dict(zip(LABELS, counts, strict=True)) == found.top_1[system]
-        assert page["first"][place] == counts
 
 
 @pytest.mark.parametrize(("down", "across"), [("clsm", "dssm"), ("dssm", "clsm"), ("bm25", "clsm")])

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import AP, RR, P, R, nDCG
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation import metrics, tf_ranking
 from dssm_tf.evaluation.metrics import parse_metric
 from dssm_tf.evaluation.ranking import RelevantRanks, top_columns
@@ -164,7 +165,29 @@ def test_the_top_is_the_head_of_a_stable_sort(case, depth):
         assert list(top_columns(row, depth)) == whole[:depth]
 
 
-@pytest.mark.parametrize("name", ["ndcg", "ndcg@0", "ndcg@x", "map@10", "err@10"])
+@pytest.mark.parametrize("name", ["ndcg", "ndcg@0", "ndcg@x", "dcg@10"])
 def test_unknown_metrics_are_named(name):
-    with pytest.raises(ValueError, match=f"metric '{name}'"):
+    with pytest.raises(UserError, match=f"metric '{name}'"):
         parse_metric(name)
+
+
+def test_expected_reciprocal_rank_by_hand():
+    # Grades in ranking order: 1, 0, 3; a title of grade 2 is not ranked. The highest grade is 3:
+    # R = 1/8, 0, 7/8. ERR@3 = 1/8 + 1/3 * 7/8 * (1 - 1/8).
+    ranks = relevant_ranks(np.array([[0.2, 0.9, 0.1, -np.inf]]), np.array([[0, 1, 3, 2]]))
+    values = metrics.per_query(ranks, ["err@3", "err@1"])
+    assert values["err@3"] == pytest.approx([1 / 8 + 7 / 8 * 7 / 8 / 3])
+    assert values["err@1"] == pytest.approx([1 / 8])
+
+
+@given(judged_scores(), st.integers(1, 12))
+def test_expected_reciprocal_rank_is_the_sum_over_where_a_reader_stops(case, k):
+    scores, grades = case
+    found = metrics.per_query(relevant_ranks(scores, grades), [f"err@{k}"])[f"err@{k}"]
+    for value, row, own in zip(found, scores, grades, strict=True):
+        reading, expected = 1.0, 0.0
+        for rank, column in enumerate(top_columns(row, k), start=1):
+            stop = (2.0 ** own[column] - 1) / 2.0 ** grades.max()
+            expected += reading * stop / rank
+            reading *= 1 - stop
+        assert np.isnan(value) or value == pytest.approx(expected)

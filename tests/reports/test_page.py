@@ -13,11 +13,10 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from dssm_tf.evaluation.evaluate import evaluate
-from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult, values_of
+from dssm_tf.evaluation.evaluate import compare, evaluate
+from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import Ranking
-from dssm_tf.evaluation.significance import compare
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import page_data as carried
 from dssm_tf.reports.files import results_json
@@ -96,9 +95,7 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
             row.seeds.append(measured(10 * number + seed, about))
         rows.append(row)
     against = (systems[0],)
-    values = values_of(rows, METRICS)
-    pairs = [(system, systems[0]) for system in systems[1:]]
-    tests = compare(values, METRICS, pairs=pairs)
+    tests = compare(rows, METRICS, [(row, rows[0]) for row in rows[1:]])
     return Evaluation(
         task,
         METRICS,

@@ -1,0 +1,109 @@
+"""Fits side by side, each a process: what fails, is killed or interrupted."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from dssm_tf.benchmark import benchmark
+from dssm_tf.benchmark.benchmark import fit_all
+
+# What a fit does, in little: says when it started and ended, and does as it is told.
+FIT = """
+import json, os, pathlib, signal, sys, time
+folder = pathlib.Path(sys.argv[1])
+job = json.loads((folder / "job.json").read_text())
+with open(folder / "times", "a") as file:
+    file.write(f"{time.monotonic()} ")
+while job.get("waits") and not (folder / "go").exists():
+    time.sleep(0.01)
+if job.get("fails"):
+    sys.exit("a long story\\n" + job["fails"])
+if job.get("dies"):
+    os.kill(os.getpid(), signal.SIGKILL)
+(folder / "threads").write_text(os.environ["OMP_NUM_THREADS"])
+with open(folder / "times", "a") as file:
+    file.write(f"{time.monotonic()}\\n")
+(folder / "run.parquet").write_text("")
+"""
+
+
+@pytest.fixture
+def started(tmp_path, monkeypatch):
+    """The processes, in which a small script stands in for `dssm_tf.benchmark.fit`."""
+    script, found = tmp_path / "fit.py", []
+    script.write_text(FIT)
+    popen = subprocess.Popen
+
+    def start(command, **options):
+        found.append(popen([sys.executable, "-S", str(script), *map(str, command[3:])], **options))
+        return found[-1]
+
+    monkeypatch.setattr(benchmark.subprocess, "Popen", start)
+    return found
+
+
+def times(folder):
+    return [float(one) for one in (folder / "times").read_text().split()]
+
+
+def test_a_failed_fit_tells_why_and_stops_nobody_and_is_tried_again(started, tmp_path):
+    bad, dead, good = (tmp_path / name for name in ("bad", "dead", "good"))
+    errors = fit_all({bad: {"fails": "no clicks."}, dead: {"dies": 1}, good: {}}, 1)
+    assert errors[bad] == "no clicks."
+    assert errors[dead].startswith("ended by signal 9; its last words are in")
+    assert errors[good] == ""
+    assert fit_all({bad: {}, good: {}}, 1) == {bad: "", good: ""}
+    assert len(times(good)) == 2  # done before
+    assert len(started) == 4
+
+
+def test_one_that_was_killed_beside_others_runs_again_at_the_end_alone(started, tmp_path):
+    large, small = tmp_path / "large", tmp_path / "small"
+    errors = fit_all({large: {"dies": 1}, small: {}}, 2)
+    first, second = times(large)
+    assert second > max(first, *times(small))
+    assert errors[large].startswith("ended by signal 9")
+
+
+def test_as_many_run_side_by_side_as_allowed_and_share_the_cores(started, tmp_path, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    folders = [tmp_path / name for name in "abc"]
+    jobs = {folder: {"waits": folder.name != "c"} for folder in folders}
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(fit_all, jobs, 2)
+        end = time.monotonic() + 120
+        while not all((one / "times").exists() for one in folders[:2]):
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert not folders[2].exists()
+        for folder in folders:
+            folder.mkdir(exist_ok=True)
+            (folder / "go").touch()
+        assert set(running.result().values()) == {""}
+    assert (folders[2] / "threads").read_text() == "4"
+
+
+def test_an_interrupted_benchmark_leaves_no_process_behind(started, tmp_path, monkeypatch):
+    class Interrupts:
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            end = time.monotonic() + 120
+            while not (tmp_path / "slow" / "times").exists() and time.monotonic() < end:
+                time.sleep(0.02)
+
+        def advance(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(benchmark, "progress_of", lambda *_: Interrupts())
+    with pytest.raises(KeyboardInterrupt):
+        fit_all({tmp_path / "quick": {}, tmp_path / "slow": {"waits": 1}}, 2)
+    assert all(one.wait(timeout=60) is not None for one in started)

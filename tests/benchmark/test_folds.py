@@ -1,0 +1,149 @@
+"""Free parameters by two-fold cross validation."""
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dssm_tf.benchmark.folds import (
+    by_fold,
+    choose,
+    described,
+    folds,
+    grid,
+    of_fold,
+    reported,
+    to_choose_by,
+)
+from dssm_tf.evaluation.runs import make_run, relevant_ranks
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.evaluation.typos import SUFFIX, misspelt
+from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.rankers import texts
+
+TITLES = texts("title", 4)
+CORPUS = [CorpusTitle(title, title) for title in TITLES]
+
+
+def task_of(queries, grades=None):
+    """A task in which query i has title i % 4 as relevant, or the given grade of it."""
+    grades = grades or [1.0] * len(queries)
+    return RankingTask(
+        [
+            Judgment(f"q{n:02d}", query, TITLES[n % 4], TITLES[n % 4], grade)
+            for n, (query, grade) in enumerate(zip(queries, grades, strict=True))
+        ],
+        CORPUS,
+    )
+
+
+def constant(task, *scores):
+    """A run that scores the titles of every query alike."""
+    return make_run("s", lambda rows, columns: np.tile(scores, (len(rows), 1)), task)
+
+
+@given(st.lists(st.text("ab c", min_size=0, max_size=6), min_size=1, max_size=30))
+def test_folds_are_even_and_equal_texts_stay_together(queries):
+    task = task_of(queries)
+    of_text = {}
+    for query, number in zip(task.queries, folds(task), strict=True):
+        assert of_text.setdefault(" ".join(query.split()), number) == number
+    counts = [list(of_text.values()).count(number) for number in (0, 1)]
+    assert 0 <= counts[0] - counts[1] <= 1
+
+
+def fold_of(task):
+    return dict(zip(task.queries, folds(task), strict=True))
+
+
+def test_folds_do_not_depend_on_the_order_of_judgments_or_on_queries_that_do_not_count():
+    queries = [f"query {n}" for n in range(12)]
+    fold = fold_of(task_of(queries))
+    assert fold_of(task_of(queries[::-1])) == fold
+    with_bad = fold_of(task_of([*queries, "bad one", "bad two"], [1.0] * 12 + [0.0] * 2))
+    assert {query: with_bad[query] for query in queries} == fold
+
+
+@pytest.mark.parametrize(
+    ("values", "fold", "chosen"),
+    [
+        # Setting 0 is best on the first fold, setting 1 on the second; the last does not count.
+        ([[0.9, 0.7, 0.1, np.nan], [0.2, 0.2, 0.6, np.nan]], [0, 0, 1, 1], [1, 0, 0]),
+        ([[0.5, 0.3], [0.5, 0.3]], [0, 1], [0, 0, 0]),  # of equals, the first
+        ([[0.3, 0.3, 0.0], [0.1, 0.5 + 1e-17, 0.0]], [0, 0, 1], [0, 0, 0]),  # but for rounding
+        ([[0.5, np.nan], [0.6, np.nan]], [0, 1], []),  # nothing to choose by
+    ],
+)
+def test_a_setting_is_chosen_on_the_fold_that_it_is_not_reported_on(values, fold, chosen):
+    assert choose(np.array(values), np.array(fold)) == chosen
+
+
+@given(st.integers(0, 99), st.sampled_from([0, 1]))
+def test_judgments_of_a_fold_take_no_part_in_the_choice_for_it(seed, number):
+    random = np.random.default_rng(seed)
+    fold = np.array([0, 1] * 5)
+    values = random.random((6, 10))
+    other = values.copy()
+    other[:, fold == number] = random.random((6, 5))
+    assert choose(values, fold)[number] == choose(other, fold)[number]
+
+
+def test_a_grid_holds_every_combination():
+    found = grid({"k1": [0.5, 1.0], "b": [0, 1]})
+    assert [tuple(one.values()) for one in found] == [(0.5, 0), (0.5, 1), (1.0, 0), (1.0, 1)]
+
+
+def test_each_query_is_reported_by_the_setting_of_its_fold():
+    task = task_of(texts("query", 8))
+    fold = folds(task)
+    up, down = constant(task, 1, 2, 3, 4), constant(task, 4, 3, 2, 1)
+    run = by_fold([up, down, up])
+    # Title n is at rank 4 - n under the first setting and at rank n + 1 under the second.
+    expected = [4 - n % 4 if fold[n] == 0 else n % 4 + 1 for n in range(8)]
+    assert relevant_ranks(reported(run, fold), task).rank.tolist() == expected
+    assert of_fold(run, 1).equals(down)
+    assert by_fold([up, up, up]) is up
+    assert reported(up, fold) is up
+
+
+def test_a_run_that_ranks_nothing_for_a_query_has_no_rank_there():
+    task = task_of(["one", "two"])
+    run = constant(task, *[-np.inf] * 4)
+    assert isinstance(run, pl.DataFrame)
+    assert relevant_ranks(run, task).rank.tolist() == [0, 0]
+
+
+def test_what_was_chosen_is_told_with_both_folds_figures():
+    fold = np.array([0, 0, 1])
+    values = np.array([[0.8, 0.6, 0.1], [0.2, 0.4, 0.5]])
+    found = described([{"b": 0}, {"b": 1}], [1, 0, 0], [values] * 3, fold, "ndcg@10")
+    first, second = found["chosen"]
+    # For half 1, b = 1: 0.5 on half 2, and (0.2 + 0.4) / 2 on half 1.
+    assert first["values"] == {"b": 1}
+    assert (first["tuned"], first["reported"]) == pytest.approx((0.5, 0.3))
+    assert (first["tuned_on"], first["reported_on"]) == ("half 2", "half 1")
+    assert (second["tuned"], second["reported"]) == pytest.approx((0.7, 0.1))
+    assert found["final"]["tuned"] == pytest.approx(0.5)
+    json.dumps(found)
+
+
+def test_ids_that_end_like_those_of_typing_errors_are_queries_as_they_are():
+    # As in `BENCH/typos/qrels.trec`, given as judgments.
+    found = RankingTask([*misspelt(task_of(texts("query", 6)).qrels())], CORPUS)
+    assert not found.misspelt.any()
+    assert sorted(folds(found)) == [0, 0, 0, 1, 1, 1]
+
+
+def test_nothing_is_chosen_by_a_query_with_a_typing_error():
+    plain = task_of([f"query {word}" for word in ("one", "two", "three", "four", "five")])
+    both = RankingTask([*plain.qrels(), *misspelt(plain.qrels())], CORPUS)
+    fold = dict(zip(both.query_ids, folds(both), strict=True))
+    assert {name: fold[name] for name in plain.query_ids} == dict(
+        zip(plain.query_ids, folds(plain), strict=True)
+    )
+    assert all(fold[name + SUFFIX] == fold[name] for name in plain.query_ids)
+    values = to_choose_by(relevant_ranks(constant(both, 4, 3, 2, 1), both), "mrr@10", both)
+    assert np.isnan(values).tolist() == [name.endswith(SUFFIX) for name in both.query_ids]

@@ -1,0 +1,210 @@
+"""Rows of all kinds: tuned by fits, saved before, towers, parts of a log; what is refused."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from dssm_tf.benchmark.external import saved_system
+from dssm_tf.benchmark.prepare import Inputs
+from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.evaluate import evaluate
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.export.compact import export_compact
+from dssm_tf.export.saved_model import export
+from dssm_tf.model.semantic_ranker import SemanticRanker
+from dssm_tf.systems import BASELINES
+from dssm_tf.tables.judgments import read_corpus, read_judgments
+from tests.benchmark.colours import (
+    RANDOM,
+    TINY,
+    benchmark,
+    with_prior,
+)
+from tests.clicks import Click, write_data
+from tests.runs import finished_run
+
+
+def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
+    out = tmp_path / "out"
+    result, *_ = benchmark(folder, "--systems", "plsa", "--seeds", "1", "--tune", "map",
+                          "--metrics", "map", "--out", str(out))  # fmt: skip
+    inputs = Inputs(out / "work" / "inputs")
+    about = json.loads((out / "results.json").read_text("utf-8"))["systems"]["plsa"]["about"][0]
+    expected = np.full(len(result.half), np.nan)
+    for half, chosen in enumerate(about["chosen"]):
+        ranker = BASELINES["plsa"](seed=0, **chosen["values"]).fit(inputs.clicks(), inputs.titles())
+        judgments = read_judgments(folder / "judgments.tsv")
+        corpus = read_corpus(folder / "corpus.tsv")
+        values = evaluate({"plsa": ranker}, judgments, corpus, metrics=["map"]).values
+        expected[result.half == half] = values["plsa"]["map"][result.half == half]
+    row, _ = result.rows
+    assert row.values("map") == pytest.approx(expected, nan_ok=True, abs=1e-6)
+    free = BASELINES["plsa"].free
+    assert about["settings_tried"] == 3 * len(free["mu"]) * len(free["weight"])
+    topics = about["final"]["values"]["topics"]
+    (model,) = out.glob("work/systems/plsa*/model")
+    assert BASELINES["plsa"].load(model).topics == topics
+
+
+def test_finished_systems_are_measured_without_being_trained_again(folder, done, tmp_path):
+    data = write_data(tmp_path / "data", [Click("orange hat", "Red Hat", 5)], validation=())
+    run = finished_run(tmp_path / "run", data, TINY)
+    version = export(run, tmp_path / "models")
+    small = export_compact(run, tmp_path / "compact", "lstm").directory
+    (bm25,) = (folder / "out").glob("work/systems/bm25-[0-9a-f]*/model")
+    out = tmp_path / "out"
+    result, *_ = benchmark(
+        folder, "--systems", "", "--model", str(run), "--model", f"served={version.parent}",
+        "--model", f"small={small}", "--model", f"words={bm25}", "--hybrid", "run+words",
+        "--out", str(out),
+    )  # fmt: skip
+    rows = {row.name: row for row in result.rows}
+    assert [row.kind for row in result.rows] == ["model"] * 6 + ["baseline"] * 2 + ["hybrid"]
+    for name in ("run", "served", "small"):  # by the cosine, though the run has a prior
+        assert max(np.abs(one.scores).max() for one in rows[name].seeds[0].rankings) < 1.001
+        assert rows[f"{name}+prior"].seeds[0].about["chosen"]
+    for name in ("served", "small"):
+        assert rows[name].values("ndcg@10") == pytest.approx(
+            rows["run"].values("ndcg@10"), nan_ok=True
+        )
+    # The log of the run holds no judged query, and its fingerprints say so; a baseline has none.
+    assert not any(
+        "judged clicks" in note for name in ("run", "served") for note in rows[name].notes
+    )
+    assert "trained elsewhere, on an unknown log: judged clicks may be" in rows["words"].notes[0]
+    assert "training_seconds" not in rows["run"].seeds[0].about
+    models = json.loads((out / "results.json").read_text("utf-8"))["settings"]["models"]
+    assert set(models) == {"run", "served", "small", "words"}
+
+
+def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_path):
+    data = write_data(tmp_path / "data", [Click("hat", "red hat", 5)], validation=())
+    judgments = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tHAT!\td00\tred hat\t1\n"
+    path = tmp_path / "judgments.tsv"
+    path.write_text(judgments + "q2\tbox\td02\tred box\t1\n")
+    task = RankingTask(read_judgments(path), None)
+    found = saved_system("mine", finished_run(tmp_path / "run", data, TINY), task)
+    assert found.known.tolist() == [query == "HAT!" for query in task.queries]
+    assert "on a log with 1 of them: judged clicks may be among it" in " ".join(
+        found.about["notes"]
+    )
+    with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):
+        saved_system("nothing", tmp_path, task)
+
+
+def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
+    places = {
+        path: path.stat().st_mtime_ns
+        for path in (folder / "out" / "work" / "systems").glob("*/run.parquet")
+    }
+    assert len(places) == 6
+    result, *_ = benchmark(
+        folder, "--systems", "bm25", "--seeds", "1", "--tune", "map", "--metrics", "recall@10",
+        "--configs", f"tiny={folder / 'tiny.yaml'}", "--sweep", RANDOM,
+        "--cross", f"tiny,{RANDOM}", "--out", str(folder / "out"),
+    )  # fmt: skip
+    assert {path: path.stat().st_mtime_ns for path in places} == places
+    assert f"first title of tiny (down) and {RANDOM} (across)" in (
+        folder / "out" / "table.md"
+    ).read_text().replace("\\", "")
+    assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
+    tiny = result.rows[2]
+    assert tiny.error is None
+    assert tiny.cost("parameters") > 100
+    assert tiny.seeds[0].about["epochs"] == 1
+    assert list(result.metrics) == ["recall@10"]
+    # The row is what the model makes of the texts; the one behind it adds the prior with a weight
+    # of its own, not that of the run.
+    (model,) = (folder / "out").glob("work/systems/tiny-seed0-*/model")
+    ranker, title_texts = SemanticRanker.load(model), result.task.titles
+    query = int(np.flatnonzero(result.half == 0)[0])
+    cosines = (ranker.encode_queries([result.task.queries[query]]) @
+               ranker.encode_titles(title_texts).T)[0]  # fmt: skip
+    columns, scores = tiny.seeds[0].rankings[query]
+    assert scores == pytest.approx(cosines[columns], abs=1e-6)
+    (tiny_prior,) = result.rows[3].seeds
+    weight = tiny_prior.about["chosen"][0]["values"]["prior"]
+    columns, scores = tiny_prior.rankings[query]
+    log_prior = Inputs(folder / "out" / "work" / "inputs").prior()(title_texts)
+    expected = cosines + weight * log_prior
+    assert scores == pytest.approx(expected[columns], abs=1e-5)
+    assert len(list((folder / "out" / "work" / "systems").glob("*/run.parquet"))) == 7
+
+
+def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
+    out = tmp_path / "out"
+    result, *_ = benchmark(folder, "--systems", "bm25,wtm", "--learning-curve", "wtm", "--metrics",
+                          "map", "--tune", "map", "--out", str(out))  # fmt: skip
+    points = {name: [value for value, _ in rows] for name, rows in result.sweeps.items()}
+    shares = ["1/8", "1/4", "1/2", "all"]
+    assert points == {"wtm.clicks": shares, "wtm.clicks+prior": shares}
+    assert result.sweeps["wtm.clicks"][-1][1].name == "wtm"
+    assert "## Sweep over wtm.clicks\n" in (out / "table.md").read_text()
+    folders = ["inputs-1-8", "inputs-1-4", "inputs-1-2", "inputs"]
+    logs = [
+        {(query, title): count for query, title, count in Inputs(out / "work" / name).clicks()}
+        for name in folders
+    ]
+    totals = [sum(log.values()) for log in logs]
+    # Of n clicks each with chance p, the number kept lies within four standard deviations.
+    for total, share in zip(totals, (1 / 8, 1 / 4, 1 / 2), strict=False):
+        n = totals[-1]
+        assert abs(total - n * share) < 4 * np.sqrt(n * share * (1 - share))
+    for less, more in itertools.pairwise(logs):
+        assert all(count <= more[pair] for pair, count in less.items())
+    tested = {name for test in result.comparisons for name in test[:2]}
+    assert tested == {"bm25", "bm25+prior", "wtm", "wtm+prior"}
+    # Its own prior: that of the clicks it learned from.
+    task = Inputs(out / "work" / "inputs-1-8").task()
+    row = next(row for row in result.rows if row.name == "wtm.clicks=1/8")
+    (prior,) = (r for r in result.rows if r.name == "wtm.clicks=1/8+prior")
+    weights = [one["values"]["prior"] for one in prior.seeds[0].about["chosen"]]
+    log_prior = Inputs(out / "work" / "inputs-1-8").prior()(task.titles)
+    for query, half in enumerate(result.half):
+        plain, both = (one.seeds[0].rankings[query] for one in (row, prior))
+        pure = dict(zip(plain.columns, plain.scores, strict=True))
+        expected = [pure[c] + weights[half] * log_prior[c] for c in both.columns]
+        assert both.scores == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--metrics", "ndcg"], "metric 'ndcg': expected one of"),
+        (["--seeds", "0"], "--seeds, --jobs: expected 1 or more"),
+        (["--against", "bm52"], "--against bm52: there is no such row; the rows are bm25"),
+        (["--cross", "bm25"], "--cross bm25: expected two rows, A,B"),
+        (["--cross", "bm25,x"], "--cross x: there is no such row"),
+        (["--hybrid", "bm25+x"], "there is no row 'x'"),
+        (["--runs", "bm25=nowhere"], "two rows are called 'bm25'"),
+        (["--runs", "nowhere.trec"], "nowhere.trec cannot be read"),
+        (["--systems", ""], "no system to measure"),
+    ],
+)
+def test_flags_that_do_not_fit_are_refused_before_anything_runs(folder, done, arguments, message):
+    before = set((folder / "out" / "work" / "systems").iterdir())
+    with pytest.raises(UserError, match=message):
+        benchmark(folder, "--systems", "bm25", *arguments, "--out", str(folder / "out"))
+    assert set((folder / "out" / "work" / "systems").iterdir()) == before
+
+
+def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
+    (tmp_path / "clicks.tsv").write_text("query\ttitle\nhat\tRed Hat\nred\tRed Hat\n")
+    (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\nd1\tRed Hat\n")
+    (tmp_path / "judgments.tsv").write_text(
+        "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\thats\td1\tRed Hat\t1\n"
+    )
+    result, shown, _ = benchmark(
+        tmp_path, "--systems", "bm25,popularity,lda", "--hybrid", "bm25+prior", "--seeds", "1",
+        "--out", str(tmp_path / "out"),
+    )  # fmt: skip
+    for row in result.rows:
+        assert row.means("ndcg@1") == [1.0]
+    assert {test.p for test in result.comparisons} == {1.0}
+    assert "bm25 chose nothing: fewer than two different queries" in shown
+    (lda,) = tmp_path.glob("out/work/systems/lda*/model")
+    assert BASELINES["lda"].load(lda).topics == BASELINES["lda"]().topics

@@ -129,10 +129,10 @@ def fine_tune(
 
 def _optimizer(settings: FineTuning) -> keras.optimizers.Optimizer:
     schedule = keras.optimizers.schedules.CosineDecay(float(settings.learning_rate), settings.steps)
-    common = {"weight_decay": settings.weight_decay, "global_clipnorm": settings.clip_norm}
+    options = {"weight_decay": settings.weight_decay, "global_clipnorm": settings.clip_norm}
     if settings.optimizer == "adam":
-        optimizer = keras.optimizers.Adam(schedule, **common)
+        optimizer = keras.optimizers.Adam(schedule, **options)
     else:
-        optimizer = keras.optimizers.SGD(schedule, momentum=settings.momentum, **common)
+        optimizer = keras.optimizers.SGD(schedule, momentum=settings.momentum, **options)
     optimizer.exclude_from_weight_decay(var_names=["bias"])
     return optimizer

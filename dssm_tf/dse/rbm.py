@@ -72,18 +72,16 @@ class RBM(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, visible):
-        """The mean of the hidden units, eq. 6 and 9."""
-        return self.hidden_mean(visible)
-
     def hidden_input(self, visible):
         """`c + v W`: `(batch, units)`."""
         return ops.matmul(visible, self.kernel) + self.hidden_bias
 
-    def hidden_mean(self, visible):
+    def call(self, visible):
         """Mean of the hidden units given the visible ones, eq. 6 and 9: `(batch, units)`."""
         drive = self.hidden_input(visible)
         return drive if self.hidden_kind == "gaussian" else ops.sigmoid(drive)
+
+    hidden_mean = call
 
     def sample_hidden(self, mean):
         """Draws hidden units with the given means: 0 or 1, or normal with variance 1."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import keras
 import numpy as np
@@ -22,9 +22,6 @@ from dssm_tf.baselines.skip_thought.published import UNKNOWN, Arrays, encoder_ar
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.text.rules import FOLDED
-
-if TYPE_CHECKING:
-    from dssm_tf.baselines.skip_thought.baseline import SkipThought
 
 Ids = NDArray[np.int32]
 
@@ -94,7 +91,7 @@ def make_encoder(weights: Sequence[NDArray[np.float32]], reset_after: bool) -> A
     return layer
 
 
-def make_model(text: Text, name: str, settings: SkipThought) -> Any:
+def make_model(text: Text, name: str, settings: Any) -> Any:
     """The encoder, `uni` or `bi`, and two decoders: ids of `Text.sides` to logits of next words.
 
     Both decoders are GRUs that read `[word, thought vector]` at each step; they share the word
@@ -121,7 +118,7 @@ def make_model(text: Text, name: str, settings: SkipThought) -> Any:
     return keras.Model([current, *neighbours], logits)
 
 
-def train(text: Text, name: str, settings: SkipThought) -> Arrays:
+def train(text: Text, name: str, settings: Any) -> Arrays:
     """Trains one encoder.
 
     Returns:

@@ -66,10 +66,8 @@ class Runner(NamedTuple):
                 add_steps(pipeline)
                 result = pipeline.run()
                 state = result.wait_until_finish()
-            except UserError:
-                raise
             except Exception as error:  # Beam's word for whatever a worker raised
-                if found := _FROM_WORKER.search(str(error)):
+                if found := _FROM_WORKER.search(f"{type(error).__name__}: {error}"):
                     raise UserError(found[1].strip()) from error
                 if self.local:
                     raise

@@ -16,7 +16,6 @@ from dssm_tf.tables.cells import (
     number,
     one_line,
     readable,
-    text,
 )
 
 
@@ -77,11 +76,6 @@ def test_a_text_is_cleaned_onto_one_line_and_never_empty():
     assert reason(clean_text, None, "title") == "no title"
     assert reason(clean_text, 5, "title") == "title is not text"
     assert reason(clean_text, "\ud800", "title") == "bad UTF-8"
-
-
-def test_a_text_as_it_stands_may_be_empty_but_must_be_one():
-    assert text(" ", "title") == " "
-    assert reason(text, 3, "title") == "title is not text"
 
 
 def test_an_id_is_text_or_a_whole_number():

@@ -127,11 +127,6 @@ def test_a_log_that_cannot_be_used_is_refused(write, name, text, message):
         read_logs([write(name, text)])
 
 
-def test_a_bad_cell_of_a_csv_log_is_a_reject_and_not_the_end(write):
-    path = write("log.csv", "query,title,clicks\nhat,Red Hat,1\ntie,Tie,many\n")
-    assert read(path)[1] == Reject(3, "clicks is not a number", "tie,Tie,many")
-
-
 @pytest.mark.parametrize("name", ["log.tsv", "log.csv", "log.jsonl"])
 def test_a_block_without_a_good_row_is_rejects_and_nothing_else(write, name):
     head = {"log.tsv": b"query\ttitle\n", "log.csv": b"query,title\n"}.get(name, b"")

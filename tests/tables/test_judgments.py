@@ -19,13 +19,6 @@ from dssm_tf.text.rules import FOLDED
 HEADER = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
 
 
-def test_columns_are_found_by_name_in_any_order(write):
-    path = write(
-        "j.tsv", "grade\tnote\ttitle\tdoc_id\tquery\tquery_id\n1.33\tx\tHalo: Reach\td1\thalo\tq1\n"
-    )
-    assert read_judgments(path) == [Judgment("q1", "halo", "d1", "Halo: Reach", 1.33)]
-
-
 def test_gzip_is_read_and_written_by_name(tmp_path):
     path = tmp_path / "corpus.tsv.gz"
     write_corpus(path, [CorpusTitle("d1", "Ærø")])
@@ -140,21 +133,3 @@ def test_clicks_become_grades_by_their_share_of_the_most_clicked_title():
     assert [j.doc_id for j in found] == ["A1", "B7", "C", "D"]
     assert [j.doc_id for j in judgments_from_clicks(clicks, FOLDED)][:2] == ["d000001", "d000002"]
     assert {j.query_id for j in found} == {"q000001"}
-
-
-@pytest.mark.parametrize(
-    "suffix", [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
-)
-def test_judgments_and_corpora_come_in_every_format_of_a_log(write_rows, suffix):
-    columns = HEADER.split()
-    judged = [("q1", "hat", "d1", "Red, Hat", 2.5), ("q1", "hat", "d2", "Cap", 0.0)]
-    assert read_judgments(write_rows(f"j{suffix}", columns, judged)) == judged
-    titles = [("7", "Red, Hat"), ("8", "Cap")]
-    assert read_corpus(write_rows(f"c{suffix}", ("doc_id", "title"), titles)) == titles
-
-
-def test_judgments_that_are_not_utf8_say_which_flag_reads_them(write):
-    path = write("j.csv", "query_id,query,doc_id,title,grade\nq1,hat,d1,Ærø,1\n".encode("cp1252"))
-    with pytest.raises(UserError, match=r"j\.csv:2: not UTF-8; say what it is, such as --encoding"):
-        read_judgments(path)
-    assert read_judgments(path, encoding="cp1252")[0].title == "Ærø"

@@ -15,13 +15,6 @@ def read(path, **options):
         return [(text.id, text.text) for text in found.rows]
 
 
-@pytest.mark.parametrize(
-    "suffix", [".tsv", ".csv", ".jsonl", ".parquet", ".tsv.gz", ".csv.gz", ".jsonl.gz"]
-)
-def test_every_format_gives_the_same_texts_and_ids(write_rows, suffix):
-    assert read(write_rows(f"t{suffix}", ("doc_id", "title"), ROWS)) == ROWS
-
-
 def test_row_i_of_a_text_file_is_line_i(tmp_path):
     (tmp_path / "t.txt").write_bytes(b"\xef\xbb\xbfone\r\n\n  two \n\n")
     texts = [(None, "one"), (None, ""), (None, "  two "), (None, "")]

@@ -22,7 +22,6 @@ import csv
 import gzip
 import json
 import os
-import re
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, iterdecode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +30,7 @@ from functools import cached_property, lru_cache, partial
 from heapq import merge
 from io import StringIO
 from itertools import chain, islice
-from operator import itemgetter, methodcaller
+from operator import itemgetter
 from pathlib import Path
 from typing import IO, Any, cast
 
@@ -286,26 +285,31 @@ class _TabSeparated(Table):
         self, numbers: Sequence[int], lines: Sequence[Any], columns: Sequence[str]
     ) -> Block | None:
         names, width = self.names, len(self.names)
-        data = b"\n".join([b"", *lines, b""]).replace(b"\r\n", b"\n")
+        data = b"\n".join([*lines, b""]).replace(b"\r\n", b"\n")
+        try:
+            letters = np.frombuffer(data.decode(self._encoding).encode(), np.uint8)
+        except UnicodeError:
+            return None
+        between = (letters == ord("\n")) | (letters == ord("\t"))
+        cuts = np.flatnonzero(between)
+        ends = cuts[width - 1 :: width]
+        starts = np.append(0, ends + 1)[:-1]
         if (
-            {*map(methodcaller("count", b"\t"), lines)} == {width - 1}
-            and not re.search(rb"\n\s", data)  # a blank line, perhaps
-            and max(map(len, lines)) <= self.layout.longest
+            len(cuts) != len(lines) * width
+            or (letters[ends] != ord("\n")).any()
+            or (letters[starts] <= ord(" ")).any()  # a blank line, perhaps
+            or (ends - starts).max(initial=0) > self.layout.longest
         ):
-            with suppress(UnicodeError):
-                letters = np.frombuffer(data[1:].decode(self._encoding).encode(), np.uint8)
-                between = (letters == ord("\n")) | (letters == ord("\t"))
-                ends = np.flatnonzero(between)
-                offsets = np.append(0, ends - np.arange(len(ends)))
-                buffers = pa.py_buffer(offsets), pa.py_buffer(letters[~between])
-                cells = pa.LargeStringArray.from_buffers(len(ends), *buffers)
-                first = np.arange(0, len(ends), width)
-                found = [
-                    cells.take(first + names.index(name)) if name in names else [None] * len(lines)
-                    for name in columns
-                ]
-                return Block(numbers, found, [], lambda at: lines[at].removesuffix(b"\r"))
-        return None
+            return None
+        offsets = np.append(0, cuts - np.arange(len(cuts)))
+        buffers = pa.py_buffer(offsets), pa.py_buffer(letters[~between])
+        cells = pa.LargeStringArray.from_buffers(len(cuts), *buffers)
+        first = np.arange(0, len(cuts), width)
+        found = [
+            cells.take(first + names.index(name)) if name in names else [None] * len(lines)
+            for name in columns
+        ]
+        return Block(numbers, found, [], lambda at: lines[at].removesuffix(b"\r"))
 
 
 class _Quoted(Table):

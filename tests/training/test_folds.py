@@ -123,14 +123,6 @@ def test_the_run_says_how_it_was_chosen(by_folds):
     assert SemanticRanker.load(run).prior_weight == result.prior_weight
 
 
-def test_given_again_it_stays_as_it_is(by_folds, data):
-    run, raw, result = by_folds
-    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
-    again = train(parse_config(raw), data.path, run, quiet=True)
-    assert (again.best_epoch, again.ndcg) == (result.best_epoch, result.ndcg)
-    assert {path: path.stat().st_mtime_ns for path in run.rglob("*")} == before
-
-
 def test_it_says_which_fold_it_is(data, folder, capsys):
     train(parse_config(config(training__folds=2, training__epochs=1)), data.path, folder / "told")
     shown = capsys.readouterr().out

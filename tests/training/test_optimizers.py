@@ -311,8 +311,3 @@ def test_optimisers_are_made_by_name():
 def test_a_wrong_name_or_option_is_refused_before_anything_is_trained(name, options):
     with pytest.raises(UserError, match=rf"^optimizer: '{name}' .* was refused \(.+\);[^\n]+$"):
         check_optimizer(OptimizerConfig(name=name, options=options))
-
-
-@pytest.mark.parametrize("name", ["nesterov", "adam", "sgd", "adagrad", "rmsprop"])
-def test_options_that_work_are_taken(name):
-    check_optimizer(OptimizerConfig(name=name, clip_norm=1.0))

@@ -172,17 +172,6 @@ def test_records_without_negatives_and_no_other_rivals_are_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("kind", ["words", "titles", "queries", "train", "validation"])
-def test_a_damaged_file_is_found_before_anything_is_written(tmp_path, kind):
-    data = write_data(tmp_path / "data", click_log(20))
-    file = max(data.path.glob(f"{kind}-*"))
-    content = file.read_bytes()
-    file.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(UserError, match=rf"{file.name} is missing, damaged or was changed"):
-        train(parse_config(CONFIG), data.path, tmp_path / "run")
-    assert not (tmp_path / "run").exists()
-
-
 def test_no_training_records_are_a_message(tmp_path):
     log = click_log(10)
     data = write_data(tmp_path / "data", log, validation={click.query for click in log})

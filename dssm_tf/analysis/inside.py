@@ -36,13 +36,11 @@ def look_inside(ranker: SemanticRanker, side: str, words: list[str]) -> Inside:
         side: of the text.
         words: of the text.
     """
-    text, model = " ".join(words), ranker.model
-    query = side == "query"
-    tower = model.query_tower if query else model.title_tower
-    vector = (ranker.encode_queries if query else ranker.encode_titles)([text])[0]
+    text, tower = " ".join(words), getattr(ranker.model, f"{side}_tower")
+    encode = ranker.encode_queries if side == "query" else ranker.encode_titles
     read, features = [], None
     if isinstance(tower, RecurrentTower):
         (read,) = readings(tower, ranker.vocabulary, [text])
     elif isinstance(tower, CLSM):
         ((_, features),) = activations(tower, ranker.vocabulary, [text])
-    return Inside(vector.astype(np.float64), read, features)
+    return Inside(encode([text])[0].astype(np.float64), read, features)

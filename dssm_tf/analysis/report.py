@@ -81,8 +81,8 @@ def _about(ranker: SemanticRanker, run: Path) -> str:
     """What the run was made of."""
     return (
         f"# {plain(ranker.name)}, seen from inside\n\nWhat {plain(str(run))} learned from its "
-        f"clicks: {ranker.model.count_params():,} parameters, {len(ranker.vocabulary.ngrams):,} "
-        f"letter trigrams, {len(ranker.prior.log_shares):,} clicked titles; their log-prior has "
+        f"clicks: {ranker.model.count_params():,} parameters, "
+        f"{len(ranker.prior.log_shares):,} clicked titles; their log-prior has "
         f"weight {ranker.prior_weight:g}.\n\n"
         f"```\n{(run / CONFIG).read_text('utf-8').strip()}\n```"
     )

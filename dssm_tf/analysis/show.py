@@ -67,15 +67,10 @@ def paragraphs(explanation: Explanation) -> list[str]:
     elif explanation.query.inside is not None and explanation.query.inside.readings:
         cells = ", ".join(f"{cell} ({adds:+.3f})" for cell, adds in explanation.cells())
         said.append(f"Cells that query and title share, by what they add: {cells}.")
-    return [*said, *explanation.notes, _method(explanation)]
-
-
-def _method(explanation: Explanation) -> str:
-    """How the numbers were found."""
-    sides = (explanation.query, explanation.title)
-    if all(side.standard_errors is None for side in sides):
-        return "What words add: Shapley values."
-    return "What words add: Shapley values, sampled for texts of many words, with standard errors."
+    method = "What words add: Shapley values"
+    if "standard error" in explanation.query.columns() | explanation.title.columns():
+        method += ", sampled for texts of many words, with standard errors"
+    return [*said, *explanation.notes, f"{method}."]
 
 
 def write(explanation: Explanation, directory: Path) -> None:

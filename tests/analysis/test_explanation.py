@@ -161,8 +161,8 @@ def test_an_export_is_explained_as_its_run_is(rankers, exports, kind, query):
 
 def test_a_compact_model_is_explained_without_tensorflow(exports):
     code = (
-        "import sys, dssm_tf\n"
-        f"found = dssm_tf.load({str(exports['compact'])!r}).explain({QUERY!r}, {TITLE!r})\n"
+        "import sys, dssm_tf\nfrom dssm_tf.analysis.explanation import explain\n"
+        f"found = explain(dssm_tf.load({str(exports['compact'])!r}), {QUERY!r}, {TITLE!r})\n"
         "assert found.sentences() and 'tensorflow' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

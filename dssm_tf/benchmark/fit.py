@@ -42,14 +42,14 @@ class Candidate(NamedTuple):
         ranker: with them.
         keep: saves it as the result's model and tells costs.
         deployed: the ranker as it is used, where that is another form.
-        usual: whether these are the values that the system has by default.
+        usual: how many of these values the system has by default.
     """
 
     setting: dict[str, Any]
     ranker: Ranker
     keep: Callable[[], dict[str, Any]]
     deployed: Ranker | None = None
-    usual: bool = False
+    usual: int = 0
 
 
 def fit(folder: Path) -> None:
@@ -72,7 +72,7 @@ def fit(folder: Path) -> None:
         found = choose(values, fold)
         settings = [one.setting for one in candidates]
         about = described(settings, found, [values] * 3, fold, tune)
-        chosen = found or [[one.usual for one in candidates].index(True)] * 3
+        chosen = found or [max(range(len(settings)), key=lambda at: candidates[at].usual)] * 3
     runs = {place: _run(job, candidates[place], task) for place in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.keep() | about
@@ -115,10 +115,8 @@ def _baseline(
                 return {"training_seconds": seconds, "parameters": numbers, "megabytes": size}
 
             setting = {**variant, **setting}
-            usual = all(getattr(default, name) == value for name, value in setting.items())
+            usual = sum(getattr(default, name) == value for name, value in setting.items())
             found.append(Candidate(setting, ranker, keep, usual=usual))
-    if not any(one.usual for one in found):
-        found[0] = found[0]._replace(usual=True)
     return found
 
 

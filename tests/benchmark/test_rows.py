@@ -182,7 +182,6 @@ def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
         (["--hybrid", "bm25+x"], "there is no row 'x'"),
         (["--runs", "bm25=nowhere"], "two rows are called 'bm25'"),
         (["--runs", "nowhere.trec"], "nowhere.trec cannot be read"),
-        (["--systems", ""], "no system to measure"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused_before_anything_runs(folder, done, arguments, message):

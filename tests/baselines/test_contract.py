@@ -160,7 +160,9 @@ def test_values_beyond_a_bound_or_of_another_type_are_refused(name):
     bounds = {"minimum": -1, "exclusiveMinimum": 0, "maximum": 1, "exclusiveMaximum": 0}
     for parameter, schema in kind._checked.model_json_schema()["properties"].items():
         wrong = [schema[bound] + step for bound, step in bounds.items() if bound in schema]
-        for value in [*wrong, float("nan"), "red", True if schema.get("type") != "boolean" else 2]:
+        wrong += [True if schema.get("type") != "boolean" else 2, float("nan")]
+        wrong += [] if "{'type': 'string'}" in str(schema) else ["red"]
+        for value in wrong:
             with pytest.raises(ValueError, match=f"{parameter} is {value!r}: ") as error:
                 kind(**{parameter: value})
             assert "\n" not in str(error.value)

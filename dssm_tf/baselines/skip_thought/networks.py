@@ -29,6 +29,24 @@ _END_ID, _UNKNOWN_ID = 1, 2  # 0 is padding
 _BATCH = 64
 
 
+def _uniform() -> Any:
+    """The first weights of all but states, drawn anew each time."""
+    return keras.initializers.RandomUniform(-0.1, 0.1)
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf.skip_thought")
+def _orthogonal(shape: tuple[int, int], dtype: Any = None) -> Any:
+    """An orthogonal matrix a gate, which keeps what a state holds of earlier words."""
+    square = shape[0], shape[0]
+    return ops.concatenate([keras.initializers.Orthogonal()(square, dtype) for _ in range(3)], 1)
+
+
+def _gru(units: int, **options: Any) -> Any:
+    return layers.GRU(
+        units, kernel_initializer=_uniform(), recurrent_initializer=_orthogonal, **options
+    )
+
+
 class Text(NamedTuple):
     """Sentences as ids: 0 padding, 1 `<eos>`, 2 `UNK`, then words by frequency.
 
@@ -78,7 +96,7 @@ class Text(NamedTuple):
 
 def gru(units: int, bidirectional: bool, reset_after: bool = False) -> Any:
     """A layer: `(texts, words, dim)` to the last state of one GRU or of two, side by side."""
-    layer = layers.GRU(units, reset_after=reset_after, name="encoder")
+    layer = _gru(units, reset_after=reset_after, name="encoder")
     return layers.Bidirectional(layer, name="encoder") if bidirectional else layer
 
 
@@ -99,9 +117,12 @@ def make_model(text: Text, name: str, settings: Any) -> Any:
     """
     keras.utils.set_random_seed(settings.seed)
     words = len(text.dictionary) + 1
-    embedding = layers.Embedding(words, settings.word_units, mask_zero=True, name="words")
+    embedding = layers.Embedding(
+        words, settings.word_units, _uniform(), mask_zero=True, name="words"
+    )
     output = layers.Dense(
         min(_UNKNOWN_ID + 1 + settings.predicted, words),
+        kernel_initializer=_uniform(),
         bias_initializer=lambda shape, **_: _log_shares(text, *shape),
         name="output",
     )
@@ -111,9 +132,9 @@ def make_model(text: Text, name: str, settings: Any) -> Any:
     for neighbour, decoder in zip(neighbours, ("previous", "following"), strict=True):
         seen = embedding(neighbour[:, :-1])
         given = thought[:, None] + 0 * seen[..., :1]  # at each word
-        states = layers.GRU(
-            thought.shape[-1], return_sequences=True, reset_after=False, name=decoder
-        )(ops.concatenate([seen, given], axis=-1), mask=neighbour[:, :-1] != 0)
+        states = _gru(thought.shape[-1], return_sequences=True, reset_after=False, name=decoder)(
+            ops.concatenate([seen, given], axis=-1), mask=neighbour[:, :-1] != 0
+        )
         logits.append(output(states))
     return keras.Model([current, *neighbours], logits)
 

@@ -377,12 +377,11 @@ class _Quoted(Table):
 
     def _fed(self, lines: list[str]) -> Iterator[str]:
         """Lines as text, with their ends; each is also put into the list."""
-        for line in chain.from_iterable(found for _, found in self._rows):
-            text = line.decode(self._encoding, "surrogateescape") + "\n"
-            # Some spreadsheets end lines with \r alone.
-            for part in StringIO(text, newline="") if "\r" in text else [text]:
-                lines.append(part.rstrip("\n"))
-                yield part
+        for _, found in self._rows:  # some spreadsheets end lines with \r alone
+            data = b"\n".join([*found, b""]) if found else b""
+            for text in StringIO(data.decode(self._encoding, "surrogateescape"), newline=""):
+                lines.append(text.rstrip("\n"))
+                yield text
 
 
 class _Objects(Table):

@@ -150,4 +150,4 @@ def test_a_step_of_several_devices_is_not_compiled_by_xla(data, folder, processe
     assert use_xla(automatic, 10_000_000, one)
     assert not use_xla(automatic, 10_000_000, two)
     found = processes.train(config(training__xla=True), data.path, folder / "xla", devices=2)
-    assert "training.xla: true cannot be used with 2 devices that are no GPUs" in found.error
+    assert "training.xla: true cannot be used with 2 devices that are not GPUs" in found.error

@@ -272,13 +272,10 @@ class _Judged:
 
 def _judged(sources: Sources) -> _Judged:
     layout, later, share = sources.layout, sources.judge_later, sources.hold_out_queries
-    encoding, fields = layout.encoding, layout.title_fields
-    corpus = read_corpus(sources.corpus, encoding, fields) if sources.corpus else None
+    corpus = read_corpus(sources.corpus, layout=layout) if sources.corpus else None
     judgments: list[Judgment] = []
     if sources.judgments:
-        judgments = read_judged(
-            sources.judgments, sources.queries, corpus, sources.repeats, encoding, fields
-        )
+        judgments = read_judged(sources.judgments, sources.queries, corpus, sources.repeats, layout)
     if later is None and share is None and layout == Layout():
         return _Judged(judgments, corpus)
     rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)

@@ -9,10 +9,10 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import named_models, named_paths, named_vectors
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.text.fields import parse_fields
 
 _Repeated = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 
@@ -28,9 +28,7 @@ def benchmark(
     hold_out_queries: float | None = None,
     typos: bool = False,
     repeats: Literal["refuse", "mean"] = "refuse",
-    encoding: str = "utf-8",
-    title_fields: str = "title",
-    thousands: str = "",
+    tables: Tables = PLAIN,
     time_format: str | None = None,
     max_reject_fraction: float = 0.1,
     systems: str = "all",
@@ -71,9 +69,7 @@ def benchmark(
         typos: rank each judged query also with a typing error in its longest word, if that has
             four letters: further tables, in OUT/typos.
         repeats: what to do with a pair that is judged more than once.
-        encoding: of the text of the files, such as cp1252 or utf-16.
-        title_fields: columns that a title is made of, with commas between.
-        thousands: sign between the thousands of clicks, such as , in 67,998.
+        tables: how they are laid out.
         time_format: of the log's time stamps, such as %d/%m/%Y.
         max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
         systems: with commas between: baselines and configurations by name, configuration files,
@@ -116,17 +112,15 @@ def benchmark(
     from dssm_tf.benchmark.prepare import Sources
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.table import print_tables
-    from dssm_tf.tables.layout import Layout
 
     console, pair = Console(), _names(cross)
     if len(pair) not in (0, 2):
         raise UserError(f"--cross {cross}: expected two rows, A,B.")
-    layout = Layout(encoding, thousands=thousands, title_fields=parse_fields(title_fields))
     found = run(
         Options(
             sources=Sources(
                 clicks, judgments, corpus, queries, judge_later, hold_out_queries, typos, repeats,
-                layout, time_format, max_reject_fraction,
+                tables.layout(), time_format, max_reject_fraction,
             ),
             out=out,
             systems=_names(systems),

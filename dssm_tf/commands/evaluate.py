@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import named_paths
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,9 +39,7 @@ def evaluate(
     data: Path | None = None,
     traffic: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     repeats: Literal["refuse", "mean"] = "refuse",
-    encoding: str = "utf-8",
-    title_fields: str = "title",
-    thousands: str = "",
+    tables: Tables = PLAIN,
 ) -> None:
     """Rank judged queries by models and baselines, measure, test, and write tables and a page.
 
@@ -63,9 +61,7 @@ def evaluate(
         traffic: click logs: beside the plain means, such as weight a query by its clicks there
             (with --data, by those it learns from).
         repeats: what to do with a pair that is judged more than once.
-        encoding: of the text of the files, such as cp1252 or utf-16.
-        title_fields: columns that a title is made of, with commas between.
-        thousands: sign between the thousands of clicks, such as , in 67,998.
+        tables: how they are laid out.
 
     Raises:
         UserError: an input is missing or malformed, `out` exists, names clash, or no judged query
@@ -82,18 +78,18 @@ def evaluate(
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.table import print_tables
     from dssm_tf.tables.judgments import read_corpus
-    from dssm_tf.tables.layout import Layout
+    from dssm_tf.tables.layout import TITLE
     from dssm_tf.tables.trec import read_run
 
-    console, fields = Console(), parse_fields(title_fields)
+    console, layout = Console(), tables.layout()
     refuse_existing(out)
     models, others = named_paths(model, "--model"), named_paths(runs, "--runs")
     entries = [one for one in baselines.split(",") if one]
     saved = dict(entry.split("=", 1) for entry in entries if "=" in entry)
     names = list(dict.fromkeys(entry.partition("=")[0] for entry in entries))
     _refuse_clashes(names, [*models, *others])
-    titles = None if corpus is None else read_corpus(corpus, encoding, fields)
-    grades = read_judged(judgments, queries, titles, repeats, encoding, fields)
+    titles = None if corpus is None else read_corpus(corpus, layout=layout)
+    grades = read_judged(judgments, queries, titles, repeats, layout)
     logs = _log_files(traffic)
     load_tensorflow()
     log = None if data is None else _log(data, fitted=len(names) > len(saved))
@@ -104,17 +100,17 @@ def evaluate(
         from dssm_tf.model.semantic_ranker import SemanticRanker
 
         systems[name] = ranker = SemanticRanker.load(path)
-        warn_of_other_fields(path, fields, console)
+        warn_of_other_fields(path, layout.title_fields, console)
         texts = list(dict.fromkeys(one.query for one in grades))
         about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
-    read = {name: read_run(path, encoding) for name, path in others.items()}
+    read = {name: read_run(path, layout.encoding) for name, path in others.items()}
     found = measure(systems, grades, titles, runs=read, about=about, console=console)
     inputs = {"judgments": judgments, "queries": queries, "corpus": corpus, "data": data}
     asked = found.task.queries
     found = replace(
         found,
         seen=_seen(asked, log, models),
-        traffic=_clicks(asked, log, logs, Layout(encoding, thousands=thousands)),
+        traffic=_clicks(asked, log, logs, replace(layout, title_fields=(TITLE,))),
         settings={
             "inputs": _fingerprints(inputs)
             | {"runs": _fingerprints(others)}

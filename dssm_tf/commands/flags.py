@@ -46,6 +46,9 @@ class Tables:
         )
 
 
+PLAIN = Tables()
+
+
 def fields_flag(fields: tuple[str, ...]) -> str:
     """The flag `--title-fields` for a command that is to be typed next; `""` by default.
 

@@ -9,9 +9,9 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
-from dssm_tf.text.fields import parse_fields
 
 _MOST_QUERIES = 1000  # that a fast index is measured on
 
@@ -27,6 +27,7 @@ def index(
     queries: Path | None = None,
     encoding: str = "utf-8",
     title_fields: str = "title",
+    columns: str = "",
 ) -> None:
     """Make a corpus ready to be searched.
 
@@ -46,6 +47,7 @@ def index(
         queries: queries to measure it on (.txt or a table); else made of titles
         encoding: of the text of the files, such as cp1252 or utf-16
         title_fields: columns that a title is made of, with commas between, as preprocess had them
+        columns: what your corpus calls its columns, such as title=product_title
 
     Raises:
         UserError: an input cannot be used, or `out` exists.
@@ -74,9 +76,9 @@ def index(
         if len(asked) < 2:
             raise UserError(f"{queries} holds {len(asked)} queries; expected at least 2.")
     if corpus is not None:
-        fields = parse_fields(title_fields)
-        titles, made = read_corpus(corpus, encoding, fields), None
-        warn_of_other_fields(model, fields, console)
+        layout = Tables(encoding, title_fields, columns).layout()
+        titles, made = read_corpus(corpus, layout=layout), None
+        warn_of_other_fields(model, layout.title_fields, console)
     else:
         titles, made = read_embedded(vectors)
     with progress_of("index", 1.0, console, unit="") as task, atomic_directory(out) as aside:

@@ -8,8 +8,11 @@ from typing import Literal
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_judgments
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.texts import open_texts
 from dssm_tf.tables.trec import read_qrels
+
+PLAIN = Layout()
 
 
 def read_judged(
@@ -17,8 +20,7 @@ def read_judged(
     queries: Path | None = None,
     corpus: Sequence[CorpusTitle] | None = None,
     repeats: Literal["refuse", "mean"] = "refuse",
-    encoding: str = "utf-8",
-    title_fields: tuple[str, ...] = ("title",),
+    layout: Layout = PLAIN,
 ) -> list[Judgment]:
     """Reads judgments.
 
@@ -27,22 +29,19 @@ def read_judged(
         queries: table of the texts of a qrels file's queries.
         corpus: titles; those of a qrels file.
         repeats: see `read_judgments`.
-        encoding: of the files.
-        title_fields: columns that a title is made of.
+        layout: of the files.
 
     Raises:
         UserError: a file is missing or malformed, or an id of the qrels has no text.
     """
     if queries is None:
-        return read_judgments(
-            path, repeats=repeats, encoding=encoding, title_fields=title_fields, corpus=corpus
-        )
+        return read_judgments(path, repeats=repeats, corpus=corpus, layout=layout)
     if corpus is None:
         raise UserError(
             "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."
         )
     texts: dict[str, str] = {}
-    with open_texts(queries, "query", encoding=encoding) as found:
+    with open_texts(queries, "query", encoding=layout.encoding) as found:
         if not found.has_ids:
             raise UserError(f"{queries} has no column 'query_id'; expected query_id and query.")
         for text, query_id in found.rows:
@@ -50,7 +49,7 @@ def read_judged(
                 raise UserError(f"{queries}: query_id {query_id!r} has two texts.")
     titles = {entry.doc_id: entry.title for entry in corpus}
     judgments = []
-    for query_id, grades in read_qrels(path, encoding).items():
+    for query_id, grades in read_qrels(path, layout.encoding).items():
         for doc_id, grade in grades.items():
             for one, known, where in ((query_id, texts, queries), (doc_id, titles, "the corpus")):
                 if one not in known:

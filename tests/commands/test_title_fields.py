@@ -10,6 +10,7 @@ from rich.console import Console
 
 from dssm_tf.commands.embed import embed
 from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import Spec
 from tests.clicks import click_log, write_data
@@ -28,17 +29,32 @@ def test_bm25_reads_the_fields_of_the_corpus_and_judgments_have_its_titles(tmp_p
         tmp_path / "corpus.tsv",
         tmp_path / "out",
         ["bm25"],
-        title_fields="title,brand",
+        tables=Tables(title_fields="title,brand"),
     )
     assert found.values["bm25"]["ndcg@1"][found.task.queries.index("sony")] == 1
     assert "lamp␟sony" in found.task.titles
+
+
+def test_columns_of_ones_own_are_read_in_judgments_and_corpus(tmp_path):
+    for name, columns in (("plain", "query_id\tquery\tdoc_id\ttitle\tgrade"),
+                          ("own", "query_id\tsearch_term\tdoc_id\tproduct\tgrade")):  # fmt: skip
+        body = JUDGMENTS.split("\n", 1)[1]
+        (tmp_path / f"{name}.tsv").write_text(f"{columns}\n{body}", "utf-8")
+    (tmp_path / "plain_corpus.tsv").write_text("doc_id\ttitle\nd1\tlamp\n", "utf-8")
+    (tmp_path / "own_corpus.tsv").write_text("doc_id\tproduct\nd1\tlamp\n", "utf-8")
+    written = []
+    for name, columns in (("plain", ""), ("own", "query=search_term,title=product")):
+        paths = (tmp_path / f"{name}.tsv", tmp_path / f"{name}_corpus.tsv", tmp_path / name)
+        evaluate_command([], *paths, ["bm25"], tables=Tables(columns=columns))
+        written.append((tmp_path / name / "per_query.json").read_text("utf-8"))
+    assert written[0] == written[1]
 
 
 def test_a_corpus_without_a_field_is_refused(tmp_path):
     (tmp_path / "judgments.tsv").write_text(JUDGMENTS, "utf-8")
     paths = (tmp_path / "judgments.tsv", None, tmp_path / "out")
     with pytest.raises(UserError, match="missing: brand"):
-        evaluate_command([], *paths, ["bm25"], title_fields="title,brand")
+        evaluate_command([], *paths, ["bm25"], tables=Tables(title_fields="title,brand"))
 
 
 def test_embedding_says_so_before_the_model_is_loaded(tmp_path, monkeypatch, capsys):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from types import ModuleType
 from typing import NamedTuple
 
 from dssm_tf import __version__
@@ -78,27 +77,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(name: str, words: Sequence[str]) -> int:
-    module = import_module(f"dssm_tf.commands.{name.replace('-', '_')}")
-    if hasattr(module, "add"):
-        return _parse(name, module, words)
-    from dssm_tf.common.typed_command import run
+    from dssm_tf.common.command_line import run
 
+    module = import_module(f"dssm_tf.commands.{name}")
     command = getattr(module, "SUBCOMMANDS", None) or getattr(module, name)
     return run(f"dssm {name}", command, words, COMMANDS[name].interrupted)
-
-
-def _parse(name: str, module: ModuleType, words: Sequence[str]) -> int:
-    """Runs a command that declares its flags by argparse."""
-    from dssm_tf.common.boundary import run_command
-    from dssm_tf.common.command_line import Parser
-
-    try:
-        parser = Parser(prog="dssm")
-        module.add(parser.add_subparsers(dest="command"))
-        arguments = parser.parse_args([name, *words])
-    except SystemExit as stop:
-        return int(stop.code or 0)
-    return run_command(f"dssm {name}", lambda: arguments.run(arguments), COMMANDS[name].interrupted)
 
 
 def _help() -> str:

@@ -20,10 +20,10 @@ from apache_beam.io.filesystems import FileSystems
 from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
+from dssm_tf.common.command_line import run as run_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import newest_version
-from dssm_tf.common.typed_command import run as run_command
 from dssm_tf.runtime import Ranker
 from dssm_tf.runtime.compact_files import COMPACT
 from dssm_tf.tables.judgments import CORPUS_COLUMNS

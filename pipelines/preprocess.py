@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from dssm_tf.common.typed_command import run as run_command
+from dssm_tf.common.command_line import run as run_command
 from pipelines.options import BeamFlags, PreprocessOptions
 
 

@@ -1,106 +1,137 @@
-"""A parser of flags that takes both spellings and says what a typo may have meant."""
+"""A command is a typed function: its signature is the flags, its docstring the help."""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
-from typing import Any, NoReturn
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from io import StringIO
+from shutil import get_terminal_size
+from typing import Any
 
-from dssm_tf.common.errors import did_you_mean
+from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
 
+from dssm_tf.common.boundary import run_command
+from dssm_tf.common.errors import UserError
 
-class Help(argparse.ArgumentDefaultsHelpFormatter):
-    """Help that says which flags are required, and the defaults of those that have one.
-
-    A text of several lines stays as it is.
-    """
-
-    def _fill_text(self, text: str, width: int, indent: str) -> str:
-        return text if "\n" in text else super()._fill_text(text, width, indent)
-
-    def _get_help_string(self, action: argparse.Action) -> str | None:
-        if action.required and action.option_strings:
-            return f"{action.help} (required)"
-        if action.default in (None, (), [], "") or action.default is False:
-            return action.help
-        return super()._get_help_string(action)
+Function = Callable[..., Any]
+_HELP = {"--help", "-h"}
+_COLUMN = 22  # where the descriptions of flags begin
 
 
-class Parser(argparse.ArgumentParser):
-    """Flags that a person types.
+def run(
+    name: str, command: Function | Mapping[str, Function], words: Sequence[str], interrupted: str
+) -> int:
+    """Runs a function, or one of several by name, with the words of a command line.
 
-    `--min_clicks` is `--min-clicks`. A flag that is unknown, or cut short, is an error that says
-    which one may have been meant, below the command's usage in one line.
+    A parameter is a flag, with a hyphen or an underscore: `min_clicks` is `--min-clicks`. Its type
+    is what the flag takes, and the docstring's `Args:` its help.
 
     Args:
-        passes_on: whether flags that are unknown here are another's, which `parse_known_args`
-            then returns as they were typed.
-        options: of `argparse.ArgumentParser`.
+        name: what the person typed before `words`.
+        command: keyword-only parameters are flags, others are positional.
+        words: what was typed.
+        interrupted: what is left after Ctrl-C, for the message.
+
+    Returns:
+        0 done, 1 failed, 2 wrong usage; the reason is one line on standard error.
     """
-
-    def __init__(self, *, passes_on: bool = False, **options: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, "formatter_class": Help, **options})
-        self._passes_on = passes_on
-
-    def parse_known_args(  # type: ignore[override]
-        self, args: Sequence[str] | None = None, namespace: Any = None
-    ) -> tuple[Any, list[str]]:
-        """What the flags say, and what is another's.
-
-        Raises:
-            SystemExit: with code 2, on wrong usage.
-        """
-        words = self._spelled(sys.argv[1:] if args is None else args)
-        found, rest = super().parse_known_args(words, namespace)
-        if rest and not self._passes_on:
-            self.error(f"unexpected {' '.join(rest)}")
-        return found, rest
-
-    def error(self, message: str) -> NoReturn:
-        """Says what is wrong, below the usage in one line.
-
-        Raises:
-            SystemExit: with code 2.
-        """
-        wanted = [one for one in self._actions if one.required and one.nargs != "*"]
-        usage = " ".join(["usage:", self.prog, *map(_usage, wanted), "..."])
-        self.exit(2, f"{usage}\n{self.prog}: {message} (`{self.prog} --help` shows all flags.)\n")
-
-    def flags(self) -> list[str]:
-        """All flags, as they are documented."""
-        return [name for one in self._actions for name in one.option_strings]
-
-    def _spelled(self, words: Sequence[str]) -> list[str]:
-        """The words with flags as they are documented; refuses unknown ones."""
-        known = {_plain(name): name for name in self.flags() if name.startswith("--")}
-        spelled = list(words)
-        for place, word in enumerate(spelled):
-            name, equals, value = word.partition("=")
-            if word == "--" or (self._subparsers is not None and not word.startswith("-")):
-                break  # what follows is no flag, or of the command that is named here
-            if not word.startswith("--") or " " in name:
-                continue
-            if flag := known.get(_plain(name)):
-                spelled[place] = f"{flag}{equals}{value}"
-            elif not self._passes_on:
-                self.error(f"there is no {name}.{did_you_mean(name, known.values())}")
-        return spelled
-
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        choices = action.choices
-        if choices is not None and value not in choices:
-            raise argparse.ArgumentError(
-                action,
-                f"{value!r} is none of {', '.join(map(str, choices))}."
-                f"{did_you_mean(value, map(str, choices))}",
-            )
+    if isinstance(command, Mapping) and words and words[0] in command:
+        return run(f"{name} {words[0]}", command[words[0]], words[1:], interrupted)
+    app = _app(name, command)
+    if _HELP.intersection(words):
+        return run_command(name, lambda: app.help_print([]))
+    try:
+        function, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    except (CycloptsError, UserError) as error:
+        sys.stderr.write(f"{name}: {_reason(error)} (`{name} --help` shows all flags.)\n")
+        return 2
+    return run_command(name, lambda: function(*bound.args, **bound.kwargs), interrupted)
 
 
-def _usage(wanted: argparse.Action) -> str:
-    value = wanted.metavar or wanted.dest.upper()
-    return " ".join([*wanted.option_strings[-1:], str(value), *["..."] * (wanted.nargs == "+")])
+def _app(name: str, command: Function | Mapping[str, Function]) -> App:
+    app = App(
+        name=name,
+        help_format="plaintext",
+        help_formatter=_Help(),
+        help_flags=(),
+        version_flags=(),
+        default_parameter=Parameter(negative=(), show_default=_shown),
+    )
+    if isinstance(command, Mapping):
+        for word, function in command.items():
+            app.command(function, name=word)
+    else:
+        app.default(command)
+    return app
 
 
-def _plain(flag: str) -> str:
-    return flag.replace("_", "-")
+def _shown(default: Any) -> Any:
+    """A default as help shows it; nothing where there is nothing to say."""
+    return None if default is False or default in (None, "", ()) else default
+
+
+class _Help:
+    """Help as plain text of the terminal's width, in cyclopts' protocol of a help formatter."""
+
+    def render_usage(self, console: Any, options: Any, usage: Any) -> None:
+        """Prints the line of what must be given."""
+        if usage:
+            sys.stdout.write(f"usage: {_plain(usage).removeprefix('Usage: ')}\n\n")
+
+    def render_description(self, console: Any, options: Any, description: Any) -> None:
+        """Prints the docstring: paragraphs wrapped, indented examples as they are."""
+        for paragraph in filter(None, _plain(description).split("\n\n")):
+            example = paragraph.startswith("    ")
+            sys.stdout.write(f"{paragraph if example else _wrapped(paragraph, '')}\n\n")
+
+    def __call__(self, console: Any, options: Any, panel: Any) -> None:
+        """Prints a group of flags, or of sub-commands."""
+        sys.stdout.write(f"{panel.title}:\n")
+        for entry in panel.entries:
+            label = " ".join(filter(None, [*entry.positive_names[:1], _value(entry)]))
+            label = label or " ".join(entry.positional_label or ())
+            text = _plain(entry.description).rstrip(".")
+            text += " (required)" if entry.required else ""
+            text += f" (default: {entry.default})" if entry.default not in (None, "") else ""
+            first = f"  {label:<{_COLUMN - 2}}" if len(label) < _COLUMN - 3 else f"  {label}\n"
+            start = "" if first.endswith(" ") else " " * _COLUMN
+            wrapped = _wrapped(text, " " * _COLUMN).lstrip(" ")
+            sys.stdout.write(f"{first}{start}{wrapped}\n")
+        sys.stdout.write("\n")
+
+
+def _value(entry: Any) -> str:
+    """What stands for a flag's value; the choices where there are some."""
+    return "|".join(entry.choices or ()) or str(getattr(entry, "metavar", None) or "")
+
+
+def _plain(text: Any) -> str:
+    """The letters of what cyclopts has rich print."""
+    if isinstance(text, str) or text is None:
+        return (text or "").strip("\n")
+    from rich.console import Console
+
+    letters = StringIO()
+    Console(file=letters, width=10_000, color_system=None).print(text, highlight=False)
+    return "\n".join(line.rstrip() for line in letters.getvalue().strip("\n").split("\n"))
+
+
+def _wrapped(text: str, indent: str) -> str:
+    width = min(100, get_terminal_size().columns)
+    return textwrap.fill(
+        " ".join(text.split()), width, initial_indent=indent, subsequent_indent=indent,
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def _reason(error: Exception) -> str:
+    reason = " ".join(str(error).split())
+    if isinstance(error, MissingArgumentError) and error.argument and not error.argument.tokens:
+        missing = f"{error.argument.name} is required."
+        return reason.replace(f"Parameter {error.argument.name} requires an argument.", missing)
+    if errors := getattr(error.__cause__, "errors", None):  # of pydantic
+        first = errors()[0]
+        name = str(first["loc"][-1]).replace("_", "-")
+        return f"--{name} is {first['input']!r}; {first['msg'].lower()}."
+    return reason

@@ -28,7 +28,7 @@ def click_softmax(scores, targets, mask, correction, gamma):
     `-log softmax(gamma R + correction)`. Differs from a categorical cross-entropy by `gamma`,
     which widens the range of the cosine, and by the correction, with which a candidate counts for
     several, and is corrected for how often each is drawn (logQ). A configuration may have `auto`
-    for gamma, for which `with_gamma` puts a number.
+    for gamma, which training replaces by a number.
 
     Reference: Palangi et al. 2016, eq. 4-5; Shen et al. 2014, eq. 5-6; without gamma
     Palangi et al. 2014, eq. 9.

@@ -152,8 +152,11 @@ def test_every_module_of_commands_is_a_command():
 
 
 def test_flags_may_be_written_with_underscores(folder, capsys):
-    assert main(["data", "split", "--judge_latr", "1"]) == 2
-    assert "Did you mean" in capsys.readouterr().err
+    wrong = ["data", "split", "--clicks", "a", "--out", "b", "--judge_latr", "1"]
+    assert main(wrong) == 2
+    assert "Did you mean --judge-later?" in capsys.readouterr().err
+    assert main([*wrong[:-2], "--judge_later", "2"]) == 1
+    assert "--judge-later 2: expected a share" in capsys.readouterr().err
 
 
 def test_every_command_is_listed_with_its_purpose(capsys):
@@ -184,7 +187,7 @@ def failure(capsys, *arguments: object) -> str:
     shown = capsys.readouterr()
     (line,) = shown.err.splitlines()
     assert shown.out == ""
-    assert line.startswith(f"dssm {arguments[0]}: ")
+    assert line.startswith(f"dssm {arguments[0]}")
     return line
 
 

@@ -79,7 +79,6 @@ def test_what_is_no_baseline_s_configuration_is_refused(tmp_path):
             "baseline: {name: dse, optimizer: no}\n",
             "optimizer is False: input should be 'adam' or 'sgd'",
         ),
-        ("baseline: {name: dse, size: 5, dimension: 9}\n", "dimension=9 with size=5"),
     ]:
         path.write_text(text, "utf-8")
         with pytest.raises(UserError, match=message):

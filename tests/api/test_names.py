@@ -34,7 +34,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_a_name_that_the_small_distribution_lacks_is_one_clear_line(monkeypatch):
     monkeypatch.delitem(vars(dssm_tf), "load", raising=False)
-    monkeypatch.setitem(sys.modules, "dssm_tf.api.loading", None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "dssm_tf.export.load", None)  # as if it were not installed
     with pytest.raises(ModuleNotFoundError, match=r"dssm_tf\.load is not part of dssm-runtime"):
         dssm_tf.load  # noqa: B018
 

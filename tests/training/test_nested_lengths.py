@@ -68,7 +68,7 @@ def test_a_compact_export_of_fewer_numbers_has_the_first_ones(nested, tmp_path):
     # Cut vectors are brought to length one: what was rounding of the whole grows with it.
     grown = 1 / float(np.linalg.norm(whole, axis=1).min())
     assert Ranker.load(target).encode_titles(texts) == approx(expected, abs=grown * rounding(40, 2))
-    assert "2 of 6 numbers, the first" in (target / "MODEL_CARD.md").read_text("utf-8")
+    assert "vectors of 2 numbers,\n6 in training" in (target / "MODEL_CARD.md").read_text("utf-8")
 
 
 def test_a_length_that_is_not_below_the_tower_s_is_refused(data, tmp_path):

@@ -81,8 +81,10 @@ def test_every_epoch_of_both_trainings_is_told(data, tmp_path, refit, share, say
     )
     assert result.best_epoch == total
     epochs = math.ceil(total * share)
-    first = [("fit", done, total) for done in range(total)]
-    assert told == first + [("refit", done, epochs) for done in range(epochs)]
+    expected = [("fit", epoch) for epoch in range(1, total + 1)]
+    expected += [("refit", epoch) for epoch in range(1, epochs + 1)]
+    assert [(phase, epoch) for phase, epoch, _ in told] == expected
+    assert all("loss" in metrics for *_, metrics in told)
     assert f"; then {says}" in (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
 
 
@@ -213,7 +215,7 @@ def test_the_run_says_which_gamma_was_chosen(data, folder):
     assert load_config(folder / "auto" / "config.yaml").loss.arguments["gamma"] == 10
     again = train(parse_config(raw), data.path, folder / "auto", quiet=True)
     assert again.seconds == 0  # the same run, finished
-    assert dssm_tf.ClickData(data.path, raw).loss().gamma == 10
+    assert dssm_tf.ClickData(data.path, raw).loss().parameters["gamma"] == 10
 
 
 @pytest.mark.parametrize("gamma", ["max", 0, -1])

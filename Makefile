@@ -72,16 +72,19 @@ test-keras: $(STAMP)  ## what rests on Keras's internals, on the lowest Keras th
 	  --target build/keras-$(LOWEST) 'keras==$(LOWEST).*,<=$(LOWEST).0'
 	@PYTHONPATH=build/keras-$(LOWEST) $(PY) -m pytest -q -m keras tests/training $(ARGS)
 
-# Versions: tests/engines/pom.xml names those of Flink; Prism is Beam's own, of the Python version.
+# tests/engines/pom.xml has the versions of Flink and of Beam's job servers; Prism is of Beam's.
 test-engines: BEAM = $(shell sed -n 's/^apache-beam==//p' constraints.txt)
-test-engines: $(STAMP)  ## the pipelines on Flink (needs Java and Maven) and Prism (needs Go)
-	@if command -v mvn java >/dev/null; then \
-	  mvn -q -B -f tests/engines/pom.xml dependency:copy-dependencies \
-	    -DoutputDirectory=$(CURDIR)/build/engines/flink; \
-	else echo "make test-engines: without Java and Maven the test of Flink is skipped"; fi
+test-engines: INTO = $(CURDIR)/build/engines
+test-engines: $(STAMP)  ## the pipelines on Flink and Spark (they need Java and Maven) and Prism (Go)
+	@if command -v mvn >/dev/null && command -v java >/dev/null; then \
+	  for engine in flink spark; do mvn -q -B -f tests/engines/pom.xml -P$$engine \
+	    dependency:copy-dependencies -DoutputDirectory=$(INTO)/$$engine || exit 1; done; \
+	  [ -d $(INTO)/pyspark ] || $(PY) -m pip install -q --disable-pip-version-check --no-deps \
+	    --target $(INTO)/pyspark pyspark==3.5.9; \
+	else echo "make test-engines: without Java and Maven the tests of Flink and Spark are skipped"; fi
 	@if command -v go >/dev/null; then \
-	  GOBIN=$(CURDIR)/build/engines/bin go install github.com/apache/beam/sdks/v2/go/cmd/prism@v$(BEAM); \
-	else echo "make test-engines: without Go the test of Prism is skipped"; fi
+	  GOBIN=$(INTO)/bin go install github.com/apache/beam/sdks/v2/go/cmd/prism@v$(BEAM); \
+	else echo "make test-engines: without Go the tests of Prism are skipped"; fi
 	@$(PY) -m pytest -q -m 'engines or not engines' tests/engines $(ARGS)
 
 bench: $(STAMP)  ## the speed measurements of tests/benchmarks, against PyTorch, which this installs

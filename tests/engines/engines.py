@@ -1,4 +1,4 @@
-"""Engines as processes of this machine: each yields the flags that send a pipeline there."""
+"""Engines as processes of this machine, and the flags that send a pipeline there."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 CHECKOUT = Path(__file__).resolve().parents[2]
-OPENED = ("util", "lang", "net", "io", "util.concurrent")  # packages of java.base that Flink reads
+INSTALLED = CHECKOUT / "build" / "engines"
+"""By `make test-engines`."""
+FLINK, PRISM = INSTALLED / "flink", INSTALLED / "bin" / "prism"
+SPARK, PYSPARK = INSTALLED / "spark", INSTALLED / "pyspark" / "pyspark"
+OPENED = (
+    "util", "lang", "lang.invoke", "net", "nio", "io", "util.concurrent", "util.concurrent.atomic",
+)  # fmt: skip
+"""Packages of java.base that Flink and Spark read."""
 TASK_MANAGER = {
     "cpu.cores": "1",
     "memory.task.heap.size": "384m",
@@ -37,31 +45,80 @@ def free_port() -> int:
         return any_port.getsockname()[1]
 
 
-@contextmanager
-def process(command: Sequence[object], log: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that ends with the block."""
-    with log.open("wb") as output:
-        started = subprocess.Popen(
-            [str(word) for word in command], stdout=output, stderr=subprocess.STDOUT
-        )
-        try:
-            yield started
-        finally:
-            started.terminate()
-            started.wait(60)
+class Engine:
+    """Processes that end with the block, each with a log.
+
+    Attributes:
+        folder: for logs and settings.
+        parts: the processes, by name.
+        flags: what sends a pipeline there.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.parts: dict[str, subprocess.Popen[bytes]] = {}
+        self.flags: list[str] = []
+
+    def start(
+        self, name: str, command: Sequence[object], ready: Callable[[], object] | None = None
+    ) -> None:
+        """Starts a part, and waits until it is ready.
+
+        Raises:
+            TimeoutError: with the end of its log.
+        """
+        log = self.folder / f"{name}.log"
+        with log.open("wb") as output:
+            words = [str(word) for word in command]
+            environment = os.environ | {"SPARK_HOME": str(PYSPARK)}
+            environment |= {"SPARK_SCALA_VERSION": "2.12", "SPARK_LOCAL_IP": "127.0.0.1"}
+            part = self.parts[name] = subprocess.Popen(
+                words, stdout=output, stderr=subprocess.STDOUT, env=environment
+            )
+        if ready and not (within(120, lambda: part.poll() or ready()) and part.poll() is None):
+            raise TimeoutError(f"{name}:\n{log.read_text('utf-8', 'replace')[-3000:]}")
+
+    def java(
+        self,
+        name: str,
+        jars: Sequence[Path],
+        command: Sequence[object],
+        ready: Callable[[], object] | None = None,
+        properties: Mapping[str, object] | None = None,
+    ) -> None:
+        """Starts a part that runs on Java."""
+        opened = (f"--add-opens=java.base/java.{one}=ALL-UNNAMED" for one in OPENED)
+        opened = [*opened, "--add-opens=java.base/sun.nio.ch=ALL-UNNAMED"]
+        memory = ["-Xmx512m", "-XX:MaxDirectMemorySize=512m"]
+        given = [f"-D{key}={value}" for key, value in (properties or {}).items()]
+        path = ":".join(f"{one}/*" for one in jars)
+        self.start(name, ["java", *opened, *memory, *given, "-cp", path, *command], ready)
+
+    def job_server(self, runner: str, master: str, jars: Sequence[Path], **properties: Any) -> None:
+        """Starts Beam's job server of an engine, which starts a worker as a process."""
+        job, artifacts, expansion = (free_port() for _ in range(3))
+        driver = f"org.apache.beam.runners.{runner.lower()}.{runner}JobServerDriver"
+        ports = ["--job-port", job, "--artifact-port", artifacts, "--expansion-port", expansion]
+        command = [driver, "--job-host", "localhost", *ports, master]
+        self.java("job_server", jars, command, lambda: listens(job), properties)
+        self.flags = [*portable(job, "PROCESS"), worker(self.folder)]
+
+    def stop(self) -> None:
+        """Ends all parts, the last first."""
+        for part in reversed(self.parts.values()):
+            part.terminate()
+            part.wait(60)
 
 
-def wait_until(ready: Callable[[], object], what: str, log: Path, seconds: float = 120) -> None:
-    """Waits for an engine to answer; raises TimeoutError with the end of its log."""
+def within(seconds: float, ready: Callable[[], object]) -> bool:
+    """Waits until something is so; returns whether it became so in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        try:
+        with suppress(OSError):
             if ready():
-                return
-        except OSError:
-            pass
-        time.sleep(0.5)
-    raise TimeoutError(f"{what} did not start:\n{log.read_text('utf-8', 'replace')[-3000:]}")
+                return True
+        time.sleep(0.2)
+    return False
 
 
 def listens(port: int) -> bool:
@@ -70,27 +127,49 @@ def listens(port: int) -> bool:
         return True
 
 
-@contextmanager
-def job_api(folder: Path) -> Iterator[list[str]]:
-    """Beam's own job service, which runs jobs in its process: the job API without an engine."""
-    port, log = free_port(), folder / "job_service.log"
-    service = "apache_beam.runners.portability.local_job_service_main"
-    with process([sys.executable, "-m", service, "--port", port], log):
-        wait_until(lambda: listens(port), "the job service", log)
-        yield portable(port, "LOOPBACK")
+def says(port: int, path: str, key: str, value: object) -> bool:
+    """Whether an engine's web page has a value for a key."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/{path}", timeout=5) as answer:
+        return bool(json.load(answer)[key] == value)
 
 
-@contextmanager
-def flink(jars: Path, folder: Path, task_managers: int = 2) -> Iterator[list[str]]:
-    """A Flink cluster with memory limits, and Beam's job server before it.
+def portable(port: int, environment: str) -> list[str]:
+    """The flags of a job that goes to a job service of this machine."""
+    flags = ["--runner=PortableRunner", f"--job_endpoint=localhost:{port}"]
+    return [*flags, f"--environment_type={environment}"]
+
+
+def worker(folder: Path, checkout: Path = CHECKOUT, *, before: str = "") -> str:
+    """The flag that names what a container would start: a worker of this Python and a checkout.
 
     Args:
-        jars: what `pom.xml` names, copied into one folder.
-        folder: for logs.
-        task_managers: how many, with one slot each.
+        folder: for the program that is started.
+        checkout: whose packages it imports.
+        before: a line of shell that is run before.
     """
-    rest, rpc, job, artifacts, expansion = (free_port() for _ in range(5))
-    (folder / "config.yaml").write_text(
+    boot = folder / f"boot-{checkout.name}"
+    boot.write_text(
+        f"#!/bin/sh\nexport PYTHONPATH={checkout}\n{before}\n"
+        f'exec {sys.executable} {CHECKOUT / "tests/engines/boot.py"} "$@"\n',
+        "utf-8",
+    )
+    boot.chmod(0o755)
+    return f"--environment_config={json.dumps({'command': str(boot)})}"
+
+
+def job_api(engine: Engine) -> None:
+    """Beam's own job service, which runs jobs in its process: the job API without an engine."""
+    port = free_port()
+    service = "apache_beam.runners.portability.local_job_service_main"
+    command = [sys.executable, "-m", service, "--port", port]
+    engine.start("job_service", command, lambda: listens(port))
+    engine.flags = portable(port, "LOOPBACK")
+
+
+def flink(engine: Engine, task_managers: int = 2) -> None:
+    """A Flink cluster with memory limits and one slot a TaskManager, and Beam's job server."""
+    rest, rpc = free_port(), free_port()
+    (engine.folder / "config.yaml").write_text(
         f"jobmanager.rpc.address: localhost\njobmanager.rpc.port: {rpc}\n"
         f"jobmanager.bind-host: localhost\njobmanager.memory.process.size: 1024m\n"
         f"rest.address: localhost\nrest.bind-address: localhost\nrest.port: {rest}\n"
@@ -98,62 +177,74 @@ def flink(jars: Path, folder: Path, task_managers: int = 2) -> Iterator[list[str
         f"taskmanager.numberOfTaskSlots: 1\nparallelism.default: {task_managers}\n",
         "utf-8",
     )
-    boot = folder / "boot"  # what a container would start: a worker of this Python and checkout
-    boot.write_text(
-        f"#!/bin/sh\nexport PYTHONPATH={CHECKOUT}\n"
-        f'exec {sys.executable} {CHECKOUT / "tests/engines/boot.py"} "$@"\n',
-        "utf-8",
-    )
-    boot.chmod(0o755)
-    java = ["java", *(f"--add-opens=java.base/java.{one}=ALL-UNNAMED" for one in OPENED)]
-    java += ["-Xmx512m", "-XX:MaxDirectMemorySize=512m", "-cp", f"{jars}/*"]
-    runtime, config = "org.apache.flink.runtime", ["--configDir", folder]
-    with ExitStack() as running:
+    entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+    command = [entry, "--configDir", engine.folder]
+    engine.java("job_manager", [FLINK], command, lambda: listens(rest))
+    for number in range(task_managers):
+        task_manager(engine, number)
+    if not within(120, lambda: says(rest, "overview", "taskmanagers", task_managers)):
+        raise TimeoutError(f"Flink's TaskManagers; see {engine.folder}")
+    engine.job_server("Flink", f"--flink-master=localhost:{rest}", [FLINK])
+    engine.flags.append(f"--parallelism={task_managers}")
 
-        def start(name: str, *command: object) -> Path:
-            log = folder / f"{name}.log"
-            running.enter_context(process([*java, *command], log))
-            return log
 
-        log = start(
-            "job_manager", f"{runtime}.entrypoint.StandaloneSessionClusterEntrypoint", *config
-        )
-        wait_until(lambda: listens(rest), "Flink's JobManager", log)
-        for number in range(task_managers):
-            sizes = TASK_MANAGER | {"resource-id": f"manager-{number}"}
-            flags = (word for key in sizes for word in ("-D", f"taskmanager.{key}={sizes[key]}"))
-            name = f"task_manager_{number}"
-            log = start(name, f"{runtime}.taskexecutor.TaskManagerRunner", *config, *flags)
-        overview = f"http://localhost:{rest}/overview"
+def task_manager(engine: Engine, number: int) -> None:
+    """One more TaskManager of a Flink cluster."""
+    sizes = TASK_MANAGER | {"resource-id": f"manager-{number}"}
+    flags = [word for key in sizes for word in ("-D", f"taskmanager.{key}={sizes[key]}")]
+    runner = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+    command = [runner, "--configDir", engine.folder, *flags]
+    engine.java(f"task_manager_{number}", [FLINK], command)
 
-        def all_here() -> bool:
-            with urllib.request.urlopen(overview, timeout=5) as answer:
-                return bool(json.load(answer)["taskmanagers"] == task_managers)
 
-        wait_until(all_here, "Flink's TaskManagers", log)
-        driver = "org.apache.beam.runners.flink.FlinkJobServerDriver"
-        ports = ["--job-port", job, "--artifact-port", artifacts, "--expansion-port", expansion]
-        address = ["--job-host", "localhost", "--flink-master", f"localhost:{rest}"]
-        log = start("job_server", driver, *address, *ports)
-        wait_until(lambda: listens(job), "Beam's job server", log)
-        worker = json.dumps({"command": str(boot)})
-        yield [*portable(job, "PROCESS", worker), f"--parallelism={task_managers}"]
+def spark(engine: Engine, workers: int = 2) -> None:
+    """A Spark master, workers with one core each, and Beam's job server."""
+    master, web = free_port(), free_port()
+    local, deploy = ["--host", "localhost"], "org.apache.spark.deploy"
+    ports = ["--port", master, "--webui-port", web]
+    engine.java("master", [PYSPARK / "jars"], [f"{deploy}.master.Master", *local, *ports])
+    for number in range(workers):
+        sizes = ["--cores", 1, "--memory", "1g", "--work-dir", engine.folder / f"work-{number}"]
+        command = [f"{deploy}.worker.Worker", f"spark://localhost:{master}", *local, *sizes]
+        engine.java(f"worker_{number}", [PYSPARK / "jars"], [*command, "--webui-port", 0])
+    if not within(120, lambda: says(web, "json", "aliveworkers", workers)):
+        raise TimeoutError(f"Spark's workers; see {engine.folder}")
+    properties = {
+        "spark.executor.memory": "512m",
+        "spark.executor.extraClassPath": f"{SPARK}/*",
+        "spark.driver.host": "localhost",
+        "spark.ui.enabled": "false",
+    }
+    url = f"--spark-master-url=spark://localhost:{master}"
+    engine.job_server("Spark", url, [SPARK, PYSPARK / "jars"], **properties)
+
+
+def prism(engine: Engine) -> None:
+    """Beam's Prism, a runner written in Go."""
+    port, web = free_port(), free_port()
+    command = [PRISM, f"--job_port={port}", f"--web_port={web}"]
+    engine.start("prism", command, lambda: listens(port))
+    engine.flags = portable(port, "LOOPBACK")
+
+
+NEEDS = {
+    job_api: None,
+    flink: (FLINK, "Java 11 or newer and Maven"),
+    spark: (SPARK, "Java 11 or newer and Maven"),
+    prism: (PRISM, "Go"),
+}
+"""What `make test-engines` installs for an engine, and what it needs for that."""
 
 
 @contextmanager
-def prism(program: Path, folder: Path) -> Iterator[list[str]]:
-    """Beam's Prism, a runner written in Go."""
-    port, web, log = free_port(), free_port(), folder / "prism.log"
-    with process([program, f"--job_port={port}", f"--web_port={web}"], log):
-        wait_until(lambda: listens(port), "Prism", log)
-        yield portable(port, "LOOPBACK")
-
-
-def portable(port: int, environment: str, config: str = "") -> list[str]:
-    """The flags of a job that goes to a job service of this machine."""
-    flags = ["--runner=PortableRunner", f"--job_endpoint=localhost:{port}"]
-    flags.append(f"--environment_type={environment}")
-    return [*flags, f"--environment_config={config}"] if config else flags
+def running(add_parts: Callable[[Engine], None], folder: Path) -> Iterator[Engine]:
+    """An engine that ends with the block."""
+    engine = Engine(folder)
+    try:
+        add_parts(engine)
+        yield engine
+    finally:
+        engine.stop()
 
 
 def run(module: str, arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:

@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 
 from tests.clicks import click_log
 from tests.engines import engines
+from tests.engines.engines import NEEDS, Engine
 
-JARS = engines.CHECKOUT / "build" / "engines" / "flink"
-PRISM = engines.CHECKOUT / "build" / "engines" / "bin" / "prism"
+ENGINES = [
+    pytest.param(one, id=one.__name__, marks=[pytest.mark.engines] * bool(NEEDS[one]))
+    for one in NEEDS
+]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request, tmp_path_factory):
+    """Each of the engines, started once."""
+    start = request.param
+    if NEEDS[start] and not NEEDS[start][0].exists():
+        pytest.skip(f"run `make test-engines`, which needs {NEEDS[start][1]}")
+    with engines.running(start, tmp_path_factory.mktemp(start.__name__)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
 def log(tmp_path_factory) -> Path:
     """A log with sessions, robots, titles shown and not clicked, positions, and bad rows."""
     rows = ["query\ttitle\tclicks\timpressions\tposition\tsession_id"]
@@ -43,27 +54,10 @@ def preprocessed(log: Path, output: Path, *flags: str) -> dict[str, str]:
     return written(output)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def expected(log, tmp_path_factory) -> dict[str, str]:
     return preprocessed(log, tmp_path_factory.mktemp("local") / "data")
 
 
-def test_a_job_service_writes_the_bytes_of_a_local_run(log, expected, tmp_path):
-    with engines.job_api(tmp_path) as flags:
-        assert preprocessed(log, tmp_path / "data", *flags) == expected
-
-
-@pytest.mark.engines
-def test_flink_with_two_task_managers_writes_the_bytes_of_a_local_run(log, expected, tmp_path):
-    if not (shutil.which("java") and JARS.is_dir()):
-        pytest.skip("needs Java 11 or newer and Maven; `make test-engines` fetches Flink")
-    with engines.flink(JARS, tmp_path) as flags:
-        assert preprocessed(log, tmp_path / "data", *flags) == expected
-
-
-@pytest.mark.engines
-def test_prism_writes_the_bytes_of_a_local_run(log, expected, tmp_path):
-    if not os.access(PRISM, os.X_OK):
-        pytest.skip("needs Go; `make test-engines` builds Prism")
-    with engines.prism(PRISM, tmp_path) as flags:
-        assert preprocessed(log, tmp_path / "data", *flags) == expected
+def test_preprocess_writes_the_bytes_of_a_local_run(engine: Engine, log, expected, tmp_path):
+    assert preprocessed(log, tmp_path / "data", *engine.flags) == expected

@@ -121,18 +121,17 @@ class Explanation:
         return self.cosine + self.prior
 
     def parts(self) -> str:
-        """The score as a sum.
+        """What the score is made of.
 
         A weighted log-prior is negative for every title, that of a best-seller too. So it is shown
         relative to the average title that was clicked, which moves no title past another.
         """
         if self.measure == SCORE:
             return f"Score {self.score:.3f}"
-        return (
-            f"Score {self.score:.3f} = cosine {self.cosine:.3f} "
-            f"{self.prior - self.mean_prior:+.3f} for the title's clicks "
-            f"{self.mean_prior:+.3f} for any title"
-        )
+        similarity = f"Similarity {self.cosine:.3f} (the cosine)"
+        if not self.mean_prior:
+            return similarity
+        return f"{similarity}, popularity {self.prior - self.mean_prior:+.3f}"
 
     def sentences(self) -> list[str]:
         """The match in words, the query's strongest words first."""

@@ -24,7 +24,7 @@ def search(
     encoding: str = "utf-8",
     title_fields: str = "title",
 ) -> None:
-    """Search a corpus: BM25 + model first, then each alone.
+    """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
 
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv

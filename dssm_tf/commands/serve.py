@@ -53,7 +53,7 @@ def serve(
         models: [NAME=]PATH: what `dssm export` wrote, all of OUT, OUT/NAME or OUT/NAME/VERSION;
             or a run
         index: what `dssm index` wrote: its model is served, and a page at / of the REST port
-            shows BM25 + model, and each alone
+            searches by words (BM25) and meaning (the model) together, and by each alone
         corpus: titles to search on that page (doc_id, title) with the first model
         host: address to listen at; no one is asked who they are, so keep it inside your network
         allow_host: a name that requests may give in their header Host, beside those of loopback

@@ -221,6 +221,7 @@ def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays, dimension: i
         "rules": asdict(ranker.vocabulary.rules),
         "prior_weight": ranker.prior_weight,
         "bm25_weight": ranker.bm25_weight,
+        "cutoff": ranker.cutoff if dimension == ranker.dimension else -1.0,  # other cosines
         "unseen": prior.unseen,
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")

@@ -27,6 +27,7 @@ from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, texts_of
 
 EXTRA = "assets.extra"  # where an export has copies of its run's files
 _WARMUP = "tf_serving_warmup_requests"
+_RANKING = ("mean_prior", "bm25_weight", "cutoff")  # attributes of a `VectorRanker`
 _AGAIN = "Copy the export again, or write it again with `dssm export`."
 _INPUTS = {
     "encode_query": ("queries",),
@@ -170,7 +171,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
-        ranking = {"mean_prior": ranker.mean_prior, "bm25_weight": ranker.bm25_weight}
+        ranking = {name: getattr(ranker, name) for name in _RANKING}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
         _seal(aside)
         verify(ExportedRanker(aside), ranker, list(ranker.prior.log_shares))
@@ -198,7 +199,8 @@ class ExportedRanker(VectorRanker):
         check_files(version, None, _AGAIN)
         extra = version / EXTRA
         ranking = read_json(extra / RANKING, _AGAIN)
-        self.mean_prior, self.bm25_weight = ranking["mean_prior"], ranking["bm25_weight"]
+        for name in _RANKING:
+            setattr(self, name, ranking[name])
         self.vocabulary = load_vocabulary(extra, Spec.load(extra))
         self._model = tf.saved_model.load(str(version))  # its variables live as long as it does
         self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()

@@ -131,7 +131,7 @@ class SemanticRanker(VectorRanker):
         vocabulary: their trigrams.
         prior: the log-prior of titles.
         prior_weight: its weight, 0 for the bare cosine.
-        bm25_weight: of BM25 beside the model in a hybrid, see `evaluation.fusion`.
+        bm25_weight: see `VectorRanker`, as `cutoff`.
     """
 
     def __init__(
@@ -143,6 +143,7 @@ class SemanticRanker(VectorRanker):
         prior: TitlePrior,
         prior_weight: float,
         bm25_weight: float = 0.5,
+        cutoff: float = -1.0,
     ) -> None:
         self.name = name
         self.config = config
@@ -150,7 +151,7 @@ class SemanticRanker(VectorRanker):
         self.vocabulary = vocabulary
         self.prior = prior
         self.prior_weight = prior_weight
-        self.bm25_weight = bm25_weight
+        self.bm25_weight, self.cutoff = bm25_weight, cutoff
         self._encoder = Encoder(model, vocabulary)
         self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
 
@@ -177,10 +178,11 @@ class SemanticRanker(VectorRanker):
             reason = str(error).split("\n")[0]
             raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
         ranking = read_json(run / RANKING, "Train the run again.")
+        chosen = ranking.get("validation", {})
         prior = TitlePrior(load_titles(run), vocabulary.rules)
         ranker = cls(
             name or config.tower.name, config, model, vocabulary, prior,
-            ranking["prior_weight"], ranking.get("validation", {}).get("bm25_weight", 0.5),
+            ranking["prior_weight"], chosen.get("bm25_weight", 0.5), chosen.get("cutoff", -1.0),
         )  # fmt: skip
         for encode in (ranker.encode_queries, ranker.encode_titles):
             encode(["a"])  # else the first text of all would take a second longer

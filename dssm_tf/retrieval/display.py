@@ -24,10 +24,15 @@ def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
         notes = dict.fromkeys(one.note for one in found.values())
         console.print(Text(f"Nothing found: {'; '.join(notes)}."), soft_wrap=True)
         return
+    if found["hybrid"].note:
+        console.print(Text(f"{found['hybrid'].note} The best of what there is:"), soft_wrap=True)
     asked = set(FOLDED.words(query))
     for systems in [[*SYSTEMS]] if console.width >= _BESIDE else [[one] for one in SYSTEMS]:
-        heads = (found[one].note or f"{found[one].milliseconds:.1f} ms" for one in systems)
-        names = (f"{SYSTEMS[one]}  {head}" for one, head in zip(systems, heads, strict=True))
+        heads = (
+            f"{found[one].milliseconds:.1f} ms" if found[one].hits else found[one].note
+            for one in systems
+        )
+        names = (f"{SYSTEMS[one]}\n{head}" for one, head in zip(systems, heads, strict=True))
         table = Table("", *names, box=box.SIMPLE_HEAD, expand=True)
         for rank, hits in enumerate(zip_longest(*(found[one].hits for one in systems)), 1):
             table.add_row(str(rank), *(_cell(hit, asked) if hit else "" for hit in hits))
@@ -35,11 +40,11 @@ def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
 
 
 def _cell(hit: Hit, asked: set[str]) -> Text:
-    """The title over its doc id and score."""
+    """The title over the parts of its score and its doc id."""
     cell = Text(overflow="fold")
     for word in _printable(hit.title).split():
         cell.append(f"{word} ", "bold" if asked.intersection(FOLDED.words(word)) else "")
-    return cell.append(f"\n{_printable(hit.doc_id)}  {hit.score:.3f}", "dim")
+    return cell.append(f"\n{', '.join(hit.parts())}  {_printable(hit.doc_id)}", "dim")
 
 
 def _printable(text: str) -> str:

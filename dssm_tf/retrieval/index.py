@@ -35,8 +35,11 @@ if TYPE_CHECKING:
     from dssm_tf.evaluation.ranker import Ranker
     from dssm_tf.runtime.vector_ranker import VectorRanker
 
-SYSTEMS = {"hybrid": "BM25 + model", "bm25": "BM25", "semantic": "model"}
+SYSTEMS = {"hybrid": "Words + meaning", "bm25": "Words (BM25)", "semantic": "Meaning (model)"}
 """The rankings of a query in the order they are shown, and what they are called."""
+
+NOTHING_GOOD = "Nothing good was found."
+"""The note of a hybrid ranking if no title is near the query or holds all of its words."""
 
 FORMAT = 2
 ABOUT, TITLES, WORDS, NEAREST, MODEL = (
@@ -49,11 +52,37 @@ Report = Callable[[str, float], object]
 
 
 class Hit(NamedTuple):
-    """A title that was found."""
+    """A title that was found.
+
+    Args:
+        doc_id: its id.
+        title: its text.
+        score: what its ranking is sorted by.
+        words: its score by BM25.
+        similarity: the cosine of its vector and the query's.
+        popularity: its weighted log-prior less that of the average clicked title: above 0 if it is
+            clicked more than that one.
+    """
 
     doc_id: str
     title: str
     score: float
+    words: float
+    similarity: float
+    popularity: float
+
+    def parts(self) -> list[str]:
+        """What a person is shown of the score.
+
+        >>> Hit("d1", "Red Hat", 1.0, words=2.5, similarity=0.8125, popularity=0.25).parts()
+        ['similarity 0.81', 'popularity +0.25', 'words 2.5']
+        >>> Hit("d2", "Blue Box", 0.0, words=0.0, similarity=0.5, popularity=0.0).parts()
+        ['similarity 0.50']
+        """
+        found = [f"similarity {self.similarity:.2f}"]
+        found += [f"popularity {self.popularity:+.2f}"] * (round(self.popularity, 2) != 0)
+        found += [f"words {self.words:.1f}"] * (self.words > 0)
+        return found
 
 
 class Found(NamedTuple):
@@ -62,7 +91,7 @@ class Found(NamedTuple):
     Args:
         hits: best first, equal scores in the order of the corpus.
         milliseconds: how long it took; of `hybrid`, all steps.
-        note: why there are no hits, or empty.
+        note: why there are no hits, or no good ones; else empty.
     """
 
     hits: list[Hit]
@@ -230,32 +259,49 @@ class Index:
         by_words = held[top_columns(scores[held], depth)]
         words_done = perf_counter()
 
-        by_meaning, near = np.zeros(0, np.int64), np.zeros(0, np.float32)
+        by_meaning = np.zeros(0, np.int64)
         vector = self.model.encode_queries([query], prior=True)[0]
         if known := any(vocabulary.ngram_ids(word) for word in asked):
-            near, by_meaning = self.nearest.search(vector, depth, rows)
+            by_meaning = self.nearest.search(vector, depth, rows)[1]
         meaning_done = perf_counter()
 
         pool = np.union1d(by_words, by_meaning)
         meaning = self.nearest.score(vector, pool) if known else np.zeros(len(pool))
         fused = fuse(scores[pool], meaning, self.model.bm25_weight)
-        best = np.argsort(-fused, kind="stable")[:k]
+        best = pool[np.argsort(-fused, kind="stable")]
         ended = perf_counter()
 
-        def found(rows: Rows, scores: Scores, seconds: float, note: str) -> Found:
-            table = self.titles.take(rows[:k]).to_pydict()
-            hits = map(Hit, table["doc_id"], table["title"], scores[:k].tolist())
-            return Found(list(hits), 1000 * seconds, "" if len(rows) else note)
+        # A query's vector is its unit vector and 1; a title's last number is its prior.
+        priors = self.nearest.score(np.eye(len(vector))[-1], pool)
+        parts = scores[pool], meaning - priors * known, priors - self.model.mean_prior
 
-        unknown = "the model knows none of the query's letter trigrams"
-        return {
-            "hybrid": found(pool[best], fused[best], ended - started, "neither found a title"),
+        def found(ranked: Rows, by: Scores, seconds: float, note: str) -> Found:
+            places = np.searchsorted(pool, ranked[:k])
+            table = self.titles.take(ranked[:k]).to_pydict()
+            numbers = (of_pool[places].tolist() for of_pool in (by, *parts))
+            hits = list(map(Hit, table["doc_id"], table["title"], *numbers))
+            return Found(hits, 1000 * seconds, "" if hits else note)
+
+        results = {
+            "hybrid": found(best, fused, ended - started, "neither found a title"),
             "bm25": found(
-                by_words, scores[by_words], words_done - started,
+                by_words, scores[pool], words_done - started,
                 "no title holds one of the query's words",
             ),
-            "semantic": found(by_meaning, near, meaning_done - words_done, unknown),
+            "semantic": found(
+                by_meaning, meaning, meaning_done - words_done,
+                "the model knows none of the query's letter trigrams",
+            ),
         }  # fmt: skip
+        hits = [hit for one in results.values() for hit in one.hits]
+        if hits and not any(self._good(asked, hit) for hit in hits):
+            results["hybrid"] = results["hybrid"]._replace(note=NOTHING_GOOD)
+        return results
+
+    def _good(self, asked: Sequence[str], hit: Hit) -> bool:
+        """Whether a title is near the query, or holds all that was asked."""
+        words = self.model.vocabulary.words(hit.title)
+        return hit.similarity >= self.model.cutoff or set(asked) <= set(words)
 
     def _count(self, query: str) -> Any:
         """BM25 of every title, float64 `(titles,)`."""

@@ -30,7 +30,7 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 4
+FORMAT = 5
 """Counted up when an older version of this package could not read what is written."""
 
 _AGAIN = "Copy the directory again, or write it again with `dssm export --format compact`."
@@ -42,7 +42,7 @@ class Compact(NamedTuple):
     Attributes:
         settings: `name` of the model; `tower`, its configuration; `sides`, `query_tower` and where
             there are two `title_tower`; `dimension` of a vector; `prior_weight`; `bm25_weight`;
-            `unseen`, the log share of clicks of a title that nobody clicked.
+            `cutoff`; `unseen`, the log share of clicks of a title that nobody clicked.
         vocabulary: trigrams and text rules.
         arrays: by side and Keras name.
         prior: `titles`, fingerprints of normalised titles, int64, increasing, and their

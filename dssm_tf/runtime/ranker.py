@@ -38,7 +38,8 @@ class Ranker(VectorRanker):
     def __init__(self, compact: Compact, words: int = WORDS) -> None:
         settings, self.vocabulary = compact.settings, compact.vocabulary
         self.name, self._dimension = settings["name"], settings["dimension"]
-        self.bm25_weight, self._prior_weight = settings["bm25_weight"], settings["prior_weight"]
+        self.bm25_weight, self.cutoff = settings["bm25_weight"], settings["cutoff"]
+        self._prior_weight = settings["prior_weight"]
         self._known, shares = compact.prior["titles"], compact.prior["log_shares"]
         unseen = settings["unseen"]
         self._shares = np.append(shares, np.float32(unseen))

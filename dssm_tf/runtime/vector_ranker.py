@@ -40,6 +40,8 @@ class VectorRanker(ABC):
         vocabulary: its letter trigrams and text rules.
         mean_prior: the mean of `weighted_prior` over the titles that were clicked.
         bm25_weight: of BM25 beside the model, see `dssm_tf.evaluation.fusion`.
+        cutoff: a search found nothing good if all cosines are lower and no title holds all words
+            of the query; -1 if training had too few validation queries to choose one.
     """
 
     name: str
@@ -48,6 +50,7 @@ class VectorRanker(ABC):
     vocabulary: Vocabulary
     mean_prior: float
     bm25_weight: float
+    cutoff: float
 
     @abstractmethod
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:

@@ -29,7 +29,7 @@ _LONGEST = 1000  # letters of a query
 _LONGEST_WHY = 64  # words of a query and a title together that are explained
 
 _SCRIPT = (files("dssm_tf.server") / "search.js").read_text("utf-8")
-_STYLE = (files("dssm_tf.server") / "search.css").read_text("utf-8")
+_STYLE = Markup((files("dssm_tf.server") / "search.css").read_text("utf-8"))
 _HASH = b64encode(sha256(f"\n{_SCRIPT}".encode()).digest()).decode()
 # What a title or a query might become, it runs nothing and asks nobody but this server.
 _POLICY = (
@@ -119,21 +119,19 @@ class SearchPage:
         elif query:
             found = index.search(query, _RESULTS)
             if not found["hybrid"].hits:
-                message = "Nothing found."
+                message = "Nothing was found."
                 notes = dict.fromkeys(one.note for one in reversed(found.values()))
-                hint = "; ".join(notes)
+                hint, found = "; ".join(notes).capitalize() + ".", {}
+            elif message := found["hybrid"].note:
+                hint = "No title holds all of these words, and none is close enough in meaning."
         else:
             step = max(1, len(index) // _EXAMPLES)
             rows = range(step // 2, len(index), step)[:_EXAMPLES]
             examples = list(dict.fromkeys(index.titles["title"].take(list(rows)).to_pylist()))
         words = version.ranker.vocabulary.rules.words
-        ranks = {
-            name: {hit.doc_id: rank for rank, hit in enumerate(one.hits, 1)}
-            for name, one in found.items()
-        }
         body = _TEMPLATES.get_template("page.html").render(
             query=query, message=message, hint=hint, examples=examples, names=SYSTEMS, found=found,
-            ranks=ranks, asked=set(words(query)), words=words, opened=(why, system or "hybrid"),
+            asked=set(words(query)), words=words, opened=(why, system or "hybrid"),
             explain=lambda title, name: _why(searched, query, title, name), style=_STYLE,
             longest=_LONGEST, titles=len(index), model=self._model.name, version=version.number,
         )  # fmt: skip

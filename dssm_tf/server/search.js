@@ -14,16 +14,16 @@ async function show(address, push) {
     const answer = await fetch(address, { signal: mine.signal });
     const found = new DOMParser().parseFromString(await answer.text(), "text/html");
     const held = document.activeElement && document.activeElement.id;
+    const unfolded = document.querySelector("#poor[open]") && document.title === found.title;
     results.replaceWith(document.adoptNode(found.getElementById("results")));
+    if (unfolded) document.getElementById("poor").open = true;
     document.title = found.title;
     failed.textContent = "";
     history[push ? "pushState" : "replaceState"](null, "", address);
     const kept = held && held !== "q" && document.getElementById(held);
     if (kept) {
       kept.focus({ preventScroll: true });
-      const hit = kept.closest("li");
-      const hidden = box.getBoundingClientRect().bottom - hit.getBoundingClientRect().top;
-      if (hidden > 0) hit.scrollIntoView(); // from under the box
+      kept.closest("li").scrollIntoView({ block: "nearest" });
     }
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -67,7 +67,7 @@ window.addEventListener("popstate", () => {
 });
 
 function hits(section) {
-  return [...section.querySelectorAll("a.why")];
+  return [...section.querySelectorAll("a.why")].filter((one) => one.checkVisibility());
 }
 
 function move(event) {

@@ -42,6 +42,10 @@ def write_model_card(
         for name in ndcg
         if f"low {name}" in ndcg
     )
+    searched = ""
+    if "cutoff" in ndcg:
+        told = _SEARCHED.format(ndcg["bm25_weight"], 1 - ndcg["bm25_weight"], ndcg["cutoff"])
+        searched = f"\n{fill(told, 100)}\n"
     few = caution("\nThey rest on", ndcg["queries"]) if ndcg else []
     negatives = config.negatives
     kinds = []
@@ -129,7 +133,7 @@ Vectors with the prior rank as the first column says: those of `dssm embed`, of 
 `encode_query_with_prior` and `encode_title_with_prior`, and of `prior=True` in Python; compare them
 by inner product. Unit vectors (`dssm embed --cosine`, `encode_query`, `encode_title`) rank as the
 last column says.
-{shorter}
+{searched}{shorter}
 ## Use and limits
 
 Rank titles for queries like those of the log. Clicks are not relevance: what users did not see
@@ -143,6 +147,14 @@ query can tell by its hash whether the log held it; no ranking needs the file.
     with atomic_write(out / MODEL_CARD) as file:
         file.write(text)
 
+
+_SEARCHED = (
+    "`dssm search` adds BM25, weight {:.2f}, and this model, weight {:.2f}, each scaled to 0..1. "
+    "It says that nothing good was found if every title it found has a cosine below {:.3f} and "
+    "lacks a word of the query. That is the 5th percentile of the first title's cosine over the "
+    "validation queries whose first title was clicked; how many poor answers are below it was not "
+    "measured."
+)
 
 _SHORTER = """
 Vectors were trained to be cut (`training.nested_lengths`): unit vectors of their first numbers

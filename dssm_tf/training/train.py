@@ -18,13 +18,13 @@ from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.semantic_ranker import Encoder
-from dssm_tf.training.bm25_weight import best_bm25_weight
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.folds import choose_by_folds
 from dssm_tf.training.optimizers import check_optimizer
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
+from dssm_tf.training.search_settings import search_settings
 from dssm_tf.training.validation import ValidationTask, encoded, ndcg_by_length
 from dssm_tf.training.warm_start import WarmStart
 
@@ -185,7 +185,7 @@ def weigh_prior(
     if chosen == "auto":
         chosen = task.best_prior_weight(vectors, log_prior)
     measured = task.measured(vectors, chosen * log_prior)
-    measured["bm25_weight"] = best_bm25_weight(task, vectors, chosen * log_prior)
+    measured |= search_settings(task, vectors, chosen * log_prior)
     by_cosine = {f"cosine {name}": value for name, value in task.ndcg(vectors).items()}
     return chosen, measured | by_cosine | {"queries": float(len(task.queries))}
 

@@ -127,8 +127,7 @@ def test_a_best_seller_gains_by_its_clicks_and_a_title_nobody_clicked_loses(rank
     clicks = best.prior - best.mean_prior
     assert clicks == pytest.approx(ranker.weighted_prior([TITLE])[0] - average, abs=SAME)
     assert other.prior - other.mean_prior < 0 < clicks
-    # The title's own cosine, what it gains, and what every title loses.
-    assert f"cosine {best.cosine:.3f} +{clicks:.3f} for the title's clicks -" in best.parts()
+    assert best.parts() == f"Similarity {best.cosine:.3f} (the cosine), popularity +{clicks:.3f}"
 
 
 @every_tower
@@ -267,7 +266,7 @@ def test_markdown_and_json_show_every_word_with_the_same_numbers(explained, name
             cells = [cell.strip() for cell in line.split("|")[1:-1]]
             assert cells[1:3] == [f"{row['adds']:+.3f}", f"{row['lost without']:+.3f}"]
             assert ("**" in cells[0]) == bool(row.get("keyword", row.get("top neurons won")))
-    assert f"- Score {found.score:.3f} = cosine {found.cosine:.3f}" in "\n".join(lines)
+    assert f"- Similarity {found.cosine:.3f} (the cosine)" in "\n".join(lines)
     heads = " ".join(found.query.columns())
     assert ("keyword" in heads) == (name not in ("dssm", "clsm"))
     assert ("neurons won" in heads) == (name == "clsm")

@@ -94,9 +94,9 @@ def test_a_search_shows_the_hybrid_first_within_the_width(made, capsys, monkeypa
     text = shown(capsys, "red hat", "", index=made, k=2)
     rows = [line for line in text.splitlines() if not line.startswith("Nothing")]
     assert max(map(len, rows)) <= width
-    for part in ("BM25", "model", "ms", "d1", "1.000", "Nothing found: the query"):
+    for part in ("BM25", "model", "ms", "d1", "1.00", "Nothing found: the query"):
         assert part in text
-    assert text.index("BM25 + model") < text.index("BM25  ")
+    assert text.index("Words + meaning") < text.index("Words (BM25)")
 
 
 def test_a_corpus_is_searched_without_an_index_too(

@@ -19,6 +19,12 @@ from dssm_tf.tables.judgments import CorpusTitle
 from tests.server.asking import rest, wait_for
 from tests.server.browser import Browser, find_chromium
 
+# Whether what is seen at the title of the third hybrid hit is that hit.
+ON_TOP = """(() => {
+  const hit = document.getElementById("hybrid-3");
+  const at = hit.querySelector(".title").getBoundingClientRect();
+  return hit.contains(document.elementFromPoint(at.left + 5, at.top + 5));
+})()"""
 EVIL = '<script>alert(1)</script> "fox" onmouseover=x'
 CORPUS = [
     CorpusTitle("t1", "Red Fox"),
@@ -100,7 +106,7 @@ def test_the_rankings_are_those_of_the_run(run, search):
             wanted = [hit.doc_id for hit in found[system].hits]
             assert [one.replace("%22", '"') for one in page.titles(system)] == wanted
         for system in SYSTEMS if found["bm25"].hits else ():
-            assert f"{found[system].hits[0].score:.3f}" in page.texts[f"{system}-1"]
+            assert " ".join(found[system].hits[0].parts()) in page.texts[f"{system}-1"]
 
 
 def test_words_of_the_query_are_marked(search):
@@ -118,10 +124,32 @@ def test_nothing_asked_is_an_invitation(search):
 
 def test_nothing_found_says_why(search):
     text = search("xqzt").texts["results"]
-    assert "Nothing found." in text
+    assert "Nothing was found." in text
     assert "no title holds one of the query's words" in text
-    assert "the model knows none of the query's letter trigrams" in text
-    assert "the query holds no word" in search("?!").texts["results"]
+    assert "The model knows none of the query's letter trigrams" in text
+    assert "The query holds no word." in search("?!").texts["results"]
+
+
+@pytest.mark.parametrize(
+    ("query", "cutoff", "good"),
+    [
+        ("tiger fox", 1.1, False),
+        ("tiger fox", -1.0, True),
+        ("red fox", 1.1, True),  # all words are in a title
+    ],
+)
+def test_what_is_not_good_is_said_and_folded_away(model, monkeypatch, query, cutoff, good):
+    monkeypatch.setattr(model.current.ranker, "cutoff", cutoff)
+    page = Read(page_of(model).render(query)[1])
+    assert ("Nothing good was found." in page.texts["results"]) != good
+    assert ("details" in {tag for tag, _ in page.tags}) != good
+    assert page.titles("hybrid")  # there all the same
+
+
+def test_an_explanation_of_what_is_folded_away_is_open(model, monkeypatch):
+    monkeypatch.setattr(model.current.ranker, "cutoff", 1.1)
+    page = Read(page_of(model).render("tiger fox", "t1", "semantic")[1])
+    assert [given for tag, given in page.tags if tag == "details"] == [{"id": "poor", "open": None}]
 
 
 def test_a_query_that_is_too_long_is_refused(search):
@@ -174,11 +202,12 @@ def test_what_clicks_add_is_told_beside_the_average_title(search, run):
     assert prior > ranker.mean_prior  # it has most clicks
     cosine = float(ranker.encode_queries(["red fox"])[0] @ ranker.encode_titles(["Red Fox"])[0])
     page = search("red fox", why="t1", system="semantic")
-    parts = [cosine + prior, cosine, prior - ranker.mean_prior, ranker.mean_prior]
-    text = "Score {:.3f} = cosine {:.3f} {:+.3f} for the title's clicks {:+.3f} for".format(*parts)
-    assert text in page.texts["results"]
-    assert text.split()[1] in page.texts["semantic-1"].partition("why")[0]  # the hit's own score
-    assert "the title's clicks" not in search("red fox", why="t1", system="bm25").html
+    lift = prior - ranker.mean_prior
+    told = f"Similarity {cosine:.3f} (the cosine), popularity {lift:+.3f}"
+    assert told in page.texts["results"]
+    short = f"similarity {cosine:.2f} popularity {lift:+.2f}"
+    assert short in page.texts["semantic-1"].partition("why")[0]  # of the hit itself
+    assert "Similarity" not in search("red fox", why="t1", system="bm25").html
 
 
 def test_what_is_too_long_to_explain_is_said(search):
@@ -198,7 +227,7 @@ def test_the_version_that_is_shown_is_the_one_that_is_searched(exports, base):
 
     def version_and_score() -> tuple[str, str]:
         html = page.render("fox")[1]
-        score = re.search(r"-?\d\.\d{3}", Read(html).texts["semantic-1"])
+        score = re.search(r"-?\d\.\d{2}", Read(html).texts["semantic-1"])
         return html.partition(", version ")[2][0], score[0]
 
     first = version_and_score()
@@ -265,17 +294,18 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
         browser.wait_for("document.querySelector('#semantic-2 td') != null")
         # The explanation came in place: the focus is where it was.
         assert browser.run("document.activeElement.id") == "semantic-2-why"
-        # A hit that lies half under the box comes out from under it when it is explained.
+        # A hit that is explained is in view, under nothing, on a phone too.
         browser.resize(500, 300)
-        browser.run("document.getElementById('hybrid-3').scrollIntoView()")
-        browser.run("window.scrollBy(0, 95)")
-        assert covered(browser) > 0
-        browser.run("document.getElementById('hybrid-3-why').click()")
-        browser.wait_for("document.querySelector('#hybrid-3 td') != null")
-        assert covered(browser) <= 0
+        for shift in (-400, 400):
+            browser.run("document.getElementById('hybrid-3').scrollIntoView()")
+            browser.run(f"window.scrollBy(0, {shift})")
+            browser.run("document.getElementById('hybrid-3-why').click()")
+            opened = "true" if shift < 0 else "false"
+            browser.wait_for(f"!!document.querySelector('#hybrid-3 td') == {opened}")
+            assert browser.run(ON_TOP)
         browser.press("/")
         assert browser.run("document.activeElement.id") == "q"
-        browser.run("history.back()")
+        browser.run("history.go(-2)")
         browser.wait_for("document.querySelector('#semantic-2 td') != null")
         assert browser.complaints == []
         # No text is wider than a phone.
@@ -284,14 +314,6 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
         server.stop()
         browser.type("x")
         browser.wait_for("document.getElementById('failed').textContent.includes('not answer')")
-
-
-def covered(browser) -> float:
-    """How much of the third hybrid hit lies under the box."""
-    return browser.run(
-        "document.getElementById('ask').getBoundingClientRect().bottom"
-        " - document.getElementById('hybrid-3').getBoundingClientRect().top"
-    )
 
 
 def test_the_page_comes_over_http(model, server_of):

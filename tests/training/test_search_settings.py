@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dssm_tf.training.bm25_weight import best_bm25_weight
+from dssm_tf.training.search_settings import search_settings
 from dssm_tf.training.validation import ValidationTask, Vectors
 
 TITLES = ("red hat", "blue box", "green tie", "felt boots")
@@ -29,7 +29,9 @@ def vectors(*nearest: int) -> Vectors:
     ],
 )
 def test_the_weight_is_the_one_that_ranks_validation_queries_best(clicked, nearest, low, high):
-    assert low <= best_bm25_weight(task(*clicked), vectors(*nearest), 0.0) <= high
+    settings = search_settings(task(*clicked), vectors(*nearest), 0.0)
+    assert low <= settings.pop("bm25_weight") <= high
+    assert not settings  # two queries are too few for a cut-off
 
 
 def test_titles_that_a_query_does_not_rank_are_not_joined():
@@ -38,7 +40,20 @@ def test_titles_that_a_query_does_not_rank_are_not_joined():
             return np.where(np.arange(4) < 2, scores, -np.inf)
 
     one = task(0, 1)
-    found = best_bm25_weight(
+    found = search_settings(
         Listed(one.queries, one.titles, one.grades), vectors(1, 0), np.zeros(4, np.float32)
     )
-    assert found > 0.5
+    assert found["bm25_weight"] > 0.5
+
+
+def test_of_twenty_good_first_titles_one_is_below_the_cut_off():
+    """The cosine of query n and its title is n / 100; the 41st finds another title first."""
+    names = tuple(f"w{number}" for number in range(42))
+    cosines = np.diag(np.arange(42) / 100).astype(np.float32)
+    cosines[41, 41], cosines[41, 0] = -1.0, -0.5
+    queries = tuple(f"q{number}" for number in range(42))
+    task = ValidationTask(queries, names, sparse.csr_array(np.eye(42) * 3))
+    vectors = Vectors(cosines, np.eye(42, dtype=np.float32))
+    # A prior lifts all titles and is no part of the cosine. 0 to 40 hundredths: 5 % is .02.
+    found = search_settings(task, vectors, np.float32(7.0))
+    assert found["cutoff"] == pytest.approx(0.02)

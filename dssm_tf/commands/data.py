@@ -76,8 +76,8 @@ def convert(
     refuse_existing(out)
     files = Source(source, Console(), encoding)
     with atomic_directory(out) as aside:
-        with Output(aside, adapter.columns, timed=0 < share < 1) as output:
-            adapter.convert(files, output, options, share)
+        with Output(aside, adapter.columns, share) as output:
+            adapter.convert(files, output, options)
             output.dropped += files.rejected
             output.finish(str(source))
         chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"

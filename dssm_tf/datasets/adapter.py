@@ -8,11 +8,12 @@ from dataclasses import dataclass, field
 from dssm_tf.datasets.output import Output
 from dssm_tf.datasets.source import Source
 
-Convert = Callable[[Source, Output, Mapping[str, str], float], None]
-"""Reads the source, writes the output; given are the options and the held-out share."""
+Convert = Callable[[Source, Output, Mapping[str, str]], None]
+"""Reads the source by the options, and writes the output."""
 
 SPLIT_BY_QUERY = "no split is published: a share of the queries (--held-out) is judged only"
 SPLIT_BY_TIME = "the latest share of the clicks (--held-out) becomes judgments"
+BY_LATER_CLICKS = "by later clicks, per query: 3 most clicked, 2 at least half of that, 1 clicked"
 
 
 @dataclass(frozen=True)

@@ -3,53 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.datasets.adapter import SPLIT_BY_TIME, Adapter
-from dssm_tf.datasets.output import ClickEvent, Output
-from dssm_tf.datasets.source import Source
-
-_LOG = ("sku", "query", "click_time")
+from dssm_tf.datasets.adapter import BY_LATER_CLICKS, SPLIT_BY_TIME, Adapter
+from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.source import LINE, Numbered, Source
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str], held_out: float) -> None:
-    """Titles come from XML (one file, or the many of the big competition) or from a table."""
-    train = source.find("train.csv")
-    for path in _product_files(source):
-        products = _xml_products(source, path) if ".xml" in path.suffixes else _table(source, path)
-        for sku, name in products:
-            output.add_title(sku, name)
-    for number, (sku, query, clicked) in source.table(train, _LOG):
-        with source.checked(train, number):
-            output.add_event(ClickEvent(query, sku.strip(), 1, clicked.strip()))
-    output.split_by_time(held_out)
-
-
-def _product_files(source: Source) -> list[Path]:
-    found = source.find_all("small_product_data.xml", "products_*.xml", "product*.xml")
-    return found or [source.find("small_product_data.xml", "products.csv", "product_data.csv")]
-
-
-def _table(source: Source, path: Path) -> Iterator[tuple[str, str]]:
-    for _, (sku, name) in source.table(path, ("sku", "name")):
-        yield sku, name
-
-
-def _xml_products(source: Source, path: Path) -> Iterator[tuple[str, str]]:
-    """The sku and the name of each `<product>`, one in memory at a time."""
-    with source.open(path) as file:
-        try:
-            depth = 0
-            for event, element in ElementTree.iterparse(file, ("start", "end")):
-                # Products hold further products (accessories): only the outer ones are catalogued.
-                depth += (event == "start") - (event == "end")
-                if event == "end" and element.tag == "product" and depth == 1:
-                    yield element.findtext("sku") or "", element.findtext("name") or ""
-                    element.clear()
-        except (ElementTree.ParseError, ValueError, LookupError) as error:  # of an encoding, too
+def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+    """Titles come from XML: one file, or the many of the big competition."""
+    names = ("small_product_data.xml", "products_*.xml", "product*.xml")
+    for path in source.find_all(*names) or [source.find(*names)]:
+        try:  # as bytes, whose encoding XML tells
+            source.read(
+                path, LINE, output.add_title, format="txt", encoding="latin-1", parts=_products
+            )
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise UserError(f"{path} is not well-formed XML: {error}.") from error
+
+    def clicked(query: str, sku: str, time: str) -> None:
+        output.add_event(query, sku, 1, time.strip())
+
+    source.read(source.find("train.csv"), ("query", "sku", "click_time"), clicked)
+
+
+def _products(lines: Numbered) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The sku and the name of each `<product>`, one in memory at a time."""
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    depth = 0
+    for number, (line,) in lines:
+        parser.feed(f"{line}\n".encode("latin-1"))
+        for event, element in parser.read_events():
+            # Products hold further products (accessories): only the outer ones are catalogued.
+            depth += 1 if event == "start" else -1
+            if event == "end" and element.tag == "product" and depth == 1:
+                yield number, (element.findtext("sku") or "", element.findtext("name") or "")
+                element.clear()
+    parser.close()
 
 
 ADAPTER = Adapter(
@@ -58,10 +50,9 @@ ADAPTER = Adapter(
     licence="the rules of the competition; not for redistribution",
     files=(
         "train.csv",
-        "small_product_data.xml, or product_data/products/*.xml given as SRC's folder, or "
-        "products.csv with the columns sku and name",
+        "small_product_data.xml, or product_data/products/*.xml given as SRC's folder",
     ),
-    grades="by later clicks, per query: 3 most clicked, 2 at least half of that, 1 clicked",
+    grades=BY_LATER_CLICKS,
     split=SPLIT_BY_TIME,
     convert=convert,
     held_out=0.2,

@@ -4,58 +4,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.datasets.adapter import Adapter
-from dssm_tf.datasets.output import ClickEvent, Output
+from dssm_tf.datasets.output import Output
 from dssm_tf.datasets.source import Source
-from dssm_tf.tables.cells import BadRow, identifier, text
+from dssm_tf.tables.cells import BadRow
 
 GRADES = {"E": 3.0, "S": 2.0, "C": 1.0, "I": 0.0}
-_LOCALES = ("us", "es", "jp", "all")
-_VERSIONS = ("large", "small")
 
 
-def convert(source: Source, output: Output, options: Mapping[str, str], held_out: float) -> None:
+def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
     """Exact matches of the training split become clicks, the test split becomes judgments."""
-    locale, version = options["locale"], options["version"]
-    if locale not in _LOCALES or version not in _VERSIONS:
-        raise UserError(
-            f"locale is {locale!r} and version {version!r}; expected one of {', '.join(_LOCALES)} "
-            f"and one of {', '.join(_VERSIONS)}."
-        )
+    locale = options["locale"]
+
+    def product(doc_id: str, title: str, where: str) -> None:
+        if where == locale:
+            output.add_title(doc_id, title)
+
+    def example(
+        query_id: str, query: str, doc_id: str, where: str, label: str, split: str, chosen: int
+    ) -> None:
+        if not chosen or where != locale:
+            return
+        if label not in GRADES or split not in ("train", "test"):
+            raise BadRow(
+                "unknown label or split",
+                f"the label is {label!r:.40} and the split {split!r:.40}; expected E, S, C or I, "
+                "and train or test",
+            )
+        if split == "test":
+            output.add_judgment(query_id, query, doc_id, GRADES[label])
+        elif label == "E":
+            output.add_click(query, doc_id)
+
     products = source.find("shopping_queries_dataset_products.parquet", "*products*.parquet")
     examples = source.find("shopping_queries_dataset_examples.parquet", "*examples*.parquet")
-    for number, (product_id, title, where) in source.table(
-        products, ("product_id", "product_title", "product_locale")
-    ):
-        if locale in ("all", where):
-            with source.checked(products, number):
-                doc_id = _doc_id(identifier(product_id, "product_id"), where, locale)
-                output.add_title(doc_id, text(title or "", "product_title"))
+    source.read(products, ("product_id", "product_title", "product_locale"), product)
     columns = ("query_id", "query", "product_id", "product_locale", "esci_label", "split")
-    for number, (query_id, query, product_id, where, label, split, chosen) in source.table(
-        examples, (*columns, f"{version}_version")
-    ):
-        if not chosen or locale not in ("all", where):
-            continue
-        with source.checked(examples, number):
-            if label not in GRADES or split not in ("train", "test"):
-                raise BadRow(
-                    "unknown label or split",
-                    f"the label is {label!r:.40} and the split {split!r:.40}; expected one of "
-                    f"{', '.join(GRADES)} and train or test",
-                )
-            doc_id = _doc_id(identifier(product_id, "product_id"), where, locale)
-            query = text(query or "", "query")
-            if split == "test":
-                output.add_judgment(identifier(query_id, "query_id"), query, doc_id, GRADES[label])
-            elif label == "E":
-                output.add_click(ClickEvent(query, doc_id))
-
-
-def _doc_id(product_id: str, where: str, locale: str) -> str:
-    """The same product has other titles in other countries."""
-    return f"{where}:{product_id}" if locale == "all" else product_id
+    source.read(examples, (*columns, f"{options['version']}_version"), example)
 
 
 ADAPTER = Adapter(
@@ -70,7 +55,7 @@ ADAPTER = Adapter(
     split="the publisher's: clicks are the E pairs of split train, judgments all of split test",
     convert=convert,
     options={
-        "locale": "us one of us, es, jp, all",
+        "locale": "us one of us, es, jp",
         "version": "large large, or small: the harder queries, for ranking",
     },
 )

@@ -2,68 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 
 from dssm_tf.datasets.adapter import Adapter
-from dssm_tf.datasets.output import ClickEvent, Output
-from dssm_tf.datasets.source import Source
+from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.source import LINE, Source
 from dssm_tf.tables.trec import qrels_line
 
 _LICENCE = "research use only, by Microsoft's terms for MS MARCO; no commercial use"
+_QUERY = ("query id", "query")
+_PASSAGE = ("passage id", "passage")
+_TITLES = ("para.title.txt", "titles.tsv")
 
 
-def _convert_passages(
-    source: Source, output: Output, options: Mapping[str, str], held_out: float
-) -> None:
+def _passages(source: Source, output: Output, options: Mapping[str, str]) -> None:
     """Passages under their page's title where a file of titles lies beside, else their text."""
-    path, titles = source.find_if_there("para.title.txt", "titles.tsv"), dict[str, str]()
-    if path is not None:
-        for _, (passage_id, title) in source.cells(path, ("passage id", "title")):
-            if title.strip() not in ("", "-"):
-                titles.setdefault(passage_id.strip(), title)
-    collection = source.find("collection.tsv")
-    for _, (passage_id, text) in source.cells(collection, ("passage id", "passage")):
-        output.add_title(passage_id, titles.get(passage_id.strip()) or text)
-    _queries(source, output, source.find("queries.train.tsv"))
-    _judged(source, output, source.find("qrels.train.tsv"), clicks=True)
-    _queries(source, output, source.find("queries.dev.small.tsv", "queries.dev.tsv"))
-    _judged(source, output, source.find("qrels.dev.small.tsv", "qrels.dev.tsv"), clicks=False)
+    titles: dict[str, str] = {}
+    if source.find_all(*_TITLES):
+        _read(source, _PASSAGE, titles.setdefault, *_TITLES)
+
+    def passage(doc_id: str, text: str) -> None:
+        title = titles.get(doc_id, "")
+        output.add_title(doc_id, text if title.strip() in ("", "-") else title)
+
+    _read(source, _PASSAGE, passage, "collection.tsv")
+    _read(source, _QUERY, output.add_query, "queries.train.tsv")
+    _read_qrels(source, output, "qrels.train.tsv", clicks=True)
+    _read(source, _QUERY, output.add_query, "queries.dev.small.tsv", "queries.dev.tsv")
+    _read_qrels(source, output, "qrels.dev.small.tsv", "qrels.dev.tsv")
 
 
-def _convert_orcas(
-    source: Source, output: Output, options: Mapping[str, str], held_out: float
-) -> None:
+def _orcas(source: Source, output: Output, options: Mapping[str, str]) -> None:
     """Every clicked pair of ORCAS under the title of its document; queries of dev judge."""
-    documents = source.find("msmarco-docs.tsv")
-    for _, (doc_id, _, title) in source.cells(documents, ("document id", "URL", "title")):
+
+    def document(doc_id: str, _: str, title: str, __: str) -> None:
         output.add_title(doc_id, title)
-    clicks = source.find("orcas.tsv")
-    for _, (_, query, doc_id) in source.cells(clicks, ("query id", "query", "document id")):
-        output.add_click(ClickEvent(query, doc_id))
-    queries = source.find("msmarco-docdev-queries.tsv", "msmarco-test2019-queries.tsv")
-    _queries(source, output, queries)
-    qrels = source.find("msmarco-docdev-qrels.tsv", "2019qrels-docs.txt")
-    _judged(source, output, qrels, clicks=False)
+
+    def click(_: str, query: str, doc_id: str, __: str) -> None:
+        output.add_click(query, doc_id)
+
+    _read(source, ("document id", "URL", "title", "body"), document, "msmarco-docs.tsv")
+    _read(source, (*_QUERY, "document id", "URL"), click, "orcas.tsv")
+    queries = ("msmarco-docdev-queries.tsv", "msmarco-test2019-queries.tsv")
+    _read(source, _QUERY, output.add_query, *queries)
+    _read_qrels(source, output, "msmarco-docdev-qrels.tsv", "2019qrels-docs.txt")
 
 
-def _queries(source: Source, output: Output, path: Path) -> None:
-    for _, (query_id, query) in source.cells(path, ("query id", "query")):
-        output.queries.setdefault(query_id.strip(), query)
+def _read(source: Source, columns: Sequence[str], use: Callable[..., object], *names: str) -> None:
+    """Reads a table without header and quotes, tabs between."""
+    source.read(source.find(*names), columns, use, format="tsv", header=False)
 
 
-def _judged(source: Source, output: Output, path: Path, *, clicks: bool) -> None:
-    """Reads qrels, white space between: the queries are known by now."""
-    for number, line in source.lines(path):
-        with source.checked(path, number):
-            query_id, doc_id, grade = qrels_line(line)
-            query = output.queries.get(query_id.strip())
-            if query is None:
-                output.dropped["judgment of a query without a text"] += 1
-            elif not clicks:
-                output.add_judgment(query_id, query, doc_id, grade)
-            elif grade > 0:
-                output.add_click(ClickEvent(query, doc_id))
+def _read_qrels(source: Source, output: Output, *names: str, clicks: bool = False) -> None:
+    """The queries are known by now."""
+
+    def judged(line: str) -> None:
+        query_id, doc_id, grade = qrels_line(line)
+        if not clicks:
+            output.add_judgment(query_id, output.query(query_id), doc_id, grade)
+        elif grade > 0:
+            output.add_click(output.query(query_id), doc_id)
+
+    source.read(source.find(*names), LINE, judged, format="txt")
 
 
 MSMARCO = Adapter(
@@ -81,7 +81,7 @@ MSMARCO = Adapter(
     ),
     grades="1 as in the qrels",
     split="the publisher's: clicks are the judged pairs of train, judgments those of dev",
-    convert=_convert_passages,
+    convert=_passages,
 )
 
 ORCAS = Adapter(
@@ -97,5 +97,5 @@ ORCAS = Adapter(
     ),
     grades="as in the qrels: 1 for dev, 0 to 3 for TREC 2019",
     split="the publisher's: clicks are ORCAS, judgments those of the other queries",
-    convert=_convert_orcas,
+    convert=_orcas,
 )

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
-
 import pytest
 
 from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.commands.data import list_
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import Task
 from dssm_tf.datasets import ADAPTERS
 from dssm_tf.datasets.output import HELD_OUT as PURPOSE
 from dssm_tf.datasets.source import Source
@@ -31,16 +30,51 @@ def test_every_source_says_its_files_its_licence_and_its_grades(capsys):
             assert f"\n  {field}" in block
 
 
-def test_unknown_sources_options_and_shares_are_refused(source, convert):
+@pytest.mark.parametrize(
+    ("name", "given", "message"),
+    [
+        ("wand", {}, "there is no source 'wand'; choose from esci, wands"),
+        ("wands", {"settings": ["n=1"]}, "--set n=1: expected KEY=VALUE; wands has the keys n"),
+        ("wands", {"held_out": 1.5}, r"--held-out is 1\.5; expected a share"),
+        ("esci", {"held_out": 0.5}, "--held-out: esci is split by its publisher"),
+        ("homedepot", {}, r"no train\.csv \(also \.gz\); expected one, found: label\.csv, product"),
+        ("bestbuy", {}, r"several files for .*; expected one, found: train\.csv, train\.csv\."),
+    ],
+)
+def test_what_cannot_be_converted_is_refused_and_leaves_nothing(
+    tmp_path, source, convert, name, given, message
+):
     write_wands(source)
-    with pytest.raises(UserError, match="there is no source 'wand'; choose from esci, wands"):
-        convert("wand")
-    with pytest.raises(
-        UserError, match=r"--set locale=us: expected KEY=VALUE; wands has the keys n"
-    ):
-        convert("wands", settings=["locale=us"])
-    with pytest.raises(UserError, match=r"--held-out is 1\.5; expected a share"):
-        convert("wands", held_out=1.5)
+    if name == "bestbuy":
+        for folder in (source, source / "more"):
+            folder.mkdir(exist_ok=True)
+            (folder / "train.csv").write_text("sku,query,click_time\n", "utf-8")
+        (source / "small_product_data.xml").write_text("<products/>", "utf-8")
+    with pytest.raises(UserError, match=message):
+        convert(name, **given)
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
+@pytest.mark.parametrize(
+    ("file", "rows", "message"),
+    [
+        ("label", [["query_id", "product_id", "label"]],
+         "gave 2 titles, 0 rows of clicks and 0 judgments.*left out: nothing"),
+        ("label", [["query_id", "product_id", "label"], ["0", "7", "Perhaps"]],
+         r"label\.csv:2: the label is 'Perhaps'.*Exact, Partial"),
+        ("label", [["query_id", "product_id", "label"], ["9", "7", "Exact"]],
+         r"the query_id '9'; expected .*an id of query\.csv"),
+        ("query", [["query_id", "words"], ["0", "red kettle"]],
+         "columns 'query_id', 'words'; expected 'query_id', 'q"),
+    ],
+)  # fmt: skip
+def test_files_without_a_usable_row_are_an_error_not_an_empty_table(
+    source, convert, file, rows, message
+):
+    write_wands(source)
+    write_table(source / f"{file}.csv", rows, "\t")
+    with pytest.raises(UserError, match=message):
+        convert("wands")
 
 
 def test_a_source_that_is_not_there_and_an_output_that_is_are_refused(tmp_path, source, convert):
@@ -52,17 +86,9 @@ def test_a_source_that_is_not_there_and_an_output_that_is_are_refused(tmp_path, 
         convert("wands")
 
 
-def test_files_without_a_row_are_an_error_not_an_empty_table(tmp_path, source, convert):
-    write_wands(source)
-    write_table(source / "label.csv", [["query_id", "product_id", "label"]], "\t")
-    with pytest.raises(UserError, match="gave 2 titles, 0 rows of clicks and 0 judgments"):
-        convert("wands")
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_cell_may_be_long_and_the_limit_of_other_csv_readers_stays(tmp_path):
-    long = "x" * 2_000_000
-    (tmp_path / "table.csv").write_text(f"a,b\n1,{long}\n", "utf-8")
-    before = csv.field_size_limit()
-    assert list(Source(tmp_path).table(tmp_path / "table.csv", ["b"])) == [(2, (long,))]
-    assert csv.field_size_limit() == before
+def test_progress_counts_rows_and_says_how_much_of_the_file_is_read(tmp_path, monkeypatch):
+    told = []
+    monkeypatch.setattr(Task, "update", lambda task, done, state="": told.append(done))
+    (tmp_path / "table.csv").write_text("a\n" + "1\n" * 10_000, "utf-8")
+    Source(tmp_path).read(tmp_path / "table.csv", ["a"], lambda cell: None)
+    assert told == [100, 100]  # after 4,096 and 8,192 rows, of a file read at once

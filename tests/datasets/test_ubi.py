@@ -8,36 +8,7 @@ import pytest
 
 from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.common.errors import UserError
-from tests.datasets.tables import write_objects
-
-
-def event(action, query_id, object_id, time):
-    target = {"object_id": object_id, "object_id_field": "sku", "description": f"T{object_id}"}
-    return {
-        "action_name": action,
-        "query_id": query_id,
-        "client_id": "c1",
-        "timestamp": time,
-        "event_attributes": {"object": target, "position": {"ordinal": 2}, "session_id": "s1"},
-    }
-
-
-def write_ubi(source):
-    write_objects(
-        source / "ubi_queries.ndjson",
-        {"query_id": "q1", "user_query": "kettle", "timestamp": "2024-05-01T10:00:00Z"},
-        {"_index": "ubi_queries", "_source": {"query_id": "q2", "user_query": "rug"}},
-    )
-    write_objects(
-        source / "ubi_events.ndjson",
-        {"index": {"_index": "ubi_events"}},  # the bulk interface has such lines
-        event("click", "q1", "B", "2024-05-01T12:00:00Z"),
-        event("impression", "q1", "A", "2024-05-01T10:00:01Z"),
-        event("click", "q1", "A", "2024-05-01T10:00:05Z"),
-        event("click", "q2", "A", "2024-05-01T11:00:00Z"),
-        event("click", "unknown", "A", "2024-05-01T11:00:00Z"),
-        event("scroll", "q1", "A", "2024-05-01T10:00:02Z"),
-    )
+from tests.datasets.tables import event, write_objects, write_ubi
 
 
 def test_ubi_events_become_clicks_by_time_and_the_latest_judge(source, convert):
@@ -56,24 +27,25 @@ def test_ubi_events_become_clicks_by_time_and_the_latest_judge(source, convert):
 
 def test_ubi_takes_titles_from_a_catalogue(source, convert):
     write_ubi(source)
+    products = {"id": "A", "name": "Kettle"}, {"_source": {"doc_id": "C", "name": "C"}}, {"id": "D"}
     write_objects(
-        source / "products.ndjson", {"id": "A", "name": "Kettle"}, {"id": "C", "name": "C"}
+        source / "products.ndjson", *products, *({"id": n, "name": f"T{n}"} for n in range(9))
     )
     clicks, corpus, _ = convert("ubi", settings=["title=name"])
-    assert corpus == [("A", "Kettle"), ("C", "C")]
+    assert corpus[:2] == [("A", "Kettle"), ("C", "C")]
+    assert len(corpus) == 11
     assert {row["title"] for row in clicks} == {"Kettle"}
 
 
-def test_ubi_reads_the_answer_of_a_search_as_one_array_or_object(source, convert):
+def test_ubi_takes_milliseconds_and_the_session_of_the_client(source, convert):
     write_ubi(source)
-    queries = [{"query_id": "q1", "user_query": "kettle"}, {"query_id": "q2", "user_query": "rug"}]
-    (source / "ubi_queries.ndjson").unlink()
-    (source / "ubi_queries.json").write_text(json.dumps(queries, indent=1), "utf-8")
-    hits = {"hits": {"hits": [{"_source": event("click", "q1", "A", 1714557600000)}]}}
-    write_objects(source / "ubi_events.ndjson", hits)
+    one = event("click", "q1", "A", 1714557600000)
+    del one["event_attributes"]["session_id"]
+    write_objects(source / "ubi_events.ndjson", one, one | {"session_id": "s2"})
     clicks, _, _ = convert("ubi", held_out=0)
-    assert [(row["query"], row["timestamp"]) for row in clicks] == [
-        ("kettle", "2024-05-01T10:00:00.000+00:00")
+    assert [(row["query"], row["timestamp"], row["session_id"]) for row in clicks] == [
+        ("kettle", "1714557600000", "c1"),
+        ("kettle", "1714557600000", "s2"),
     ]
 
 
@@ -92,8 +64,9 @@ def test_a_bad_line_is_counted_and_skipped_and_the_rest_is_used(tmp_path, source
     (source / "ubi_events.ndjson").write_text(text, "utf-8")
     convert_command("ubi", source, tmp_path / "out")
     said = capsys.readouterr().out
-    for reason in ("event_attributes is no object", "no usable time stamp", "not JSON"):
+    for reason in ("no usable time stamp", "not JSON"):
         assert f"left out: 1 x {reason}, in ubi_events.ndjson" in said
+    assert "left out: 1 x event without a known query or an object" in said
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
     assert "left out: 1 x not JSON, in ubi_events.ndjson." in notes
 
@@ -103,7 +76,7 @@ def test_too_many_bad_lines_are_refused_with_the_limit_of_a_log(source, convert)
     with (source / "ubi_events.ndjson").open("a", encoding="utf-8") as file:
         file.write("{no json\n" * 3)
     with pytest.raises(
-        UserError, match=r"3 of 10 rows are malformed \(30.0% .*events.ndjson:8: not JSON"
+        UserError, match=r"3 of 10 rows are malformed \(30.0% .*events.ndjson:9: {no json"
     ):
         convert("ubi")
 

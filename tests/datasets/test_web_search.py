@@ -7,15 +7,7 @@ import gzip
 import pytest
 
 from dssm_tf.common.errors import UserError
-from tests.datasets.tables import pairs, write_lines, write_objects
-
-
-def write_msmarco(source):
-    write_lines(source / "collection.tsv", (0, "Water boils at 100."), (1, "Rugs are woven."))
-    write_lines(source / "queries.train.tsv", (5, "when does water boil"), (6, "unjudged"))
-    write_lines(source / "qrels.train.tsv", (5, 0, 0, 1), (99, 0, 1, 1))
-    write_lines(source / "queries.dev.small.tsv", (7, "how are rugs made"))
-    write_lines(source / "qrels.dev.small.tsv", (7, 0, 1, 1))
+from tests.datasets.tables import pairs, write_lines, write_msmarco, write_objects, write_trec
 
 
 def test_msmarco_has_training_pairs_as_clicks_and_dev_as_judgments(tmp_path, source, convert):
@@ -25,7 +17,7 @@ def test_msmarco_has_training_pairs_as_clicks_and_dev_as_judgments(tmp_path, sou
     assert corpus == [("0", "Water boils at 100."), ("1", "Rugs are woven.")]
     assert judgments == [("7", "how are rugs made", "1", "Rugs are woven.", 1.0)]
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
-    assert "- left out: 1 x judgment of a query without a text." in notes
+    assert "- left out: 1 x click for a query that is unknown or has no word." in notes
     assert "research use only" in notes
 
 
@@ -49,7 +41,7 @@ def test_orcas_joins_clicks_to_titles_out_of_packed_files(tmp_path, source, conv
     assert judgments == [("8", "best kettle", "D1", "Kettles", 1.0)]
     notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
     assert "1 x title without text or id" in notes
-    assert "1 x click on a title that the corpus lacks" in notes
+    assert "1 x click for a title that the corpus lacks" in notes
 
 
 def test_a_broken_archive_is_an_error(source, convert):
@@ -59,66 +51,47 @@ def test_a_broken_archive_is_an_error(source, convert):
         convert("orcas")
 
 
-TOPICS = """<top>
-<num> Number: 051
-<title> Topic: red kettle
-<desc> Description: kettles that are red
-</top>
-<top>
-<num> Number: 52 </num> <title> blue rug </title>
-</top>
-"""
-DOCS = """<DOC>
-<DOCNO> FT-1 </DOCNO>
-<HEADLINE>Kettles &amp; lids</HEADLINE>
-<TEXT>Body.</TEXT>
-</DOC>
-<DOC>
-<DOCNO>FT-2</DOCNO>
-<TEXT>
-<P>A rug of</P> wool
-</TEXT>
-</DOC>
-"""
-
-
-def write_trec(source):
-    (source / "topics.51-52").write_text(TOPICS, "utf-8")
-    (source / "docs.sgml").write_text(DOCS, "utf-8")
-    (source / "qrels.51-52").write_text("51 0 FT-1 2\n52 0 FT-2 1\n52 0 FT-1 -1\n", "utf-8")
-
-
-def test_trec_collections_are_read_from_their_mark_up(source, convert):
+def test_trec_collections_are_read_from_tables(source, convert):
     write_trec(source)
     clicks, corpus, judgments = convert("trec")
-    assert corpus == [("FT-1", "Kettles & lids"), ("FT-2", "A rug of wool")]
-    assert pairs(clicks) == [("blue rug", "A rug of wool", "FT-2")]
+    assert corpus == [("FT-1", "Kettles"), ("FT-2", "Rug")]
+    assert pairs(clicks) == [("blue rug", "Rug", "FT-2")]
+    assert judgments == [("51", "red kettle", "FT-1", "Kettles", 2.0)]
+
+
+def test_trec_collections_are_read_from_json_lines(source, convert):
+    write_objects(
+        source / "queries.jsonl",
+        {"_id": 51, "text": "red kettle"},
+        {"qid": 52, "query": "blue rug"},
+    )
+    body = " ".join(map(str, range(25)))
+    ids = ("_id", "docno")
+    texts = {"title": "Kettles & lids", "text": "Body."}, {"title": "", "contents": body}
+    objects = [{key: f"FT-{n}"} | text for n, (key, text) in enumerate(zip(ids, texts), 1)]  # noqa: B905
+    filler = ({"id": n, "title": "other"} for n in range(9))
+    write_objects(source / "corpus.jsonl", *objects, {"title": "without id"}, *filler)
+    (source / "qrels.txt").write_text("51 0 FT-1 2\n52 0 FT-2 1\n", "utf-8")
+    clicks, corpus, judgments = convert("trec")
+    # a document without a title has its first twenty words
+    assert corpus[:2] == [("FT-1", "Kettles & lids"), ("FT-2", " ".join(map(str, range(20))))]
+    assert [row["query"] for row in clicks] == ["blue rug"]
     assert judgments == [("51", "red kettle", "FT-1", "Kettles & lids", 2.0)]
 
 
 def test_a_trec_runs_unjudged_titles_are_ranked_with_grade_zero(source, convert):
     write_trec(source)
-    (source / "first.run").write_text("51 Q0 FT-2 1 3.5 x\n51 Q0 FT-1 2 3.1 x\n", "utf-8")
+    run = "51 Q0 FT-2 1 3.5 x\n51 Q0 FT-1 2 3.1 x\n7 Q0 FT-1 1 2 x\n"
+    (source / "first.run").write_text(run, "utf-8")
     _, _, judgments = convert("trec")
-    assert [(row[2], row[4]) for row in judgments] == [("FT-1", 2.0), ("FT-2", 0.0)]
-
-
-def test_trec_collections_as_json_lines_and_tables_are_the_same(source, convert):
-    write_lines(source / "queries.tsv", ("51", "red kettle"), ("52", "blue rug"))
-    write_objects(
-        source / "corpus.jsonl",
-        {"_id": "FT-1", "title": "Kettles & lids", "text": "Body."},
-        {"_id": "FT-2", "title": "", "text": "A rug of wool"},
-    )
-    (source / "qrels.txt").write_text("51 0 FT-1 2\n52 0 FT-2 1\n", "utf-8")
-    clicks, corpus, judgments = convert("trec")
-    assert corpus == [("FT-1", "Kettles & lids"), ("FT-2", "A rug of wool")]
-    assert pairs(clicks) == [("blue rug", "A rug of wool", "FT-2")]
-    assert judgments == [("51", "red kettle", "FT-1", "Kettles & lids", 2.0)]
+    assert [(row[0], row[2], row[4]) for row in judgments] == [
+        ("51", "FT-1", 2.0),
+        ("51", "FT-2", 0.0),
+    ]
 
 
 def test_trec_files_of_different_collections_are_refused(source, convert):
     write_trec(source)
     (source / "qrels.51-52").write_text("401 0 FT-1 2\n", "utf-8")
-    with pytest.raises(UserError, match=r"no query id in common: 401 there, 51, 52 here"):
-        convert("trec")
+    with pytest.raises(UserError, match="1 x judgment for a query that is unknown or has no word"):
+        convert("trec", held_out=1.0)

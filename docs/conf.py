@@ -33,18 +33,17 @@ include_patterns = [
 ]
 
 NAVIGATION = {
-    "Start": ["docs/faq", "docs/data", "docs/scale", "docs/training", "docs/configuration"],
-    "Decide": ["docs/results", "docs/compare", "docs/benchmark", "docs/baselines", "docs/tuning"],
-    "Run": [
-        "docs/production", "docs/retrieval", "docs/search_engines", "docs/serving",
-        "serving/README",
-        "docs/runtime", "docs/warm_start", "docs/engines",
+    "Prepare": ["docs/data", "docs/compare"],
+    "Train": ["docs/training", "docs/configuration", "docs/tuning"],
+    "Measure": ["docs/analysis", "docs/benchmark", "docs/results", "docs/baselines"],
+    "Deploy": [
+        "docs/retrieval", "docs/search_engines", "docs/serving", "serving/README", "docs/runtime",
+        "docs/production", "docs/warm_start",
     ],
-    "Understand": ["docs/analysis", "docs/api", "docs/architecture"],
-    "Research": [
-        "docs/paper_settings", "docs/dse", "docs/grades", "docs/position_bias", "docs/optimizers",
-    ],
-    "Project": ["docs/backends", "CONTRIBUTING", "CHANGELOG"],
+    "Scale": ["docs/scale", "docs/engines"],
+    "Look up": ["docs/api", "docs/architecture", "docs/faq"],
+    "Research": ["docs/paper_settings", "docs/dse", "docs/grades", "docs/position_bias"],
+    "Project": ["CONTRIBUTING", "CHANGELOG"],
 }  # fmt: skip
 
 default_role = "literal"  # single backticks, as in Markdown

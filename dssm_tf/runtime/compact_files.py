@@ -1,10 +1,13 @@
 """The directory of a compact model: its files, and how they are read and checked.
 
-compact.json    format, tower, text rules, weight of the prior
+compact.json    format; `name`; `tower`, its configuration; `sides`, `query_tower` and, if there are
+                two, `title_tower`; `dimension` of a vector; text `rules`; `prior_weight`;
+                `bm25_weight`; `cutoff`; `unseen`, the log share of a title that nobody clicked
 vocabulary.txt  letter trigrams, one a line, by id from 1 on
 weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kernel`; an int8
                 kernel has a `scale` beside it, shortened vectors a `projection`
-prior.npz       fingerprints of the titles that were clicked, increasing, and their log shares
+prior.npz       `titles`, fingerprints of the titles that were clicked, increasing, and their
+                `log_shares`
 MODEL_CARD.md
 SHA256SUMS
 """
@@ -12,7 +15,6 @@ SHA256SUMS
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,27 +39,12 @@ _AGAIN = "Copy the directory again, or write it again with `dssm export --format
 
 
 class Compact(NamedTuple):
-    """What a compact directory holds.
+    """What a compact directory holds; see the head of this file."""
 
-    Attributes:
-        settings: `name` of the model; `tower`, its configuration; `sides`, `query_tower` and where
-            there are two `title_tower`; `dimension` of a vector; `prior_weight`; `bm25_weight`;
-            `cutoff`; `unseen`, the log share of clicks of a title that nobody clicked.
-        vocabulary: trigrams and text rules.
-        arrays: by side and Keras name.
-        prior: `titles`, fingerprints of normalised titles, int64, increasing, and their
-            `log_shares`.
-    """
-
-    settings: Mapping[str, Any]
+    settings: dict[str, Any]
     vocabulary: Vocabulary
-    arrays: Mapping[str, NDArray[Any]]
-    prior: Mapping[str, NDArray[Any]]
-
-    def side(self, side: str) -> dict[str, NDArray[Any]]:
-        """The arrays of one side."""
-        start = f"{side}/"
-        return {k.removeprefix(start): v for k, v in self.arrays.items() if k.startswith(start)}
+    arrays: dict[str, NDArray[Any]]
+    prior: dict[str, NDArray[Any]]
 
 
 def read_compact(directory: Path) -> Compact:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,15 +11,13 @@ import numpy as np
 from dssm_tf.common.errors import UserError
 from dssm_tf.runtime.compact_files import Compact, read_compact
 from dssm_tf.runtime.towers import TOWERS
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
-from dssm_tf.text.fields import cut
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import Key
 
 WORDS = 50_000
 _TEXTS = 256  # encoded at once, so that what is computed stays in the processor's caches
-_SMALLEST = 1e-12  # as `normalize_vectors` of the Keras model has it
 
 
 class Ranker(VectorRanker):
@@ -37,14 +36,14 @@ class Ranker(VectorRanker):
 
     def __init__(self, compact: Compact, words: int = WORDS) -> None:
         settings, self.vocabulary = compact.settings, compact.vocabulary
-        self.name, self._dimension = settings["name"], settings["dimension"]
+        self.name, self._weight = settings["name"], settings["prior_weight"]
         self.bm25_weight, self.cutoff = settings["bm25_weight"], settings["cutoff"]
-        self._prior_weight = settings["prior_weight"]
-        self._known, shares = compact.prior["titles"], compact.prior["log_shares"]
-        unseen = settings["unseen"]
-        self._shares = np.append(shares, np.float32(unseen))
-        mean = float(shares.mean(dtype=np.float64)) if len(shares) else unseen
-        self.mean_prior = self._prior_weight * mean
+        # What follows the last fingerprint is the share of any other title.
+        self._known = np.append(compact.prior["titles"], np.iinfo(np.int64).max)
+        shares = compact.prior["log_shares"]
+        self._shares = np.append(shares, np.float32(settings["unseen"]))
+        mean = shares.mean(dtype=np.float64) if len(shares) else settings["unseen"]
+        self.mean_prior = self._weight * float(mean)
         sides = [_Side(compact, side, words) for side in settings["sides"]]
         self._sides = {"query": sides[0], "title": sides[-1]}
 
@@ -54,33 +53,29 @@ class Ranker(VectorRanker):
 
         Args:
             directory: of a version, or of a model, whose newest version is taken.
-            words: words in the table, at least as many as are read of a text (64); each takes
-                four bytes for each column of the first matrix: 50,000 words of an LSTM of 96
-                cells at most 77 MB. Shared towers have one table, others two.
+            words: words in the table; each takes four bytes for each column of the first matrix:
+                50,000 words of an LSTM of 96 cells at most 77 MB. Shared towers have one table,
+                others two.
 
         Raises:
-            UserError: it is no such directory or of another format, a file was damaged or changed,
-                or `words` is too small.
+            UserError: it is no such directory or of another format, or a file was damaged or
+                changed.
         """
-        compact = read_compact(Path(directory))
-        least = compact.vocabulary.rules.max_words
-        if words < least:
-            raise UserError(f"words is {words}; expected at least {least}, those of one text.")
-        return cls(compact, words)
-
-    @property
-    def dimension(self) -> int:
-        """Length of a semantic vector."""
-        return int(self._dimension)
+        return cls(read_compact(Path(directory)), words)
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        return self._sides[side].encode(list(map(self.vocabulary.rules.words, texts)))
+        listed = list(map(self.vocabulary.words, texts))
+        encode = self._sides[side].encode
+        # With no text it tells the length of a vector.
+        starts = range(0, max(1, len(listed)), _TEXTS)
+        parts = [encode(listed[start : start + _TEXTS]) for start in starts]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _weighted(self, titles: Sequence[Key]) -> Vectors:
         keys = np.fromiter(map(fingerprint64, titles), np.int64, len(titles))
         places = np.searchsorted(self._known, keys)
-        found = self._known.take(places, mode="clip") == keys if len(self._known) else False
-        weighted: Vectors = self._prior_weight * self._shares[np.where(found, places, -1)]
+        found = np.where(self._known[places] == keys, self._shares[places], self._shares[-1])
+        weighted: Vectors = self._weight * found
         return weighted
 
 
@@ -88,7 +83,12 @@ class _Side:
     """One tower with its words."""
 
     def __init__(self, compact: Compact, side: str, words: int) -> None:
-        arrays, tower = compact.side(side), compact.settings["tower"]
+        tower, start = compact.settings["tower"], f"{side}/"
+        arrays = {
+            name.removeprefix(start): array
+            for name, array in compact.arrays.items()
+            if name.startswith(start)
+        }
         kernel, scale = arrays.pop("hashing/kernel"), arrays.pop("hashing/scale", None)
         self._projection = arrays.pop("projection", None)
         if tower["name"] not in TOWERS:
@@ -98,29 +98,26 @@ class _Side:
             )
         self._tower = TOWERS[tower["name"]](arrays, tower)
         self._words = WordVectors(compact.vocabulary, kernel, scale, self._tower.constant, words)
-        self._dimension, self._rules = compact.settings["dimension"], compact.vocabulary.rules
-        # No more words at once than the table holds.
-        self._texts = min(_TEXTS, words // self._rules.max_words)
+        self._dimension = compact.settings["dimension"]
 
     def encode(self, texts: Sequence[list[str]]) -> Vectors:
         """Unit vectors `(len(texts), dimension)` of texts split into words."""
         vectors = np.zeros((len(texts), self._dimension), np.float32)
-        for start in range(0, len(texts), self._texts):
-            self._encode(texts[start : start + self._texts], vectors[start : start + self._texts])
+        rows = [row for row, text in enumerate(texts) if text]
+        rows.sort(key=lambda row: -len(texts[row]))  # the longest first
+        if rows:
+            vectors[rows] = self._vectors([texts[row] for row in rows])
         return vectors
 
-    def _encode(self, texts: Sequence[list[str]], vectors: Vectors) -> None:
-        """Fills `vectors`, which is zero."""
-        most, letters = self._rules.max_words, self._rules.max_letters
-        words = [cut(word, letters) for text in texts for word in text[:most]]
-        if not words:
-            return
-        lengths = np.array([min(len(text), most) for text in texts])
-        starts = lengths.cumsum() - lengths
-        order = (-lengths).argsort(kind="stable")  # the longest first
-        order = order[: np.count_nonzero(lengths)]
-        found = self._tower(self._words(words), starts[order], lengths[order])
-        if self._projection is not None:
-            found = found @ self._projection
-        squares = np.einsum("nd,nd->n", found, found)
-        vectors[order] = found / np.sqrt(np.maximum(squares, _SMALLEST))[:, None]
+    def _vectors(self, texts: Sequence[list[str]]) -> Vectors:
+        """The same of texts with words, the longest first."""
+        words: list[str] = []
+        ends, count = [0], len(texts)
+        for step in range(len(texts[0])):
+            while len(texts[count - 1]) <= step:
+                count -= 1
+            words += [text[step] for text in texts[:count]]
+            ends.append(len(words))
+        found = self._words(words)
+        vectors = self._tower([found[start:end] for start, end in pairwise(ends)])
+        return unit(vectors if self._projection is None else vectors @ self._projection)

@@ -1,19 +1,14 @@
 """The towers of `dssm_tf.towers` in NumPy, from the first layer's words on.
 
-A tower here is made of the arrays of one there, by their Keras names, and takes
-
-    words    (all words, units)  what the first matrix and `constant` make of each word, the texts'
-                                 words one after another
-    starts   (texts,)            where each text's words begin
-    lengths  (texts,)            how many there are, 1 at least
-
-and gives the texts' semantic vectors `(texts, dimension)`, not yet of length 1. Texts of the same
-length stand together: what is done at a word is done for all texts that have it, as one product.
+A tower here is made of the arrays of one there, by their Keras names. It takes the words of texts
+step by step: `steps[t]`, `(texts with more than t words, units)`, is what the first matrix and
+`constant` make of the t-th word of each text, the longest text first. It gives the texts' semantic
+vectors `(texts, dimension)`, not yet of length 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
@@ -21,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
-Places = NDArray[np.intp]
+Steps = Sequence[Vectors]
 Arrays = Mapping[str, Vectors]
 
 
@@ -31,27 +26,17 @@ class Tower(Protocol):
     constant: Vectors
     """What the table adds to every word, `(units,)` or one number."""
 
-    def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
+    def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, dimension)`; see the head of this file."""
         ...
 
 
-def pool(how: np.ufunc, words: Vectors, starts: Places, lengths: Places) -> Vectors:
+def pool(how: np.ufunc, steps: Steps) -> Vectors:
     """The sum or the maximum of each text's words, `(texts, units)`."""
-    if len(starts) == 1:  # all words are of this text
-        whole: Vectors = how.reduce(words, axis=0, keepdims=True)
-        return whole
-    found = words.take(starts, axis=0)
-    for t, count in enumerate(texts_by_words(lengths)):
-        if t:
-            how(found[:count], words.take(starts[:count] + t, axis=0), out=found[:count])
-    return found
-
-
-def texts_by_words(lengths: Places) -> list[int]:
-    """How many texts have more than 0, 1, ... words; lengths fall."""
-    counts = len(lengths) - lengths[::-1].searchsorted(np.arange(lengths[0]), side="right")
-    found: list[int] = counts.tolist()
+    found = steps[0].copy()
+    for step in steps[1:]:
+        part = found[: len(step)]
+        how(part, step, out=part)
     return found
 
 
@@ -73,9 +58,9 @@ class FeedForward:
             for i in range(1, len(tower["widths"]))
         ]
 
-    def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
+    def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        vectors: Vectors = np.tanh(pool(np.add, words, starts, lengths) + self._bias)
+        vectors: Vectors = np.tanh(pool(np.add, steps) + self._bias)
         for kernel, bias in self._layers:
             vectors = np.tanh(vectors @ kernel + bias)
         return vectors
@@ -85,7 +70,7 @@ class Convolution:
     """CLSM: windows of words, the maximum over the text, tanh layers.
 
     Args:
-        arrays: `convolution/padding_word` where the window has several words, then
+        arrays: `convolution/padding_word` if the window has several words, then
             `semantic_1/kernel` and so on.
 
     Reference: Shen et al. 2014, sec. 3, eq. 1-3.
@@ -94,35 +79,30 @@ class Convolution:
     constant: Vectors = np.zeros(1, np.float32)
 
     def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
-        self._window = tower["window"]
-        self._features = tower["features"]
-        self._padding_word = arrays.get("convolution/padding_word")
+        self._shape = (-1, tower["window"], tower["features"])
+        reach = tower["window"] // 2
+        shifts = (*range(-reach, 0), *range(1, reach + 1))
+        paddings = arrays["convolution/padding_word"] if reach else ()
+        self._reach, self._around = reach, [*zip(shifts, paddings, strict=True)]
         self._layers = [arrays[f"semantic_{i}/kernel"] for i in range(1, 1 + len(tower["widths"]))]
 
-    def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
+    def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, widths[-1])`."""
-        vectors: Vectors = np.tanh(
-            pool(np.maximum, self._windows(words, starts, lengths), starts, lengths)
-        )
+        blocks = [step.reshape(self._shape) for step in steps]
+        windows = [self._window(blocks, t) for t in range(len(blocks))]
+        vectors: Vectors = np.tanh(pool(np.maximum, windows))
         for kernel in self._layers:
             vectors = np.tanh(vectors @ kernel)
         return vectors
 
-    def _windows(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
-        """`W_c l_t` of each word, `(all words, features)`."""
-        reach = self._window // 2
-        blocks = words.reshape(len(words), self._window, self._features)
-        total: Vectors = blocks[:, reach].copy()
-        if self._padding_word is None:
-            return total
-        order, place = starts.argsort(), np.arange(len(words))
-        text = np.repeat(order, lengths[order])
-        shifts = (*range(-reach, 0), *range(1, reach + 1))
-        for shift, padding in zip(shifts, self._padding_word, strict=True):
-            other = (place + shift).clip(0, len(words) - 1)
-            inside = (other == place + shift) & (text[other] == text)
-            total[inside] += blocks[other[inside], reach + shift]
-            total[~inside] += padding
+    def _window(self, blocks: Steps, t: int) -> Vectors:
+        """`W_c l_t` of the t-th words, `(texts with more than t words, features)`."""
+        total: Vectors = blocks[t][:, self._reach].copy()
+        for shift, padding in self._around:
+            beside = blocks[t + shift] if 0 <= t + shift < len(blocks) else blocks[t][:0]
+            beside = beside[: len(total), self._reach + shift]
+            total[: len(beside)] += beside
+            total[len(beside) :] += padding
         return total
 
 
@@ -133,7 +113,7 @@ class Recurrence:
         arrays: of each direction its `recurrent_kernel`, `bias` and `peephole_kernel`, below the
             name of the direction.
         cell: `_TanhCell` or `_LSTMCell`.
-        directions: their names, and whether they read right to left.
+        directions: their names; the second reads right to left.
 
     Reference: Palangi et al. 2016, eq. 1 and 2.
     """
@@ -143,36 +123,31 @@ class Recurrence:
         arrays: Arrays,
         tower: Mapping[str, Any],
         cell: Any,
-        directions: Mapping[str, bool] = {"recurrence": False},
+        directions: Sequence[str] = ("recurrence",),
     ) -> None:
         own = [
             {key.removeprefix(f"{name}/"): array for key, array in arrays.items()}
             for name in directions
         ]
         self._cells = [cell(one, tower) for one in own]
-        self._backwards = list(directions.values())
         # Every word reads the bias once, so the table of words holds it added.
         self.constant: Vectors = np.concatenate([one["bias"] for one in own])
 
-    def __call__(self, words: Vectors, starts: Places, lengths: Places) -> Vectors:
+    def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, directions * units)`."""
-        parts = np.split(words, len(self._cells), axis=1)
-        last = [
-            self._read(cell, part, starts + (lengths - 1) * backwards, lengths, 1 - 2 * backwards)
-            for cell, part, backwards in zip(self._cells, parts, self._backwards, strict=True)
-        ]
-        return last[0] if len(last) == 1 else np.concatenate(last, axis=1)
+        if len(self._cells) == 1:
+            return self._read(self._cells[0], steps)
+        left, right = zip(*(np.split(step, 2, axis=1) for step in steps), strict=True)
+        ways = zip(self._cells, (left, right[::-1]), strict=True)
+        return np.concatenate([self._read(cell, way) for cell, way in ways], axis=1)
 
-    def _read(
-        self, cell: Any, inputs: Vectors, firsts: Places, lengths: Places, step: int
-    ) -> Vectors:
-        """`y` after each text's last word; firsts are where texts begin, the longest first."""
-        y, c = (np.zeros((len(firsts), len(cell.kernel)), np.float32) for _ in range(2))
-        for t, count in enumerate(texts_by_words(lengths)):
-            net = inputs.take(firsts[:count] + step * t, axis=0)
-            # Before the first word y is zero.
-            recurrent = y[:count] @ cell.kernel if t else np.zeros((1, net.shape[1]), np.float32)
-            y[:count] = cell(net, recurrent, y[:count], c[:count])
+    def _read(self, cell: Any, steps: Steps) -> Vectors:
+        """`y` after each text's last word; right to left, a short text begins later."""
+        texts = max(len(steps[0]), len(steps[-1]))
+        y, c = np.zeros((2, texts, len(cell.kernel)), np.float32)
+        for step in steps:
+            before = y[: len(step)]
+            before[:] = cell(step, before, c[: len(step)])
         return y
 
 
@@ -182,16 +157,15 @@ class _TanhCell:
     def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
         self.kernel = arrays["recurrent_kernel"]
 
-    def __call__(self, net: Vectors, recurrent: Vectors, y: Vectors, c: Vectors) -> Vectors:
+    def __call__(self, net: Vectors, y: Vectors, c: Vectors) -> Vectors:
         """The next `y`, `(texts, units)`.
 
         Args:
             net: `W l(t) + b`.
-            recurrent: `W_rec y(t-1)`.
             y: of the word before.
             c: the cell state, to be changed in place.
         """
-        y_next: Vectors = np.tanh(net + recurrent)
+        y_next: Vectors = np.tanh(net + y @ self.kernel)
         return y_next
 
 
@@ -205,9 +179,9 @@ class _LSTMCell:
 
     # Of a gate that is shut the exponential may be infinite: 1 / infinity is right.
     @np.errstate(over="ignore")
-    def __call__(self, net: Vectors, recurrent: Vectors, y: Vectors, c: Vectors) -> Vectors:
+    def __call__(self, net: Vectors, y: Vectors, c: Vectors) -> Vectors:
         """The next `y`, see `_TanhCell`."""
-        blocks = (net + recurrent).reshape(len(net), -1, len(self.kernel))
+        blocks = (net + y @ self.kernel).reshape(len(net), -1, len(self.kernel))
         o, g = blocks[:, 0], np.tanh(blocks[:, -1])
         gates = _sigmoid(blocks[:, 1:-1] + self._peepholes[1 : blocks.shape[1] - 1] * c[:, None])
         if self._forget_gate:
@@ -224,13 +198,11 @@ def _sigmoid(x: Vectors) -> Vectors:
     return found
 
 
-_BOTH_WAYS = {"left_to_right": False, "right_to_left": True}
-
 TOWERS: Mapping[str, Callable[[Arrays, Mapping[str, Any]], Tower]] = {
     "dssm": FeedForward,
     "clsm": Convolution,
     "rnn": partial(Recurrence, cell=_TanhCell),
     "lstm": partial(Recurrence, cell=_LSTMCell),
-    "bilstm": partial(Recurrence, cell=_LSTMCell, directions=_BOTH_WAYS),
+    "bilstm": partial(Recurrence, cell=_LSTMCell, directions=("left_to_right", "right_to_left")),
 }
 """What makes a tower of its arrays, without the first matrix, and its configuration."""

@@ -151,6 +151,13 @@ class VectorRanker(ABC):
         return self._encode("title", distinct), self._weighted(distinct), shared
 
 
+def unit(vectors: Vectors) -> Vectors:
+    """Vectors of length 1; those of zero stay, as in `normalize_vectors` of the Keras model."""
+    squares = np.einsum("nd,nd->n", vectors, vectors)
+    scaled: Vectors = vectors / np.sqrt(np.maximum(squares, 1e-12))[:, None]
+    return scaled
+
+
 def with_column(vectors: Vectors, column: ArrayLike) -> Vectors:
     """Vectors with the prior: one more dimension, so that the inner product is the score.
 

@@ -24,9 +24,9 @@ class WordVectors:
         vocabulary: the trigrams and their ids.
         kernel: a row for each trigram id, float32 or float16, or int8 to be multiplied by `scale`;
             row 0 stands for no trigram and is zero.
-        scale: of int8 rows, float32 `(1 + trigrams, 1)`.
+        scale: of the rows, float32 `(1 + trigrams, 1)`, or None.
         constant: added to each word's sum, `(units,)` or `(1,)`: a bias that comes with every word.
-        size: words the table holds.
+        size: words the table holds; more if more are asked for at once.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class WordVectors:
         self._lock = Lock()
 
     def __call__(self, words: Sequence[str]) -> Vectors:
-        """The vectors of words, `(len(words), units)`; no more distinct ones than the table holds.
+        """The vectors of words, `(len(words), units)`.
 
         A word that is in the table takes some 50 ns, another some 10 microseconds.
         """
@@ -57,8 +57,8 @@ class WordVectors:
                 rows = self._rows(words)
             return self._table.take(rows, axis=0)
 
-    def _rows(self, words: Sequence[str]) -> NDArray[np.intp]:
-        return np.fromiter(map(self._row_of.__getitem__, words), np.intp, len(words))
+    def _rows(self, words: Sequence[str]) -> list[int]:
+        return list(map(self._row_of.__getitem__, words))
 
     def _learn(self, words: dict[str, None]) -> None:
         """Puts those words into the table that are not there."""
@@ -66,18 +66,20 @@ class WordVectors:
         if len(self._row_of) + len(new) > len(self._table):
             self._row_of.clear()
             new = list(words)
-        first = len(self._row_of)
-        sums = self._sums(list(map(self._vocabulary.look_up, new)))
-        self._table[first : first + len(new)] = sums + self._constant
-        self._row_of.update(zip(new, range(first, first + len(new)), strict=True))
+            if len(new) > len(self._table):
+                self._table = np.empty((len(new), self._table.shape[1]), np.float32)
+        rows = range(len(self._row_of), len(self._row_of) + len(new))
+        self._table[rows.start : rows.stop] = self._sums(new) + self._constant
+        self._row_of.update(zip(new, rows, strict=True))
 
-    def _sums(self, words: Sequence[Sequence[int]]) -> Vectors:
+    def _sums(self, words: Sequence[str]) -> Vectors:
         """The sum of the rows of each word's trigram ids, float32 `(words, units)`."""
         # Each word begins with the row of no trigram, so that none is without a row.
-        lengths = np.fromiter((1 + len(ids) for ids in words), np.intp, len(words))
-        ids = np.fromiter(chain.from_iterable((0, *ids) for ids in words), np.intp, lengths.sum())
+        listed = [(0, *self._vocabulary.look_up(word)) for word in words]
+        lengths = np.array(list(map(len, listed)))
+        ids = np.array(list(chain.from_iterable(listed)))
         rows = self._kernel[ids].astype(np.float32)
         if self._scale is not None:
             rows *= self._scale[ids]
-        sums: Vectors = np.add.reduceat(rows, np.cumsum(lengths) - lengths, axis=0)
+        sums: Vectors = np.add.reduceat(rows, lengths.cumsum() - lengths, axis=0)
         return sums

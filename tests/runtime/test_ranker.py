@@ -185,10 +185,11 @@ def test_a_full_table_is_emptied(directory):
 @settings(max_examples=30)
 @given(st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), max_size=6), max_size=40))
 def test_however_full_the_table_is_the_vectors_are_the_same(directory, texts):
-    little, enough = Ranker.load(directory, words=6), Ranker.load(directory)
+    little, enough = Ranker.load(directory, words=2), Ranker.load(directory)
     for words in texts:
         text = " ".join(words)
         assert little.encode_titles([text]) == approx(enough.encode_titles([text]), abs=1e-6)
+    # One text may have more words than the table: it grows to six, which a text is cut at.
     assert len(little._sides["title"]._words._row_of) <= 6
 
 
@@ -201,11 +202,6 @@ def test_threads_may_share_a_ranker(directory):
         found = list(pool.map(shared.encode_titles, texts))
     for one, vectors in zip(texts, found, strict=True):
         assert vectors == approx(own.encode_titles(one), abs=1e-6)
-
-
-def test_a_table_too_small_for_a_text_is_refused(directory):
-    with pytest.raises(UserError, match="words is 5; expected at least 6, those of one text"):
-        Ranker.load(directory, words=5)
 
 
 # --------------------------------------------------------------------------- what it needs

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from socket import gethostname
 from typing import Any, NamedTuple
 
 import apache_beam as beam
@@ -21,6 +22,8 @@ import polars as pl
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.pvalue import TaggedOutput
 
+from dssm_tf import __version__
+from dssm_tf.common.errors import UserError
 from pipelines.options import PreprocessOptions
 from pipelines.output import PARTS, create
 from pipelines.texts import BlockList
@@ -178,6 +181,33 @@ class Written(NamedTuple):
     digest: str
 
 
+def write_part(directory: str, kind: str, bucket: int, rows: int, data: bytes) -> Written:
+    """Writes a file under a name no retry shares.
+
+    A runner may run the same work twice; only the path of the attempt that counts is passed on.
+    """
+    path = FileSystems.join(directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
+    with create(path) as file:
+        file.write(data)
+    return Written(kind, bucket, path, rows, len(data), sha256(data).hexdigest())
+
+
+class Release:
+    """The version of this package; only a worker that has the same unpickles it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _same_release, (__version__,)
+
+
+def _same_release(version: str) -> Release:
+    if version != __version__:
+        raise UserError(
+            f"Worker {gethostname()} has dssm-tf {__version__}, and this command is of {version}; "
+            "install the same version on both."
+        )
+    return Release()
+
+
 class Settings(NamedTuple):
     """What every step is told.
 
@@ -187,6 +217,7 @@ class Settings(NamedTuple):
         directory: where workers write.
         store: of a run on this machine, a directory for what travels and for progress.
         block_list: queries to drop.
+        release: of the launcher.
     """
 
     options: PreprocessOptions
@@ -194,6 +225,7 @@ class Settings(NamedTuple):
     directory: str
     store: str | None = None
     block_list: BlockList = BlockList()
+    release: Release = Release()
 
     def send(
         self,
@@ -220,14 +252,8 @@ class Settings(NamedTuple):
         return (TaggedOutput(tag, block) for block in blocks) if tag else blocks
 
     def write(self, kind: str, bucket: int, rows: int, data: bytes) -> Written:
-        """Writes a file under a name no retry shares.
-
-        A runner may run the same work twice; only the path of the attempt that counts is passed on.
-        """
-        path = FileSystems.join(self.directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
-        with create(path) as file:
-            file.write(data)
-        return Written(kind, bucket, path, rows, len(data), sha256(data).hexdigest())
+        """Writes a file, see `write_part`."""
+        return write_part(self.directory, kind, bucket, rows, data)
 
     def tell(self, what: str, number: int) -> None:
         """Reports that more is done, if the launcher is on this machine."""

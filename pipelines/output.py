@@ -76,7 +76,7 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
     files are moved one by one, the spec last, without which no reader accepts it.
 
     Raises:
-        UserError: `path` exists and may not be replaced.
+        UserError: `path` exists and may not be replaced, or nothing can be written there.
     """
     if is_local(path):
         with atomic_directory(Path(path), own=OWN if overwrite else ()) as directory:
@@ -84,10 +84,9 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
             yield Output(str(directory), directory, directory / PARTS)
             shutil.rmtree(directory / PARTS)
         return
-    parts = FileSystems.join(path, PARTS)
+    parts = _probe(path)
     with tempfile.TemporaryDirectory() as local, tempfile.TemporaryDirectory() as scratch:
         try:
-            FileSystems.mkdirs(parts)
             yield Output(path, Path(local), Path(scratch))
             for file in sorted(Path(local).iterdir(), key=lambda one: one.name == SPEC):
                 with create(FileSystems.join(path, file.name)) as target, file.open("rb") as own:
@@ -95,6 +94,19 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
         finally:
             with suppress(BeamIOError):  # a store without directories has nothing left of it
                 FileSystems.delete([parts + "/"])
+
+
+def _probe(path: str) -> str:
+    """Makes the place for parts; refuses one where nothing can be written."""
+    try:
+        parts = FileSystems.join(path, PARTS)
+        FileSystems.mkdirs(parts)
+        with create(FileSystems.join(parts, "probe")) as file:
+            file.write(b"-")
+    except Exception as error:  # each store has its own
+        reason = " ".join(str(error).split())
+        raise UserError(f"--output {path} cannot be written: {reason}") from error
+    return parts
 
 
 def refuse(path: str, inputs: Iterable[str] = (), *, overwrite: bool) -> None:

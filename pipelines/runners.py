@@ -13,7 +13,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 import apache_beam as beam
-from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, SetupOptions
+import grpc
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    PipelineOptions,
+    PortableOptions,
+    SetupOptions,
+)
 from apache_beam.runners.runner import PipelineState, create_runner
 
 import pipelines
@@ -71,11 +77,18 @@ class Runner(NamedTuple):
                     raise UserError(found[1].strip()) from error
                 if self.local:
                     raise
-                reason = " ".join(str(error).split())
-                raise UserError(f"--runner {self.name}: {reason:.500}") from error
+                raise UserError(f"--runner {self.name}: {self._reason(error)}") from error
         if state not in (PipelineState.DONE, None):
             raise UserError(f"The pipeline ended as {state}; see the runner's log.")
         return result
+
+    def _reason(self, error: Exception) -> str:
+        server = self.options.view_as(PortableOptions).job_endpoint
+        if isinstance(error, grpc.FutureTimeoutError):
+            return f"nothing answers at {server}; start the job server, or mend --job_endpoint."
+        if isinstance(error, grpc.Call):
+            return f"lost the job server {server} ({error.details()}); see its log."
+        return f"{' '.join(str(error).split()):.500}"
 
 
 def choose_runner(

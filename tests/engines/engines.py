@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import socket
@@ -14,6 +15,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 CHECKOUT = Path(__file__).resolve().parents[2]
 INSTALLED = CHECKOUT / "build" / "engines"
 """By `make test-engines`."""
@@ -23,6 +26,8 @@ OPENED = (
     "util", "lang", "lang.invoke", "net", "nio", "io", "util.concurrent", "util.concurrent.atomic",
 )  # fmt: skip
 """Packages of java.base that Flink and Spark read."""
+OPTIONS = ("--negatives-from", "both", "--shards", "4")
+"""Of preprocess in all tests."""
 TASK_MANAGER = {
     "cpu.cores": "1",
     "memory.task.heap.size": "384m",
@@ -174,7 +179,8 @@ def flink(engine: Engine, task_managers: int = 2) -> None:
         f"jobmanager.bind-host: localhost\njobmanager.memory.process.size: 1024m\n"
         f"rest.address: localhost\nrest.bind-address: localhost\nrest.port: {rest}\n"
         "taskmanager.host: localhost\ntaskmanager.bind-host: localhost\n"
-        f"taskmanager.numberOfTaskSlots: 1\nparallelism.default: {task_managers}\n",
+        f"taskmanager.numberOfTaskSlots: 1\nparallelism.default: {task_managers}\n"
+        "heartbeat.interval: 1000\nheartbeat.timeout: 10000\n",
         "utf-8",
     )
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -236,6 +242,12 @@ NEEDS = {
 """What `make test-engines` installs for an engine, and what it needs for that."""
 
 
+def needed(engine: Callable[[Engine], None]) -> None:
+    """Skips a test when an engine is not installed."""
+    if (what := NEEDS[engine]) and not what[0].exists():
+        pytest.skip(f"run `make test-engines`, which needs {what[1]}")
+
+
 @contextmanager
 def running(add_parts: Callable[[Engine], None], folder: Path) -> Iterator[Engine]:
     """An engine that ends with the block."""
@@ -247,10 +259,67 @@ def running(add_parts: Callable[[Engine], None], folder: Path) -> Iterator[Engin
         engine.stop()
 
 
-def run(module: str, arguments: Sequence[object]) -> subprocess.CompletedProcess[str]:
-    """A pipeline from the plain command line, in a process of its own."""
-    return subprocess.run(
+def worker_pool(engine: Engine, checkout: Path = CHECKOUT) -> list[str]:
+    """The flags that name a pool of workers, started from a checkout."""
+    port, pool = free_port(), "apache_beam.runners.worker.worker_pool_main"
+    command = [
+        "env",
+        f"--chdir={checkout}",
+        f"PYTHONPATH={checkout}",
+        f"PATH={Path(sys.executable).parent}:/usr/bin:/bin",
+    ]
+    command += [sys.executable, "-m", pool, f"--service_port={port}"]
+    engine.start("worker_pool", command, lambda: listens(port))
+    return ["--environment_type=EXTERNAL", f"--environment_config=localhost:{port}"]
+
+
+def start(module: str, arguments: Sequence[object]) -> subprocess.Popen[str]:
+    """Starts a pipeline from the plain command line, in a process of its own."""
+    return subprocess.Popen(
         [sys.executable, "-m", module, *map(str, arguments)],
-        capture_output=True, text=True, timeout=600, cwd=CHECKOUT,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=CHECKOUT,
         env=os.environ | {"PYTHONPATH": str(CHECKOUT)},
     )  # fmt: skip
+
+
+def ended(started: subprocess.Popen[str], seconds: float = 600) -> tuple[int, str]:
+    """The exit code of a process, and what it printed."""
+    with started:
+        try:
+            said, _ = started.communicate(timeout=seconds)
+        finally:
+            started.kill()
+    return started.returncode, said
+
+
+def children(process: int, command: str = "") -> list[int]:
+    """The processes under a process whose command line holds some text."""
+    found = []
+    for one in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"\nPPid:\t{process}\n" in (one / "status").read_text():
+                found += [int(one.name)] * (command in (one / "cmdline").read_text())
+                found += children(int(one.name), command)
+    return found
+
+
+def written(output: Path) -> dict[str, str]:
+    """The SHA-256 of every file."""
+    return {one.name: hashlib.sha256(one.read_bytes()).hexdigest() for one in output.iterdir()}
+
+
+def preprocessed(log: Path, output: Path, *flags: str) -> dict[str, str]:
+    """What preprocess writes."""
+    places = ["--input", log, "--output", output]
+    code, said = ended(start("pipelines.preprocess", [*places, *OPTIONS, *flags]))
+    assert code == 0, said
+    return written(output)
+
+
+def embedded(model: Path, corpus: Path, output: Path, *flags: str) -> dict[str, str]:
+    """What embed writes."""
+    places = ["--model", model, "--input", corpus, "--output", output]
+    code, said = ended(start("pipelines.embed", [*places, "--batch-size", "50", *flags]))
+    assert code == 0, said
+    assert "1,200 vectors of length 7" in said
+    return written(output)

@@ -108,7 +108,7 @@ def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):
         (tmp_path / "bad.tsv").write_text(text)
         return (str(tmp_path / "bad.tsv"),)
 
-    told("holds no config.yaml", model=tmp_path)
+    told("holds no trained model", model=tmp_path)
     told("missing: doc_id", input=file("title\nred\n"))
     told(r"bad\.tsv:3: .*columns", input=file("doc_id\ttitle\na\tred\nb\n"))
     told("^--input nothing: matches no file|^--input nothing matches", input=("nothing",))

@@ -1,0 +1,124 @@
+"""What goes wrong on an engine: the same bytes all the same, or one line and no output."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from dssm_tf import __version__
+from tests.engines import engines
+from tests.engines.engines import CHECKOUT, OPTIONS, flink, job_api, needed, spark, written
+
+RETRIES = "--number_of_execution_retries=3"  # of Flink; Spark tries four times unasked
+
+
+def said_in_one_line(module: str, arguments: list[object], output: Path) -> str:
+    """What a pipeline that fails says; it leaves nothing at the output."""
+    code, said = engines.ended(engines.start(module, [*arguments, "--output", output]), 200)
+    lines = [line for line in said.splitlines() if " rows read" not in line]
+    assert code == 1, said
+    assert len(lines) == 1, said
+    assert not output.exists()
+    return lines[0]
+
+
+@pytest.fixture
+def other_version(tmp_path) -> Path:
+    """A checkout of another version of the package."""
+    for package in ("dssm_tf", "pipelines"):
+        shutil.copytree(CHECKOUT / package, tmp_path / "other" / package)
+    init = tmp_path / "other" / "dssm_tf" / "__init__.py"
+    init.write_text(init.read_text("utf-8").replace(f'"{__version__}"', '"0.0.9"'), "utf-8")
+    return tmp_path / "other"
+
+
+@pytest.mark.parametrize("module", ["preprocess", "embed"])
+def test_a_worker_of_another_version_is_refused_and_named(
+    module, log, corpus, model, other_version, tmp_path
+):
+    given = {"preprocess": ["--input", log], "embed": ["--input", corpus, "--model", model]}
+    with engines.running(job_api, tmp_path) as engine:
+        flags = [*engine.flags, *engines.worker_pool(engine, other_version)]
+        line = said_in_one_line(f"pipelines.{module}", [*given[module], *flags], tmp_path / "out")
+    assert f"has dssm-tf 0.0.9, and this command is of {__version__}; install the same" in line
+    assert f"Worker {os.uname().nodename}" in line
+
+
+def test_an_engine_that_is_not_there_is_one_line(log, tmp_path):
+    flags = ["--runner=PortableRunner", "--job_endpoint=localhost:9", "--job_server_timeout=2"]
+    line = said_in_one_line("pipelines.preprocess", ["--input", log, *flags], tmp_path / "out")
+    assert "nothing answers at localhost:9; start the job server, or mend --job_endpoint" in line
+
+
+def test_a_job_server_that_dies_is_one_line(log, tmp_path):
+    with engines.running(job_api, tmp_path) as engine:
+        output = tmp_path / "out"
+        started = engines.start(
+            "pipelines.preprocess", ["--input", log, "--output", output, *engine.flags]
+        )
+        assert engines.within(60, lambda: list(tmp_path.glob(".out.incomplete/parts/*")))
+        engine.parts["job_service"].send_signal(signal.SIGKILL)
+        code, said = engines.ended(started, 60)
+    assert (code, output.exists()) == (1, False)
+    assert "lost the job server localhost:" in said.splitlines()[-1]
+
+
+@pytest.mark.engines
+def test_a_jar_of_something_else_is_one_line(log, tmp_path):
+    """FlinkRunner starts the job server itself; Beam's own, of Spark, is none for Flink."""
+    needed(flink)
+    jar = next((CHECKOUT / "build/engines/spark").glob("beam-runners-spark-*.jar"))
+    flags = ["--runner=FlinkRunner", f"--flink_job_server_jar={jar}", "--flink_master=localhost:9"]
+    line = said_in_one_line("pipelines.preprocess", ["--input", log, *flags], tmp_path / "out")
+    assert "--runner FlinkRunner: " in line
+
+
+@pytest.fixture(scope="module", params=[flink, spark], ids=["flink", "spark"])
+def started(request, tmp_path_factory):
+    needed(request.param)
+    with engines.running(request.param, tmp_path_factory.mktemp("faults")) as engine:
+        yield engine
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize("victim", ["a Python worker", "a host"])
+def test_a_job_in_which_something_is_killed_ends_with_the_same_bytes(
+    started, victim, log, preprocessed_here, tmp_path
+):
+    output = tmp_path / "data"
+    places = ["--input", log, "--output", output]
+    job = engines.start("pipelines.preprocess", [*places, *OPTIONS, *started.flags, RETRIES])
+    assert engines.within(240, lambda: list(tmp_path.glob(".data.incomplete/parts/*")))
+    host = next(part.pid for name, part in started.parts.items() if name.endswith("_0"))
+    victims = [host] if victim == "a host" else engines.children(host, "boot.py")
+    assert victims
+    for one in victims:
+        os.kill(one, signal.SIGKILL)
+    if victim == "a host" and "task_manager_0" in started.parts:
+        engines.task_manager(started, 2)  # as Kubernetes would
+    code, said = engines.ended(job)
+    assert code == 0, said
+    assert written(output) == preprocessed_here
+
+
+@pytest.mark.engines
+def test_a_full_disk_is_one_line_and_leaves_no_output(log, tmp_path):
+    needed(flink)
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=12k", "none", str(disk)]
+    if os.geteuid() or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("needs the right to mount a small disk")
+    try:
+        with engines.running(flink, tmp_path) as engine:
+            arguments = ["--input", log, *OPTIONS, *engine.flags]
+            line = said_in_one_line("pipelines.preprocess", arguments, disk / "data")
+        assert "No space left on device" in line
+        assert not list(disk.iterdir())
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

@@ -11,7 +11,7 @@ MAKEFLAGS += --no-print-directory
 VENV := .venv
 PY := $(VENV)/bin/python
 STAMP := $(VENV)/installed
-EXTRAS ?= dev,serving,serve,search,tune,baselines,figures,docs
+EXTRAS ?= dev,serving,serve,search,tune,baselines,docs
 WORKERS ?= 2
 ARGS ?=
 

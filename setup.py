@@ -31,7 +31,6 @@ EXTRAS = {
     "search": ["faiss-cpu>=1.8"],
     "baselines": ["gensim>=4.3.3", "scikit-learn>=1.3", "tomotopy>=0.13"],
     "encoders": ["sentence-transformers>=5"],  # `dssm benchmark --encoder`
-    "figures": ["matplotlib>=3.8"],
     # Markdown as rich has it needs a myst-parser of Python 3.11 and newer.
     "docs": [
         f"{one}; python_version >= '3.11'" for one in ("furo", "myst-parser>=5", "sphinx>=8.2")
@@ -109,6 +108,8 @@ setup(
         "google-crc32c",  # checksums of TFRecords; Beam looks for it too
         "importlib_resources",  # tensorflow-datasets imports it without asking for it
         "keras>=3.12,<3.16",  # `make test-keras` runs on the lowest; constraints.txt has the newest
+        "markdown-it-py>=3",
+        "matplotlib>=3.8",
         "numpy>=1.26",
         "protobuf>=4.25",
         "polars>=2.1,<3",  # preprocess; its API changes with each major version
@@ -117,6 +118,7 @@ setup(
         "pyyaml>=6",
         "rich>=13",
         "scipy>=1.11",
+        "tabulate>=0.9",
         "tensorboard>=2.20,<2.22",  # TensorFlow no longer brings it
         "tensorflow>=2.21,<2.22",
         "tensorflow-datasets>=4.9.9",

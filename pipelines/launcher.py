@@ -62,7 +62,7 @@ def preprocess_once(
         [
             f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)",
             *report.lines(found),
-            f"written to {options.output}; read {options.output.rstrip('/')}/{report.HTML}",
+            f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
         ]
     )
 

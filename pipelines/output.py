@@ -21,11 +21,10 @@ from dssm_tf.data.format import SPEC, VOCABULARY
 CURVE = "examination_curve.tsv"
 REJECTS = "rejects.tsv"
 REPORT_JSON = "report.json"
-REPORT_HTML = "report.html"
 REQUEST = "command.json"
 OWN = (
     SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", "*-[0-9]*-of-[0-9]*.parquet", CURVE, REJECTS,
-    REPORT_HTML, REPORT_JSON, REQUEST, VOCABULARY,
+    "report.html", "report.md", REPORT_JSON, REQUEST, VOCABULARY,
 )  # fmt: skip
 """Names of all files of an output, as patterns: a directory of others is never replaced."""
 PARTS = "parts"

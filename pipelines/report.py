@@ -1,4 +1,4 @@
-"""What happened to a log, for programs (`report.json`) and for people (`report.html`)."""
+"""What happened to a log, for programs (`report.json`) and for people (`report.md` and `.html`)."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
-from html import escape
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.common.page import page, table
+from dssm_tf.common import markdown
+from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.tables.tally import Tally
 from pipelines.graph import Manifest
 from pipelines.options import SPLITS, TRAIN, PreprocessOptions
-from pipelines.output import REPORT_HTML as HTML
 from pipelines.output import REPORT_JSON
 from pipelines.sums import ONE_FINGERPRINT
 
@@ -67,10 +66,10 @@ def make(
 
 
 def write(report: Mapping[str, Any], directory: Path) -> None:
-    """Writes `report.json` and `report.html`."""
+    """Writes `report.json`, `report.md` and `report.html`."""
     text = json.dumps(report, indent=2, ensure_ascii=False)
     (directory / REPORT_JSON).write_text(f"{text}\n", "utf-8")
-    (directory / HTML).write_text(_page(report), "utf-8")
+    markdown.write(directory, _text(report))
 
 
 def lines(report: Mapping[str, Any]) -> list[str]:
@@ -106,7 +105,7 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _page(report: Mapping[str, Any]) -> str:
+def _text(report: Mapping[str, Any]) -> str:
     rows = report["rows"]
     kinds = [
         ("read", "", rows["in"]),
@@ -114,19 +113,22 @@ def _page(report: Mapping[str, Any]) -> str:
         *(("dropped", *one) for one in Counter(rows["dropped"]).most_common()),
         ("used", "", rows["used"]),
     ]
-    shares = [(*kind, f"{number:,}", f"{number / rows['in']:.1%}") for *kind, number in kinds]
-    settings = [(f"--{name}", escape(str(value))) for name, value in report["settings"].items()]
-    body = [
-        "<h1>Click log to training records</h1>",
-        *(f"<p>{escape(line)}</p>" for line in lines(report)),
-        "<h2>What became of the rows</h2>",
-        table(("rows", "reason", "number", "share"), shares, text=2),
-        '<p class="soft">Rejected rows are malformed; rejects.tsv lists each with its file, line '
-        "and reason.</p>",
-        "<h2>Settings</h2>",
-        table(("flag", "value"), settings, text=2),
+    shares = [
+        [what, plain(reason), f"{number:,}", f"{number / rows['in']:.1%}"]
+        for what, reason, number in kinds
     ]
-    return page("Click log report", "\n".join(body))
+    settings = [[f"--{name}", plain(str(value))] for name, value in report["settings"].items()]
+    return "\n\n".join(
+        [
+            "# Click log to training records",
+            bullets(lines(report)),
+            "## What became of the rows",
+            table(["rows", "reason", "number", "share"], shares, text=2),
+            "Rejected rows are malformed; rejects.tsv lists each with its file, line and reason.",
+            "## Settings",
+            table(["flag", "value"], settings, text=2),
+        ]
+    )
 
 
 def listed(counts: Mapping[str, int]) -> str:

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from dssm_tf.commands.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.reports import files
 
 
-def evaluate_command(
-    models, judgments, corpus, out, baselines=("bm25",), *, console=None, **options
-) -> Evaluation:
-    """What the command writes of; it prints to the console."""
+def evaluate_command(models, judgments, corpus, out, baselines=("bm25",), **options) -> Evaluation:
+    """What the command writes of."""
     found, write = [], files.write
-    console = console or Console(file=io.StringIO())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "write", lambda one, folder: (found.append(one), write(one, folder)))
-        patch.setattr("rich.console.Console", lambda **_: console)
         evaluate(
             model=tuple(models),
             judgments=Path(judgments),

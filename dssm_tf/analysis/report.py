@@ -9,16 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
+from matplotlib.figure import Figure
 
 from dssm_tf.analysis.cells import topics
 from dssm_tf.analysis.explanation import explain
-from dssm_tf.analysis.markdown import html, plain, table
 from dssm_tf.analysis.show import markdown
 from dssm_tf.analysis.survey import readings
-from dssm_tf.common.charts import line_chart
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.page import contents, page
+from dssm_tf.common.figures import lines
+from dssm_tf.common.markdown import plain, table
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.intervals import caution, interval
@@ -40,16 +39,17 @@ def report(
     corpus: Sequence[CorpusTitle] | None = None,
     *,
     beside: Mapping[str, Path] | None = None,
-    console: Console | None = None,
-) -> str:
-    """A run as one HTML page without network, made of Markdown and charts.
+) -> tuple[str, dict[str, Figure]]:
+    """A run as a report.
 
     Args:
         run: what `dssm train` wrote.
         judgments: to measure it by, and to explain the best and worst queries of; may be empty.
         corpus: the titles to rank; those of the judgments if None.
         beside: further runs: their curves, cosines and keywords stand beside this one's.
-        console: where to show progress.
+
+    Returns:
+        Markdown, and its figures by name.
 
     Raises:
         UserError: a run cannot be read, or nothing can be measured by the judgments.
@@ -64,17 +64,16 @@ def report(
     evaluation: Evaluation | None = None
     texts: list[Any] = sorted(shares, key=lambda title: (-shares[title], title))
     if judgments:
-        evaluation = evaluate({ranker.name: ranker}, judgments, corpus, console=console)
+        evaluation = evaluate({ranker.name: ranker}, judgments, corpus)
         texts = list(dict.fromkeys(evaluation.task.queries))
-    parts = [_about(ranker, run)]
+    figures = _curves({ranker.name: run, **(beside or {})})
+    parts = [_about(ranker, run), "## Training", *(f"![]({name}.svg)" for name in figures)]
     if evaluation is not None:
         parts += _measured(ranker, evaluation, others)
     tower = ranker.model.query_tower if evaluation else ranker.model.title_tower
     if isinstance(tower, RecurrentTower):
         parts += _topics(ranker, tower, texts[:_SURVEYED])
-    charts = _curves({ranker.name: run, **(beside or {})})
-    body = html(parts[0]) + charts + html("\n\n".join(parts[1:]))
-    return page(f"{ranker.name}: {run}", contents(body))
+    return "\n\n".join(parts), figures
 
 
 def _about(ranker: SemanticRanker, run: Path) -> str:
@@ -88,23 +87,24 @@ def _about(ranker: SemanticRanker, run: Path) -> str:
     )
 
 
-def _curves(runs: Mapping[str, Path]) -> str:
-    """Losses and NDCG of the first trainings by epoch, as SVG (Palangi et al. 2016, fig. 7)."""
+def _curves(runs: Mapping[str, Path]) -> dict[str, Figure]:
+    """Losses and NDCG of the first trainings by epoch (Palangi et al. 2016, fig. 7)."""
     histories = {name: json.loads((run / HISTORY).read_text("utf-8")) for name, run in runs.items()}
-    charts = []
-    for metric, label, logarithmic in (
-        ("loss", "Training loss (nats), logarithmic", True),
-        ("val_loss", "Validation loss (nats), logarithmic", True),
-        (_METRIC, f"Validation {metric_label(_METRIC)}", False),
+    figures = {}
+    for metric, label in (
+        ("loss", "Training loss (nats), logarithmic"),
+        ("val_loss", "Validation loss (nats), logarithmic"),
+        (_METRIC, f"Validation {metric_label(_METRIC)}"),
     ):
-        lines = {
+        curves = {
             name: [epoch[metric] for epoch in history]
             for name, history in histories.items()
             if history and metric in history[0]
         }
-        if lines:
-            charts.append(line_chart(label, lines, logarithmic=logarithmic))
-    return f'<h2>Training</h2><div class="two">{"".join(charts)}</div>'
+        if curves:
+            name = f"curve-{metric.replace('@', '')}"
+            figures[name] = lines(label, curves, "epoch", log="loss" in metric)
+    return figures
 
 
 def _measured(

@@ -5,12 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dssm_tf.analysis.cells import most_active
 from dssm_tf.analysis.explanation import Explanation, Side
-from dssm_tf.analysis.markdown import html, marked, plain, table
+from dssm_tf.common import markdown as report
+from dssm_tf.common.markdown import marked, plain, table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> str:
@@ -52,11 +57,6 @@ def _cell(value: float | bool | None) -> str:
     return "yes" if value is True else str(int(value) or "")
 
 
-def explained_html(explanation: Explanation) -> str:
-    """`markdown` as HTML."""
-    return html(markdown(explanation))
-
-
 def paragraphs(explanation: Explanation) -> list[str]:
     """What there is to say besides the numbers of the words."""
     said = [f"{explanation.parts()}.", *explanation.sentences()]
@@ -73,20 +73,14 @@ def paragraphs(explanation: Explanation) -> list[str]:
     return [*said, *explanation.notes, f"{method}."]
 
 
-def write(explanation: Explanation, directory: Path) -> None:
-    """Writes `explanation.json` and the figures, PNG and SVG, that the model has.
+def figures(explanation: Explanation) -> dict[str, Figure]:
+    """The figures that a model has of a pair, by the names of their files."""
+    from dssm_tf.common.figures import heat_maps, matched_words, word_weights
 
-    Raises:
-        UserError: figures cannot be drawn here.
-    """
-    from dssm_tf.common import figures
-
-    text = json.dumps(explanation.to_json(), indent=2, ensure_ascii=False)
-    (directory / "explanation.json").write_text(text + "\n", "utf-8")
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
     about = f"{explanation.model}: {explanation.measure} {explanation.cosine:.3f}"
-    figures.save(figures.word_weights(weights, about, explanation.measure), directory, "words")
+    found = {"words": word_weights(weights, about, explanation.measure)}
     readings = [(side.name, one) for side in sides if side.inside for one in side.inside.readings]
     largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
     for side, reading in readings:
@@ -95,14 +89,28 @@ def write(explanation: Explanation, directory: Path) -> None:
         # In the order of P16 fig. 4.
         gates = {f"{gate}(t)": reading.activations[gate] for gate in "ifocy"
                  if gate in reading.activations}  # fmt: skip
-        drawn = figures.heat_maps(gates, reading.words, f"{explanation.model}: {read}")
-        figures.save(drawn, directory, f"gates-{name}")
+        found[f"gates-{name}"] = heat_maps(gates, reading.words, f"{explanation.model}: {read}")
         cells = most_active(reading.y[-1])
         active = {"y(t)": reading.activations["y"][:, cells]}
         title = f"{len(cells)} most active cells: {read}"
-        drawn = figures.heat_maps(active, reading.words, title, cells.tolist(), largest)
-        figures.save(drawn, directory, f"active-{name}")
+        found[f"active-{name}"] = heat_maps(active, reading.words, title, cells.tolist(), largest)
     if links := explanation.links():
         words = (explanation.query.words, explanation.title.words)
         title = f"{explanation.model}: neurons that are high for both"
-        figures.save(figures.matched_words(words, links, title), directory, "neurons")
+        found["neurons"] = matched_words(words, links, title)
+    return found
+
+
+def write(explanation: Explanation, directory: Path) -> None:
+    """Writes a report with the figures that the model has, and `explanation.json`."""
+    drawn = figures(explanation)
+    text = "\n\n".join(
+        [
+            f"# {plain(explanation.model)}: why a title matches a query",
+            markdown(explanation),
+            *(f"![{name}]({name}.svg)" for name in drawn),
+        ]
+    )
+    report.write(directory, text, drawn)
+    plainly = json.dumps(explanation.to_json(), indent=2, ensure_ascii=False)
+    (directory / "explanation.json").write_text(plainly + "\n", "utf-8")

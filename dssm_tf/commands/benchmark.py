@@ -13,6 +13,7 @@ from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import named_models, named_paths, named_vectors
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import say
 
 _Repeated = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 
@@ -50,8 +51,8 @@ def benchmark(
 ) -> None:
     """Measure many systems on the same judgments, with tests, in one table.
 
-    Fits or trains every system for every seed, ranks, and writes report.html, table.md, table.tex,
-    metrics.json, results.json, per_query.json and runs/. The same command again resumes, and tries
+    Fits or trains every system for every seed, ranks, and writes report.html, report.md, table.tex,
+    metrics.json, per_query.json and runs/. The same command again resumes, and tries
     failed systems once more.
 
         dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --out BENCH
@@ -97,7 +98,7 @@ def benchmark(
         tune: what cross validation chooses free parameters by.
         against: rows, with commas between, that superscripts and tests are about, or all; by
             default those of bm25, ptm, dssm that are there.
-        cross: A,B: the two rows of the cross table of first titles in table.md.
+        cross: A,B: the two rows of the cross table of first titles.
         jobs: systems at a time, by default one a core.
 
     Raises:
@@ -111,9 +112,9 @@ def benchmark(
     from dssm_tf.benchmark.benchmark import benchmark as run
     from dssm_tf.benchmark.prepare import Sources
     from dssm_tf.reports.files import WRITTEN
-    from dssm_tf.reports.table import print_tables
+    from dssm_tf.reports.report import show
 
-    console, pair = Console(), _names(cross)
+    pair = _names(cross)
     if len(pair) not in (0, 2):
         raise UserError(f"--cross {cross}: expected two rows, A,B.")
     found = run(
@@ -140,12 +141,12 @@ def benchmark(
             cross=(pair[0], pair[1]) if pair else None,
             jobs=jobs,
         ),
-        console,
+        Console(),
     )  # fmt: skip
-    print_tables(found, console, f"Written: {out}/{WRITTEN}")
+    show(found, f"Written: {out}/{WRITTEN}")
     if found.misspelt:
-        console.print("\nThe same queries, each with a typing error:")
-        print_tables(found.misspelt, console, f"Written: {out}/{TYPOS}/{WRITTEN}")
+        say("", "The same queries, each with a typing error:", "")
+        show(found.misspelt, f"Written: {out}/{TYPOS}/{WRITTEN}")
     if failed := [row.name for row in found.rows if row.error]:
         raise UserError(
             f"{len(failed)} of {len(found.rows)} rows failed: {', '.join(failed)}; the reasons are "

@@ -11,6 +11,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.data_judged import judged
 from dssm_tf.commands.flags import Tables, fields_flag
 from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
     from dssm_tf.datasets import Adapter
@@ -199,9 +200,7 @@ SUBCOMMANDS = {"list": list_, "convert": convert, "split": split, "judged": judg
 
 
 def _print(lines: Sequence[str]) -> None:
-    from rich.console import Console
-
-    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say(*lines)
 
 
 def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from dssm_tf.commands.flags import Tables, fields_flag
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.terminal import say
 
 _GOOD = 0.75  # of the best grade
 
@@ -36,8 +37,6 @@ def judged(
     Raises:
         UserError: a flag or the table is unusable, a part would be empty, or the output exists.
     """
-    from rich.console import Console
-
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.config import JudgmentsConfig
     from dssm_tf.tables.cells import LARGEST_GRADE
@@ -107,4 +106,4 @@ def judged(
         lines.append(
             f"      dssm evaluate --model RUN --judgments {out}/held_out.tsv{same} --out EVALUATION"
         )
-    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say(*lines)

@@ -76,7 +76,7 @@ def evaluate(
     from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.evaluation.read import read_judged
     from dssm_tf.reports.files import WRITTEN, write
-    from dssm_tf.reports.table import print_tables
+    from dssm_tf.reports.report import show
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.layout import TITLE
     from dssm_tf.tables.trec import read_run
@@ -121,7 +121,7 @@ def evaluate(
     )
     with atomic_directory(out) as folder:
         write(found, folder)
-    print_tables(found, console, f"Written: {out}/{WRITTEN}")
+    show(found, f"Written: {out}/{WRITTEN}")
 
 
 def _refuse_clashes(baselines: Sequence[str], others: Sequence[str]) -> None:

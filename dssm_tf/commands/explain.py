@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from json import dumps
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.terminal import say
 
 
 def explain(
@@ -40,7 +40,7 @@ def explain(
             (Palangi et al. 2016, supplement F; Wu et al. 2014, table 2).
         texts: with --word, for a CLSM or a recurrent run: texts that have the word, to compare the
             first one with the others (Shen et al. 2014, table 2).
-        out: directory for explanation.json and the figures.
+        out: directory for the report, its figures and explanation.json.
         json: print JSON, not Markdown.
 
     Raises:
@@ -62,10 +62,10 @@ def explain(
         if out is not None:
             with atomic_directory(out) as directory:
                 write(explanation, directory)
-            text += f"\n\nfigures and explanation.json: {out}"
+            text += f"\n\nreport, figures and explanation.json: {out}"
     if json:
         text = dumps(found, indent=2, ensure_ascii=False)
-    sys.stdout.write(f"{text}\n")
+    say(text)
 
 
 def _check(
@@ -90,9 +90,9 @@ def _check(
 
 
 def _nearest(ranker: Any, word: str, _: tuple[str, ...]) -> tuple[Any, str]:
-    from dssm_tf.analysis.markdown import plain, table
     from dssm_tf.analysis.survey import neighbours
     from dssm_tf.baselines.doc2vec import Doc2Vec
+    from dssm_tf.common.markdown import plain, table
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
     if isinstance(ranker, Doc2Vec):
@@ -111,8 +111,8 @@ def _nearest(ranker: Any, word: str, _: tuple[str, ...]) -> tuple[Any, str]:
 
 
 def _contexts(ranker: Any, word: str, texts: tuple[str, ...]) -> tuple[Any, str]:
-    from dssm_tf.analysis.markdown import marked, table
     from dssm_tf.analysis.survey import contexts
+    from dssm_tf.common.markdown import marked, table
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
     if not isinstance(ranker, SemanticRanker):

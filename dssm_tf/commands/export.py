@@ -7,6 +7,7 @@ from typing import Literal
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import say
 
 
 def export(
@@ -37,8 +38,6 @@ def export(
     Raises:
         UserError: an input cannot be used, or an option is not of this format.
     """
-    from rich.console import Console
-
     if format == "saved_model" and (table != "float32" or dimension):
         raise UserError("--table and --dimension are of compact models; add --format compact.")
     load_tensorflow()
@@ -62,5 +61,4 @@ def export(
             + (", rounded and shortened alike" if table != "float32" or dimension else ""),
             f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
         ]
-    for line in lines:
-        Console().print(line, highlight=False, markup=False, soft_wrap=True)
+    say(*lines)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from dssm_tf.commands.named import named_paths
+from dssm_tf.common.terminal import say
 
 
 def mine(
@@ -38,8 +39,6 @@ def mine(
     Raises:
         UserError: an input cannot be used, `out` exists, or no title is left.
     """
-    from rich.console import Console
-
     from dssm_tf.training.mine import mine as mined
 
     named = named_paths(model, "--model")
@@ -57,4 +56,4 @@ def mine(
         f"next: dssm train --config dssm --data {data} --set negatives.mined=4 "
         f"--set negatives.mined_from={out} --out RUN"
     )
-    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say(*lines)

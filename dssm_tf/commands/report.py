@@ -7,6 +7,7 @@ from pathlib import Path
 from dssm_tf.commands.fields import title_fields_of
 from dssm_tf.commands.named import named_paths
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import say
 from dssm_tf.tables.layout import TITLE
 
 
@@ -18,7 +19,7 @@ def report(
     corpus: Path | None = None,
     beside: tuple[str, ...] = (),
 ) -> None:
-    """Write a page about a run: curves, metrics, explained queries, what it learned.
+    """Write a report about a run: curves, metrics, explained queries, what it learned.
 
     With --judgments it is measured, and its best and worst queries are explained.
 
@@ -35,8 +36,7 @@ def report(
     Raises:
         UserError: a file is missing or malformed, or `out` exists.
     """
-    from rich.console import Console
-
+    from dssm_tf.common import markdown
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.tables.judgments import read_corpus, read_judgments
 
@@ -48,10 +48,9 @@ def report(
         judgments, title_fields=fields, corpus=titles
     )  # fmt: skip
     load_tensorflow()
-    from dssm_tf.analysis.report import report as page
+    from dssm_tf.analysis.report import report as inside
 
-    console = Console()
-    html = page(model, judged, titles, beside=others, console=console)
+    found = inside(model, judged, titles, beside=others)
     with atomic_directory(out) as directory:
-        (directory / "report.html").write_text(html, "utf-8")
-    console.print(f"look: {out / 'report.html'}", highlight=False, soft_wrap=True)
+        markdown.write(directory, *found)
+    say(f"look: {out / 'report.html'}")

@@ -12,6 +12,7 @@ from dssm_tf.commands.named import named_vectors
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
     from dssm_tf.benchmark.teacher import Lesson
@@ -52,8 +53,6 @@ def teach(
     Raises:
         UserError: see `dssm_tf.benchmark.teacher`; or `out` has other data's queries and titles.
     """
-    from rich.console import Console
-
     paths = [*named_vectors([embeddings], "--embeddings").values()] if embeddings else []
     load_tensorflow()
     from dssm_tf.benchmark.teacher import Lesson
@@ -75,7 +74,7 @@ def teach(
             f"titles, the teacher's first {best} and {random} drawn at random",
             f"next: dssm train --config dssm --data {data} --teacher {out / SCORES} --out RUN",
         ]
-    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say(*lines)
 
 
 def _write_once(lesson: Lesson, out: Path) -> None:

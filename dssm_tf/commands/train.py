@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.common.terminal import say
 
 
 def train(
@@ -48,8 +49,6 @@ def train(
     Raises:
         UserError: see `load_config` and `dssm_tf.training.train`.
     """
-    from rich.console import Console
-
     from dssm_tf.config import find_config, load_config
 
     files = {"judgments": judgments, "teacher": teacher}
@@ -86,7 +85,7 @@ def train(
         if result.doubt
         else f"next: dssm export --model {out} --out EXPORT"
     )
-    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+    say(*lines)
 
 
 def _config_of(run: Path | None) -> Path:

@@ -4,90 +4,66 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dssm_tf.common.errors import UserError, install
-
-try:
-    import matplotlib as mpl
-
-    mpl.use("Agg")  # files only: there may be no screen
-    from matplotlib import pyplot as plt
-except ImportError as error:
-    raise UserError(
-        f"figures need matplotlib, which cannot be imported ({error}): {install('figures')}"
-    ) from error
+mpl.use("Agg")  # files only: there may be no screen
+mpl.rcParams |= {
+    "svg.fonttype": "none",  # text stays text, in the page's colour
+    "svg.hashsalt": "dssm-tf",  # the same figure, the same bytes
+}
 
 _DPI = 130
 # Blue and orange differ for every kind of sight, and in grey.
 _FOR, _AGAINST = "#1f5fa8", "#e08214"
-# Okabe and Ito 2008: eight that differ for every kind of sight.
-_OKABE_ITO = (
-    "#000000", "#f0e442", "#e69f00", "#d55e00", "#56b4e9", "#0072b2", "#009e73", "#cc79a7",
-)  # fmt: skip
 
 
-def with_intervals(
-    panels: Mapping[str, Mapping[str, Mapping[Any, tuple[float, float]]]],
-    path: Path,
+def lines(
+    title: str,
+    curves: Mapping[str, Sequence[float]],
     x_label: str,
-    y_label: str,
-) -> None:
-    """Means with their intervals, one line a system, one panel a set.
+    x: Sequence[str] = (),
+    *,
+    log: bool = False,
+) -> Figure:
+    """Curves over places 1, 2, and so on, or over labels.
 
     Args:
-        panels: of each panel and line by place: the mean, and half the interval's width. Places
-            are numbers, which a line joins, or names, at which points stand beside each other.
-        path: PNG to write.
+        title: what is drawn.
+        curves: values, a curve a name.
         x_label: what the places are.
-        y_label: what the values are.
+        x: labels of the places; numbers from 1 if empty.
+        log: whether the values' axis is logarithmic, where all are above 0.
     """
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(4.4 * len(panels), 4), layout="constrained", sharey=True,
-        squeeze=False,
-    )  # fmt: skip
-    styles = {
-        name: at for at, name in enumerate(dict.fromkeys(n for p in panels.values() for n in p))
-    }
-    for axis, (panel, lines) in zip(axes[0], panels.items(), strict=True):
-        places = list(dict.fromkeys(place for line in lines.values() for place in line))
-        names = any(isinstance(place, str) for place in places)
-        for line, values in lines.items():
-            at = styles[line]
-            aside = (at - (len(styles) - 1) / 2) * 0.8 / len(styles) if names else 0.0
-            x = [places.index(place) + aside if names else place for place in values]
-            means, halves = zip(*values.values(), strict=True) if values else ((), ())
-            axis.errorbar(
-                x, means, yerr=np.nan_to_num(halves, posinf=0.0), label=line, color=f"C{at}",
-                marker="os^DvPX*"[at % 8], markersize=4, capsize=2,
-                linestyle="none" if names else "-" if at < 5 else "--",
-            )  # fmt: skip
-        if names:
-            axis.set_xticks(range(len(places)), places, rotation=20)
-        else:
-            axis.set_xticks(sorted(places))
-        axis.set_title(panel)
-        axis.set_xlabel(x_label)
-        axis.axhline(0, color="black", linewidth=0.8)
-        axis.grid(alpha=0.3)
-    axes[0][0].set_ylabel(y_label)
-    drawn = {
-        label: handle
-        for axis in axes[0]
-        for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(drawn.values(), drawn, loc="outside lower center", ncols=len(drawn), fontsize=8)
-    _write(figure, path)
+    figure, axis = plt.subplots(figsize=(4.6, 3), layout="constrained")
+    for number, (name, values) in enumerate(curves.items()):
+        # Dashes, so that curves differ without their colours, too.
+        axis.plot(
+            x or range(1, len(values) + 1),
+            values,
+            ("-", "--", ":", "-.")[number % 4],
+            label=name,
+            marker=".",
+        )
+    if log and min(map(min, curves.values())) > 0:
+        axis.set_yscale("log")
+    axis.set_title(title)
+    axis.set_xlabel(x_label)
+    axis.grid(alpha=0.3)
+    axis.legend()
+    return figure
 
 
 def word_weights(
     sides: Mapping[str, tuple[Sequence[str], NDArray[Any], NDArray[Any]]],
     title: str,
     measure: str = "cosine",
-) -> Any:
+) -> Figure:
     """What each word of a query and of a title adds, as bars; what is lost without it, as points.
 
     Args:
@@ -125,7 +101,7 @@ def heat_maps(
     title: str,
     cells: Sequence[int] | None = None,
     most: float = 1.0,
-) -> Any:
+) -> Figure:
     """Values of cells at the words of a text, all in one range of colours.
 
     Args:
@@ -162,7 +138,7 @@ def matched_words(
     sides: tuple[Sequence[str], Sequence[str]],
     links: Sequence[tuple[int, int, int, float]],
     title: str,
-) -> Any:
+) -> Figure:
     """The words of two texts, joined by the neurons that they win on both sides.
 
     Args:
@@ -199,15 +175,14 @@ def matched_words(
     return figure
 
 
-def save(figure: Any, directory: Path, name: str) -> list[Path]:
-    """Writes `name.png` and `name.svg` into a directory, and closes the figure."""
-    paths = [directory / f"{name}.{kind}" for kind in ("png", "svg")]
-    for path in paths:
-        figure.savefig(path, dpi=_DPI)
-    plt.close(figure)
-    return paths
+def save(figure: Figure, path: Path) -> str:
+    """Writes a figure as `path.png` and `path.svg`, and closes it.
 
-
-def _write(figure: Any, path: Path | IO[bytes]) -> None:
-    figure.savefig(path, dpi=_DPI)
+    Returns:
+        The SVG element, in the colour of the text around it.
+    """
+    figure.savefig(f"{path}.png", dpi=_DPI)
+    figure.savefig(f"{path}.svg", transparent=True, metadata={"Date": None})
     plt.close(figure)
+    text = Path(f"{path}.svg").read_text("utf-8")
+    return text[text.index("<svg") :].replace("#000000", "currentColor")

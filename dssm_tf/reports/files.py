@@ -1,4 +1,4 @@
-"""The files of an evaluation: JSON, TREC, tables and the page."""
+"""The files of an evaluation: report, LaTeX, JSON and TREC."""
 
 from __future__ import annotations
 
@@ -12,23 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
-from dssm_tf.evaluation.evaluation import UNKNOWN, Evaluation, Part, Row, spread
+from dssm_tf.evaluation.evaluation import Evaluation, Part, Row, spread
 from dssm_tf.evaluation.metrics import Values
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.reports.page import render
-from dssm_tf.reports.table import latex, markdown
+from dssm_tf.reports.queries import queries
+from dssm_tf.reports.report import latex, text
 from dssm_tf.reports.wording import COSTS, protocol
 from dssm_tf.tables.trec import write_qrels, write_run
 
-WRITTEN = (
-    "report.html, table.md, table.tex, metrics.json, results.json, per_query.json, qrels.trec, "
-    "runs/"
-)
+WRITTEN = "report.html, report.md, table.tex, metrics.json, per_query.json, qrels.trec, runs/"
 """What `write` makes, the page first."""
 
-_PROVENANCE = ("inputs", "models", "versions")
 _SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
 
 
@@ -38,19 +35,17 @@ def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = Non
     Args:
         evaluation: what was found.
         out: the directory; other files in it stay.
-        cross: see `table.markdown`.
+        cross: see `report.text`.
     """
-    texts = {
+    found, drawn = text(evaluation, cross)
+    markdown.write(out, found, drawn, queries(evaluation))
+    for name, content in {
         "metrics.json": _json(metrics_json(evaluation)),
-        "results.json": _json(results_json(evaluation)),
         "per_query.json": _json(_per_query_json(evaluation), indent=None),
-        "table.md": markdown(evaluation, cross),
         "table.tex": latex(evaluation),
-        "report.html": render(evaluation),
-    }
-    for name, text in texts.items():
+    }.items():
         with atomic_write(out / name) as file:
-            file.write(text)
+            file.write(content)
     write_qrels(out / "qrels.trec", evaluation.task.qrels())
     with atomic_directory(out / "runs", own=["*.trec"]) as folder:
         rows = evaluation.measured_rows
@@ -61,43 +56,9 @@ def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = Non
 
 
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
-    """What `metrics.json` holds: means and tests; in a benchmark, spread over seeds and costs."""
-    systems: dict[str, dict[str, Any]] = {}
-    for row in evaluation.measured_rows:
-        systems[row.name] = {
-            **{metric: evaluation.mean(row.name, metric) for metric in evaluation.metrics},
-            "ci95": evaluation.intervals(row.name),
-            "parts": {part.name: _means(evaluation, row, part) for part in evaluation.parts},
-            "queries": evaluation.measured_queries,
-            "queries_left_out": len(evaluation.task.left_out()),
-        }
-        if evaluation.costed:
-            systems[row.name] |= {
-                "seeds": len(row.seeds),
-                **{f"{metric} spread": spread(row.means(metric)) for metric in evaluation.metrics},
-                **{name: row.cost(name) for name in COSTS},
-            }
-        if (share := row.seeds[0].about.get(UNKNOWN)) is not None:
-            systems[row.name][UNKNOWN] = share
-    provenance = {
-        name: evaluation.settings[name] for name in _PROVENANCE if name in evaluation.settings
-    }
-    return {**provenance, "systems": systems, "tests": _tests(evaluation)}
-
-
-def _means(evaluation: Evaluation, row: Row, part: Part) -> dict[str, Any]:
-    """A row's means on a part of the queries."""
+    """What `metrics.json` holds: all but the values query by query."""
     return {
-        **{metric: float(np.mean(row.means(metric, part))) for metric in evaluation.metrics},
-        "ci95": evaluation.intervals(row.name, part),
-        "queries": part.queries,
-    }
-
-
-def results_json(evaluation: Evaluation) -> dict[str, Any]:
-    """What `results.json` holds: all but the values query by query."""
-    return {
-        "format": 1,
+        "format": 2,
         "settings": dict(evaluation.settings),
         "protocol": protocol(evaluation),
         "queries": {
@@ -108,9 +69,37 @@ def results_json(evaluation: Evaluation) -> dict[str, Any]:
         "metrics": list(evaluation.metrics),
         "against": list(evaluation.against),
         "systems": {row.name: _row(evaluation, row) for row in evaluation.rows},
-        "tests": _tests(evaluation),
+        "tests": [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons],
         **evaluation.description.to_json(),
     }
+
+
+def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
+    """A system of `metrics.json`."""
+
+    def means(part: Part | None = None) -> dict[str, Any]:
+        seeds = {metric: row.means(metric, part) for metric in evaluation.metrics}
+        return {
+            **{metric: float(np.mean(values)) for metric, values in seeds.items()},
+            "ci95": evaluation.intervals(row.name, part),
+            "seeds": seeds,
+            "spread": {metric: spread(values) for metric, values in seeds.items()},
+            "queries": part.queries if part else evaluation.measured_queries,
+        }
+
+    entry: dict[str, Any] = {"kind": row.kind, "error": row.error}
+    if row.sweep:
+        entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
+    if row.seeds:
+        entry |= {
+            **means(),
+            "parts": {part.name: means(part) for part in evaluation.parts},
+            **({name: row.cost(name) for name in COSTS} if evaluation.costed else {}),
+            "notes": row.notes,
+            "about": [{"seed": one.seed, **one.about} for one in row.seeds],
+            "top_1_grades": evaluation.description.top_1[row.name],
+        }
+    return entry
 
 
 def _per_query_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -165,42 +154,6 @@ def _file_names(systems: Sequence[str]) -> list[str]:
             number += 1
         names.append(name)
     return names
-
-
-def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
-    """A row of `results.json`."""
-
-    def summary(part: Part | None) -> dict[str, Any]:
-        intervals = evaluation.intervals(row.name, part)
-        found = {}
-        for metric in evaluation.metrics:
-            means = row.means(metric, part)
-            found[metric] = {
-                "mean": float(np.mean(means)),
-                "ci95": intervals[metric],
-                "spread": spread(means),
-                "seeds": means,
-            }
-        return found
-
-    entry: dict[str, Any] = {"kind": row.kind, "error": row.error}
-    if row.sweep:
-        entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
-    if row.seeds:
-        entry |= {
-            "metrics": summary(None),
-            "parts": {part.name: summary(part) for part in evaluation.parts},
-            "seeds": [one.seed for one in row.seeds],
-            **{name: row.cost(name) for name in COSTS},
-            "notes": row.notes,
-            "about": [dict(one.about) for one in row.seeds],
-            "top_1_grades": evaluation.description.top_1[row.name],
-        }
-    return entry
-
-
-def _tests(evaluation: Evaluation) -> list[dict[str, Any]]:
-    return [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons]
 
 
 def _json(content: dict[str, Any], indent: int | None = 2) -> str:

@@ -141,16 +141,6 @@ def title(evaluation: Evaluation) -> str:
     return "Benchmark" if evaluation.costed else "Evaluation"
 
 
-def cost_heads(evaluation: Evaluation) -> list[str]:
-    """Heads of the columns of costs; none where no cost is known."""
-    return list(COSTS.values()) if evaluation.costed else []
-
-
-def named(evaluation: Evaluation, system: str) -> str:
-    """A system with its letter."""
-    return f"{system} {mark(evaluation, system)}".strip()
-
-
 def plural(number: int, one: str, many: str) -> str:
     """A number with the right words.
 
@@ -246,7 +236,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"Raised letters: significantly better than {systems} (paired t-test, p < 0.05 after "
             f"Holm's correction over all {len(evaluation.comparisons):,} tests; 95 % "
-            "intervals of the differences are in report.html and results.json)."
+            "intervals of the differences are in the report)."
         )
     if jobs := settings.get("jobs"):
         beside = f"up to {jobs} systems side by side" if jobs > 1 else "one system at a time"

@@ -16,7 +16,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.page import page as whole_page
+from dssm_tf.common.markdown import html
+from dssm_tf.common.page import document
 from dssm_tf.retrieval.index import SYSTEMS, Found, Index
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.service import Service
@@ -93,10 +94,10 @@ class SearchPage:
 
         async def get(request: Request) -> Response:
             asked = [request.query_params.get(name, "") for name in ("q", "why", "in")]
-            status, html = await service.handle(
+            status, page = await service.handle(
                 "page", service.compute(lambda: self.render(*asked))
             )
-            return HTMLResponse(html.encode("utf-8", "replace"), status, _HEADERS)
+            return HTMLResponse(page.encode("utf-8", "replace"), status, _HEADERS)
 
         return [Route("/", get)]
 
@@ -136,18 +137,18 @@ class SearchPage:
             longest=_LONGEST, titles=len(index), model=self._model.name, version=version.number,
         )  # fmt: skip
         title = f"{query[:60]} - search" if query else "Search"
-        return status, whole_page(title, body, [_SCRIPT], _POLICY)
+        return status, document(title, body, [_SCRIPT], _POLICY)
 
 
 def _why(searched: Searched, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
     from dssm_tf.analysis.explanation import explain
-    from dssm_tf.analysis.show import explained_html
+    from dssm_tf.analysis.show import markdown
 
     if len(query.split()) + len(title.split()) > _LONGEST_WHY:
         return Markup('<p class="soft">Texts of so many words are not explained here.</p>')
     ranker: Any = searched.titles.bm25 if system == "bm25" else searched.version.ranker
     try:
-        return Markup(explained_html(explain(ranker, query, title)))
+        return Markup(html(markdown(explain(ranker, query, title))))
     except UserError as error:
         return Markup('<p class="soft">{}</p>').format(str(error))

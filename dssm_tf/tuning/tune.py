@@ -20,13 +20,14 @@ from optuna.storages import JournalStorage
 from optuna.storages.journal import JournalFileBackend
 from optuna.trial import FrozenTrial, Trial, TrialState
 from rich.console import Console
-from rich.text import Text
 from scipy import stats
 
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import alone, atomic_write
-from dssm_tf.common.terminal import note, print_table
+from dssm_tf.common.markdown import plain
+from dssm_tf.common.markdown import table as markdown_table
+from dssm_tf.common.terminal import say
 from dssm_tf.common.versions import versions
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
@@ -88,7 +89,7 @@ def tune(
         ):
             trial = study.ask(search.space)
             if console:
-                note(console, f"trial {trial.number}: {' '.join(typed(trial.params))}", "bold")
+                say(f"trial {trial.number}: {' '.join(typed(trial.params))}", to=console.file)
             try:
                 study.tell(trial, _train(trial, search, data, out, console is None))
             except optuna.TrialPruned:
@@ -197,7 +198,7 @@ def _fingerprint(log: Path) -> str:
 def _report(
     study: optuna.Study, search: Search, data: Sequence[Path], out: Path, console: Console | None
 ) -> None:
-    """Writes `trials.tsv` and `best.yaml`; prints the trials, best first, failed ones in red."""
+    """Writes `trials.tsv` and `best.yaml`; prints the trials, best first."""
     trials = _ended(study)
     done = [one for one in trials if one.state == TrialState.COMPLETE]
     sign = 1 if search.measure == "loss" else -1
@@ -214,8 +215,8 @@ def _report(
     table = ([*row, run] for row, run in zip(rows, runs, strict=True))
     write_table(out / "trials.tsv", [*heads, "runs"], table)
     if console:
-        styles = ["green", *[""] * (len(done) - 1), *["red"] * len(rest)] if done else ()
-        print_table(console, heads, [list(map(Text, row)) for row in rows], styles)
+        shown = markdown_table(heads, [list(map(plain, row)) for row in rows])
+        say(shown, to=console.file)
     if not done:
         raise UserError(
             f"all {len(rest)} trials failed, the first because: {rows[0][-1]} When the cause is "
@@ -239,8 +240,7 @@ def _report(
         file.writelines(f"# {line}\n" for line in head)
         file.write(pinned(search.load(*typed(best.params))).dump())
     if console:
-        for line in head:
-            note(console, line)
+        say(*head, to=console.file)
 
 
 def _alike(done: Sequence[FrozenTrial]) -> list[str]:

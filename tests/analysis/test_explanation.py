@@ -12,14 +12,13 @@ import pytest
 from dssm_tf.analysis.cells import Reading, cell_keywords
 from dssm_tf.analysis.contributions import shapley, subsets
 from dssm_tf.analysis.explanation import SCORE, Explanation, Side, explain
-from dssm_tf.analysis.markdown import html, plain, table
-from dssm_tf.analysis.show import explained_html, markdown, write
+from dssm_tf.analysis.show import figures, markdown
 from dssm_tf.analysis.survey import contexts
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.cli import main
-from dssm_tf.common import figures
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.markdown import html, plain, table
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export
@@ -175,7 +174,7 @@ def test_the_command_takes_what_serve_takes(exports, tmp_path, capsys, kind, giv
     assert main(["explain", "--model", str(path[given]), *arguments]) == 0
     assert "batlefield" in capsys.readouterr().out
     written = {one.name for one in (tmp_path / "out").iterdir()}
-    assert written == {"explanation.json", "words.png", "words.svg"}
+    assert written == {"explanation.json", "report.md", "report.html", "words.png", "words.svg"}
 
 
 def test_a_bm25_score_is_the_sum_of_its_words(tmp_path, capsys):
@@ -270,7 +269,7 @@ def test_markdown_and_json_show_every_word_with_the_same_numbers(explained, name
     heads = " ".join(found.query.columns())
     assert ("keyword" in heads) == (name not in ("dssm", "clsm"))
     assert ("neurons won" in heads) == (name == "clsm")
-    assert f'<td style="text-align:right">{found.query.lost[0]:+.3f}</td>' in explained_html(found)
+    assert f'<td style="text-align:right">{found.query.lost[0]:+.3f}</td>' in html(markdown(found))
 
 
 def test_a_text_of_the_data_is_no_markup():
@@ -303,17 +302,9 @@ def test_json_on_the_terminal_is_the_file_s(runs, explained, tmp_path, capsys):
     }  # fmt: skip
 
 
-@pytest.fixture
-def drawn(monkeypatch):
-    """The figures by name, instead of files."""
-    found = {}
-    monkeypatch.setattr(figures, "save", lambda figure, _, name: found.update({name: figure}))
-    return found
-
-
-def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained, tmp_path, drawn):
+def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained):
     found = explained("bilstm")
-    write(found, tmp_path)
+    drawn = figures(found)
     for axis, side in zip(drawn["words"].axes, (found.query, found.title), strict=True):
         assert [label.get_text() for label in axis.get_yticklabels()] == side.words
         assert [bar.get_width() for bar in axis.patches] == pytest.approx(side.contributions)
@@ -335,9 +326,9 @@ def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained, tmp_p
     np.testing.assert_array_equal(panel.images[0].get_array(), backwards.activations["y"].T[cells])
 
 
-def test_the_links_of_a_clsm_join_the_words_that_win(explained, tmp_path, drawn):
+def test_the_links_of_a_clsm_join_the_words_that_win(explained):
     found = explained("clsm")
-    write(found, tmp_path)
+    drawn = figures(found)
     axis = drawn["neurons"].axes[0]
     places = {one.get_text(): one.xy[1] for one in axis.texts}
     assert len(axis.lines) == len(found.links()) > 0

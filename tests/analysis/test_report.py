@@ -8,9 +8,10 @@ from html.parser import HTMLParser
 import pytest
 
 from dssm_tf.analysis.explanation import explain
-from dssm_tf.analysis.report import report
+from dssm_tf.analysis.report import report as inside
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.markdown import html
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import Judgment
 from dssm_tf.towers import TOWERS
@@ -36,7 +37,7 @@ class Reader(HTMLParser):
         assert not self._open
 
     def handle_starttag(self, tag, attributes):
-        if tag != "meta":
+        if tag not in ("meta", "img", "hr"):
             self._open.append(tag)
 
     def handle_startendtag(self, tag, attributes):
@@ -67,7 +68,7 @@ def runs(tmp_path_factory):
 
 @pytest.mark.parametrize("name", TOWERS)
 def test_a_run_s_page_has_what_its_tower_can_show(runs, name):
-    page = Reader(report(runs(name), JUDGMENTS))
+    page = Reader(html(inside(runs(name), JUDGMENTS)[0]))
     expected = ["Training", "How well it ranks", "Best queries, explained",
                 "Worst queries, explained"]  # fmt: skip
     if name not in ("dssm", "clsm"):
@@ -91,13 +92,13 @@ def test_without_judgments_nothing_is_measured_and_another_run_s_curve_stands_be
 
 
 def test_an_rnn_s_neurons_stand_under_an_lstm_s_cells_as_in_tables_v_to_viii(runs):
-    html = report(runs("bilstm"), JUDGMENTS, beside={"plain": runs("rnn")})
+    text, _ = inside(runs("bilstm"), JUDGMENTS, beside={"plain": runs("rnn")})
     ranker, other = (SemanticRanker.load(runs(name)) for name in ("bilstm", "rnn"))
     found = explain(ranker, "red fox", "red fox"), explain(other, "red fox", "red fox")
     forwards, backwards = (one.moved() for one in found[0].query.inside.readings)
     (neurons,) = (one.moved() for one in found[1].query.inside.readings)
     assert forwards[0] is backwards[1] is neurons[0] is None
-    page = Reader(html).text
+    page = Reader(html(text)).text
     for head in ("cells moved of 4, right to left", "plain: cells moved of 4, left to right"):
         assert head in page
     for place, word in enumerate(["red", "fox"]):
@@ -112,7 +113,7 @@ def test_an_rnn_s_neurons_stand_under_an_lstm_s_cells_as_in_tables_v_to_viii(run
 
 def test_a_run_beside_needs_a_name_of_its_own(runs):
     with pytest.raises(UserError, match="--beside rnn: the run itself is called so"):
-        report(runs("rnn"), beside={"rnn": runs("lstm")})
+        inside(runs("rnn"), beside={"rnn": runs("lstm")})
 
 
 @pytest.mark.parametrize("corpus", [None, "corpus.tsv"])
@@ -132,5 +133,4 @@ def test_titles_are_read_from_the_columns_that_the_run_learned_from(tmp_path, co
     flags = ["--model", str(run), "--judgments", str(tmp_path / "judgments.tsv")]
     flags += ["--corpus", str(tmp_path / "corpus.tsv")] if corpus else []
     assert main(["report", *flags, "--out", str(tmp_path / "page")]) == 0
-    html = (tmp_path / "page" / "report.html").read_text("utf-8")
-    assert "red fox␟acme" in html
+    assert "red fox␟acme" in (tmp_path / "page" / "report.md").read_text("utf-8")

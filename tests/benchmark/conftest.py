@@ -55,4 +55,4 @@ def done(folder):
 
 @pytest.fixture(scope="session")
 def written(folder, done) -> dict:
-    return json.loads((folder / "out" / "results.json").read_text("utf-8"))
+    return json.loads((folder / "out" / "metrics.json").read_text("utf-8"))

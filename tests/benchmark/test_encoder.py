@@ -75,7 +75,7 @@ def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, c
                "--encoder", str(weights), "--encoder", "bad=owner/nothing",
                "--out", str(out)]  # fmt: skip
     assert main(command) == 1
-    table = (out / "table.md").read_text()
+    table = (out / "report.md").read_text()
     assert "bad | failed: --encoder owner/nothing cannot be loaded: no such model |" in table
     rows = [line.split(" | ")[0].strip("| *ᵃᵇ") for line in table.splitlines() if "|" in line]
     assert rows[2:5] == ["vowels", "vowels+prior", "bad"]

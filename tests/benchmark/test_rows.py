@@ -33,7 +33,7 @@ def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
     result, *_ = benchmark(folder, "--systems", "plsa", "--seeds", "1", "--tune", "map",
                           "--metrics", "map", "--out", str(out))  # fmt: skip
     inputs = Inputs(out / "work" / "inputs")
-    about = json.loads((out / "results.json").read_text("utf-8"))["systems"]["plsa"]["about"][0]
+    about = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]["plsa"]["about"][0]
     expected = np.full(len(result.half), np.nan)
     for half, chosen in enumerate(about["chosen"]):
         ranker = BASELINES["plsa"](seed=0, **chosen["values"]).fit(inputs.clicks(), inputs.titles())
@@ -77,7 +77,7 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     )
     assert "trained elsewhere, on an unknown log: judged clicks may be" in rows["words"].notes[0]
     assert "training_seconds" not in rows["run"].seeds[0].about
-    models = json.loads((out / "results.json").read_text("utf-8"))["settings"]["models"]
+    models = json.loads((out / "metrics.json").read_text("utf-8"))["settings"]["models"]
     assert set(models) == {"run", "served", "small", "words"}
 
 
@@ -109,7 +109,7 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     )  # fmt: skip
     assert {path: path.stat().st_mtime_ns for path in places} == places
     assert f"first title of tiny (down) and {RANDOM} (across)" in (
-        folder / "out" / "table.md"
+        folder / "out" / "report.md"
     ).read_text().replace("\\", "")
     assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
     tiny = result.rows[2]
@@ -143,7 +143,7 @@ def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
     shares = ["1/8", "1/4", "1/2", "all"]
     assert points == {"wtm.clicks": shares, "wtm.clicks+prior": shares}
     assert result.sweeps["wtm.clicks"][-1][1].name == "wtm"
-    assert "## Sweep over wtm.clicks\n" in (out / "table.md").read_text()
+    assert "## Sweep over wtm.clicks\n" in (out / "report.md").read_text()
     folders = ["inputs-1-8", "inputs-1-4", "inputs-1-2", "inputs"]
     logs = [
         {(query, title): count for query, title, count in Inputs(out / "work" / name).clicks()}

@@ -8,7 +8,7 @@ from typing import IO
 
 import numpy as np
 
-from dssm_tf.common import figures
+from tests.benchmarks import intervals as figures
 from tests.benchmarks.observed_quantities import over_seeds
 
 Row = tuple[str, str, int, str, float]

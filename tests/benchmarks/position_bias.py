@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.write("\n".join([ranking, "", *table(seeds, options.first_seed), "", ""]))
     sys.stdout.write("\n".join(lines) + "\n")
     if options.figure:
-        from dssm_tf.common.figures import with_intervals
+        from tests.benchmarks.intervals import with_intervals
 
         with_intervals(panels, options.figure, "position", "propensity")
 

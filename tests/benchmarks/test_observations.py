@@ -10,12 +10,12 @@ import pytest
 import tensorflow as tf
 from pytest import approx
 
-from dssm_tf.common import figures
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from dssm_tf.towers.lstm import LSTMRNN
+from tests.benchmarks import intervals as figures
 from tests.benchmarks.observations import STOP_WORDS, contrasts
 from tests.benchmarks.observed_runs import hold
 from tests.benchmarks.observed_tables import number, show
@@ -70,7 +70,7 @@ def rows():
 
 def test_tables_and_figures_show_the_same_numbers(tmp_path, monkeypatch):
     drawn = {}
-    monkeypatch.setattr(figures, "_write", lambda figure, path: drawn.update({path.name: figure}))
+    monkeypatch.setattr(figures, "save", lambda figure, path: drawn.update({path.name: figure}))
     printed = io.StringIO()
     show(list(rows()), tmp_path, printed)
     # s = .1 and .1 / 2 and so on; 4.3027 * .1 / sqrt(3) = .2484.

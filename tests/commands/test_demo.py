@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import json
-import re
 from html.parser import HTMLParser
 
 import pytest
-from rich.console import Console
 
 from dssm_tf.commands.demo import steps as demonstration
-from dssm_tf.common.charts import line_chart
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 
@@ -69,35 +65,10 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
         demonstration._start(tmp_path / "demo")
 
 
-def test_a_chart_draws_each_curve_from_its_first_to_its_last_value():
-    chart = line_chart("Loss <nats>", {"a": [3.0, 2.0, 1.0], "b": [2.0, 2.0]})
-    parser = Balanced()
-    parser.feed(chart)
-    assert parser.open == []
-    a, b = (
-        [tuple(map(float, point.split(","))) for point in line.split()]
-        for line in re.findall(r'polyline points="([^"]+)"', chart)
-    )
-    assert len(a) == 3
-    assert len(b) == 2
-    # Time runs to the right at even steps; a falls evenly (down is larger), b is level.
-    assert a[1][0] - a[0][0] == pytest.approx(a[2][0] - a[1][0], abs=0.11)
-    assert a[2][1] - a[1][1] == pytest.approx(a[1][1] - a[0][1], abs=0.11)
-    assert a[2][1] > a[0][1]
-    assert b[0][1] == b[1][1] == a[1][1]
-    assert "Loss &lt;nats&gt;" in chart
-
-
-@pytest.mark.parametrize("lines", [{"a": [1.0]}, {"a": [2.0, 2.0], "b": [2.0]}])
-def test_a_chart_of_one_epoch_or_one_value_is_drawn_too(lines):
-    assert "nan" not in line_chart("Loss", lines)
-
-
 @pytest.mark.slow
-def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path):
-    shown = io.StringIO()
+def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path, capsys):
     out = tmp_path / "demo"
-    demonstration.run(out, Console(file=shown, width=120))
+    demonstration.run(out)
     systems = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
     # What prototypes reached, less what a seed may cost.
     for name, cutoff, least in (
@@ -114,7 +85,7 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path):
     for name in ("dssm", "lstm"):
         assert (out / "export" / name / "1" / "saved_model.pb").exists()
     assert "CC BY 4.0" in page
-    text = shown.getvalue()
+    text = capsys.readouterr().out
     for query in demonstration.LIVE_QUERIES:
         assert query in text
         assert query in page

@@ -1,5 +1,4 @@
 import hashlib
-import io
 import json
 import subprocess
 import sys
@@ -7,7 +6,6 @@ import types
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from dssm_tf.commands.evaluate import _clicks
 from dssm_tf.common.errors import UserError
@@ -54,30 +52,27 @@ def paths(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_models_baselines_and_runs_stand_in_one_table(paths):
+def test_models_baselines_and_runs_stand_in_one_table(paths, capsys):
     (paths / "theirs.trec").write_text("q1 Q0 d1 1 2.0 t\nq2 Q0 d3 1 1.0 t\n")
-    out = io.StringIO()
     evaluation = evaluate_command(
         [str(paths / "lstm"), f"mine={paths / 'other' / 'lstm'}"],
         paths / "j.tsv",
         paths / "c.tsv",
         paths / "out",
         runs=[str(paths / "theirs.trec")],
-        console=Console(file=out, width=120),
     )
     assert evaluation.systems == ("bm25", "lstm", "mine", "theirs")
     assert evaluation.mean("bm25", "ndcg@1") == 1.0
     assert evaluation.mean("theirs", "ndcg@1") == 0.5
     assert (paths / "out" / "runs" / "mine.trec").is_file()
-    assert "NDCG@1" in out.getvalue()
-    assert "report.html" in out.getvalue()
+    said = capsys.readouterr().out
+    assert "NDCG@1" in said
+    assert "report.html" in said
 
 
-def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(paths):
-    out = io.StringIO()
+def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(paths, capsys):
     evaluation = evaluate_command(
         [str(paths / "lstm")], paths / "j.tsv", paths / "c.tsv", paths / "out",
-        console=Console(file=out, width=160),
     )  # fmt: skip
     row = evaluation.task.queries.index("red hat")
     assert evaluation.seen.tolist() == [place == row for place in range(2)]
@@ -89,12 +84,12 @@ def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(paths):
     assert lstm["parts"]["new"]["ndcg@1"] == values["blue box"]
     assert lstm["parts"]["new"]["queries"] == 1
     # "red hat" has 6 known trigrams; "blue box" (#bl blu lue ue# #bo box ox#) 7 unknown ones.
-    assert lstm["unknown_trigrams"] == pytest.approx(7 / 13)
-    shown = " ".join(out.getvalue().split())
+    assert lstm["about"][0]["unknown_trigrams"] == pytest.approx(7 / 13)
+    shown = " ".join(capsys.readouterr().out.split())
     assert "lstm does not know 54 % of the letter trigrams of the judged queries" in shown
-    assert "NDCG@10 in the log (1) not in the log (1)" in shown
+    assert "Queries that the log does not hold:" in shown
     assert "The means rest on 2 queries, fewer than 200" in shown
-    assert "unknown_trigrams" not in written["systems"]["bm25"]
+    assert "unknown_trigrams" not in written["systems"]["bm25"]["about"][0]
 
 
 def test_the_metrics_name_inputs_models_and_versions(paths):
@@ -105,15 +100,16 @@ def test_the_metrics_name_inputs_models_and_versions(paths):
     )  # fmt: skip
     written = json.loads((paths / "out" / "metrics.json").read_text())
     digest = hashlib.sha256(JUDGMENTS.encode()).hexdigest()
-    assert written["inputs"]["judgments"] == {"given": str(paths / "j.tsv"), "sha256": digest}
-    assert written["inputs"]["runs"]["theirs"]["given"] == str(paths / "theirs.trec")
-    before = written["models"]["mine"]
+    inputs = written["settings"]["inputs"]
+    assert inputs["judgments"] == {"given": str(paths / "j.tsv"), "sha256": digest}
+    assert inputs["runs"]["theirs"]["given"] == str(paths / "theirs.trec")
+    before = written["settings"]["models"]["mine"]
     assert before["given"] == str(paths / "lstm")
-    assert {"python", "dssm-tf", "tensorflow"} <= written["versions"].keys()
+    assert {"python", "dssm-tf", "tensorflow"} <= written["settings"]["versions"].keys()
     (paths / "lstm" / "model.weights.h5").write_text("other weights")
     evaluate_command([f"mine={paths / 'lstm'}"], paths / "j.tsv", paths / "c.tsv", paths / "new")
     again = json.loads((paths / "new" / "metrics.json").read_text())
-    assert again["models"]["mine"]["sha256"] != before["sha256"]
+    assert again["settings"]["models"]["mine"]["sha256"] != before["sha256"]
 
 
 def test_queries_weigh_as_much_as_they_were_clicked_for(paths):
@@ -128,7 +124,7 @@ def test_queries_weigh_as_much_as_they_were_clicked_for(paths):
     expected = 0.9 * values[red] + 0.1 * values[blue]
     written = json.loads((paths / "out" / "metrics.json").read_text())
     assert written["systems"]["lstm"]["parts"]["traffic"]["ndcg@3"] == pytest.approx(expected)
-    table = (paths / "out" / "table.md").read_text()
+    table = (paths / "out" / "report.md").read_text()
     assert "## Weighted by traffic" in table
     assert "10 clicks of 2 queries, as uncertain as 1 query of equal weight" in table
     (paths / "log.tsv").write_text("query\ttitle\nother\tx\n")
@@ -144,18 +140,18 @@ def test_clicks_weighted_below_one_count_in_the_traffic():
     assert _clicks(["red hat", "other"], log, [], Layout()).tolist() == pytest.approx([0.6, 0])
 
 
-def test_qrels_and_runs_of_trec_are_read_as_in_a_benchmark(paths):
+def test_qrels_and_runs_of_trec_are_read_as_in_a_benchmark(paths, capsys):
     (paths / "qrels").write_text("7 0 d1 3\n7 0 d2 -1\n8 0 d2 1\n")
     (paths / "queries.tsv").write_text("query_id\tquery\n7\tred hat\n8\tblue box\n")
     (paths / "theirs.trec").write_text("7 Q0 d1 1 2.0 t\n9 Q0 d3 1 1.0 t\n")
-    out = io.StringIO()
     evaluation = evaluate_command(
         [], paths / "qrels", paths / "c.tsv", paths / "out", queries=paths / "queries.tsv",
-        runs=[str(paths / "theirs.trec")], console=Console(file=out, width=200),
+        runs=[str(paths / "theirs.trec")],
     )  # fmt: skip
     assert evaluation.mean("theirs", "ndcg@1") == 0.5
-    assert "theirs 1 judged queries are not listed; they count as 0: '8'" in out.getvalue()
-    assert "theirs 1 listed queries are not judged here; they are left out: '9'" in out.getvalue()
+    said = capsys.readouterr().out
+    assert "theirs 1 judged queries are not listed; they count as 0: '8'" in said
+    assert "theirs 1 listed queries are not judged here; they are left out: '9'" in said
     with pytest.raises(UserError, match="--queries gives a TREC qrels file its texts"):
         evaluate_command([], paths / "qrels", None, paths / "new", queries=paths / "queries.tsv")
     (paths / "theirs.trec").write_text("7 Q0 d1 1 inf t\n")
@@ -173,13 +169,12 @@ def test_without_a_corpus_and_without_models_the_baseline_stands_alone(paths):
 
 
 @pytest.mark.parametrize(("corpus", "times"), [(None, 1), ("c.tsv", 0)])
-def test_judgments_that_any_order_satisfies_are_warned_of(paths, corpus, times):
+def test_judgments_that_any_order_satisfies_are_warned_of(paths, corpus, times, capsys):
     rows = [row for row in JUDGMENTS.splitlines() if not row.endswith("\t0")]
     (paths / "j.tsv").write_text("\n".join(rows) + "\n")
-    console = Console(file=io.StringIO(), width=200)
     given = None if corpus is None else paths / corpus
-    evaluate_command([], paths / "j.tsv", given, paths / "out", console=console)
-    said = " ".join(console.file.getvalue().split())
+    evaluate_command([], paths / "j.tsv", given, paths / "out")
+    said = " ".join(capsys.readouterr().out.split())
     assert said.count("For 2 of 2 queries all judged titles have the same grade: any") == times
 
 

@@ -11,7 +11,7 @@ from dssm_tf.evaluation.description import Description
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.reports.table import markdown
+from dssm_tf.reports.report import text as report
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from tests.reference import first_titles as reference
 
@@ -78,7 +78,7 @@ def table_under(text: str, head: str) -> list[list[str]]:
 def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(result):
     found = result.description
     assert found.labels == tuple(LABELS)
-    head, *rows = table_under(markdown(result), "## Grade of the first title")
+    head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
     for place, system in enumerate(SYSTEMS):
         shares = [reference.share(JUDGED, RANKED[system], grade) for grade in LABELS.values()]
@@ -96,7 +96,7 @@ def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, dow
     ]
     assert expected != np.transpose(expected).tolist()  # or exchanged systems would not be seen
     assert result.description.cross_table(down, across) == expected
-    text = markdown(result, cross=(down, across))
+    text = report(result, cross=(down, across))[0]
     said = rf"grade of the first title of {down} \(down\) and {across} \(across\):"
     assert re.search(said, text)
     head, *rows = table_under(text, "Queries by the grade of the first title")

@@ -10,11 +10,12 @@ from pathlib import Path
 from time import monotonic
 
 import numpy as np
-from rich.console import Console
 
-from dssm_tf.commands.demo.page import BENCHMARK, demo_page
+from dssm_tf.commands.demo.page import BENCHMARK, Answers, demo_report
+from dssm_tf.common import markdown
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write, refuse_others
+from dssm_tf.common.files import atomic_directory, refuse_others
+from dssm_tf.common.terminal import say
 from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
@@ -23,7 +24,7 @@ from dssm_tf.export.load import load_model
 from dssm_tf.export.saved_model import export
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.reports.files import write
-from dssm_tf.reports.table import print_tables
+from dssm_tf.reports.report import show
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from dssm_tf.tables.reader import read_rows
@@ -40,69 +41,65 @@ LIVE_QUERIES = (
 _MARK = ".dssm-demo"
 _OWN = (
     _MARK, "data", "preprocessed", ".preprocessed.*", "runs", "evaluation", ".evaluation.*",
-    "export", "metrics.json", "report.html", ".report.html.*",
+    "export", "metrics.json", "report.*", ".report.*", "ndcg.*", "loss.*",
 )  # fmt: skip
 
 
-def run(out: Path | str, console: Console | None = None) -> None:
+def run(out: Path | str) -> None:
     """Runs every step and writes `metrics.json`, `report.html` and `export/` into `out`.
 
     Args:
         out: directory to write; what an earlier demo wrote there is replaced.
-        console: where to print.
 
     Raises:
         UserError: `out` holds something else.
     """
-    console = console or Console()
     started = monotonic()
     out = _start(Path(out))
 
-    _step(console, 1, "click log", "WebQuestions (Berant et al. 2013, CC BY 4.0)")
+    _step(1, "click log", "WebQuestions (Berant et al. 2013, CC BY 4.0)")
     judgments, corpus = _write_data(out / "data")
-    console.print(
+    say(
         f"{out / 'data'}: clicks.tsv, judgments.tsv ({len(judgments):,} judged), "
-        f"corpus.tsv ({len(corpus):,} titles)",
-        highlight=False,
+        f"corpus.tsv ({len(corpus):,} titles)"
     )
 
-    _step(console, 2, "preprocess", "Beam: clean, split, trigram-hash, sample negatives")
+    _step(2, "preprocess", "Beam: clean, split, trigram-hash, sample negatives")
     _preprocess(out)
 
     runs: dict[str, Result] = {}
     for name in _MODELS:
-        _step(console, 3 + len(runs), f"train {name}", f"configs/{name}.yaml")
+        _step(3 + len(runs), f"train {name}", f"configs/{name}.yaml")
         config = load_config(find_config(name))
         runs[name] = train(config, out / "preprocessed", out / "runs" / name)
 
-    _step(console, 5, "evaluate", "each test question ranks every title")
+    _step(5, "evaluate", "each test question ranks every title")
     rankers = {name: SemanticRanker.load(out / "runs" / name) for name in _MODELS}
     bm25 = BASELINES["bm25"]().fit([], [title.title for title in corpus])
     systems: dict[str, Ranker] = {"bm25": bm25, **rankers}
-    evaluation = evaluate(systems, judgments, corpus, console=console)
+    evaluation = evaluate(systems, judgments, corpus)
     with atomic_directory(out / "evaluation") as folder:
         write(evaluation, folder)
     shutil.copyfile(out / "evaluation" / "metrics.json", out / "metrics.json")
-    print_tables(evaluation, console)
+    show(evaluation)
 
-    _step(console, 6, "export", "SavedModels that take raw strings")
+    _step(6, "export", "SavedModels that take raw strings")
     exported = {}
     for name in _MODELS:
         exported[name] = export(out / "runs" / name, out / "export", name)
-        console.print(f"{exported[name]}: verified against the trained model", highlight=False)
+        say(f"{exported[name]}: verified against the trained model")
 
-    _step(console, 7, "ask", "the exported models, loaded as a server would, and BM25")
+    _step(7, "ask", "the exported models, loaded as a server would, and BM25")
     answers = _ask(exported, bm25, [title.title for title in corpus])
     for query, systems_answers in answers.items():
-        console.print(f"  {query}?", highlight=False)
+        say(f"  {query}?")
         for name, found in systems_answers.items():
             shown = ", ".join(title for title, _ in found[:3])
-            console.print(f"    {name:<5} {shown}", highlight=False, soft_wrap=True)
+            say(f"    {name:<5} {shown}")
 
     seconds = monotonic() - started
-    with atomic_write(out / "report.html") as file:
-        file.write(demo_page(evaluation, runs, answers, seconds))
-    _finish(console, out, evaluation, seconds)
+    markdown.write(out, *demo_report(evaluation, runs, answers, seconds))
+    _finish(out, evaluation, seconds)
 
 
 def _start(out: Path) -> Path:
@@ -114,8 +111,8 @@ def _start(out: Path) -> Path:
     return out
 
 
-def _step(console: Console, number: int, name: str, what: str) -> None:
-    console.print(f"\n[bold]{number}. {name}[/bold]  [dim]{what}[/dim]", highlight=False)
+def _step(number: int, name: str, what: str) -> None:
+    say("", f"{number}. {name}: {what}")
 
 
 def _write_data(directory: Path) -> tuple[list[Judgment], list[CorpusTitle]]:
@@ -151,13 +148,10 @@ def _preprocess(out: Path) -> None:
         raise UserError("preprocess failed; its message is above.")
 
 
-Answers = dict[str, dict[str, list[tuple[str, float]]]]
-
-
 def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> Answers:
     """The best titles of each live query, of BM25 and of each SavedModel, with their scores."""
     rankers = {"bm25": bm25} | {name: load_model(path) for name, path in exported.items()}
-    answers: Answers = {}
+    answers: dict[str, dict[str, list[tuple[str, float]]]] = {}
     for query in LIVE_QUERIES:
         answers[query] = {}
         for name, ranker in rankers.items():
@@ -167,16 +161,14 @@ def _ask(exported: Mapping[str, Path], bm25: Ranker, titles: Sequence[str]) -> A
     return answers
 
 
-def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float) -> None:
+def _finish(out: Path, evaluation: Evaluation, seconds: float) -> None:
     metrics = json.loads((out / "metrics.json").read_text("utf-8"))["systems"]
     best = max(metrics, key=lambda name: metrics[name]["ndcg@10"])
     trained = max(_MODELS, key=lambda name: metrics[name]["ndcg@10"])
-    console.print(
-        f"\n[bold green]Done[/bold green] in {seconds:.0f} s. Best by NDCG@10: {best} "
+    say(
+        "",
+        f"Done in {seconds:.0f} s. Best by NDCG@10: {best} "
         f"({metrics[best]['ndcg@10']:.3f}; bm25 {metrics['bm25']['ndcg@10']:.3f}).",
-        highlight=False,
-    )
-    for line in (
         f"  look   {out / 'report.html'}",
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
         f"  try    dssm serve {out / 'export' / trained} --corpus {out / 'data/corpus.tsv'}"
@@ -184,5 +176,4 @@ def _finish(console: Console, out: Path, evaluation: Evaluation, seconds: float)
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name={trained} "
         f"--model_base_path={(out / 'export' / trained).resolve()}",
         f"  yours  {BENCHMARK}",
-    ):
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+    )

@@ -1,0 +1,131 @@
+"""Every report is one Markdown text: readable as it is, and as one HTML page without network."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from markdown_it import MarkdownIt
+from tabulate import tabulate
+
+from dssm_tf.common.files import atomic_write
+from dssm_tf.common.page import document, source
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TEXT, PAGE = "report.md", "report.html"
+"""The two forms of a report."""
+
+_SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&!])")
+_FIGURE = re.compile(r'<p><img src="([^"]*)\.svg" alt="([^"]*)" ?/?></p>')
+
+
+def plain(text: str) -> str:
+    """A text of the data, in which nothing is formatting."""
+    return _SPECIAL.sub(r"\\\1", " ".join(text.split()))
+
+
+def marked(words: Sequence[str], chosen: Iterable[object]) -> str:
+    """A text with some of its words, or the words at some places, in bold."""
+    bold = set(chosen)
+    return " ".join(
+        f"**{plain(word)}**" if word in bold or place in bold else plain(word)
+        for place, word in enumerate(words)
+    )
+
+
+def bullets(lines: Iterable[str]) -> str:
+    """A list of plain sentences."""
+    return "\n".join(f"- {plain(line)}" for line in lines)
+
+
+def table(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], text: int = 1, width: int | None = None
+) -> str:
+    """A table with aligned columns, of which the first so many hold words and not numbers.
+
+    Args:
+        heads: of the columns, as Markdown.
+        rows: of cells, as Markdown; what a row lacks is empty.
+        text: columns from the left that hold words.
+        width: of the terminal: columns it has no room for stand in further tables below, each
+            with the first column again. None for one table.
+
+    >>> print(table(["word", "adds"], [["red", "+0.5"]]))
+    | word | adds |
+    |:-----|-----:|
+    | red  | +0.5 |
+    """
+    rows = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
+    for end in range(len(heads), 0, -1):
+        made: str = tabulate(
+            [row[:end] for row in rows], heads[:end], "pipe", disable_numparse=True,
+            colalign=["left" if place < text else "right" for place in range(end)],
+        )  # fmt: skip
+        if width is None or made.index("\n") <= width or end <= 2:
+            break
+    if end == len(heads):
+        return made
+    rest = [[row[0], *row[end:]] for row in rows]
+    return f"{made}\n\n{table([heads[0], *heads[end:]], rest, text, width)}"
+
+
+def html(text: str) -> str:
+    """Markdown as HTML, into which no HTML of the text gets; tables scroll sideways."""
+    made: str = MarkdownIt("commonmark", {"html": False}).enable("table").render(text)
+    made = re.sub(r" \(([\d.-]+)\)</td>", r"<small>\1</small></td>", made)  # intervals
+    made = made.replace("<table>", '<div class="scroll" tabindex="0"><table>')
+    return made.replace("</table>", "</table></div>")
+
+
+def page(text: str, figures: Mapping[str, str] | None = None, insert: str = "") -> str:
+    """A report as a whole HTML document with links to its sections.
+
+    Args:
+        text: Markdown; begins with the title. A paragraph `![caption](NAME.svg)` is a figure.
+        figures: SVG by NAME.
+        insert: HTML that stands before the second section.
+    """
+    body = html(text)
+    body = _FIGURE.sub(
+        lambda found: (
+            f"<figure>{(figures or {})[found[1]]}<figcaption>{found[2]}</figcaption></figure>"
+        ),
+        body,
+    )
+    first, *others = re.split("(?=<h2>)", body)
+    heads: list[str] = []
+
+    def named(found: re.Match[str]) -> str:
+        heads.append(found[1])
+        return f'<h2 id="part{len(heads)}">{found[1]}</h2>'
+
+    body = re.sub("<h2>(.*?)</h2>", named, "".join([insert, *others]))
+    links = "".join(f'<a href="#part{n}">{head}</a>' for n, head in enumerate(heads, start=1))
+    title = re.sub(r"\\(.)", r"\1", text.split("\n", 1)[0].removeprefix("# "))
+    nav = f"<nav>{links}</nav>" if heads else ""
+    return document(title, first.replace("</h1>", f"</h1>{nav}", 1) + body, [source("page.js")])
+
+
+def write(
+    directory: Path, text: str, figures: Mapping[str, Figure] | None = None, insert: str = ""
+) -> None:
+    """Writes `report.md`, its figures beside it, and `report.html`, which holds all of it.
+
+    Args:
+        directory: which exists.
+        text: see `page`.
+        figures: drawn by `common.figures`; those that the text does not name are files alone.
+        insert: see `page`.
+    """
+    drawn: dict[str, Any] = {}
+    if figures:
+        from dssm_tf.common.figures import save
+
+        drawn = {name: save(figure, directory / name) for name, figure in figures.items()}
+    for name, content in ((TEXT, text.rstrip() + "\n"), (PAGE, page(text, drawn, insert))):
+        with atomic_write(directory / name) as file:
+            file.write(content)

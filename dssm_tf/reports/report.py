@@ -1,0 +1,353 @@
+"""An evaluation as one Markdown text with figures, on a terminal, and its table as LaTeX."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from shutil import get_terminal_size
+from typing import TYPE_CHECKING, Any
+
+from dssm_tf.common.markdown import bullets, plain, table
+from dssm_tf.common.terminal import say
+from dssm_tf.evaluation.description import mean_length
+from dssm_tf.evaluation.evaluation import Evaluation, Part
+from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.evaluation.significance import SIGNIFICANT
+from dssm_tf.reports.wording import (
+    COSTS,
+    PARTS,
+    Cell,
+    about_part,
+    cautions,
+    cells_of,
+    cost,
+    mark,
+    plural,
+    protocol,
+    sentence,
+    title,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_MOST_WORDS = 20  # longer texts share a row of the histogram
+_LEFT_OUT = 50  # queries without a relevant title that are named
+_LONGEST = 160  # letters of one of them
+
+
+def show(evaluation: Evaluation, written: str = "") -> None:
+    """Prints the protocol, what was chosen, what failed, and last the tables.
+
+    Args:
+        evaluation: what to show.
+        written: a line that says what was written; none if empty.
+    """
+    width = get_terminal_size().columns if sys.stdout.isatty() else None
+    lines = [*protocol(evaluation), *_choices(evaluation), *_remarks(evaluation)]
+    say(*(textwrap.fill(line, width) if width else line for line in lines))
+    say(*filter(None, [written]))
+    for part in (*evaluation.parts, None):
+        say("", *([f"{PARTS[part.name]}:", ""] if part else []), means(evaluation, part, width))
+
+
+def text(
+    evaluation: Evaluation, cross: tuple[str, str] | None = None
+) -> tuple[str, dict[str, Figure]]:
+    """The report.
+
+    Args:
+        evaluation: what to show.
+        cross: the two systems of the cross table of first titles; by default the best
+            system and the first that superscripts are about.
+
+    Returns:
+        Markdown, and its figures by name.
+    """
+    sweeps, figures = _sweeps(evaluation)
+    parts = [
+        f"# {title(evaluation)}",
+        _lead(evaluation),
+        means(evaluation),
+        bullets(_remarks(evaluation)),
+    ]
+    for part in evaluation.parts:
+        parts += [f"## {PARTS[part.name]}", about_part(evaluation, part), means(evaluation, part)]
+    if choices := _choices(evaluation):
+        parts += ["## What cross validation chose", bullets(choices)]
+    parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation, cross)]
+    parts += [*_lengths(evaluation), *_left_out(evaluation)]
+    parts += ["## How it was measured", bullets(protocol(evaluation))]
+    return "\n\n".join(filter(None, parts)), figures
+
+
+def means(evaluation: Evaluation, part: Part | None = None, width: int | None = None) -> str:
+    """Systems by metrics and costs; best in bold, raised letters for systems beaten.
+
+    Args:
+        evaluation: what to show.
+        part: of the queries; all of them alike if None.
+        width: of the terminal, see `markdown.table`.
+    """
+
+    def raised(systems: Sequence[str]) -> str:
+        return "".join(mark(evaluation, name) for name in systems)
+
+    rows = _rows(evaluation, part, plain, raised, "**{}**")
+    return table(_heads(evaluation, part), list(rows), width=width)
+
+
+def latex(evaluation: Evaluation) -> str:
+    """`table.tex`: a tabular for booktabs, superscripts as in the papers."""
+
+    def raised(systems: Sequence[str]) -> str:
+        letters = "".join(
+            _GREEK[place] if place < len(_GREEK) else f"({place + 1})"
+            for place in map(evaluation.against.index, filter(evaluation.against.count, systems))
+        )
+        return f"$^{{{letters}}}$" if letters else ""
+
+    heads = _heads(evaluation)
+    rows = [heads, *_rows(evaluation, None, _tex, raised, "\\textbf{{{}}}")]
+    top, *body = (" & ".join([*row, *[""] * (len(heads) - len(row))]) + " \\\\" for row in rows)
+    lines = [
+        "% needs \\usepackage{booktabs}",
+        f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
+        *("\\toprule", top, "\\midrule", *body, "\\bottomrule"),
+        "\\end{tabular}",
+        *(f"% {sentence}" for sentence in protocol(evaluation)),
+    ]
+    return "\n".join(lines).replace("±", "$\\pm$ ") + "\n"
+
+
+def _heads(evaluation: Evaluation, part: Part | None = None) -> list[str]:
+    costs = COSTS.values() if evaluation.costed and part is None else ()
+    return ["System", *map(metric_label, evaluation.metrics), *costs]
+
+
+def _rows(
+    evaluation: Evaluation,
+    part: Part | None,
+    name: Callable[[str], str],
+    raised: Callable[[Sequence[str]], str],
+    best: str,
+) -> Iterator[list[str]]:
+    """Cells of every row; of a part of the queries, of the measured ones, without costs."""
+    found = cells_of(evaluation, part)
+
+    def shown(cell: Cell) -> str:
+        mean = best.format(cell.shown) if cell.best else cell.shown
+        deviation = "" if cell.spread is None else f" ±{cell.spread:.3f}".replace("0.", ".")
+        return f"{mean}{raised(cell.beaten)}{deviation} ({cell.interval})"
+
+    for row in evaluation.measured_rows if part else evaluation.rows:
+        letter = "" if part else raised([row.name])
+        if row.seeds:
+            costs = [name(cost(one, row.cost(one))) for one in COSTS]
+            costs = costs if evaluation.costed and part is None else []
+            yield [f"{name(row.name)} {letter}".strip(), *map(shown, found[row.name]), *costs]
+        else:
+            yield [name(row.name), "failed"]
+
+
+def _lead(evaluation: Evaluation) -> str:
+    """The best system in one sentence."""
+    metric = evaluation.deciding_metric
+    place = evaluation.metrics.index(metric)
+    cells = {name: found[place] for name, found in cells_of(evaluation).items()}
+    shown = {name: f"{cell.shown} ({cell.interval})" for name, cell in cells.items()}
+    best = max(cells, key=lambda name: cells[name].mean)
+    text = f"**{plain(best)}** reaches {metric_label(metric)} {shown[best]}"
+    if other := evaluation.reference(best):
+        text += f" against {shown[other]} for {plain(other)}"
+    text += f" on {plural(evaluation.measured_queries, 'query', 'queries')}; "
+    text += f"{plural(len(cells), 'system was', 'systems were')} measured"
+    failed = len(evaluation.rows) - len(cells)
+    return f"{text}{f', {failed} failed' if failed else ''}."
+
+
+def _remarks(evaluation: Evaluation) -> list[str]:
+    """What a reader of single rows has to know."""
+    failures = [
+        f"{row.name} failed{' for some seeds' if row.seeds else ''}: {row.error}"
+        for row in evaluation.rows
+        if row.error
+    ]
+    notes = [sentence(f"{row.name} {note}") for row in evaluation.rows for note in row.notes]
+    return [*cautions(evaluation), *failures, *notes]
+
+
+def _choices(evaluation: Evaluation) -> list[str]:
+    """One line a row for which something was chosen; equal choices of seeds once."""
+    lines = []
+    for row in evaluation.rows:
+        shown: dict[str, list[str]] = {}
+        for one in row.seeds:
+            chosen = one.about.get("chosen")
+            if chosen is not None:
+                shown.setdefault(_choice(chosen), []).append(str(one.seed))
+        parts = [
+            text if len(shown) == 1 else f"{text} (seed {', '.join(seeds)})"
+            for text, seeds in shown.items()
+        ]
+        if parts:
+            lines.append(f"{row.name} chose {'; '.join(parts)}")
+    return lines
+
+
+def _choice(chosen: str | Sequence[dict[str, Any]]) -> str:
+    if isinstance(chosen, str):
+        return chosen
+    texts = [_values(half["values"]) for half in chosen]
+    if len(set(texts)) == 1:
+        return texts[0]
+    return " and ".join(
+        f"{text} for {half['reported_on']}" for text, half in zip(texts, chosen, strict=True)
+    )
+
+
+def _values(values: dict[str, Any]) -> str:
+    parts = []
+    for name, value in values.items():
+        if isinstance(value, dict):
+            parts += [f"{value[key]:g} {key}" for key in value]
+        else:
+            parts.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
+    return ", ".join(parts)
+
+
+def _tests(evaluation: Evaluation) -> list[str]:
+    """The tests that the raised letters come from."""
+
+    def p(value: float) -> str:
+        return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+
+    tests = sorted(evaluation.comparisons, key=lambda one: one.metric != evaluation.deciding_metric)
+    rows = [
+        [
+            f"{plain(one.a)} minus {plain(one.b)}",
+            metric_label(one.metric),
+            f"{one.difference:+.3f}",
+            f"[{one.ci95[0]:+.3f}, {one.ci95[1]:+.3f}]",
+            plain(p(one.p)),
+            f"**{plain(p(one.p_adjusted))}**"
+            if one.p_adjusted < SIGNIFICANT
+            else plain(p(one.p_adjusted)),
+        ]
+        for one in tests
+    ]
+    heads = ["Systems", "Metric", "Difference", "95 % interval", "p", "p adjusted"]
+    about = (
+        "Difference of the means with its 95 % interval; paired t-test over queries, its p after "
+        "Holm's correction over all of them."
+    )
+    return ["## The tests of the table", about, table(heads, rows, text=2)] if tests else []
+
+
+def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
+    """P16 table IV, S14 tables 5 and 6; a picture of two values or more."""
+    found = cells_of(evaluation)
+    parts, figures = [], {}
+    for number, (target, rows) in enumerate(evaluation.sweeps.items(), start=1):
+        cells = [
+            [
+                str(value),
+                *(f"{cell.shown} ({cell.interval})" for cell in found[row.name]),
+                cost("training_seconds", row.cost("training_seconds")),
+            ]
+            for value, row in rows
+        ]
+        heads = [plain(target), *map(metric_label, evaluation.metrics), "Training"]
+        parts += [f"## Sweep over {plain(target)}", table(heads, cells)]
+        if len(rows) > 1:
+            from dssm_tf.common.figures import lines
+
+            curves = {
+                metric_label(metric): [found[row.name][place].mean for _, row in rows]
+                for place, metric in enumerate(evaluation.metrics)
+            }
+            ticks = [str(value) for value, _ in rows]
+            figures[f"sweep{number}"] = lines(f"Sweep over {target}", curves, target, ticks)
+            parts.append(f"![Means over {plain(target)}](sweep{number}.svg)")
+    return parts, figures
+
+
+def _first_titles(evaluation: Evaluation, cross: tuple[str, str] | None) -> list[str]:
+    """S14 fig. 3 and table 7."""
+    labels = evaluation.description.labels
+    total = evaluation.measured_queries
+    rows = [
+        [plain(name), *(f"{100 * counts[label] / total:.1f} %" for label in labels)]
+        for name, counts in evaluation.description.top_1.items()
+    ]
+    parts = ["## Grade of the first title", table(["System", *labels], rows)]
+    pair = cross if set(cross or ()) <= set(evaluation.systems) else None  # one may have failed
+    if pair := pair or _default_cross(evaluation):
+        counts = evaluation.description.cross_table(*pair)
+        a, b = map(plain, pair)
+        body = [
+            [f"{a}: {label}", *map(str, row)] for label, row in zip(labels, counts, strict=True)
+        ]
+        parts.append(f"Queries by the grade of the first title of {a} (down) and {b} (across):")
+        parts.append(table(["", *(f"{b}: {label}" for label in labels)], body))
+    return parts
+
+
+def _default_cross(evaluation: Evaluation) -> tuple[str, str] | None:
+    """The best system and the first reference that is another one."""
+    metric = evaluation.metrics[0]
+    ranked = sorted(evaluation.systems, key=lambda name: -evaluation.mean(name, metric))
+    other = evaluation.reference(ranked[0]) or next(iter(ranked[1:]), None)
+    return (ranked[0], other) if other else None
+
+
+def _lengths(evaluation: Evaluation) -> list[str]:
+    """S14 fig. 2."""
+    description = evaluation.description
+    columns = (description.query_lengths, description.title_lengths)
+    most = min(_MOST_WORDS, max(max(column, default=0) for column in columns))
+    rows = []
+    for number in range(most + 1):
+        counts = [
+            sum(c for n, c in column.items() if n == number or (number == most and n > most))
+            for column in columns
+        ]
+        more = " or more" if number == _MOST_WORDS else ""
+        shares = [100 * c / sum(column.values()) for c, column in zip(counts, columns, strict=True)]
+        if any(counts):
+            rows.append([f"{number}{more}", *(f"{share:.1f} %" for share in shares)])
+    means = [mean_length(column) for column in columns]
+    about = f"Mean length: queries {means[0]:.2f} words, titles {means[1]:.2f} words."
+    return [
+        "## Lengths of queries and titles",
+        about,
+        table(["Words", "Queries", "Titles"], rows),
+    ]
+
+
+def _left_out(evaluation: Evaluation) -> list[str]:
+    rows = evaluation.task.left_out()
+    if not rows:
+        return []
+    queries = (evaluation.task.queries[row] for row in rows[:_LEFT_OUT])
+    names = ", ".join(plain(textwrap.shorten(one, _LONGEST)) or "(empty)" for one in queries)
+    more = f" and {len(rows) - _LEFT_OUT:,} more" if len(rows) > _LEFT_OUT else ""
+    about = (
+        f"{plural(len(rows), 'query has', 'queries have')} no relevant title (all grades 0) and "
+        "no part in the means:"
+    )
+    return ["## Queries left out", about, f"{names}{more}"]
+
+
+_GREEK = ("\\alpha", "\\beta", "\\gamma", "\\delta", "\\epsilon", "\\zeta", "\\eta", "\\theta")
+_TEX = {
+    "\\": "\\textbackslash{}",
+    "~": "\\textasciitilde{}",
+    "^": "\\textasciicircum{}",
+    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
+}
+
+
+def _tex(text: str) -> str:
+    return "".join(_TEX.get(letter, letter) for letter in text)

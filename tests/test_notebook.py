@@ -50,7 +50,7 @@ def test_it_runs_and_says_what_it_did(checkout, notebook, tmp_path, monkeypatch)
         notebook, timeout=3000, kernel_name="python3", resources={"metadata": {"path": tmp_path}}
     ).execute()
     found = shown(notebook)
-    first = "'grand' stands in the title"
+    first = "'grand' is in the title"
     assert first in written
     assert first in found
     # Sums of floats differ by machine, and what was learned with them, but not by much.

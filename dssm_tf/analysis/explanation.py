@@ -157,14 +157,14 @@ class Explanation:
         if adds < 0:
             return f"'{word}' speaks against it"
         if word in self.title.words:
-            return f"'{word}' stands in the title"
+            return f"'{word}' is in the title"
         if alike := self.alike(place):
             other, shared = alike
             return f"'{word}' matches '{other}' by shared letters, {' '.join(shared)}"
         partner = int(self.pairs[place].argmax())
         if self.pairs[place, partner] >= _GOES_WITH * adds:
-            return f"'{word}' goes with '{self.title.words[partner]}', by what was clicked"
-        return f"'{word}' goes with the title as a whole, by what was clicked"
+            return f"'{word}' goes with '{self.title.words[partner]}', because of what was clicked"
+        return f"'{word}' goes with the title as a whole, because of what was clicked"
 
     def alike(self, place: int) -> tuple[str, list[str]] | None:
         """The title's first word that shares half of its trigrams with a word of the query.

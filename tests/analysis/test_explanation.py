@@ -188,7 +188,7 @@ def test_a_bm25_score_is_the_sum_of_its_words(tmp_path, capsys):
     assert main(["explain", "--model", str(tmp_path / "bm25"), "--query", "red bear fox",
                  "--title", "red fox"]) == 0  # fmt: skip
     shown = capsys.readouterr().out
-    assert "'red' stands in the title" in shown
+    assert "'red' is in the title" in shown
     assert f"- Score {found.score:.3f}.\n" in shown
 
 
@@ -230,7 +230,8 @@ def by_hand(adds, cosine=1.0, pairs=None, query="ice hot", title="cone"):
 
 
 @pytest.mark.parametrize(
-    ("lost", "said"), [(0.4, "'hot' goes with 'cone', by"), (0.39, "with the title as a whole")]
+    ("lost", "said"),
+    [(0.4, "'hot' goes with 'cone', because"), (0.39, "with the title as a whole")],
 )
 def test_a_word_goes_with_another_that_half_of_its_worth_rests_on(lost, said):
     assert said in by_hand([0.2, 0.8], pairs=[[0.0], [lost]]).sentences()[0]

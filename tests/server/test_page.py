@@ -184,7 +184,7 @@ def test_a_hit_is_explained_in_its_place(search, system):
     page = search("red foxe", why="t1", system=system)
     (rank,) = [n for n, name in enumerate(page.titles(system), 1) if name in ("t1", "")]
     text = page.texts[f"{system}-{rank}"]
-    assert "'red' stands in the title" in text
+    assert "'red' is in the title" in text
     assert text.count("query") == 1
     opened = [given for _, given in page.tags if given.get("aria-expanded") == "true"]
     assert [given["id"] for given in opened] == [f"{system}-{rank}-why"]

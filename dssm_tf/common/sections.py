@@ -57,6 +57,8 @@ Initializer = Literal[
     "truncated_normal",
     "orthogonal",
 ]
+RecurrentInitializer = Literal[Initializer, "zeros"]
+SquareInitializer = Literal[RecurrentInitializer, "identity"]
 
 
 class Section(BaseModel):

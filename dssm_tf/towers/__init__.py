@@ -13,7 +13,9 @@ from dssm_tf.common.sections import (
     Named,
     Odd,
     Positive,
+    RecurrentInitializer,
     Share,
+    SquareInitializer,
     Table,
     Widths,
 )
@@ -30,7 +32,7 @@ class TowerSection(Named):
 class RecurrentSection(TowerSection):
     """What every recurrent tower takes; see `RecurrentTower`."""
 
-    recurrent_initializer: Initializer = "orthogonal"
+    recurrent_initializer: RecurrentInitializer = "orthogonal"
     bias_initializer: BiasInitializer = "zeros"
     bptt_steps: Positive | None = None
 
@@ -56,7 +58,12 @@ TOWERS = Table(
             features=(Positive, 300),
             widths=(Widths, (128,)),
         ),
-        "rnn": Choice("dssm_tf.towers.rnn:RNN", RecurrentSection, hidden=(Positive, 288)),
+        "rnn": Choice(
+            "dssm_tf.towers.rnn:RNN",
+            RecurrentSection,
+            hidden=(Positive, 288),
+            recurrent_initializer=(SquareInitializer, "orthogonal"),
+        ),
         "lstm": Choice("dssm_tf.towers.lstm:LSTMRNN", LSTMSection),
         "bilstm": Choice("dssm_tf.towers.bilstm:BidirectionalLSTMRNN", LSTMSection),
     },

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+
+from dssm_tf.config import parse_config
 from dssm_tf.data.format import Spec, load_vocabulary
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
+from dssm_tf.training.checkpoint import put
+from dssm_tf.training.train import train
+from dssm_tf.training.warm_start import WarmStart
 from pipelines import preprocess
 
 YESTERDAY = "query\ttitle\nred cat\tthe cat\nred dog\tthe dog\n"
@@ -27,6 +35,23 @@ def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run):
     report = json.loads((now.path / "report.json").read_text("utf-8"))
     assert report["vocabulary"]["trigrams_new"] == len(added)
     assert len(now.records()) == 1
+
+
+def test_whole_words_of_a_run_keep_their_rows_and_new_ones_follow(run, tmp_path):
+    tower = {"name": "dssm", "widths": [4]}
+    config = parse_config({"tower": tower, "whole_words": True, "training": {"epochs": 1}})
+    train(config, run(YESTERDAY, *ALL).path, tmp_path / "RUN", quiet=True)
+    now = run(TODAY + "owl\tthe owl\n", *ALL, "--vocabulary-from", str(tmp_path / "RUN"))
+    data = Preprocessed(now.path).with_whole_words()
+    earlier = SemanticRanker.load(tmp_path / "RUN")
+    assert {"#red#", "#the#", "#cat#"} <= {*earlier.vocabulary.whole_words}
+    assert {*data.vocabulary.whole_words} - {*earlier.vocabulary.whole_words} == {"#owl#"}
+    begun = WarmStart.load(tmp_path / "RUN", config, data)
+    model = build_model(config, data.vocabulary.size)
+    put(model.weights, begun.weights)
+    texts = ["red cat", "the blue owl", "dog"]
+    found = Encoder(model, data.vocabulary)("title", texts)
+    np.testing.assert_array_equal(found, earlier.encode_titles(texts))
 
 
 def test_a_full_vocabulary_takes_no_new_ones(run):

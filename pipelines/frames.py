@@ -6,7 +6,6 @@ of their buckets, and a bucket's rows are one slice.
 
 from __future__ import annotations
 
-import pickle
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ import apache_beam as beam
 import numpy as np
 import polars as pl
 from apache_beam.io.filesystems import FileSystems
+from apache_beam.metrics import Metrics
 from apache_beam.pvalue import TaggedOutput
 
 from dssm_tf import __version__
@@ -28,13 +28,32 @@ from pipelines.options import PreprocessOptions
 from pipelines.output import PARTS, create
 from pipelines.texts import BlockList
 
-Block = tuple[int, bytes]
-"""A bucket's number, and a packed `Part`."""
-Group = tuple[int, Iterable[bytes]]
-"""A bucket's number, and its packed parts."""
+NAMESPACE = "preprocess"
 Counts = dict[str, int]
 _MOST_HELD = 2_000_000
 _PROGRESS = "progress"
+
+
+_KEYS = {
+    "fp": pl.UInt64, "q": pl.UInt64, "t": pl.UInt64, "text": pl.String, "word": pl.String,
+    "position": pl.Int64,
+}  # fmt: skip
+SUMMED = {
+    "pairs": ("q", "t", "clicks", "rows", "weighted", "robots"),
+    "texts": ("fp", "text", "clicks"),
+    "corpus": ("fp", "text", "clicks"),
+    "sums": ("fp", "clicks", "all", "queries", "listed"),
+    "words": ("fp", "word", "times"),
+    "cells": ("q", "t", "position", "impressions", "clicks"),
+}
+"""What is added up, by kind: first the keys, of which one is a fingerprint, then whole numbers.
+
+Pairs have the fingerprints of query and title, clicks, rows, weighted clicks in thousandths, and
+clicks of dropped sessions, which are no evidence but keep the title from becoming a negative.
+Texts, as logged or of a corpus, have the clicks of each. Sums of titles have clicks of the training
+part and of all parts in thousandths, pairs of the training part, and whether the title is in the
+table; words, how often they are in the training part; cells, the clicks of a position.
+"""
 
 
 class Part(NamedTuple):
@@ -61,26 +80,10 @@ class Part(NamedTuple):
             return pl.read_ipc(file.read(length))
 
 
-def keep(
-    slices: Iterable[tuple[int, pl.DataFrame]], kind: str, source: int, store: str | None
-) -> Iterator[Block]:
-    """Parts that a step sends on: packed, or where they lie.
-
-    Args:
-        slices: rows, each with the bucket to send them to.
-        kind: what the rows are.
-        source: the bucket that they come from.
-        store: a directory that all workers share, for one file with all of them; a runner of this
-            machine keeps every element in memory until the pipeline ends. None to send the bytes.
-    """
-    found = [(bucket, as_ipc(frame)) for bucket, frame in slices]
-    path, start = Path(store or "", uuid.uuid4().hex), 0
-    if store and found:
-        path.write_bytes(b"".join(data for _, data in found))
-    for bucket, data in found:
-        part = Part(kind, source, (str(path), start, len(data)) if store else data)
-        yield bucket, pickle.dumps(part)
-        start += len(data)
+Block = tuple[int, Part | None]
+"""A bucket's number, and a part of it; None if nothing may be in it."""
+Group = tuple[int, Iterable[Part | None]]
+"""A bucket's number, and its parts."""
 
 
 def as_ipc(frame: pl.DataFrame) -> bytes:
@@ -88,11 +91,20 @@ def as_ipc(frame: pl.DataFrame) -> bytes:
     return frame.write_ipc(None, compression="lz4").getvalue()
 
 
-def parts_of(blocks: Iterable[bytes]) -> dict[str, list[Part]]:
+def typed(kind: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a kind of `SUMMED`, with its columns and in the order of its keys."""
+    found = frame.select(pl.col(name).cast(_KEYS.get(name, pl.Int64)) for name in SUMMED[kind])
+    return found.sort(_keys(kind))
+
+
+def _keys(kind: str) -> list[str]:
+    return [name for name in SUMMED[kind] if name in _KEYS]
+
+
+def parts_of(parts: Iterable[Part | None]) -> dict[str, list[Part]]:
     """The parts of a group by kind; none of a kind that is not there."""
     found: dict[str, list[Part]] = defaultdict(list)
-    for block in filter(None, blocks):
-        part: Part = pickle.loads(block)
+    for part in filter(None, parts):
         found[part.kind].append(part)
     return found
 
@@ -100,23 +112,18 @@ def parts_of(blocks: Iterable[bytes]) -> dict[str, list[Part]]:
 def cut(frame: pl.DataFrame, by: str, bits: int) -> Iterator[tuple[int, pl.DataFrame]]:
     """The slices of each bucket of a frame that is sorted by a fingerprint; none are empty."""
     buckets = (frame[by].to_numpy() >> np.uint64(63 - bits)) >> np.uint64(1)  # 64 is no shift
-    at = np.searchsorted(buckets, np.arange((1 << bits) + 1, dtype=np.uint64))
-    for bucket in np.flatnonzero(np.diff(at)).tolist():
-        yield bucket, frame[int(at[bucket]) : int(at[bucket + 1])]
+    numbers, starts, counts = np.unique(buckets, return_index=True, return_counts=True)
+    for bucket, *rows in np.stack([numbers.astype(int), starts, counts], 1).tolist():
+        yield bucket, frame.slice(*rows)
 
 
-def fold(parts: Sequence[Part], keys: Sequence[str], schema: Mapping[str, Any]) -> pl.DataFrame:
-    """The sums of parts by keys, in the order of the keys.
+def fold(parts: Iterable[Part], kind: str) -> pl.DataFrame:
+    """The sums of parts of a kind of `SUMMED`, in the order of its keys.
 
     Memory is that of what is distinct, however many parts there are.
-
-    Args:
-        parts: of one kind.
-        keys: columns; all others are added up.
-        schema: of the parts.
     """
-    held = [pl.DataFrame(schema=schema)]
-    rows, most = 0, _MOST_HELD
+    keys = _keys(kind)
+    held, rows, most = [typed(kind, pl.DataFrame(schema=SUMMED[kind]))], 0, _MOST_HELD
     for part in parts:
         held.append(part.frame)
         rows += len(held[-1])
@@ -129,37 +136,38 @@ def fold(parts: Sequence[Part], keys: Sequence[str], schema: Mapping[str, Any]) 
 
 @beam.ptransform_fn
 def step(
-    elements: Any,
-    function: Callable[..., Iterator[Any]],
-    *arguments: Any,
-    main: Any = Block,
-    **outputs: Any,
+    elements: Any, function: Callable[..., Iterator[Any]], *arguments: Any, tags: Sequence[str] = ()
 ) -> Any:
-    """A step with several outputs, one of which is counts.
+    """A step with several outputs: its main one, counts, and others.
 
     Args:
         elements: the input.
-        function: of an element and the arguments; yields elements of `main`, and others in a
-            `TaggedOutput`.
+        function: of an element and the arguments; yields elements of the main output, and others
+            in a `TaggedOutput`.
         *arguments: of the function, side inputs among them.
-        main: type of its elements.
-        **outputs: type of the elements with each tag.
+        tags: of the other outputs.
     """
-    outputs["counts"] = Counts
-    typed = beam.FlatMap(function, *arguments).with_output_types(main, **outputs)
-    return elements | "Each" >> typed.with_outputs(*outputs, main="main")
+    return elements | "Each" >> beam.FlatMap(function, *arguments).with_outputs(
+        "counts", *tags, main="main"
+    )
 
 
 @beam.ptransform_fn
-def by_bucket(blocks: tuple[Any, ...], *arguments: Any, **outputs: Any) -> Any:
+def by_bucket(blocks: tuple[Any, ...], *arguments: Any, tags: Sequence[str] = ()) -> Any:
     """A `step` of all that belongs to a bucket: its elements are `Group`s."""
-    grouped = blocks | "Join" >> beam.Flatten() | "Group" >> beam.GroupByKey()
-    return grouped | "Buckets" >> step(*arguments, **outputs)
+    # Any runner encodes a key that is an int alike.
+    joined = blocks | "Join" >> beam.Flatten().with_output_types(tuple[int, Any])
+    grouped = joined | "Group" >> beam.GroupByKey()
+    return grouped | "Buckets" >> step(*arguments, tags=tags)
 
 
 def counted(counts: Mapping[str, Any]) -> TaggedOutput:
-    """Counts above 0 as a step yields them."""
-    return TaggedOutput("counts", {name: int(n) for name, n in counts.items() if n})
+    """Counts above 0 as a step yields them; the runner counts rows, too."""
+    found = {name: int(number) for name, number in counts.items() if number}
+    for name, number in found.items():
+        if name.startswith(("rows", "dropped ")):
+            Metrics.counter(NAMESPACE, name).inc(number)
+    return TaggedOutput("counts", found)
 
 
 def sum_counts(many: Iterable[Counts]) -> Counts:
@@ -215,7 +223,8 @@ class Settings(NamedTuple):
         options: of the command.
         bits: there are 2 ** bits buckets, and files of a kind.
         directory: where workers write.
-        store: of a run on this machine, a directory for what travels and for progress.
+        store: of a run on this machine, a directory that all workers share for what travels (the
+            runner would hold it in memory until the pipeline ends) and for progress.
         block_list: queries to drop.
         release: of the launcher.
     """
@@ -237,19 +246,27 @@ class Settings(NamedTuple):
         by: str = "fp",
         to: int | None = None,
     ) -> Iterator[Any]:
-        """A step's output: rows as parts.
+        """A step's output: rows as parts, packed or in one file of the store.
 
         Args:
             kind: what the rows are.
-            frame: the rows, sorted by fingerprint.
+            frame: the rows; sorted by fingerprint, if they are not `SUMMED`.
             tag: of the output; the main one if empty.
             source: the bucket that they come from.
             by: the column with the fingerprint whose bucket gets a row.
             to: the bucket that gets all of them.
         """
+        frame = typed(kind, frame) if kind in SUMMED else frame
         slices = cut(frame, by, self.bits) if to is None else [(to, frame)]
-        blocks = keep(slices, kind, source, self.store)
-        return (TaggedOutput(tag, block) for block in blocks) if tag else blocks
+        found = [(bucket, as_ipc(rows)) for bucket, rows in slices]
+        path, start = Path(self.store or "", uuid.uuid4().hex), 0
+        if self.store and found:
+            path.write_bytes(b"".join(data for _, data in found))
+        for bucket, data in found:
+            where = (str(path), start, len(data))
+            block = bucket, Part(kind, source, where if self.store else data)
+            yield TaggedOutput(tag, block) if tag else block
+            start += len(data)
 
     def write(self, kind: str, bucket: int, rows: int, data: bytes) -> Written:
         """Writes a file, see `write_part`."""

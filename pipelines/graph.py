@@ -10,18 +10,16 @@ import apache_beam as beam
 from apache_beam import pvalue
 from apache_beam.io.filesystem import FileMetadata
 from apache_beam.io.filesystems import FileSystems
-from apache_beam.metrics import Metrics
 from apache_beam.utils.shared import Shared
 
 from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import cleaning, record_transforms, sums, transforms
-from pipelines.frames import Block, Counts, Settings, Written, by_bucket, step, sum_counts
+from pipelines.frames import Counts, Settings, Written, by_bucket, step, sum_counts
 from pipelines.output import PARTS, create, open_bytes
 from pipelines.sources import Piece
 
-NAMESPACE = "preprocess"
 _MANIFEST = "manifest"
 BUCKET_BYTES = 8 << 20
 _PACKED = 4
@@ -83,29 +81,29 @@ def build(
         corpus: pieces of tables of titles that may be ranked.
         known: an earlier vocabulary, whose trigrams keep their ids.
     """
-    options, size = settings.options, tuple[int, int]
+    options = settings.options
     # No bucket is left out because nothing is in it: each becomes a file.
     every = pipeline | "Every bucket" >> beam.Create(
-        [(bucket, b"") for bucket in range(1 << settings.bits)]
-    ).with_output_types(Block)
+        [(bucket, None) for bucket in range(1 << settings.bits)]
+    )
     log = pipeline | "Pieces" >> beam.Create(list(pieces)) | "Spread" >> beam.Reshuffle()
     curve: Any = transforms.given_curve(options)
     if options.position_weights == HARVESTING:
         curve = pvalue.AsSingleton(log | "EstimateCurve" >> transforms.estimate_curve(options))
     read = log | "ReadPieces" >> step(
-        transforms.read_piece, settings, curve, titles=Block, sessions=Block, rejects=Written
+        transforms.read_piece, settings, curve, tags=("titles", "sessions", "rejects")
     )
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
-        cleaning.clean_sessions, settings, titles=Block
+        cleaning.clean_sessions, settings, tags=["titles"]
     )
     offered = (
         pipeline
         | "Pieces of the corpus" >> beam.Create(list(corpus))
         | "Spread the corpus" >> beam.Reshuffle()
-        | "ReadCorpus" >> beam.FlatMap(transforms.read_corpus, settings).with_output_types(Block)
+        | "ReadCorpus" >> beam.FlatMap(transforms.read_corpus, settings)
     )
     queries = (read.main, sessions.main, every) | "SumQueries" >> by_bucket(
-        sums.sum_queries, settings, titles=Block, words=Block, sizes=size
+        sums.sum_queries, settings, tags=("titles", "words", "sizes")
     )
     titles = (
         queries.titles,
@@ -114,10 +112,10 @@ def build(
         offered,
         every,
     ) | "SumTitles" >> by_bucket(
-        sums.sum_titles, settings, places=Block, words=Block, pool=Block, sizes=size
+        sums.sum_titles, settings, tags=("places", "words", "pool", "sizes")
     )
     words = (queries.words, titles.words, every) | "SumWords" >> by_bucket(
-        sums.sum_words, settings, prints=Block, ngrams=Counts
+        sums.sum_words, settings, tags=("prints", "ngrams")
     )
     vocabulary = pvalue.AsSingleton(
         words.ngrams
@@ -128,26 +126,20 @@ def build(
         titles.pool
         | "FillPool" >> beam.CombineGlobally(record_transforms.fill_pool, options.negative_pool)
     )
-    prints = pvalue.AsIter(words.prints)
+    prints, shared = pvalue.AsIter(words.prints), Shared()
     hashed = words.main | "WriteWords" >> beam.Map(
         record_transforms.write_words, settings, vocabulary
     )
     tables = titles.main | "WriteTitles" >> beam.Map(
-        record_transforms.write_titles, settings, prints, Shared()
+        record_transforms.write_titles, settings, prints, shared
     )
-    records = (
-        (queries.main, titles.places)
-        | "WriteQueriesAndPairs"
-        >> by_bucket(
-            record_transforms.write_queries, settings, prints, pool,
-            pvalue.AsIter(queries.sizes), pvalue.AsIter(titles.sizes), Shared(),
-            (Shared(), Shared()), main=Written,
-        )
+    records = (queries.main, titles.places) | "WriteQueriesAndPairs" >> by_bucket(
+        record_transforms.write_queries, settings, prints, shared, pool, (Shared(), Shared()),
+        pvalue.AsIter(queries.sizes), pvalue.AsIter(titles.sizes),
     )  # fmt: skip
     counts = (
         tuple(one.counts for one in (read, sessions, queries, titles, words, records))
         | "All counts" >> beam.Flatten()
-        | "Count for the runner, too" >> beam.Map(_count)
         | "Sum counts" >> beam.CombineGlobally(sum_counts)
     )
     files = (hashed, tables, records.main) | "All files" >> beam.Flatten()
@@ -160,13 +152,6 @@ def build(
             pvalue.AsIter(read.rejects), curve,
         )
     )  # fmt: skip
-
-
-def _count(counts: Counts) -> Counts:
-    for name, number in counts.items():
-        if name.startswith(("rows", "dropped ")):
-            Metrics.counter(NAMESPACE, name).inc(number)
-    return counts
 
 
 def _write_manifest(

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from polars import col
 
-from pipelines.texts import mix, unit
+from pipelines.texts import Hashes, mix, unit
 
 Numbers = NDArray[np.int64]
 NONE = -1
@@ -50,7 +51,7 @@ class NegativePool:
         self.weights = weights[weights > 0]
         self._upto = np.cumsum(self.weights)
 
-    def draw(self, keys: NDArray[np.uint64], turn: int) -> Numbers:
+    def draw(self, keys: Hashes, turn: int) -> Numbers:
         """A title for each key; another turn gives another one."""
         at = unit(mix(keys, turn)) * self._upto[-1]
         place = np.searchsorted(self._upto, at, side="right")
@@ -76,7 +77,7 @@ class Clicked:
         return self._codes[np.searchsorted(self._codes[:-1], codes)] == codes
 
 
-def add_shown(rows: Numbers, query: Numbers, keys: NDArray[np.uint64], shown: pl.DataFrame) -> None:
+def add_shown(rows: Numbers, query: Numbers, keys: Hashes, shown: pl.DataFrame) -> None:
     """Fills rows with titles that were shown for their query and not clicked, in random order.
 
     Args:
@@ -88,16 +89,16 @@ def add_shown(rows: Numbers, query: Numbers, keys: NDArray[np.uint64], shown: pl
     asked = pl.DataFrame({"row": np.arange(len(rows)), "q": query, "key": keys})
     found = asked.join(shown, on="q")
     order = mix(found["key"].to_numpy() ^ mix(found["number"].to_numpy().astype(np.uint64)))
-    found = found.with_columns(order=pl.Series(order)).sort("row", "order", "number")
+    found = found.with_columns(order=order).sort("row", "order", "number")
     found = found.with_columns(place=pl.int_range(pl.len()).over("row"))
-    row, number, place = found.filter(pl.col("place") < rows.shape[1])["row", "number", "place"]
+    row, number, place = found.filter(col.place < rows.shape[1])["row", "number", "place"]
     rows[row, place] = number
 
 
 def add_drawn(
     rows: Numbers,
     query: Numbers,
-    keys: NDArray[np.uint64],
+    keys: Hashes,
     clicked: Clicked,
     pool: NegativePool,
 ) -> None:

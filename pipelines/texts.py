@@ -1,4 +1,4 @@
-"""Columns of texts: normal forms, fingerprints and words."""
+"""Columns of texts: normal forms, fingerprints and words; and random numbers of fingerprints."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from numpy.typing import NDArray
 
 from dssm_tf.text.fields import SEPARATOR, cut
 from dssm_tf.text.rules import Rules
+
+Hashes = NDArray[np.uint64]
+SPLIT, DRAW, POOL = range(3)
+"""Purposes of random numbers: no two have the same."""
 
 
 def normal_forms(texts: pl.Series, rules: Rules) -> pl.Series:
@@ -27,7 +31,7 @@ def fingerprints(texts: pl.Series) -> pl.Series:
     return pl.Series(np.frombuffer(b"".join(digests), "<u8"), dtype=pl.UInt64)
 
 
-def mix(numbers: NDArray[np.uint64], salt: int = 0) -> NDArray[np.uint64]:
+def mix(numbers: Hashes, salt: int = 0) -> Hashes:
     """Other 64-bit numbers, as if drawn at random (splitmix64)."""
     found = numbers + np.uint64(0x9E3779B97F4A7C15 * (salt + 1) % (1 << 64))
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -35,9 +39,14 @@ def mix(numbers: NDArray[np.uint64], salt: int = 0) -> NDArray[np.uint64]:
     return found ^ (found >> np.uint64(31))
 
 
-def unit(numbers: NDArray[np.uint64]) -> NDArray[np.float64]:
+def unit(numbers: Hashes) -> NDArray[np.float64]:
     """64-bit numbers as fractions from 0 to 1."""
     return (numbers >> np.uint64(11)).astype(np.float64) / (1 << 53)
+
+
+def random(numbers: Hashes, seed: int, purpose: int) -> Hashes:
+    """Numbers that depend on the given ones, the seed and the purpose alone."""
+    return mix(numbers, 3 * seed + purpose)
 
 
 def words_read(forms: pl.Series, rules: Rules) -> tuple[pl.Series, NDArray[np.int64]]:
@@ -73,13 +82,15 @@ class BlockList(NamedTuple):
     @classmethod
     def parse(cls, text: str, rules: Rules) -> BlockList:
         """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
-        entries = [one.strip() for one in text.splitlines()]
-        keys = [(one, rules.key(one)) for one in entries if not one.startswith("#")]
-        single = [key for one, key in keys if not one.startswith("=") and " " not in key]
-        return cls(single, [key for _, key in keys if key not in single])
+        words, queries = [], []
+        for line in map(str.strip, text.splitlines()):
+            key = rules.key(line)
+            if not line.startswith("#"):
+                (queries if line.startswith("=") or " " in key else words).append(key)
+        return cls(words, queries)
 
     def blocks(self, queries: pl.Series) -> pl.Series:
         """Whether each normalised query is to be dropped."""
-        words = pl.Series(self.words, dtype=pl.String).implode()
+        words, whole = (pl.Series(one, dtype=pl.String).implode() for one in self)
         hit = queries.str.split(" ").list.set_intersection(words).list.len() > 0
-        return hit | queries.is_in(pl.Series(self.queries, dtype=pl.String).implode())
+        return hit | queries.is_in(whole)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
@@ -20,6 +20,7 @@ from typing import Any, cast
 import apache_beam as beam
 import polars as pl
 from apache_beam.pvalue import TaggedOutput
+from polars import col
 
 from dssm_tf.common.errors import OptionError, did_you_mean
 from dssm_tf.positions.curve import ExaminationCurve, read_curve
@@ -28,20 +29,14 @@ from dssm_tf.positions.shown import Shown
 from dssm_tf.tables.cells import clean_text, text
 from dssm_tf.tables.click_log import log_blocks, position
 from dssm_tf.tables.layout import Reject
-from pipelines.cleaning import NO_CLICK, TEXTS, sum_rows, weighted
-from pipelines.frames import Part, Settings, as_ipc, counted, fold, parts_of
+from pipelines.cleaning import NO_CLICK, SIDES, keyed, sum_rows, weighted
+from pipelines.frames import Part, Settings, as_ipc, counted, fold, typed
 from pipelines.options import NONE, PreprocessOptions
 from pipelines.sources import Piece, opened, rows_of
-from pipelines.texts import fingerprints, normal_forms
 
 MAX_ROWS_HELD = 500_000
 _MOST_CELLS = 200_000
 """Of a larger log a sample of the queries says how often positions are looked at."""
-_KEYS = ("q", "t", "position")
-_SCHEMA = {
-    "q": pl.UInt64, "t": pl.UInt64, "position": pl.Int64, "impressions": pl.Int64,
-    "clicks": pl.Int64,
-}  # fmt: skip
 
 
 def read_piece(
@@ -63,40 +58,43 @@ def read_piece(
     """
     options = settings.options
     weights = curve.weights(options.max_position_weight) if curve else ()
-    used = pl.col("clicks") > 0
+    used = col.clicks > 0
     if options.negatives_from != "log":
-        used |= pl.col("impressions") > 0
+        used |= col.impressions > 0
     counts: Counter[str] = Counter()
     held: list[pl.DataFrame] = []
     rejects: list[Reject] = []
+
+    def send() -> Iterator[Any]:
+        if rejects:
+            data = pickle.dumps(rejects)
+            written = settings.write("rejects", piece.number, rejects[0].line, data)
+            yield TaggedOutput("rejects", written)
+        if held:
+            yield from sum_rows(pl.concat(held), settings)
+        held.clear()
+        rejects.clear()
+
     with opened(piece, options.layout) as table:
         for block, bad in log_blocks(table, position if weights else None):
             rows = cast(pl.DataFrame, pl.from_arrow(block))
             settings.tell("rows read", len(rows) + len(bad))
-            counts["rows"] += len(rows)
-            counts["clicks read"] += int(rows["clicks"].sum())
-            counts["clicks placed"] += int(rows.filter(pl.col("position") > 0)["clicks"].sum())
             good = rows.filter(used)
-            counts[f"dropped {NO_CLICK}"] += len(rows) - len(good)
+            counts.update(
+                {
+                    "rows": len(rows),
+                    "clicks read": rows["clicks"].sum(),
+                    "clicks placed": rows.filter(col.position > 0)["clicks"].sum(),
+                    f"dropped {NO_CLICK}": len(rows) - len(good),
+                }
+            )
             held.append(weighted(good, weights))
             rejects += bad
             if sum(map(len, held)) + len(rejects) >= MAX_ROWS_HELD:
-                yield from _summed(held, piece, rejects, settings)
-                held, rejects = [], []
-        yield from _summed(held, piece, rejects, settings)
+                yield from send()
+        yield from send()
         counts[f"lines {piece.number}"] = table.lines
-    yield counted(counts)
-
-
-def _summed(
-    held: Sequence[pl.DataFrame], piece: Piece, rejects: Sequence[Reject], settings: Settings
-) -> Iterator[Any]:
-    if rejects:
-        data = pickle.dumps(rejects)
-        written = settings.write("rejects", piece.number, rejects[0].line, data)
-        yield TaggedOutput("rejects", written)
-    if held:
-        yield from sum_rows(pl.concat(held), settings)
+        yield counted(counts)
 
 
 def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
@@ -107,11 +105,8 @@ def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
     """
     rows = rows_of(piece, settings.options.layout, {"title": _title})
     while texts := [title for (title,) in islice(rows, MAX_ROWS_HELD)]:
-        frame = pl.DataFrame({"text": pl.Series(texts).unique()})
-        forms = normal_forms(frame["text"], settings.options.rules)
-        frame = frame.with_columns(fp=fingerprints(forms), clicks=pl.lit(0, pl.Int64))
-        frame = frame.filter(forms != "").select(*TEXTS).sort("fp", "text")
-        yield from settings.send("corpus", frame)
+        found = keyed(pl.Series("title", texts), settings.options.rules)
+        yield from settings.send("corpus", found.select(fp="t", text="title", clicks=0))
 
 
 def _title(cell: object, name: str) -> str:
@@ -146,31 +141,27 @@ def estimate_curve(pieces: Any, options: PreprocessOptions) -> Any:
     """
     return (
         pieces
-        | "Count impressions" >> beam.FlatMap(_read_cells, options).with_output_types(bytes)
+        | "Count impressions" >> beam.FlatMap(_read_cells, options)
         | "Sample queries" >> beam.CombineGlobally(_sample)
         | "Estimate" >> beam.Map(_estimate, options.seed)
     )
 
 
-def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[bytes]:
+def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[Any]:
     with opened(piece, options.layout) as table:
         for block, _ in log_blocks(table, position):
-            cells = cast(pl.DataFrame, pl.from_arrow(block)).filter(pl.col("position") > 0)
-            for side, name in (("query", "q"), ("title", "t")):
-                texts = cells.select(pl.col(side).unique())
-                forms = normal_forms(texts[side], options.rules)
-                texts = texts.with_columns(fingerprints(forms).alias(name))
-                cells = cells.join(texts.filter(forms != ""), on=side)
-            yield pickle.dumps(Part("", 0, as_ipc(cells.select(*_SCHEMA))))
+            cells = cast(pl.DataFrame, pl.from_arrow(block)).filter(col.position > 0)
+            for side in SIDES:
+                cells = cells.join(keyed(cells[side], options.rules).drop("form"), on=side)
+            yield Part("cells", 0, as_ipc(typed("cells", cells)))
 
 
-def _sample(blocks: Iterable[bytes]) -> bytes:
+def _sample(blocks: Iterable[Part]) -> Part:
     """The cells of some queries, those of the smallest fingerprints: of all, if they are few."""
-    cells = fold(parts_of(blocks)[""], _KEYS, _SCHEMA).head(_MOST_CELLS)
-    return pickle.dumps(Part("", 0, as_ipc(cells)))
+    return Part("cells", 0, as_ipc(fold(blocks, "cells").head(_MOST_CELLS)))
 
 
-def _estimate(cells: bytes, seed: int) -> ExaminationCurve:
-    rows = parts_of([cells])[""][0].frame.filter(pl.col("impressions") > 0)
-    rows = rows.with_columns(pl.col("q", "t").reinterpret(signed=True))
+def _estimate(cells: Any, seed: int) -> ExaminationCurve:
+    rows = cells.frame.filter(col.impressions > 0)
+    rows = rows.with_columns(col("q", "t").reinterpret(signed=True))
     return estimate(Shown.of(rows.to_numpy()), seed)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import gzip
-import struct
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
-from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, describe, file_name
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.growth import grow
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED, Rules
 from dssm_tf.text.vocabulary import Vocabulary
+from pipelines.records import pair_records, word_records
 
 COLORS = ("red", "green", "blue", "black", "white")
 ANIMALS = ("fox", "owl", "bear", "horse", "whale", "tiger")
@@ -148,8 +146,8 @@ def write_data(
             "words": pa.array(numbers, pa.list_(pa.int32())),
         }
         parquet.write_table(pa.table(table | columns[kind]), directory / file_name(kind, 0, 1))
-    hashed = [_example(word=word, ngrams=vocabulary.look_up(word)) for word in words]
-    write_records(directory / file_name("words", 0, 1), hashed)
+    hashed = word_records((word, vocabulary.look_up(word)) for word in words)
+    (directory / file_name("words", 0, 1)).write_bytes(hashed)
     pairs: dict[str, list[Click]] = {"train": [], "validation": []}
     for click in log:
         pairs[split_of[click.query]].append(click)
@@ -159,15 +157,18 @@ def write_data(
         held = [of_part[shard * size : (shard + 1) * size] for shard in range(count)]
         rows[part] = [*map(len, held)]
         for shard, some in enumerate(held):
-            found = []
-            for click in some:
-                query = number["queries"][rules.key(click.query)]
+            query, titles = np.zeros(len(some), int), np.zeros((len(some), 1 + negatives), int)
+            for at, click in enumerate(some):
+                row = query[at] = number["queries"][rules.key(click.query)]
                 own = number["titles"][rules.key(click.title)]
-                others = [row for row in range(len(texts["titles"])) if row not in clicked[query]]
+                others = [
+                    row for row in range(len(texts["titles"])) if row not in clicked[query[at]]
+                ]
                 drawn = random.sample(others, min(negatives, len(others)))
-                titles = [own, *drawn, *[own] * (negatives - len(drawn))]
-                found.append(_example(query=[query], titles=titles, clicks=float(click.clicks)))
-            write_records(directory / file_name(part, shard, count), found)
+                titles[at] = [own, *drawn, *[own] * (negatives - len(drawn))]
+            counts = np.array([click.clicks for click in some], np.float32)
+            found = pair_records(query, titles, counts, *map(len, texts.values()))
+            (directory / file_name(part, shard, count)).write_bytes(found)
     spec = Spec(
         rules=vocabulary.rules,
         title_fields=("title",),
@@ -195,19 +196,6 @@ def _by_fingerprint(texts: Iterable[str], rules: Rules) -> dict[str, str]:
     return {key: found[key] for key in sorted(found, key=_unsigned)}
 
 
-def _example(**features: Any) -> bytes:
-    example = Example()
-    for name, value in features.items():
-        feature = example.features.feature[name]
-        if isinstance(value, str):
-            feature.bytes_list.value.append(value.encode())
-        elif isinstance(value, float):
-            feature.float_list.value.append(value)
-        else:
-            feature.int64_list.value.extend(value)
-    return bytes(example.SerializeToString(deterministic=True))
-
-
 def seal(directory: Path, spec: Spec) -> Spec:
     """Writes the spec with the checksums of the files, as they are now."""
     paths = [path for kind in KINDS for path in spec.paths(directory, kind)]
@@ -215,37 +203,6 @@ def seal(directory: Path, spec: Spec) -> Spec:
     spec = replace(spec, files=files)
     spec.save(directory)
     return spec
-
-
-def write_records(path: Path, records: Iterable[bytes]) -> None:
-    """A gzip TFRecord file: length, its checksum, bytes, their checksum."""
-    framed = b"".join(
-        length + _masked(length) + record + _masked(record)
-        for record in records
-        for length in [struct.pack("<Q", len(record))]
-    )
-    path.write_bytes(gzip.compress(framed, mtime=0))
-
-
-def _masked(data: bytes) -> bytes:
-    """TFRecord's masked CRC-32C."""
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc = _CRC[(crc ^ byte) & 0xFF] ^ (crc >> 8)
-    crc ^= 0xFFFFFFFF
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
-
-
-def _crc_table() -> list[int]:
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = value >> 1 ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_CRC = _crc_table()
 
 
 # What a row of a batch means, whatever the layout of the tensors: the trigrams of its query and

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 from pyarrow import parquet
+from tensorflow.core.example.example_pb2 import Example
 
-from dssm_tf.data.example_pb2 import Example
 from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary

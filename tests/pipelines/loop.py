@@ -45,7 +45,7 @@ def run(
         return lambda tag="main": outputs.get(tag, [])
 
     def grouped(*blocks, every=True):
-        groups = {bucket: [b""] for bucket in range(1 << bits)} if every else {}
+        groups = {bucket: [None] for bucket in range(1 << bits)} if every else {}
         for bucket, data in (one for some in blocks for one in some):
             groups.setdefault(bucket, []).append(data)
         for group in groups.values():
@@ -69,8 +69,8 @@ def run(
     ]
     places = grouped(queries(), titles("places"))
     records = step(
-        record_transforms.write_queries, places, words("prints"), pool, queries("sizes"),
-        titles("sizes"), Shared(), (Shared(), Shared()),
+        record_transforms.write_queries, places, words("prints"), Shared(), pool,
+        (Shared(), Shared()), queries("sizes"), titles("sizes"),
     )()  # fmt: skip
     return {
         file_name(one.kind, one.bucket, 1 << bits): Path(one.path).read_bytes()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter, defaultdict
 
 import polars as pl
@@ -14,7 +13,7 @@ from dssm_tf.tables.click_log import SCHEMA, LogRow
 from dssm_tf.text.rules import FOLDED
 from pipelines import cleaning
 from pipelines.cleaning import clean_sessions, sum_rows, weighted
-from pipelines.frames import Settings, keep
+from pipelines.frames import Part, Settings, as_ipc
 from pipelines.options import PreprocessOptions
 from pipelines.texts import BlockList, fingerprints
 
@@ -35,7 +34,7 @@ def sent(steps):
         if tag == "counts":
             counts.update(value)
         else:
-            part = pickle.loads(value[1])
+            part = value[1]
             found[f"{part.kind} {tag}".strip()] += part.frame.rows(named=True)
     return found, {name.removeprefix("dropped "): n for name, n in counts.items()}
 
@@ -48,11 +47,10 @@ def summed(*rows: LogRow, block: str = "", weights=()):
 def cleaned(*visits, queries=2, clicks=9):
     """What becomes of the visits of some pieces."""
     limits = {"max_queries_per_session": queries, "max_clicks_per_session": clicks}
-    frames = [(0, pl.DataFrame(some, infer_schema_length=None)) for some in visits if some]
-    for at, (_, frame) in enumerate(frames):
-        frames[at] = (0, frame.cast({name: pl.UInt64 for name in "qts"}))
-    blocks = [block for _, block in keep(frames, "visits", 0, None)]
-    found, counts = sent(clean_sessions((0, blocks), settings(**limits)))
+    frames = [pl.DataFrame(some, infer_schema_length=None) for some in visits if some]
+    kinds = dict.fromkeys("qts", pl.UInt64)
+    parts = [Part("visits", 0, as_ipc(frame.cast(kinds))) for frame in frames]
+    found, counts = sent(clean_sessions((0, parts), settings(**limits)))
     counts.pop("sessions")
     return found, counts
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
+from tensorflow.core.example.example_pb2 import Example
 
-from dssm_tf.data.example_pb2 import Example
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import preprocess, sources

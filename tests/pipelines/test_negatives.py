@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from pipelines.negatives import NONE, Clicked, NegativePool, add_drawn, add_shown, smallest
 from pipelines.options import PreprocessOptions
-from pipelines.sums import pool_of, random
-from pipelines.texts import fingerprints
+from pipelines.sums import pool_of
+from pipelines.texts import fingerprints, random
 
 
 def entries(clicks: dict[str, int], alpha=1.0, size=1000, seed=0, held_out=None) -> pl.DataFrame:

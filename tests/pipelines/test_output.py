@@ -115,7 +115,7 @@ def test_a_full_disk_is_one_line(log, monkeypatch, capsys):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pipelines.frames.keep", full)
+    monkeypatch.setattr("pipelines.frames.as_ipc", full)
     assert preprocess.run(["--input", str(log), "--output", str(log.parent / "data")]) == 1
     said = [line for line in capsys.readouterr().err.splitlines() if "rows read" not in line]
     assert said[-1] == "dssm preprocess: [Errno 28] No space left on device"

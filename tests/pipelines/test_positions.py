@@ -62,7 +62,7 @@ def summed(weights, *rows, **given):
     sent = sum_rows(weighted(frame, weights), settings)
     blocks = [one[1] for one in sent if isinstance(one, tuple)]
     sums = [one[1] for one in sum_queries((0, blocks), settings) if isinstance(one, tuple)]
-    (pairs,) = parts_of(sums)["pairs"]
+    (pairs,) = parts_of(sums)["chosen"]
     return pairs.frame.filter("kept")["clicks"].to_list()
 
 

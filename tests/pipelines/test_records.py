@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 
-from pipelines.record_transforms import pair_records, word_records
+from pipelines.records import pair_records, word_records
 
 tf = pytest.importorskip("tensorflow")
 

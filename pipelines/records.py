@@ -1,0 +1,117 @@
+"""TFRecords of words and of pairs, gzipped; protobuf is written by hand, without TensorFlow.
+
+An Example is a map from names to lists of values; here it is written in the order of its names.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+import numpy as np
+from google_crc32c import value as crc32c
+from numpy.typing import NDArray
+
+BYTES, FLOATS, INTEGERS = 1, 2, 3
+"""Kinds of lists of a Feature."""
+_GZIP_LEVEL = 1  # numbers hardly compress; higher levels cost more than they save
+
+
+def example(**features: tuple[int, bytes]) -> bytes:
+    """An encoded Example.
+
+    Args:
+        **features: by name, sorted: the kind of the list, and its values as they are encoded.
+    """
+    entries = (
+        _field(1, _field(1, name.encode()) + _field(2, _field(kind, data and _field(1, data))))
+        for name, (kind, data) in features.items()
+    )
+    return _field(1, b"".join(entries))
+
+
+def word_records(words: Iterable[tuple[str, Sequence[int]]]) -> bytes:
+    """TFRecords of `{ngrams: int64*, word: bytes}`, of words and the ids of their trigrams."""
+    return _tfrecords(
+        example(ngrams=(INTEGERS, b"".join(map(_varint, ids))), word=(BYTES, word.encode()))
+        for word, ids in words
+    )
+
+
+def pair_records(
+    query: NDArray[np.int64],
+    titles: NDArray[np.int64],
+    clicks: NDArray[np.float32],
+    queries: int,
+    all_titles: int,
+) -> bytes:
+    """TFRecords of `{clicks: float, query: int64, titles: int64*}`, all of one length.
+
+    A number has as many bytes as the largest could need: protobuf allows it, and records can be
+    written, and read, as rows of a matrix of bytes.
+
+    Args:
+        query: `(pairs,)`.
+        titles: `(pairs, 1 + negatives)`.
+        clicks: `(pairs,)`.
+        queries: how many queries there are.
+        all_titles: how many titles there are.
+    """
+    values = {
+        "clicks": (FLOATS, np.ascontiguousarray(clicks, "<f4").view(np.uint8).reshape(-1, 4)),
+        "query": (INTEGERS, _varints(query[:, None], queries)),
+        "titles": (INTEGERS, _varints(titles, all_titles)),
+    }
+    one, other = (
+        np.frombuffer(
+            example(
+                **{name: (kind, byte * rows.shape[1]) for name, (kind, rows) in values.items()}
+            ),
+            np.uint8,
+        )
+        for byte in (b"\1", b"\2")
+    )
+    records = np.tile(one, (len(query), 1))
+    records[:, one != other] = np.concatenate([rows for _, rows in values.values()], 1)
+    return _tfrecords(row.tobytes() for row in records)
+
+
+def _varints(numbers: NDArray[np.int64], count: int) -> NDArray[np.uint8]:
+    """The varints of each row's numbers below a count, of one width, end to end."""
+    width = -(-max(count - 1, 1).bit_length() // 7)
+    shifted = numbers[..., None] >> (7 * np.arange(width))
+    more = np.where(np.arange(width) < width - 1, 0x80, 0)
+    return (shifted & 0x7F | more).astype(np.uint8).reshape(len(numbers), numbers.shape[1] * width)
+
+
+@cache
+def _varint(number: int) -> bytes:
+    low = number & 0x7F
+    return bytes([low | 0x80]) + _varint(number >> 7) if number > low else bytes([low])
+
+
+def _field(number: int, data: bytes) -> bytes:
+    """A field of protobuf with a length: bytes, text, a message or packed numbers."""
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _tfrecords(records: Iterable[bytes]) -> bytes:
+    """Records as TFRecord frames them, in a gzip stream without name and time."""
+    framed: list[bytes] = []
+    for record in records:
+        framed += _head(len(record)), record, _checksum(record)
+    packer = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, 31)
+    return packer.compress(b"".join(framed)) + packer.flush()
+
+
+@cache
+def _head(size: int) -> bytes:
+    length = struct.pack("<Q", size)
+    return length + _checksum(length)
+
+
+def _checksum(data: bytes) -> bytes:
+    crc = crc32c(data)
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)

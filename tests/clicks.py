@@ -161,9 +161,7 @@ def write_data(
             for at, click in enumerate(some):
                 row = query[at] = number["queries"][rules.key(click.query)]
                 own = number["titles"][rules.key(click.title)]
-                others = [
-                    row for row in range(len(texts["titles"])) if row not in clicked[query[at]]
-                ]
+                others = [one for one in range(len(texts["titles"])) if one not in clicked[row]]
                 drawn = random.sample(others, min(negatives, len(others)))
                 titles[at] = [own, *drawn, *[own] * (negatives - len(drawn))]
             counts = np.array([click.clicks for click in some], np.float32)

@@ -26,12 +26,7 @@ class BadRow(ValueError):
     Args:
         reason: out of a small fixed set, so that rows can be counted by it.
         detail: the same with what was received and expected, for a reader that stops here.
-
-    Attributes:
-        clicks: what is lost with the row, as far as anybody can tell.
     """
-
-    clicks = 1
 
     def __init__(self, reason: str, detail: str = "") -> None:
         super().__init__(reason)

@@ -9,37 +9,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
-from pyarrow import compute as pc
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.block import Faults, Read, read_cells, values
-from dssm_tf.tables.cells import (
-    BadRow,
-    clean_text,
-    count,
-    likely_clicks,
-    readable,
-    without_separator,
-)
-from dssm_tf.tables.layout import TITLE, Layout, Reject, reject
-from dssm_tf.tables.reader import Table, open_table
+from dssm_tf.tables.cells import BadRow, clean_text, count, readable, without_separator
+from dssm_tf.tables.layout import TITLE, Layout, Reject
+from dssm_tf.tables.reader import Read, Table, open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.fields import SEPARATOR
 from dssm_tf.text.rules import FOLDED
 
 REQUIRED = ("query", "title")
 OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
 POSITION = "position"
-_TEXT, _COUNT = pa.large_string(), pa.int64()
-_DEFAULTS = {"clicks": 1, "impressions": 0, POSITION: 0}
-_PLAIN_COUNT = "^[0-9]{1,12}$"
-_ODD_TEXT = f"[\t\r\n{SEPARATOR}]"
 
 
 class LogRow(NamedTuple):
@@ -64,19 +48,22 @@ class LogRow(NamedTuple):
     position: int = 0
 
 
-SCHEMA = pa.schema([(name, _COUNT if name in _DEFAULTS else _TEXT) for name in LogRow._fields])
+SCHEMA = pa.schema(
+    [
+        (name, pa.int64() if type(default) is int else pa.large_string())
+        for name, default in zip(LogRow._fields, LogRow("", ""), strict=True)
+    ]
+)
 """The columns of `log_blocks`, those of `LogRow`."""
 
 
 def log_blocks(table: Table, place: Read | None = None) -> Iterator[tuple[pa.Table, list[Reject]]]:
     """The good rows of an open log, in columns as `SCHEMA` says, and the malformed ones.
 
-    Usual cells are checked a column at once, others one by one, by the rules for a single cell.
-
     Args:
         table: the log.
-        place: reads cells of the column `position` that are unusual, as `position` does; if None,
-            the column is not read and all positions are 0.
+        place: reads cells of the column `position`, as `position` does; if None, the column is not
+            read and all positions are 0.
     """
     thousands = table.layout.thousands
     reads: dict[str, Read] = {
@@ -90,55 +77,10 @@ def log_blocks(table: Table, place: Read | None = None) -> Iterator[tuple[pa.Tab
     }
     if not table.names_in_rows:
         table.check_names(REQUIRED, [*reads][2:])
-    for block in table.blocks([*reads]):
-        faults: Faults = {}
-        columns = [
-            _column(name, cells, read, faults)
-            for (name, read), cells in zip(reads.items(), block.columns, strict=True)
-        ]
+    for columns, rejects in table.blocks(reads):
         if not place:
-            columns.append(pa.array(np.zeros(len(block.numbers), np.int64)))
-        clicks = values(block.columns[2]) if faults else []
-        for at, fault in faults.items():
-            fault.clicks = likely_clicks(clicks[at])
-        found = pa.Table.from_arrays(columns, schema=SCHEMA)
-        if faults:
-            found = found.take(np.delete(np.arange(len(found)), [*faults]))
-        yield found, [reject(*bad) for bad in block._replace(columns=[]).without(faults).bad]
-
-
-def _column(name: str, cells: Any, read: Read, faults: Faults) -> pa.Array:
-    """A column of a log as `SCHEMA` has it; what it has in rows with a fault is of no meaning."""
-    array, usual = _usual(name, cells)
-    odd = np.flatnonzero(~usual).tolist()
-    if odd:
-        found = pa.array(read_cells(values(cells), read, name, odd, faults), array.type)
-        array = pc.replace_with_mask(array, ~usual, found)
-    return array
-
-
-def _usual(name: str, cells: Any) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """A column of a log as `SCHEMA` has it, and which of its cells are as in most logs."""
-    kind = _COUNT if name in _DEFAULTS else _TEXT
-    try:
-        kinds = {*map(type, cells)} - {type(None)} if isinstance(cells, list) else {str}
-        if not (kinds <= {str} or (kinds == {int} and name not in REQUIRED)):
-            raise TypeError
-        array = pa.array(cells, None if int in kinds else _TEXT).cast(_TEXT)
-        array = pc.utf8_trim_whitespace(array)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return pa.nulls(len(cells), kind), np.zeros(len(cells), bool)
-    absent = pc.equal(array, "").fill_null(True)
-    if kind == _COUNT:
-        plain = pc.match_substring_regex(array, _PLAIN_COUNT).fill_null(False)
-        array = pc.if_else(plain, array, None).cast(_COUNT)
-        above = pc.greater_equal(array, int(name == POSITION)).fill_null(False)
-        good, array = pc.or_(above, absent), array.fill_null(_DEFAULTS[name])
-    else:
-        array = array.fill_null("")
-        odd = pc.or_(absent, pc.match_substring_regex(array, _ODD_TEXT))
-        good = pc.invert(odd) if name in REQUIRED else pc.is_valid(array)
-    return array, good.to_numpy(zero_copy_only=False)
+            columns.append(pa.repeat(0, len(columns[0])))
+        yield pa.table(columns, SCHEMA.names).cast(SCHEMA), rejects
 
 
 def read_logs(

@@ -126,9 +126,9 @@ def spread(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
     return [one for name in columns for one in (fields if name == TITLE else (name,))]
 
 
-def reject(number: int, reason: BadRow, text: bytes | str) -> Reject:
+def reject(number: int, reason: BadRow, text: bytes | str, clicks: int = 1) -> Reject:
     """A `Reject` with its text decoded, cut and put on one line."""
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
     text = text[:_MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()
-    return Reject(number, str(reason), one_line(text), reason.clicks)
+    return Reject(number, str(reason), one_line(text), clicks)

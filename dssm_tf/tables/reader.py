@@ -24,38 +24,45 @@ import json
 import os
 import zlib
 from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, iterdecode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cached_property, lru_cache, partial
-from heapq import merge
 from io import StringIO
 from itertools import chain, islice
-from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.block import Bad, Block, Faults, Read, read_cells
-from dssm_tf.tables.cells import BadRow, title_field
-from dssm_tf.tables.layout import TITLE, Layout, reject, spread
+from dssm_tf.tables.cells import BadRow, likely_clicks, title_field
+from dssm_tf.tables.layout import TITLE, Layout, Reject, reject, spread
 from dssm_tf.text.fields import join_fields
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
 BLOCK_BYTES = 1 << 20
 BLOCK_ROWS = 1 << 13
+_FEW = 256
+Read = Callable[[Any, str], Any]
+"""Makes a value of a cell and its column's name; raises `BadRow` if the cell will not do."""
 Columns = Mapping[str, Read | None] | Sequence[str]
 """The columns that are wanted, perhaps with what reads the cells of each."""
 Numbered = Iterator[tuple[int, Any]]
-Rows = Iterator[tuple[Sequence[int], Sequence[Any]]]
-"""Numbers and rows, many at a time."""
+Blocks = Iterator[tuple[list[pa.Array], list[Reject]]]
+"""Columns of good rows that follow each other, and the malformed rows among them."""
 _HINTS = {
     ",": "commas in it: name the file .csv",
     ";": "semicolons in it: write commas instead, and name the file .csv",
     "\t": "tabs in it: name the file .tsv",
 }
+
+
+class _Bad(NamedTuple):
+    """A record of CSV that has no cells: why, and its text."""
+
+    error: BadRow
+    text: str
 
 
 class Table:
@@ -74,13 +81,14 @@ class Table:
     names_in_rows = False
     row_groups = 1
     _place = "{}:{}"
+    _blank_rows = True
 
     def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
         self.lines = 0
         self.layout, self._raw, self._where = layout, raw, where
         self._encoding = layout.encoding if layout.by_bytes else "utf-8"  # see `_bytes`
         self._name = lru_cache(layout.name)
-        self._rows: Rows = self._lines()
+        self._left = self._lines()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -134,37 +142,17 @@ class Table:
         reads: dict[str, Read | None] = {}
         for some in (columns, optional):
             reads |= some if isinstance(some, Mapping) else dict.fromkeys(some)
-        blocks = (block.read(reads.items()) for block in self.blocks([*reads]))
-        return chain.from_iterable(self._merged(block, strict) for block in blocks)
+        return self._read(self._rows([*reads]), reads, strict)
 
-    def _merged(self, block: Block, strict: bool) -> Numbered:
-        good = zip(block.numbers, zip(*block.columns, strict=True), strict=True)
-        for number, row in merge(good, ((row.number, row) for row in block.bad), key=itemgetter(0)):
-            if strict and isinstance(row, Bad):
-                raise self._error(number, row.error)
-            yield number, reject(*row) if isinstance(row, Bad) else row
-
-    def blocks(self, columns: Sequence[str]) -> Iterator[Block]:
-        """The rows in blocks, for who calls `check_names` first.
-
-        Args:
-            columns: whose cells are wanted, in this order.
+    def blocks(self, reads: Mapping[str, Read]) -> Blocks:
+        """What is made of the columns, for who calls `check_names` first.
 
         Raises:
             UserError: while reading, the file is damaged.
         """
-        wanted = spread(columns, self.layout.title_fields)
-        for numbers, rows in self._rows_with(wanted):
-            block = self._block(numbers, rows, wanted)
-            if wanted != columns:
-                at, count = columns.index(TITLE), len(self.layout.title_fields)
-                parts = range(at, at + count)
-                block = block.read(
-                    (name, title_field if n in parts else None) for n, name in enumerate(wanted)
-                )
-                titles = [*map(join_fields, zip(*block.columns[at : at + count], strict=True))]
-                block.columns[at : at + count] = [titles]
-            yield block
+        rows = self._read(self._rows([*reads]), reads)
+        while some := [*islice(rows, BLOCK_ROWS)]:
+            yield _columns(some, reads)
 
     def share_read(self) -> float | None:
         """The share of the file that was read, from 0 to 1; None if unknown."""
@@ -172,15 +160,51 @@ class Table:
             return self._raw.tell() / os.fstat(self._raw.fileno()).st_size
         return None
 
+    def _read(
+        self, rows: Numbered, reads: Mapping[str, Read | None], strict: bool = False
+    ) -> Numbered:
+        columns, fields = [*reads], self.layout.title_fields
+        wanted = spread(columns, fields)
+        names = () if self.names_in_rows else self.names
+        places = [names.index(name) if name in names else None for name in wanted]
+        for number, row in rows:
+            picked: list[Any] = []
+            try:
+                cells = self._cells(row)
+                if isinstance(cells, dict):
+                    picked = [*map(cells.get, wanted)]
+                elif len(cells) == len(names):
+                    picked = [None if place is None else cells[place] for place in places]
+                else:
+                    detail = f"{len(cells)} columns; the header has {len(names)}"
+                    raise BadRow("wrong column count", detail)
+                if wanted != columns:
+                    at = columns.index(TITLE)
+                    parts = slice(at, at + len(fields))
+                    picked[parts] = [join_fields([*map(title_field, picked[parts], fields)])]
+                both = zip(picked, reads.items(), strict=True)
+                made: Any = tuple(read(cell, name) if read else cell for cell, (name, read) in both)
+            except BadRow as bad:
+                if strict:
+                    raise self._error(number, bad) from None
+                known = "clicks" in columns and len(picked) == len(columns)
+                clicks = likely_clicks(picked[columns.index("clicks")]) if known else 1
+                made = reject(number, bad, self._shown(row), clicks)
+            yield number, made
+
     # What another format does in another way.
 
     def _header(self) -> tuple[int, Any]:
         """The row that names the columns and its number, 0 if there is none."""
         return 1, b"text"
 
-    def _rows_with(self, columns: Sequence[str]) -> Rows:
-        """Rows as the file has them, many at a time; further columns may be left out."""
-        return self._rows
+    def _rows(self, columns: Sequence[str]) -> Numbered:
+        """Numbered rows as the file has them; further columns may be left out."""
+        return chain.from_iterable(self._filled(*some) for some in self._left)
+
+    def _filled(self, numbers: Iterable[int], lines: Iterable[bytes]) -> Numbered:
+        both = zip(numbers, lines, strict=True)
+        return ((number, line) for number, line in both if self._blank_rows or line.strip())
 
     def _cells(self, row: Any) -> Any:
         """The cells of a row, in a list or by name; raises `BadRow`."""
@@ -190,32 +214,12 @@ class Table:
         """A row as a person may see it."""
         return cast(bytes, row)
 
-    def _block(self, numbers: Sequence[int], rows: Sequence[Any], columns: Sequence[str]) -> Block:
-        """A block of some rows, which may all be bad."""
-        names = () if self.names_in_rows else self.names
-        places = [names.index(name) if name in names else None for name in columns]
-
-        def pick(row: Any, _: str) -> list[Any]:
-            cells = self._cells(row)
-            if isinstance(cells, dict):
-                return [*map(cells.get, columns)]
-            if len(cells) != len(names):
-                detail = f"{len(cells)} columns; the header has {len(names)}"
-                raise BadRow("wrong column count", detail)
-            return [None if place is None else cells[place] for place in places]
-
-        faults: Faults = {}
-        picked = filter(None, read_cells(rows, pick, "", range(len(rows)), faults))
-        found = [*map(list, zip(*picked, strict=True))] or [[] for _ in columns]
-        block = Block(numbers, [], [], lambda at: self._shown(rows[at])).without(faults)
-        return block._replace(columns=found)
-
     def _error(self, number: int, bad: BadRow) -> UserError:
         return UserError(f"{self._place.format(self._where, number)}: {bad.detail}.")
 
     # Lines
 
-    def _lines(self) -> Rows:
+    def _lines(self) -> Iterator[tuple[range, list[bytes]]]:
         """Lines without their ends, and their numbers; of one that is too long not all."""
         held, longest = b"", self.layout.longest
         for block in chain(self._bytes(), [b""]):
@@ -263,33 +267,44 @@ class Table:
 class _TabSeparated(Table):
     """A row is a line of cells, tabs between, nothing quoted; the first names the columns."""
 
+    _blank_rows = False
+
     def _header(self) -> tuple[int, Any]:
-        for numbers, lines in self._rows:
+        for numbers, lines in self._left:
             for at, line in enumerate(lines):
                 if line.strip():
                     rest = at + (not self.names_in_rows)
-                    self._rows = chain([(numbers[rest:], lines[rest:])], self._rows)
+                    self._left = chain([(numbers[rest:], lines[rest:])], self._left)
                     return numbers[at], line
         return 0, b""
 
     def _cells(self, row: Any) -> Any:
         return self._decoded(row).split("\t")
 
-    def _block(self, numbers: Sequence[int], rows: Sequence[Any], columns: Sequence[str]) -> Block:
-        """Usual lines as columns, all at once; if any is unusual, all one by one."""
-        return self._usual(numbers, rows, columns) or super()._block(
-            *_filled(numbers, rows), columns
-        )
+    def blocks(self, reads: Mapping[str, Read]) -> Blocks:
+        """As other tables; usual lines all at once."""
+        for numbers, lines in self._left:
+            yield from self._halved(numbers, lines, reads)
 
-    def _usual(
-        self, numbers: Sequence[int], lines: Sequence[Any], columns: Sequence[str]
-    ) -> Block | None:
+    def _halved(self, numbers: range, lines: list[bytes], reads: Mapping[str, Read]) -> Blocks:
+        """Lines all at once; if any is unusual, in halves, and at last one by one."""
+        half = len(lines) // 2
+        if columns := self._usual(lines, reads):
+            yield columns, []
+        elif len(lines) < _FEW:
+            yield _columns([*self._read(self._filled(numbers, lines), reads)], reads)
+        else:
+            yield from self._halved(numbers[:half], lines[:half], reads)
+            yield from self._halved(numbers[half:], lines[half:], reads)
+
+    def _usual(self, lines: list[bytes], reads: Mapping[str, Read]) -> list[pa.Array]:
+        """What is made of the columns of lines that are all usual; nothing if one is not."""
         names, width = self.names, len(self.names)
         data = b"\n".join([*lines, b""]).replace(b"\r\n", b"\n")
         try:
             letters = np.frombuffer(data.decode(self._encoding).encode(), np.uint8)
         except UnicodeError:
-            return None
+            return []
         between = (letters == ord("\n")) | (letters == ord("\t"))
         cuts = np.flatnonzero(between)
         ends = cuts[width - 1 :: width]
@@ -299,17 +314,24 @@ class _TabSeparated(Table):
             or (letters[ends] != ord("\n")).any()
             or (letters[starts] <= ord(" ")).any()  # a blank line, perhaps
             or (ends - starts).max(initial=0) > self.layout.longest
+            or self.layout.title_fields != (TITLE,)
         ):
-            return None
+            return []
         offsets = np.append(0, cuts - np.arange(len(cuts)))
         buffers = pa.py_buffer(offsets), pa.py_buffer(letters[~between])
         cells = pa.LargeStringArray.from_buffers(len(cuts), *buffers)
-        first = np.arange(0, len(cuts), width)
-        found = [
-            cells.take(first + names.index(name)) if name in names else [None] * len(lines)
-            for name in columns
-        ]
-        return Block(numbers, found, [], lambda at: lines[at].removesuffix(b"\r"))
+        first, found = np.arange(0, len(cuts), width), []
+        for name, read in reads.items():
+            column = pa.nulls(len(lines), cells.type)
+            if name in names:
+                column = cells.take(first + names.index(name))
+            distinct = column.dictionary_encode("encode")
+            try:
+                made = [read(cell, name) for cell in distinct.dictionary.to_pylist()]
+            except BadRow:
+                return []
+            found.append(pa.array(made).take(distinct.indices))
+        return found
 
 
 class _Quoted(Table):
@@ -322,18 +344,17 @@ class _Quoted(Table):
     def _header(self) -> tuple[int, Any]:
         return next(self._numbered, (0, []))
 
-    def _rows_with(self, columns: Sequence[str]) -> Rows:
-        while some := [*islice(self._numbered, BLOCK_ROWS)]:
-            yield [number for number, _ in some], [row for _, row in some]
+    def _rows(self, columns: Sequence[str]) -> Numbered:
+        return self._numbered
 
     def _cells(self, row: Any) -> Any:
-        if isinstance(row, Bad):
+        if isinstance(row, _Bad):
             raise row.error
         self._check_text(row)
         return row
 
     def _shown(self, row: Any) -> bytes | str:
-        return row.text if isinstance(row, Bad) else self.layout.delimiter.join(row)
+        return row.text if isinstance(row, _Bad) else self.layout.delimiter.join(row)
 
     def _records(self) -> Numbered:
         """Records, each with the line where it starts; a bad one line by line."""
@@ -359,10 +380,9 @@ class _Quoted(Table):
                 detail = f"a quote opens here that swallows {swallowed}; close it, or take it out"
                 for at, line in enumerate(lines):
                     reason = "swallowed by a quote left open" if at else "quote left open"
-                    yield number + at, Bad(number + at, BadRow(reason, detail), line)
+                    yield number + at, _Bad(BadRow(reason, detail), line)
             elif error:
-                bad = BadRow("bad CSV", f"not CSV: {error}")
-                yield number, Bad(number, bad, lines[0])
+                yield number, _Bad(BadRow("bad CSV", f"not CSV: {error}"), lines[0])
             elif record:
                 yield number, record
 
@@ -377,7 +397,7 @@ class _Quoted(Table):
 
     def _fed(self, lines: list[str]) -> Iterator[str]:
         """Lines as text, with their ends; each is also put into the list."""
-        for _, found in self._rows:  # some spreadsheets end lines with \r alone
+        for _, found in self._left:  # some spreadsheets end lines with \r alone
             data = b"\n".join([*found, b""]) if found else b""
             for text in StringIO(data.decode(self._encoding, "surrogateescape"), newline=""):
                 lines.append(text.rstrip("\n"))
@@ -388,10 +408,8 @@ class _Objects(Table):
     """A row is a line of JSON, an object, whose keys name the columns."""
 
     names_in_rows = True
+    _blank_rows = False
     _header = _TabSeparated._header
-
-    def _rows_with(self, columns: Sequence[str]) -> Rows:
-        return (_filled(*rows) for rows in self._rows)
 
     def _cells(self, row: Any) -> Any:
         return {
@@ -416,16 +434,15 @@ class _Parquet(Table):
     def _header(self) -> tuple[int, Any]:
         return 1, dict.fromkeys(self._parquet.schema_arrow.names)
 
-    def _rows_with(self, columns: Sequence[str]) -> Rows:
+    def _rows(self, columns: Sequence[str]) -> Numbered:
+        columns = spread(columns, self.layout.title_fields)
         wanted = [name for name in self._parquet.schema_arrow.names if self._name(name) in columns]
         groups = None if self.layout.row_group is None else [self.layout.row_group]
         with reading(self._where):
             for batch in self._parquet.iter_batches(BLOCK_ROWS, groups, wanted):
-                first = self.lines + 1
-                self.lines += len(batch)
-                cells = zip(*map(_values, batch.columns), strict=True)
-                rows = [dict(zip(map(self._name, wanted), row, strict=True)) for row in cells]
-                yield range(first, self.lines + 1), rows
+                for row in zip(*map(_values, batch.columns), strict=True):
+                    self.lines += 1
+                    yield self.lines, dict(zip(map(self._name, wanted), row, strict=True))
 
     def _cells(self, row: Any) -> Any:
         self._check_text(row.values())
@@ -444,10 +461,11 @@ _TYPES: dict[str, type[Table]] = {
 }
 
 
-def _filled(numbers: Sequence[int], lines: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
-    """Lines that are not blank, and their numbers."""
-    kept = [at for at, line in enumerate(lines) if line.strip()]
-    return [numbers[at] for at in kept], [lines[at] for at in kept]
+def _columns(rows: Sequence[tuple[int, Any]], names: Iterable[str]) -> tuple[Any, list[Reject]]:
+    """Rows in columns, and rejects apart."""
+    good = [row for _, row in rows if not isinstance(row, Reject)]
+    columns = map(pa.array, zip(*good, strict=True)) if good else (pa.nulls(0) for _ in names)
+    return [*columns], [row for _, row in rows if isinstance(row, Reject)]
 
 
 def _values(column: pa.Array) -> list[Any]:

@@ -177,7 +177,7 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions, rejects
     where = " ".join(options.input)
     if not tally.rows:
         raise UserError(f"{where} holds no rows below the header; is it the right log?")
-    if tally.share > options.max_reject_fraction:
+    if max(tally.shares) > options.max_reject_fraction:
         kept = shutil.move(rejects, Path(tempfile.mkdtemp(prefix="preprocess-"), REJECTS))
         tally.refuse(options.max_reject_fraction, "--max-reject-fraction", str(kept))
     if options.position_weights != NONE and not counts["clicks placed"]:

@@ -26,7 +26,7 @@ def example(**features: tuple[int, bytes]) -> bytes:
         **features: by name, sorted: the kind of the list, and its values as they are encoded.
     """
     entries = (
-        _field(1, _field(1, name.encode()) + _field(2, _field(kind, data and _field(1, data))))
+        _field(1, _field(1, name.encode()) + _field(2, _field(kind, _field(1, data) * (data > b"" or kind == BYTES))))
         for name, (kind, data) in features.items()
     )
     return _field(1, b"".join(entries))

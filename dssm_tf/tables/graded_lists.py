@@ -35,8 +35,6 @@ def read_grades(
     path: Path | str,
     max_grade: float,
     rules: Rules,
-    encoding: str = "utf-8",
-    title_fields: tuple[str, ...] = (TITLE,),
     layout: Layout | None = None,
 ) -> list[GradedList]:
     """Reads judgments: the columns `query`, `title` and `grade` of a table of any format.
@@ -45,15 +43,12 @@ def read_grades(
         path: the table. Ids, as evaluations need them, are not read.
         max_grade: the best grade of the scale, which begins with 0.
         rules: which queries, and which titles, are one.
-        encoding: of its text.
-        title_fields: columns that a title is made of.
-        layout: instead of these two.
+        layout: what its name does not say.
 
     Raises:
         UserError: naming file and line; a column is missing, a grade is off the scale, or the
             file holds no judgment.
     """
-    layout = layout or Layout(encoding, title_fields)
     scale = f"0 to {max_grade:g}, the scale of judgments.max_grade"
     return _read(path, "grade", (0, max_grade), scale, rules, layout)
 
@@ -68,7 +63,7 @@ def read_scores(path: Path | str, rules: Rules) -> list[GradedList]:
             the file holds no score.
     """
     scale = f"a number from -{_LARGEST_SCORE:g} to {_LARGEST_SCORE:g}"
-    return _read(path, "score", (-_LARGEST_SCORE, _LARGEST_SCORE), scale, rules, Layout())
+    return _read(path, "score", (-_LARGEST_SCORE, _LARGEST_SCORE), scale, rules)
 
 
 def write_lists(
@@ -99,7 +94,7 @@ def _read(
     limits: tuple[float, float],
     scale: str,
     rules: Rules,
-    layout: Layout,
+    layout: Layout | None = None,
 ) -> list[GradedList]:
     """Lists by normalised query; a pair that comes more than once has the mean of its values."""
 

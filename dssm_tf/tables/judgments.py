@@ -44,22 +44,18 @@ class CorpusTitle(NamedTuple):
 
 def read_judgments(
     path: Path | str,
+    layout: Layout | None = None,
     *,
     repeats: Literal["refuse", "mean"] = "refuse",
-    encoding: str = "utf-8",
-    title_fields: tuple[str, ...] = (TITLE,),
-    layout: Layout | None = None,
     corpus: Sequence[CorpusTitle] | None = None,
 ) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
     Args:
         path: the table, of any format of `reader`.
+        layout: what its name does not say.
         repeats: what a pair that is judged more than once is: an error, or one
             judgment with the mean of its grades, as for several raters.
-        encoding: of its text.
-        title_fields: columns that a title is made of.
-        layout: instead of these two.
         corpus: with several title fields, its titles take the place of the table's, by doc id: the
             table then needs only a column `title`.
 
@@ -69,7 +65,7 @@ def read_judgments(
             query id has two texts, or the file holds no judgment.
     """
     titles: dict[str, str] = {}
-    layout = layout or Layout(encoding, title_fields)
+    layout = layout or Layout()
     if corpus is not None and len(layout.title_fields) > 1:
         layout, titles = replace(layout, title_fields=(TITLE,)), dict(corpus)
     found: dict[tuple[str, str], tuple[int, Judgment, list[float]]] = {}
@@ -98,19 +94,12 @@ def read_judgments(
     ]
 
 
-def read_corpus(
-    path: Path | str,
-    encoding: str = "utf-8",
-    title_fields: tuple[str, ...] = (TITLE,),
-    layout: Layout | None = None,
-) -> list[CorpusTitle]:
+def read_corpus(path: Path | str, layout: Layout | None = None) -> list[CorpusTitle]:
     """Reads a corpus table of any format of `reader`, `doc_id title`.
 
     Args:
         path: the table.
-        encoding: of its text.
-        title_fields: columns that a title is made of.
-        layout: instead of these two.
+        layout: what its name does not say.
 
     Raises:
         UserError: naming file and line; columns are missing, a doc id is empty
@@ -118,7 +107,7 @@ def read_corpus(
     """
     lines: dict[str, int] = {}
     found = []
-    for number, row in read_rows(path, CORPUS_COLUMNS, layout or Layout(encoding, title_fields)):
+    for number, row in read_rows(path, CORPUS_COLUMNS, layout):
         found.append(CorpusTitle(*row))
         line = lines.setdefault(found[-1].doc_id, number)
         if line != number:

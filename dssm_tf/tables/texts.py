@@ -48,8 +48,7 @@ def open_texts(
     side: str = "title",
     column: str | None = None,
     id_column: str | None = None,
-    encoding: str = "utf-8",
-    title_fields: tuple[str, ...] = (TITLE,),
+    layout: Layout | None = None,
 ) -> Iterator[TextInput]:
     """Opens texts; columns are looked up before the first text is read.
 
@@ -58,8 +57,7 @@ def open_texts(
         side: `title`, `query` or `passage`: which columns are looked for when none is named.
         column: the column that holds the text.
         id_column: the column that holds the id.
-        encoding: of the text.
-        title_fields: columns that a title is made of, instead of `column`.
+        layout: what its name does not say; columns that a title is made of replace `column`.
 
     Raises:
         UserError: here or while reading, naming file and line: the file cannot
@@ -70,10 +68,10 @@ def open_texts(
     if format == "txt" and (column or id_column):
         raise UserError(f"--column and --id-column name a column; {path} is read as a text a line.")
     raw = sys.stdin.buffer if standard_input else None
-    layout = Layout(encoding, title_fields)
+    layout = layout or Layout()
     with open_table("standard input" if raw else path, format, layout, raw) as table:
         names = table.names
-        several = side == TITLE and title_fields != (TITLE,)
+        several = side == TITLE and layout.title_fields != (TITLE,)
         candidates = [TITLE] if several else [fold(column)] if column else _TEXT_COLUMNS[side]
         text_name = next((one for one in candidates if one in names or column or several), None)
         if not names:

@@ -114,6 +114,7 @@ setup(
         "protobuf>=4.25",
         "polars>=2.1,<3",  # preprocess; its API changes with each major version
         "pyarrow",
+        "python-dateutil",
         "pydantic>=2,<3",
         "pyyaml>=6",
         "rich>=13",

@@ -25,10 +25,10 @@ def example(**features: tuple[int, bytes]) -> bytes:
     Args:
         **features: by name, sorted: the kind of the list, and its values as they are encoded.
     """
-    entries = (
-        _field(1, _field(1, name.encode()) + _field(2, _field(kind, _field(1, data) * (data > b"" or kind == BYTES))))
-        for name, (kind, data) in features.items()
-    )
+    entries = []
+    for name, (kind, data) in features.items():
+        values = _field(1, data) if data or kind == BYTES else b""
+        entries.append(_field(1, _field(1, name.encode()) + _field(2, _field(kind, values))))
     return _field(1, b"".join(entries))
 
 

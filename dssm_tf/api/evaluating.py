@@ -46,12 +46,14 @@ def evaluate(
     """
     from dssm_tf.evaluation.evaluate import evaluate as measure
     from dssm_tf.tables.judgments import read_corpus, read_judgments
+    from dssm_tf.tables.layout import Layout
 
+    layout = Layout(title_fields=tuple(title_fields))
     named = models if isinstance(models, Mapping) else {models.name: models}
     if isinstance(judgments, (str, Path)):
-        judgments = read_judgments(judgments, title_fields=tuple(title_fields))
+        judgments = read_judgments(judgments, layout)
     if isinstance(corpus, (str, Path)):
-        corpus = read_corpus(corpus, title_fields=tuple(title_fields))
+        corpus = read_corpus(corpus, layout)
     evaluation = measure(named, judgments, corpus, metrics=metrics)
     for line in evaluation.task.foregone():
         warnings.warn(line, stacklevel=2)

@@ -161,17 +161,16 @@ def split(
     fields = layout.title_fields
     ranked = read_corpus(corpus, layout=layout) if corpus else None
     files = [Path(one.path) for one in find_files(clicks, "--clicks")]
-    unread = 0
 
     def place(cell: object, name: str) -> int:
-        nonlocal unread
         try:
             return position(cell, name)
         except BadRow:
-            unread += 1
-            return 0
+            return -1
 
     rows, tally = read_logs(files, layout, max_reject_fraction, place=place)
+    unread = sum(row.position < 0 for row in rows)
+    rows = [row._replace(position=max(row.position, 0)) for row in rows]
     parts = divide(sorted(rows), share, *settings)  # no figure depends on the order of a log
     judgments, titles = splits.judged_by_clicks(parts, ranked)
     words = [

@@ -8,9 +8,9 @@ from time import monotonic
 from typing import Literal
 
 from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
-from dssm_tf.text.fields import parse_fields
 
 _CHUNK = 1 << 14  # texts encoded at once, so that those of like length share a batch
 
@@ -61,10 +61,10 @@ def embed(
         raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")
     if out.exists() and input.exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
-    fields = parse_fields(title_fields)
-    with open_texts(input, side, column, id_column, encoding, fields) as texts:
+    layout = Tables(encoding, title_fields).layout()
+    with open_texts(input, side, column, id_column, layout) as texts:
         if side == "title":
-            warn_of_other_fields(model, fields, console)
+            warn_of_other_fields(model, layout.title_fields, console)
         ranker = load_model(model)
         encode = ranker.encode_queries if side == "query" else ranker.encode_titles
         dimension = encode([], prior=not cosine).shape[1]

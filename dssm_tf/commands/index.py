@@ -68,16 +68,16 @@ def index(
     if not 0 < recall <= 1:
         raise UserError(f"--recall {recall:g}: expected above 0 and at most 1.")
     refuse_existing(out)
+    layout = Tables(encoding, title_fields, columns).layout()
     asked: list[str] = []
     if queries is not None:
-        with open_texts(queries, "query", encoding=encoding) as found:
+        with open_texts(queries, "query", layout=layout) as found:
             texts = (row.text for row in found.rows if row.text.strip())
             asked = list(islice(texts, _MOST_QUERIES))
         if len(asked) < 2:
             raise UserError(f"{queries} holds {len(asked)} queries; expected at least 2.")
     if corpus is not None:
-        layout = Tables(encoding, title_fields, columns).layout()
-        titles, made = read_corpus(corpus, layout=layout), None
+        titles, made = read_corpus(corpus, layout), None
         warn_of_other_fields(model, layout.title_fields, console)
     else:
         titles, made = read_embedded(vectors)

@@ -8,7 +8,7 @@ from dssm_tf.commands.fields import title_fields_of
 from dssm_tf.commands.named import named_paths
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
-from dssm_tf.tables.layout import TITLE
+from dssm_tf.tables.layout import TITLE, Layout
 
 
 def report(
@@ -42,10 +42,10 @@ def report(
 
     refuse_existing(out)
     others = named_paths(beside, "--beside")
-    fields = title_fields_of(model) or (TITLE,)
-    titles = None if corpus is None else read_corpus(corpus, title_fields=fields)
+    layout = Layout(title_fields=title_fields_of(model) or (TITLE,))
+    titles = None if corpus is None else read_corpus(corpus, layout)
     judged = [] if judgments is None else read_judgments(
-        judgments, title_fields=fields, corpus=titles
+        judgments, layout, corpus=titles
     )  # fmt: skip
     load_tensorflow()
     from dssm_tf.analysis.report import report as inside

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
-from dssm_tf.text.fields import parse_fields
 
 
 def search(
@@ -63,9 +63,9 @@ def search(
         else:
             from dssm_tf.export.load import load_model
 
-            fields = parse_fields(title_fields)
-            titles = read_corpus(corpus, encoding, fields)
-            warn_of_other_fields(model, fields, console)
+            layout = Tables(encoding, title_fields).layout()
+            titles = read_corpus(corpus, layout)
+            warn_of_other_fields(model, layout.title_fields, console)
             found = Index.build(
                 load_model(model), titles, report=lambda step, share: task.update(share, step)
             )

@@ -14,15 +14,16 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
+from dssm_tf.commands.flags import Tables
 from dssm_tf.commands.named import only_names, split_name
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.server.limits import DEFAULT, Limits
-from dssm_tf.text.fields import parse_fields
 
 if TYPE_CHECKING:
     from dssm_tf.server.page import SearchPage
     from dssm_tf.server.server import Server
     from dssm_tf.server.versions import Model
+    from dssm_tf.tables.layout import Layout
 
 _LOG = logging.getLogger("dssm_tf.server")
 _NEEDED = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "uvicorn")
@@ -105,7 +106,7 @@ def serve(
         found = [model, *found]
     found = list(only_names([(one.name, one) for one in found], "models").values())
     if corpus:
-        page = _of_corpus(found[0], corpus, encoding, parse_fields(title_fields))
+        page = _of_corpus(found[0], corpus, Tables(encoding, title_fields).layout())
     server = Server(
         found, host=host, port=port or None, rest_port=rest_port or None, limits=limits,
         hosts=allow_host, poll=poll, page=page,
@@ -149,12 +150,12 @@ def _of_index(directory: Path) -> tuple[Model, SearchPage]:
     return model, SearchPage(model, lambda *_: index)
 
 
-def _of_corpus(model: Model, corpus: Path, encoding: str, fields: tuple[str, ...]) -> SearchPage:
+def _of_corpus(model: Model, corpus: Path, layout: Layout) -> SearchPage:
     from dssm_tf.retrieval.index import Index
     from dssm_tf.server.page import SearchPage
     from dssm_tf.tables.judgments import read_corpus
 
-    titles = read_corpus(corpus, encoding, fields)
+    titles = read_corpus(corpus, layout)
     return SearchPage(model, lambda ranker, report: Index.build(ranker, titles, report=report))
 
 

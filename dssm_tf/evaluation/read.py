@@ -41,7 +41,7 @@ def read_judged(
             "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."
         )
     texts: dict[str, str] = {}
-    with open_texts(queries, "query", encoding=layout.encoding) as found:
+    with open_texts(queries, "query", layout=layout) as found:
         if not found.has_ids:
             raise UserError(f"{queries} has no column 'query_id'; expected query_id and query.")
         for text, query_id in found.rows:

@@ -16,6 +16,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.texts import Numbers
 from dssm_tf.tables.graded_lists import GradedList, deal, read_grades, read_scores
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
 from dssm_tf.text.rules import Rules
 
@@ -134,7 +135,8 @@ def _read(name: str, section: ListsConfig, data: Preprocessed) -> Source:
     path, rules = Path(section.file), data.rules
     graded = isinstance(section, JudgmentsConfig)
     if isinstance(section, JudgmentsConfig):
-        lists = read_grades(path, section.max_grade, rules, title_fields=data.spec.title_fields)
+        layout = Layout(title_fields=data.spec.title_fields)
+        lists = read_grades(path, section.max_grade, rules, layout)
     else:
         lists = read_scores(path, rules)
     validating = set(data.parts["validation"].query.tolist())

@@ -54,6 +54,60 @@ class Tally:
         return self.reasons.total()
 
     @property
+    def shares(self) -> tuple[float, float]:
+        """The share of the rows that is bad, and of the clicks."""
+        return self.rejected / (self.rows or 1), self.rejected_clicks / (self.clicks or 1)
+
+    def refuse(self, limit: float, flag: str = "", kept: str = "") -> None:
+        """Refuses a log of which too much is bad.
+
+        Args:
+            limit: the share of rows, and of clicks, that may be bad.
+            flag: what raises the limit, if anything does.
+            kept: where the bad rows are listed.
+
+        Raises:
+            UserError: saying how much and why, with the largest rows.
+        """
+        if max(self.shares) <= limit:
+            return
+        do = " or ".join([*self._flags(), "mend the file", *([f"raise {flag}"] if flag else [])])
+        raise UserError(
+            f"{self.rejected:,} of {self.rows:,} rows are malformed ({self._shares()}; allowed are "
+            f"{limit:.1%}): {self._reasons()}; {self._examples()}."
+            + (f" They are listed in {kept}." if kept else "")
+            + f" {do[0].upper()}{do[1:]}."
+        )
+
+    def lines(self) -> list[str]:
+        """What to say of the bad rows at a terminal; nothing if there are none."""
+        if not self.rejected:
+            return []
+        said = [f"rejected: {self._reasons()} ({self._shares()})", self._examples()]
+        return said + [f"to read them, {' or '.join(self._flags())}"] * bool(self._flags())
+
+    @classmethod
+    def of(cls, described: Mapping[str, Any]) -> Tally:
+        """What `described` returned."""
+        rejects = [dict(one) for one in described["largest_rejected"]]
+        return cls(
+            described["in"],
+            described["clicks"],
+            described["rejected_clicks"],
+            Counter(described["rejected"]),
+            [(one.pop("file"), Reject(**one)) for one in rejects],
+        )
+
+    def described(self) -> dict[str, Any]:
+        """All of it, for programs."""
+        return {
+            "in": self.rows,
+            "rejected": dict(self.reasons),
+            "clicks": self.clicks,
+            "rejected_clicks": self.rejected_clicks,
+            "largest_rejected": [{"file": file, **row._asdict()} for file, row in self.largest],
+        }
+
     def _shares(self) -> str:
         """The bad rows' share of the rows, and of the clicks where that is another."""
         rows, clicks = self.shares

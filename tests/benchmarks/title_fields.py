@@ -28,6 +28,7 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import read_corpus, read_judgments
+from dssm_tf.tables.layout import Layout
 from dssm_tf.text.fields import SEPARATOR
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
@@ -99,8 +100,8 @@ def _table(options: argparse.Namespace, folder: Path) -> Iterator[str]:
             _dssm("preprocess", "--input", log, "--corpus", corpus, *of,
                   "--field-rows", rows, "--output", data)  # fmt: skip
         names = tuple(fields.split(","))
-        titles = read_corpus(parts / "corpus.tsv", title_fields=names)
-        judgments = read_judgments(parts / "judgments.tsv", title_fields=names)
+        titles = read_corpus(parts / "corpus.tsv", Layout(title_fields=names))
+        judgments = read_judgments(parts / "judgments.tsv", Layout(title_fields=names))
         bm25 = BASELINES["bm25"]().fit([], [one.title for one in titles])
         found: dict[str, list[list[float]]] = {"bm25": [], "model": []}
         parameters = 0

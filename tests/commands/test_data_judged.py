@@ -53,12 +53,14 @@ def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
     flags = ["--judgments", str(path), "--title-fields", "name,brand", "--hold-out-queries", "0.3"]
     assert main(["data", "judged", *flags, "--out", str(out)]) == 0
     fields = ("name", "brand")
-    learned = read_grades(out / "judgments.tsv", 4, FOLDED, title_fields=fields)
-    measured = read_judgments(out / "held_out.tsv", title_fields=fields)
+    learned = read_grades(out / "judgments.tsv", 4, FOLDED, Layout(title_fields=fields))
+    measured = read_judgments(out / "held_out.tsv", Layout(title_fields=fields))
     titles = {title for one in learned for title in one.titles} | {one.title for one in measured}
     expected = {f"lamp {q} {t}␟acme" for q in range(60) for t in range(4)}
     assert titles == expected | {"lamp without a brand"}
-    assert titles == {one.title for one in read_corpus(out / "corpus.tsv", title_fields=fields)}
+    assert titles == {
+        one.title for one in read_corpus(out / "corpus.tsv", Layout(title_fields=fields))
+    }
     rows, _ = read_logs([out / "clicks.tsv"], Layout(title_fields=fields))
     assert {row.title for row in rows} <= titles
     said = capsys.readouterr().out

@@ -67,8 +67,8 @@ def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
     flags = ["--title-fields", "name,brand", "--hold-out-queries", "0.3", "--out", str(out)]
     assert main(["data", "split", "--clicks", str(path), *flags]) == 0
     rows, _ = read_logs([out / "clicks.tsv"], Layout(title_fields=fields))
-    judged = read_judgments(out / "judgments.tsv", title_fields=fields)
-    corpus = read_corpus(out / "corpus.tsv", title_fields=fields)
+    judged = read_judgments(out / "judgments.tsv", Layout(title_fields=fields))
+    corpus = read_corpus(out / "corpus.tsv", Layout(title_fields=fields))
     every = {one.title for part in (rows, judged, corpus) for one in part}
     assert every == {f"Lamp {n}␟Acme" for n in range(7)}
     assert capsys.readouterr().out.count("--title-fields name,brand") == 2
@@ -99,7 +99,7 @@ def test_rows_at_random_judge_and_another_seed_takes_others(split, tmp_path):
     ("flags", "words"),
     [
         (["--judge-later", "0.25"], "40 of 40 rows are malformed"),
-        (["--judge-later", "0.25", "--thousands", ","], "give --time-format '%d/%m/%Y'"),
+        (["--judge-later", "0.25", "--thousands", ","], "such as --time-format '%d/%m/%Y"),
         (["--judge-later", "1.5", *DAYS], "--judge-later 1.5: expected a share above 0 and below"),
         (["--judge-random", "0.25", "--encoding", "utf-9"], "--encoding is 'utf-9', which is no"),
         (["--judge-later", "0.001", *DAYS], "40 rows are left to learn from and 0 to judge by"),

@@ -67,7 +67,7 @@ def test_text_that_looks_like_time_does_not_put_the_future_into_the_past():
     """As text 02/01/2025 comes before 31/12/2024."""
     cells = ["31/12/2024", "02/01/2025", "30/12/2024", "01/01/2025"]
     rows = [LogRow(cell, "hat", timestamp=cell) for cell in cells]
-    with pytest.raises(UserError, match="give --time-format '%d/%m/%Y'"):
+    with pytest.raises(UserError, match="is neither ISO 8601"):
         split_by_time(rows, 0.5)
     split = split_by_time(rows, 0.5, "%d/%m/%Y")
     assert [row.query for row in split.learned] == ["30/12/2024", "31/12/2024"]

@@ -64,7 +64,7 @@ def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
     )
 
     def rows(of: pl.DataFrame, where: Any) -> int:
-        return of.filter(where)["rows"].sum()
+        return int(of.filter(where)["rows"].sum())
 
     used, offered = rows(pairs, "kept"), rows(pairs, "shown")
     yield counted(

@@ -82,7 +82,8 @@ class BlockList(NamedTuple):
     @classmethod
     def parse(cls, text: str, rules: Rules) -> BlockList:
         """From a file's lines: `word`, `several words`, `=word` and `# comment`."""
-        words, queries = [], []
+        words: list[str] = []
+        queries: list[str] = []
         for line in map(str.strip, text.splitlines()):
             key = rules.key(line)
             if not line.startswith("#"):

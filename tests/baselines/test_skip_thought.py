@@ -7,6 +7,7 @@ from pytest import approx
 from dssm_tf.baselines.skip_thought.baseline import SkipThought, _passages
 from dssm_tf.baselines.skip_thought.networks import Text, make_model
 from dssm_tf.common.errors import UserError
+from tests.baselines.planted_topics import TOPICS, planted_clicks
 from tests.reference import gru as oracle
 
 WORDS = ["<eos>", "UNK", "red", "kettle", "blue", "rug"]
@@ -222,6 +223,24 @@ def test_neighbours_that_can_be_told_are_learned(trained):
     thoughts = trained.vectors(CYCLE)
     assert thoughts.shape == (4, 12)
     assert np.linalg.matrix_rank(thoughts, tol=0.1) == 4
+
+
+def test_a_log_brings_queries_and_titles_of_one_planted_topic_together():
+    # No query shares a word with a title, so only the clicks can tell which belong together.
+    def topic(text):
+        return max(range(TOPICS), key=lambda number: text.count(f"{number}x"))
+
+    queries, titles, _ = zip(*planted_clicks(40, seed=1), strict=True)
+    same = np.equal.outer([topic(text) for text in queries], [topic(text) for text in titles])
+    gaps = []
+    for steps in (1, None):
+        model = SkipThought(
+            units=16, word_units=16, epochs=4, learning_rate=0.01, max_steps=steps
+        ).fit(planted_clicks(100, seed=0), [])
+        scores = model.score_matrix(queries, titles)
+        gaps.append(scores[same].mean() - scores[~same].mean())
+    assert gaps[0] < 0.1
+    assert gaps[1] > 0.5
 
 
 def test_scores_are_cosines_of_thought_vectors(trained):

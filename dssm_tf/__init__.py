@@ -27,7 +27,7 @@ _PLACES = {
     "ClickData": "dssm_tf.api.click_data",
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
-    "evaluate": "dssm_tf.api.evaluating",
+    "evaluate": "dssm_tf.evaluation.evaluate",
     "explain": "dssm_tf.analysis.explanation",
     "load": "dssm_tf.export.load",
     "mine": "dssm_tf.training.mine",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 from numpy.typing import ArrayLike
 
-from dssm_tf.evaluation.ranking import RelevantRanks, Scores, ranks_of
+from dssm_tf.evaluation.ranking import Scores, ranks_of
 
 
-def relevant_ranks(scores: Scores, grades: ArrayLike) -> RelevantRanks:
+def relevant_ranks(scores: Scores, grades: ArrayLike) -> tuple[pl.DataFrame, int]:
     """Ranks the relevant titles of every row of a score matrix.
 
     A rank is one plus the number of titles that score higher, plus the equal
@@ -30,9 +31,9 @@ def relevant_ranks(scores: Scores, grades: ArrayLike) -> RelevantRanks:
             "expected the same (queries, titles)."
         )
     query, column = np.nonzero(grades > 0)
-    return RelevantRanks(
-        queries=len(scores),
-        query=query,
-        rank=ranks_of(scores, query, column),
-        grade=grades[query, column],
-    )
+    ranks = {
+        "query": query,
+        "rank": ranks_of(scores, query, column),
+        "grade": grades[query, column],
+    }
+    return pl.DataFrame(ranks), len(scores)

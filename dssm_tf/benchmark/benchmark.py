@@ -9,9 +9,11 @@ import re
 import signal
 import subprocess
 import sys
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,7 +23,7 @@ import polars as pl
 from numpy.typing import NDArray
 from rich.console import Console
 
-from dssm_tf.benchmark.external import External, inner_products, saved_system, vectors
+from dssm_tf.benchmark.external import External, external, inner_products
 from dssm_tf.benchmark.fit import ABOUT, JOB, RUN
 from dssm_tf.benchmark.folds import folds, reported
 from dssm_tf.benchmark.fusion import PRIOR, Hybrid, fuse
@@ -43,11 +45,10 @@ from dssm_tf.common.versions import versions
 from dssm_tf.evaluation.evaluate import compare, measured
 from dssm_tf.evaluation.evaluation import CLICKS, COST_NAMES, PRIOR_SUFFIX, Evaluation, Row
 from dssm_tf.evaluation.metrics import parse_metric
-from dssm_tf.evaluation.runs import make_run, trec_run
+from dssm_tf.evaluation.runs import make_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import write
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
-from dssm_tf.tables.trec import read_run
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED
 
@@ -56,9 +57,6 @@ TYPOS = "typos"
 
 _PAPER_REFERENCES = ("bm25", "ptm", "dssm")
 """What the papers' superscripts are about, where `against` names nothing else (S14 table 4)."""
-
-Runs = dict[tuple[str, int], pl.DataFrame]
-"""By row and seed, counted from 0."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,6 @@ class Options:
     runs: Mapping[str, Path] = field(default_factory=dict)
     embeddings: Mapping[str, tuple[Path, Path]] = field(default_factory=dict)
     encoders: Mapping[str, str] = field(default_factory=dict)
-    curves: Sequence[str] = ()
     hybrids: Sequence[str] = ()
     against: Sequence[str] = ()
     metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
@@ -101,7 +98,7 @@ def benchmark(options: Options, console: Console | None = None) -> Evaluation:
         parse_metric(metric)
     fitted = [name for name in options.systems if name != POPULARITY]
     systems = choose_systems(
-        fitted, options.configs, options.sweeps, options.overrides, options.encoders, options.curves
+        fitted, options.configs, options.sweeps, options.overrides, options.encoders
     )
     (options.out / WORK).mkdir(parents=True, exist_ok=True)
     with alone(options.out / WORK):
@@ -109,18 +106,19 @@ def benchmark(options: Options, console: Console | None = None) -> Evaluation:
         task = inputs.task()
         fold = folds(task)
         _write_texts(task, options.out)
-        names = [POPULARITY] * bool({"all", POPULARITY} & set(options.systems))
-        names += [*(system.name for system in systems)]
-        names += [*options.models, *options.runs, *options.embeddings]
-        hybrids = _hybrids(options, names)
-        read = {name: trec_run(name, read_run(path), task) for name, path in options.runs.items()}
-        external = _external(options, inputs, task)
-        if options.curves:
-            ensure_shares(options.sources, inputs)
+        given = external(task, options.models, options.runs, options.embeddings)
+        if {"all", POPULARITY} & set(options.systems):
+            given.insert(0, _popularity(inputs, task))
+        each: list[tuple[str, str, Any]] = [(one.name, one.kind, one.sweep) for one in systems]
+        each += [(one.name, one.kind, None) for one in given]
+        each.sort(key=lambda one: one[1] != POPULARITY)  # above the others
+        hybrids = _hybrids(options, [name for name, _, _ in each])
+        rows = {name: Row(name, kind, sweep=sweep) for name, kind, sweep in each}
+        if any(system.inputs != INPUTS for system in systems):
+            ensure_shares(inputs)
         for system in systems:
             if system.kind == "tower":
-                learned = Inputs(options.out / WORK / system.inputs)
-                ensure_data(options.sources, learned, system.negatives)
+                ensure_data(Inputs(options.out / WORK / system.inputs), system.negatives)
         jobs = {
             _folder(options.out, job): job
             for system in systems
@@ -129,62 +127,55 @@ def benchmark(options: Options, console: Console | None = None) -> Evaluation:
         }
         errors = fit_all(jobs, options.jobs, console)
 
-        rows = {one.name: Row(one.name, one.kind, sweep=one.sweep) for one in systems}
-        rows |= {name: Row(name, one.kind) for name, one in external.items()}
-        rows |= {name: Row(name, "run") for name in read}
-        rows = {name: rows[name] for name in names}
-        runs: Runs = {}
+        runs: dict[str, list[pl.DataFrame]] = defaultdict(list)  # by row, a run a seed
 
         def add(
-            row: Row, run: pl.DataFrame, about: Mapping[str, Any], seed: int | None = None
+            name: str, run: pl.DataFrame, about: Mapping[str, Any], seed: int | None = None
         ) -> None:
-            runs[row.name, len(row.seeds)] = run
-            own = reported(run, fold)
-            row.seeds.append(measured(own, task, options.metrics, seed, about))
+            runs[name].append(run)
+            own = measured(reported(run, fold), task, options.metrics, seed, about)
+            rows[name].seeds.append(own)
 
         for folder, job in jobs.items():
-            row = rows[job["name"]]
-            row.error = errors[folder] or row.error
-            if not errors[folder]:
+            if errors[folder]:
+                rows[job["name"]].error = errors[folder]
+            else:
                 about = json.loads((folder / ABOUT).read_text("utf-8"))
-                add(row, pl.read_parquet(folder / RUN), about, job["seed"])
-        for name, one in external.items():
+                add(job["name"], pl.read_parquet(folder / RUN), about, job["seed"])
+        for one in given:
             try:
-                add(rows[name], make_run(name, one.scores, task), one.about)
+                add(one.name, one.run(), one.about)
             except UserError as error:
-                rows[name].error = str(error)
-        for name, (run, notes) in read.items():
-            add(rows[name], run, {"source": str(options.runs[name]), "notes": notes})
+                rows[one.name].error = str(error)
 
-        folders = {system.name: system.inputs for system in systems}
-        done = dict(rows)
+        learned_from = {system.name: system.inputs for system in systems}
         with progress_of("fusing", len(hybrids), console, "hybrids") as progress:
             for hybrid in hybrids:
-                own = [name for name in hybrid.members if name != PRIOR]
-                base = done[own[0]]
+                own = [rows[name] for name in hybrid.members if name != PRIOR]
                 row = Row(hybrid.name, "hybrid", prior=PRIOR in hybrid.members)
+                failed = [one.name for one in own if not one.seeds]
                 if hybrid.kind == "prior":
-                    row.kind, row.sweep = base.kind, base.sweep
+                    row.kind, row.sweep = own[0].kind, own[0].sweep
+                    if failed:  # its row says so already
+                        continue
                 rows[row.name] = row
-                if failed := [name for name in own if not done[name].seeds]:
+                if failed:
                     row.error = f"its member {failed[0]} has no result"
                     continue
-                prior = _log_prior(options.out / WORK / folders.get(own[0], INPUTS), task)
-                seeds = max((done[name].seeds for name in own), key=len)
-                for number, of_seed in enumerate(seeds):
+                log = Inputs(options.out / WORK / learned_from.get(own[0].name, INPUTS))
+                for number, of_seed in enumerate(max(own, key=lambda one: len(one.seeds)).seeds):
                     # A member that is not random stands beside every seed of the others.
-                    at = {name: min(number, len(done[name].seeds) - 1) for name in own}
-                    members = {name: runs[name, at[name]] for name in own}
+                    at = {one.name: min(number, len(one.seeds) - 1) for one in own}
+                    members = {name: runs[name][place] for name, place in at.items()}
+                    prior = _log_prior(log, task)
                     run, about = fuse(hybrid, members, prior, task, fold, options.tune)
-                    costs = [done[name].seeds[at[name]].about for name in own]
-                    add(row, run, about | _sum_of(costs), of_seed.seed)
+                    costs = [one.seeds[at[one.name]].about for one in own]
+                    add(row.name, run, about | _sum_of(costs), of_seed.seed)
                 progress.advance()
-        order = [name for base in done for name in (base, base + PRIOR_SUFFIX) if name in rows]
-        table = [rows[name] for name in dict.fromkeys([*order, *rows])]
-        # A row that failed says so once.
-        table = [row for row in table if row.seeds or not (row.prior and row.kind != "hybrid")]
+        table = [rows.pop(name) for base in list(rows) for name in (base, base + PRIOR_SUFFIX)
+                 if name in rows]  # fmt: skip
 
-        known = _known(task, inputs, external)
+        known = _known(task, inputs, given)
         evaluation = _evaluation(options, inputs, task, fold, known, table, ~task.misspelt)
         write(evaluation, options.out, options.cross)
         if task.misspelt.any():
@@ -262,19 +253,12 @@ def _folder(out: Path, job: Mapping[str, Any]) -> Path:
     return (out / WORK / "systems" / f"{stem}{seed}-{digest}").resolve()
 
 
-def _external(options: Options, inputs: Inputs, task: RankingTask) -> dict[str, External]:
-    """What is measured as it is, by name, read before anything slow."""
-    found = {}
-    if {"all", POPULARITY} & set(options.systems):
-        prior = _log_prior(inputs.folder, task)
-        scores = inner_products(np.ones((len(task.queries), 1)), prior[:, None])
-        titles = {title for _, title, _ in inputs.clicks()}
-        found[POPULARITY] = External(POPULARITY, scores, {"parameters": len(titles)})
-    for name, path in options.models.items():
-        found[name] = saved_system(name, path, task)
-    for name, paths in options.embeddings.items():
-        found[name] = vectors(name, paths, task.query_ids, task.doc_ids)
-    return found
+def _popularity(inputs: Inputs, task: RankingTask) -> External:
+    """Every query ranks by the titles' prior alone."""
+    scores = inner_products(np.ones((len(task.queries), 1)), _log_prior(inputs, task)[:, None])
+    parameters = len({title for _, title, _ in inputs.clicks()})
+    run = partial(make_run, POPULARITY, scores, task)
+    return External(POPULARITY, POPULARITY, run, {"parameters": parameters})
 
 
 def _hybrids(options: Options, names: Sequence[str]) -> list[Hybrid]:
@@ -302,9 +286,9 @@ def _hybrids(options: Options, names: Sequence[str]) -> list[Hybrid]:
     return list(hybrids.values())
 
 
-def _log_prior(folder: Path, task: RankingTask) -> NDArray[np.float64]:
-    """The log-prior of the task's titles by the clicks of a folder, in nats."""
-    return Inputs(folder).prior()(task.titles).astype(np.float64)
+def _log_prior(inputs: Inputs, task: RankingTask) -> NDArray[np.float64]:
+    """The log-prior of the task's titles by the clicks of a log, in nats."""
+    return inputs.prior()(task.titles).astype(np.float64)
 
 
 def _sum_of(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -313,13 +297,11 @@ def _sum_of(costs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {name: None if None in one else sum(one) for name, one in found.items()}
 
 
-def _known(
-    task: RankingTask, inputs: Inputs, external: Mapping[str, External]
-) -> NDArray[np.bool_]:
+def _known(task: RankingTask, inputs: Inputs, given: Sequence[External]) -> NDArray[np.bool_]:
     """`(queries,)`, whether a log that something learned from holds a query."""
     logged = {FOLDED.key(query) for query, _, _ in inputs.clicks()}
     known = np.array([FOLDED.key(query) in logged for query in task.queries])
-    return np.any([known, *(one.known for one in external.values() if one.known is not None)], 0)
+    return np.any([known, *(one.known for one in given if one.known is not None)], 0)
 
 
 def _evaluation(
@@ -365,7 +347,7 @@ def _settings(options: Options, inputs: Inputs) -> dict[str, Any]:
         "typos": sources.typos,
         "log": {"rows": facts["rows"], "split": facts["split"]},
         "distinct_pairs": len(inputs.clicks()),
-        "inputs": facts["given"]["files"],
+        "inputs": facts["files"],
         "models": {
             name: {"given": str(path), "sha256": fingerprint(path)} for name, path in models
         },

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from importlib.util import find_spec
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,11 +18,12 @@ from dssm_tf.common.errors import UserError, install
 from dssm_tf.evaluation.by_cosine import ByCosine, without_prior
 from dssm_tf.evaluation.evaluation import about_vocabulary
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.runs import Scores, by_ranker
+from dssm_tf.evaluation.runs import Scores, by_ranker, make_run, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load
 from dssm_tf.export.saved_model import EXTRA
 from dssm_tf.model.run_files import QUERY_IDS, were_learned
+from dssm_tf.tables.trec import read_run
 
 _UNIT = 1e-3  # how far the length of a unit vector may be from 1
 _TIMED = 50  # queries that are scored one by one
@@ -32,50 +33,74 @@ class External(NamedTuple):
     """A system that is measured as it is.
 
     Attributes:
+        name: of the row.
         kind: `model`, of a run, an export or a compact model, `baseline`, `embeddings`, ...
-        scores: of the system.
+        run: makes its run.
         about: what the table has to say about it.
         known: `(queries,)`, whether the log it learned from holds a query; None if unknown.
     """
 
+    name: str
     kind: str
-    scores: Scores
+    run: Callable[[], pl.DataFrame]
     about: dict[str, Any]
     known: NDArray[np.bool_] | None = None
 
 
-def saved_system(name: str, path: Path, task: RankingTask) -> External:
-    """A model or a baseline as it was saved: a model by its cosine, without its prior.
+def external(
+    task: RankingTask,
+    models: Mapping[str, Path],
+    runs: Mapping[str, Path],
+    embeddings: Mapping[str, tuple[Path, Path]],
+) -> list[External]:
+    """Reads what is measured as it is, before anything slow.
 
     Raises:
-        UserError: there is no such system, or it is damaged.
+        UserError: a file or a directory is missing, damaged or does not fit.
     """
+    found = [_saved_system(name, path, task) for name, path in models.items()]
+    for name, path in runs.items():
+        run, notes = trec_run(name, read_run(path), task)
+        about: dict[str, Any] = {"source": str(path), "notes": notes}
+        found.append(External(name, "run", run.clone, about))
+    for name, paths in embeddings.items():
+        scores = vectors(name, paths, task.query_ids, task.doc_ids)
+        size = sum(path.stat().st_size for path in paths) / 1e6
+        about = {"source": ", ".join(map(str, paths)), "megabytes": size}
+        found.append(External(name, "embeddings", partial(make_run, name, scores, task), about))
+    return found
+
+
+def learned(queries: Sequence[str], path: Path) -> NDArray[np.bool_] | None:
+    """Whether a saved model learned from queries, `(queries,)`; None if nobody knows."""
+    place = find_model(path)
+    log = place and (place.path / EXTRA if place.kind == "export" else place.path)
+    return were_learned(queries, log) if log and (log / QUERY_IDS).exists() else None
+
+
+def _saved_system(name: str, path: Path, task: RankingTask) -> External:
+    """A model or a baseline as it was saved: a model by its cosine, without its prior."""
     ranker: Any = load(path, name)
-    log = None
-    if found := find_model(path):
-        log = found.path / EXTRA if found.kind == "export" else found.path
     about: dict[str, Any] = {"source": str(path), "megabytes": megabytes(path), "notes": []}
-    if not isinstance(ranker, Baseline):
-        about |= about_vocabulary(ranker.vocabulary.unknown_share(task.queries))
-        about |= (
-            {"parameters": int(ranker.model.count_params())} if hasattr(ranker, "model") else {}
-        )
-        ranker = without_prior(ranker)
-    known = None
-    if log is not None and (log / QUERY_IDS).exists():
-        known = were_learned(task.queries, log)
-    if known is None or known.any():  # a log without a judged query holds no judged click
-        learned = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
-        about["notes"] += [f"was trained elsewhere, on {learned}: judged clicks may be among it"]
-    about["microseconds_per_query"] = microseconds(ranker, task)
     kind = "baseline" if isinstance(ranker, Baseline) else "model"
-    return External(kind, by_ranker(ranker, task), about, known)
+    if kind == "model":
+        about |= about_vocabulary(ranker.vocabulary.unknown_share(task.queries))
+        if hasattr(ranker, "model"):
+            about["parameters"] = int(ranker.model.count_params())
+        ranker = without_prior(ranker)
+    known = learned(task.queries, path)
+    if known is None or known.any():  # a log without a judged query holds no judged click
+        log = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
+        about["notes"] += [f"was trained elsewhere, on {log}: judged clicks may be among it"]
+    about["microseconds_per_query"] = microseconds(ranker, task)
+    run = partial(make_run, name, by_ranker(ranker, task), task)
+    return External(name, kind, run, about, known)
 
 
 def vectors(
     name: str, paths: tuple[Path, Path], query_ids: Sequence[str], doc_ids: Sequence[str]
-) -> External:
-    """Vectors of any model, ranked by cosine; the prior that `dssm embed` adds is left out.
+) -> Scores:
+    """Cosines of vectors of any model; the prior that `dssm embed` adds is left out.
 
     Rows of an `.npy` file are those of `queries.tsv` and `titles.tsv`; a Parquet file has the
     columns id and vector. Ids that come twice must be those of `titles.tsv` in the same order.
@@ -92,9 +117,7 @@ def vectors(
     lengths = np.linalg.norm(np.concatenate([queries, titles])[:, :-1], axis=1)
     if (queries[:, -1] == 1).all() and ((abs(lengths - 1) < _UNIT) | (lengths == 0)).all():
         queries, titles = queries[:, :-1], titles[:, :-1]
-    size = sum(path.stat().st_size for path in paths) / 1e6
-    about = {"source": ", ".join(map(str, paths)), "megabytes": size}
-    return External("embeddings", inner_products(_unit(queries), _unit(titles)), about)
+    return inner_products(_unit(queries), _unit(titles))
 
 
 def inner_products(queries: NDArray[np.floating[Any]], titles: NDArray[np.floating[Any]]) -> Scores:
@@ -131,38 +154,18 @@ def _vectors(path: Path, ids: Sequence[str]) -> NDArray[np.float32]:
     return rows[list(order)].astype(np.float32)
 
 
-def check_encoder(model: str) -> None:
-    """Refuses what cannot be loaded, as far as it shows without loading.
-
-    Args:
-        model: a directory, or a name on the model hub.
-
-    Raises:
-        UserError: sentence-transformers is not installed, or there is no such directory.
-    """
-    if find_spec("sentence_transformers") is None:
-        raise UserError(
-            f"--encoder {model}: sentence-transformers is not installed; {install('encoders')}"
-        )
-    path = Path(model)
-    if not path.is_dir() and (path.is_absolute() or model.startswith(".") or len(path.parts) > 2):
-        raise UserError(
-            f"--encoder {model}: there is no such directory; expected one that "
-            "`SentenceTransformer.save` wrote, or the name of a model, such as owner/model."
-        )
-
-
 def load_encoder(name: str, model: str) -> tuple[ByCosine, dict[str, Any]]:
     """What sentence-transformers loads, ranked by the cosine, and its costs.
 
     Raises:
         UserError: it cannot be loaded.
     """
-    check_encoder(model)
-    from sentence_transformers import SentenceTransformer
-
     try:
+        from sentence_transformers import SentenceTransformer
+
         transformer = SentenceTransformer(model, device="cpu")
+    except ModuleNotFoundError as error:
+        raise UserError(f"--encoder {model}: {error}; {install('encoders')}") from error
     except Exception as error:  # the library, its parts and the network raise almost any kind
         reason = str(error).split("\n")[0]
         raise UserError(f"--encoder {model} cannot be loaded: {reason}") from error

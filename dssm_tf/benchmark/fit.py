@@ -63,16 +63,15 @@ def fit(folder: Path) -> None:
     task, tune = inputs.task(), job["tune"]
     make = {"tower": _tower, "encoder": _encoder, "baseline": _baseline}[job["kind"]]
     candidates = make(job, inputs, task, folder)
-    fold, about, chosen = folds(task), dict[str, Any](), [0, 0, 0]
+    fold, about = folds(task), dict[str, Any]()
+    chosen = [max(range(len(candidates)), key=lambda at: candidates[at].usual)] * 3
     if len(candidates) > 1:
         values = np.stack([
             to_choose_by(relevant_ranks(_run(job, one, task), task), tune, task)
             for one in candidates
         ])  # fmt: skip
-        found = choose(values, fold)
-        settings = [one.setting for one in candidates]
-        about = described(settings, found, [values] * 3, fold, tune)
-        chosen = found or [max(range(len(settings)), key=lambda at: candidates[at].usual)] * 3
+        best = choose(values, fold)
+        chosen, about = best or chosen, described([candidates[at].setting for at in best])
     runs = {place: _run(job, candidates[place], task) for place in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.keep() | about

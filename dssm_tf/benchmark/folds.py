@@ -19,7 +19,6 @@ import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import RelevantRanks
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.evaluation.typos import SUFFIX
 from dssm_tf.text.fingerprint import fingerprint64
@@ -36,9 +35,9 @@ def folds(task: RankingTask) -> NDArray[np.int64]:
     queries that means count are split evenly; the others are in the first fold.
     """
     texts = dict(zip(task.query_ids, task.queries, strict=True))
-    keys = [FOLDED.key(texts.get(name.removesuffix(SUFFIX), texts[name])) for name in texts]
-    left_out = set(task.left_out())
-    counted = {key for row, key in enumerate(keys) if row not in left_out}
+    texts |= {one + SUFFIX: text for one, text in texts.items() if one + SUFFIX in texts}
+    keys = [FOLDED.key(text) for text in texts.values()]
+    counted = {keys[row] for row in task.relevant["query"]}
     ordered = sorted(counted, key=lambda key: (fingerprint64(key), key))
     fold = {key: place % 2 for place, key in enumerate(ordered)}
     return np.array([fold.get(key, 0) for key in keys], np.int64)
@@ -53,9 +52,10 @@ def grid(free: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
     return [dict(zip(free, values, strict=True)) for values in product(*free.values())]
 
 
-def to_choose_by(ranks: RelevantRanks, metric: str, task: RankingTask) -> NDArray[np.float64]:
+def to_choose_by(ranks: pl.DataFrame, metric: str, task: RankingTask) -> NDArray[np.float64]:
     """A metric by query, NaN for those that nothing is chosen by: with typing errors, too."""
-    return np.where(task.misspelt, np.nan, per_query(ranks, [metric])[metric])
+    values = per_query(ranks, len(task.queries), [metric])[metric]
+    return np.where(task.misspelt, np.nan, values)
 
 
 def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
@@ -77,45 +77,16 @@ def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
     return [int(values[:, part].mean(axis=1).round(9).argmax()) for part in parts]
 
 
-def described(
-    settings: Sequence[Mapping[str, Any]],
-    chosen: Sequence[int],
-    values: Sequence[NDArray[np.float64]],
-    fold: NDArray[np.int64],
-    tune: str,
-) -> dict[str, Any]:
+def described(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """What was chosen, for `results.json`.
 
     Args:
-        settings: to choose from.
-        chosen: see `choose`.
-        values: what the choice for each fold, and the final one, was made by.
-        fold: see `folds`.
-        tune: the metric.
+        chosen: the settings of folds 0 and 1 and the final one; empty if nothing could be chosen.
     """
     if not chosen:
         return {"chosen": "nothing: fewer than two different queries have a relevant title"}
-
-    def mean(number: int, queries: NDArray[np.bool_]) -> float:
-        return float(np.nanmean(values[number][chosen[number]][queries]))
-
-    by_fold = [
-        {
-            "tuned_on": f"half {2 - number}",
-            "reported_on": f"half {1 + number}",
-            "values": dict(settings[chosen[number]]),
-            "metric": tune,
-            "tuned": mean(number, fold != number),
-            "reported": mean(number, fold == number),
-        }
-        for number in (0, 1)
-    ]
-    final = {
-        "values": dict(settings[chosen[FINAL]]),
-        "metric": tune,
-        "tuned": mean(FINAL, fold >= 0),
-    }
-    return {"chosen": by_fold, "final": final, "settings_tried": len(settings)}
+    halves = [{"reported_on": f"half {1 + number}", "values": chosen[number]} for number in (0, 1)]
+    return {"chosen": halves, "final": chosen[FINAL]}
 
 
 def by_fold(runs: Sequence[pl.DataFrame]) -> pl.DataFrame:

@@ -16,12 +16,14 @@ from typing import Any, Literal
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import stats
 
 from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, of_fold, to_choose_by
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX
-from dssm_tf.evaluation.ranking import RelevantRanks
-from dssm_tf.evaluation.runs import DEPTH
+from dssm_tf.evaluation.fusion import scaled
+from dssm_tf.evaluation.ranking import rank_of
+from dssm_tf.evaluation.runs import ranked
 from dssm_tf.evaluation.task import RankingTask
 
 PRIOR = "prior"
@@ -81,6 +83,44 @@ class Hybrid:
             )
         return cls(text, tuple(members), kind)
 
+    def settings(self, unit: float) -> tuple[list[dict[str, Any]], Values]:
+        """What cross validation chooses from, and the same as weights of `parts`.
+
+        Args:
+            unit: of the weights of the prior, see `_prior_unit`.
+        """
+        if self.kind == "rrf":
+            return [{"k": k} for k in _RRF_K], np.eye(len(_RRF_K))
+        if self.kind == "prior":
+            tried = [unit * weight for weight in _PRIOR_WEIGHTS]
+            return [{PRIOR: one} for one in tried], np.array([[1.0, one] for one in tried])
+        found = weightings(len(self.members))
+        settings: list[dict[str, Any]] = [
+            {"scale": scale, "weights": dict(zip(self.members, weights, strict=True))}
+            for scale in ("min-max", "z-norm")
+            for weights in found
+        ]
+        return settings, np.kron(np.eye(2), np.array(found))
+
+    def parts(self, scores: Values) -> Values:
+        """What the score of a query's titles is the weighted sum of.
+
+        Args:
+            scores: `(titles, members)`, NaN for a title that a member does not list.
+
+        Returns:
+            `(titles, parts)`.
+        """
+        if self.kind == "prior":
+            return scores
+        if self.kind == "rrf":
+            # Cormack, Clarke and Buettcher 2009, sec. 2.
+            ranks = stats.rankdata(-scores, "ordinal", axis=0, nan_policy="omit")
+            return np.stack([np.nansum(1 / (k + ranks), axis=1) for k in _RRF_K], axis=1)
+        scores = np.nan_to_num(np.where(np.isnan(scores), np.fmin.reduce(scores), scores))
+        spread = np.where(np.ptp(scores, axis=0), scores.std(axis=0), np.inf)
+        return np.hstack([scaled(scores), (scores - scores.mean(axis=0)) / spread])
+
 
 def weightings(members: int) -> list[tuple[float, ...]]:
     """Weights above 0 or 0 that add up to 1, in equal steps; the most even first.
@@ -117,83 +157,41 @@ def fuse(
     """
     final = of_fold(members[hybrid.members[0]], FINAL)
     unit = _prior_unit(final, log_prior, task) if hybrid.kind == "prior" else 1.0
-    settings, weights = _settings(hybrid, unit)
+    settings, weights = hybrid.settings(unit)
     alike = all("fold" not in run.columns for run in members.values())
-    pools = [_pool(hybrid, members, log_prior, number) for number in ((0,) if alike else range(3))]
-    values = [_values(*pool, weights, task, tune) for pool in pools]
-    if alike:
-        pools, values = pools * 3, values * 3
-    # The setting of a fold is chosen on the other one, by the members' settings of that fold.
-    chosen = [(choose(one, fold) or [0, 0, 0])[number] for number, one in enumerate(values)]
     made: dict[Any, pl.DataFrame] = {}
-    runs = []
-    for (pool, parts), place in zip(pools, chosen, strict=True):
-        key = id(pool), place
-        if key not in made:
-            made[key] = _rank(pool.with_columns(score=(parts @ weights[place]).round(12)))
-        runs.append(made[key])
-    can_choose = bool(choose(values[0], fold))
-    about = described(settings, chosen if can_choose else [], values, fold, tune)
-    return by_fold(runs), about
-
-
-def _settings(hybrid: Hybrid, unit: float) -> tuple[list[dict[str, Any]], Values]:
-    """What cross validation chooses from, and the same as weights of `_pool`'s parts."""
-    if hybrid.kind == "rrf":
-        return [{"k": k} for k in _RRF_K], np.eye(len(_RRF_K))
-    if hybrid.kind == "prior":
-        settings: list[dict[str, Any]] = [{"prior": unit * weight} for weight in _PRIOR_WEIGHTS]
-        return settings, np.array([[1.0, setting["prior"]] for setting in settings])
-    found = weightings(len(hybrid.members))
-    settings = [
-        {"scale": scale, "weights": dict(zip(hybrid.members, weights, strict=True))}
-        for scale in ("min-max", "z-norm")
-        for weights in found
-    ]
-    table = np.array(found)
-    return settings, np.block([[table, 0 * table], [0 * table, table]])
+    keys = []
+    # The setting of a fold is chosen on the other one, by the members' settings of that fold.
+    for number in range(3):
+        if not (number and alike):
+            pool, parts = _pool(hybrid, members, log_prior, number)
+            best = choose(_values(pool, parts, weights, task, tune), fold)
+        place = best[number] if best else 0
+        keys.append((0 if alike else number, place))
+        if keys[-1] not in made:
+            score = pl.Series("score", (parts @ weights[place]).round(12))
+            made[keys[-1]] = ranked(pool.with_columns(score))
+    about = described([settings[place] for _, place in keys] if best else [])
+    return by_fold([made[key] for key in keys]), about
 
 
 def _pool(
     hybrid: Hybrid, members: Mapping[str, pl.DataFrame], log_prior: Values, number: int
 ) -> tuple[pl.DataFrame, Values]:
     """The titles that any member lists, by query and title, and their parts `(titles, parts)`."""
+    places = ["query", "title"]
     listed = [
-        of_fold(members[name], number).select(
-            "query", "title", pl.col("score").cast(pl.Float64).alias(name)
-        )
-        for name in hybrid.members
-        if name != PRIOR
+        of_fold(run, number).select(*places, pl.col("score").cast(pl.Float64).alias(name))
+        for name, run in members.items()
     ]
     pool = listed[0]
     for one in listed[1:]:
-        pool = pool.join(one, on=["query", "title"], how="full", coalesce=True)
-    pool = pool.sort("query", "title")
-    if PRIOR in hybrid.members:
-        pool = pool.with_columns(pl.Series(PRIOR, log_prior[pool["title"].to_numpy()]))
-    scores = [pl.col(name) for name in hybrid.members]
-    if hybrid.kind == "rrf":
-        # Cormack, Clarke and Buettcher 2009, sec. 2.
-        ranks = pool.select(one.rank("ordinal", descending=True).over("query") for one in scores)
-        table = ranks.to_numpy().astype(np.float64)
-        parts = np.stack([np.nansum(1 / (k + table), axis=1) for k in _RRF_K], axis=1)
-    elif hybrid.kind == "prior":
-        parts = pool.select(scores).to_numpy()
-    else:
-        filled = pool.with_columns(
-            one.fill_null(one.min().over("query")).fill_null(0) for one in scores
-        )
-        parts = filled.select(
-            pl.when(one.max().over("query") > one.min().over("query"))
-            .then((one - low.over("query")) / scale.over("query"))
-            .otherwise(0.0)
-            .alias(f"{number}")
-            for number, (one, low, scale) in enumerate(
-                [(one, one.min(), one.max() - one.min()) for one in scores]
-                + [(one, one.mean(), one.std(ddof=0)) for one in scores]
-            )
-        ).to_numpy()
-    return pool.select("query", "title"), parts
+        pool = pool.join(one, on=places, how="full", coalesce=True)
+    pool = pool.sort(places)
+    pool = pool.with_columns(pl.Series(PRIOR, log_prior[pool["title"].to_numpy()]))
+    scores, starts = pool.select(hybrid.members).to_numpy(), np.unique(pool["query"], True)[1]
+    parts = [hybrid.parts(one) for one in np.split(scores, starts[1:])]
+    return pool.select(places), np.concatenate(parts)
 
 
 def _values(
@@ -206,29 +204,16 @@ def _values(
     relevant = task.relevant.join(
         pool.with_row_index("at"), on=["query", "title"], how="left", maintain_order="left"
     )
-    query, grade = relevant["query"].to_numpy(), relevant["grade"].to_numpy()
-    at = relevant["at"].cast(pl.Int64).fill_null(-1).to_numpy()
-    starts = np.searchsorted(pool["query"].to_numpy(), np.arange(len(task.queries) + 1))
-    ranks = np.zeros((len(weights), len(at)), np.int64)
-    last, scores = -1, np.empty(0)
-    for number in np.flatnonzero(at >= 0):
-        start, end = starts[query[number]], starts[query[number] + 1]
-        if start != last:
-            last, scores = start, (parts[start:end] @ weights.T).round(12)
-        place = at[number] - start
-        above = (scores > scores[place]).sum(axis=0)
-        ranks[:, number] = 1 + above + (scores[:place] == scores[place]).sum(axis=0)
-    found = [RelevantRanks(len(task.queries), query, row, grade) for row in ranks]
-    return np.stack([to_choose_by(one, tune, task) for one in found])
-
-
-def _rank(pool: pl.DataFrame) -> pl.DataFrame:
-    """A run of scored titles."""
-    ranked = pool.sort("query", "score", "title", descending=[False, True, False])
-    ranked = ranked.with_columns(
-        pl.col("score").cast(pl.Float32), rank=pl.int_range(1, pl.len() + 1).over("query")
-    )
-    return ranked.filter(pl.col("rank") <= DEPTH)
+    ranks = np.full((len(weights), len(relevant)), np.nan)
+    ends = np.searchsorted(pool["query"], np.arange(len(task.queries) + 1))
+    last, scores = -1, parts
+    for number, (query, at) in enumerate(relevant.select("query", "at").iter_rows()):
+        if at is not None:
+            if query != last:
+                own = parts[ends[query] : ends[query + 1]]
+                last, scores = query, (own @ weights.T).round(12)
+            ranks[:, number] = rank_of(scores, at - ends[query])
+    return np.stack([to_choose_by(relevant.with_columns(rank=one), tune, task) for one in ranks])
 
 
 def _prior_unit(run: pl.DataFrame, log_prior: Values, task: RankingTask) -> float:
@@ -239,6 +224,4 @@ def _prior_unit(run: pl.DataFrame, log_prior: Values, task: RankingTask) -> floa
     asked = run.filter(~pl.col("query").is_in(np.flatnonzero(task.misspelt)))
     variances = asked.group_by("query").agg(pl.col("score").cast(pl.Float64).var(ddof=0))["score"]
     spread = float(np.std(log_prior))
-    return (
-        float(np.sqrt(variances.to_numpy().mean())) / spread if len(variances) and spread else 0.0
-    )
+    return float(np.sqrt(variances.to_numpy().mean())) / spread if spread else 0.0

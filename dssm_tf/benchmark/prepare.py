@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,9 +15,10 @@ from rich.console import Console
 
 from dssm_tf.baselines.base import Click
 from dssm_tf.common.checksums import fingerprint
-from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.terminal import note
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.read import read_judged
 from dssm_tf.evaluation.task import RankingTask
@@ -28,7 +28,6 @@ from dssm_tf.tables.cells import number
 from dssm_tf.tables.click_log import LogRow, read_logs, traffic, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
-    Judgment,
     read_corpus,
     read_judgments,
     write_corpus,
@@ -55,9 +54,9 @@ SHARES = {"1/8": f"{INPUTS}-1-8", "1/4": f"{INPUTS}-1-4", "1/2": f"{INPUTS}-1-2"
 RECORDED = 4
 """Negatives that preprocess records unless a configuration asks for more."""
 
-_CLICKS, _JUDGMENTS, _CORPUS, _TRAFFIC = "clicks.tsv", "judgments.tsv", "corpus.tsv", "traffic.tsv"
-_ROWS, _FACTS = "log.tsv", "facts.json"
-_COLUMNS = {"query": None, "title": None, "clicks": number}
+_LOG, _JUDGMENTS, _CORPUS, _TRAFFIC = "log.tsv", "judgments.tsv", "corpus.tsv", "traffic.tsv"
+_FACTS = "facts.json"
+_PATHS = ("clicks", "judgments", "corpus", "queries")
 
 
 @dataclass(frozen=True)
@@ -120,23 +119,15 @@ class Sources:
 
         return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
 
-    def provenance(self) -> dict[str, Any]:
+    def files(self) -> dict[str, dict[str, Any]]:
         """The files as given, with their SHA-256."""
-        found: dict[str, Any] = {
-            "clicks": {
-                "given": list(self.clicks),
-                "sha256": [fingerprint(path) for path in self.log_files()],
-            }
+        one = {"judgments": self.judgments, "corpus": self.corpus, "queries": self.queries}
+        logs = {"given": list(self.clicks), "sha256": list(map(fingerprint, self.log_files()))}
+        return {"clicks": logs} | {
+            name: {"given": str(path), "sha256": fingerprint(path)}
+            for name, path in one.items()
+            if path is not None
         }
-        for name in ("judgments", "corpus", "queries"):
-            if (path := getattr(self, name)) is not None:
-                found[name] = {"given": str(path), "sha256": fingerprint(Path(path))}
-        return found
-
-    def settings(self) -> dict[str, Any]:
-        """What the prepared inputs depend on besides the contents of files."""
-        files = {"clicks", "judgments", "corpus", "queries"}
-        return {name: str(value) for name, value in vars(self).items() if name not in files}
 
 
 @dataclass(frozen=True)
@@ -158,7 +149,9 @@ class Inputs:
 
     def clicks(self) -> list[Click]:
         """The log as every system gets it: cleaned, one row a query and title."""
-        return [row for _, row in read_rows(self.folder / _CLICKS, _COLUMNS)]
+        from dssm_tf.data.preprocessed import Preprocessed
+
+        return Preprocessed(self.folder / data_name(RECORDED)).log()
 
     def facts(self) -> dict[str, Any]:
         """Where the inputs are from, how the log was read, and how it was split."""
@@ -167,14 +160,8 @@ class Inputs:
 
     def traffic(self) -> Mapping[str, float]:
         """Clicks of each normalised query: in what judges where clicks do, else in the log."""
-        path = self.folder / _TRAFFIC
-        if path.exists():
-            rows = read_rows(path, {"query": None, "clicks": number})
-            return {query: clicks for _, (query, clicks) in rows}
-        clicks: dict[str, float] = defaultdict(float)
-        for query, _, count in self.clicks():
-            clicks[FOLDED.key(query)] += count
-        return clicks
+        rows = read_rows(self.folder / _TRAFFIC, {"query": None, "clicks": number})
+        return {query: clicks for _, (query, clicks) in rows}
 
     def titles(self) -> list[str]:
         """What statistics of titles are taken from: the corpus; without one, all titles known."""
@@ -207,106 +194,90 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
             something else, or a benchmark of other inputs.
     """
     sources.check()
-    inputs = Inputs(out / WORK / INPUTS)
-    given = {"files": sources.provenance(), "settings": sources.settings()}
+    inputs, files = Inputs(out / WORK / INPUTS), sources.files()
+    key = {name: one["sha256"] for name, one in files.items()}
+    key |= {name: str(one) for name, one in vars(sources).items() if name not in _PATHS}
     if inputs.folder.exists():
-        _refuse_others(inputs.facts()["given"], given, out)
+        before = inputs.facts()["key"]
+        changed = [name for name in before | key if before.get(name) != key.get(name)]
+        if changed:
+            flags = ", ".join("--" + name.replace("_", "-") for name in changed)
+            raise UserError(
+                f"{out} holds a benchmark of other inputs ({flags} changed); its results would not "
+                "be comparable. Choose another --out, or remove it."
+            )
     else:
         names = [path.name for path in out.iterdir()] if out.exists() else []
         if any(name != WORK and name[0] != "." for name in names):
             raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
         with progress_of("reading the click log", None, console, unit=""):
-            _write(sources, inputs.folder, given)
+            _write(sources, inputs.folder, {"files": files, "key": key})
     facts = inputs.facts()
     lines = Tally.of(facts["rows"]).lines() + ([in_words(facts["split"])] if facts["split"] else [])
     if console:
         for line in lines:
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+            note(console, line)
     return inputs
 
 
-def _write(sources: Sources, folder: Path, given: dict[str, Any]) -> None:
-    found = _judged(sources)
-    if sources.typos:
-        found = replace(found, judgments=[*found.judgments, *misspelt(found.judgments)])
-    RankingTask(found.judgments, found.corpus)  # what is wrong shows before the slow part
-    with atomic_directory(folder) as aside:
-        write_judgments(aside / _JUDGMENTS, found.judgments)
-        if found.corpus is not None:
-            write_corpus(aside / _CORPUS, found.corpus)
-        if found.rows is not None:
-            write_log(aside / _ROWS, found.rows)
-        if found.judging is not None:
-            clicks = sorted(traffic(found.judging).items())
-            rows = ((query, f"{count:.15g}") for query, count in clicks)
-            write_table(aside / _TRAFFIC, ("query", "clicks"), rows)
-        read = _preprocess(sources, aside, aside / data_name(RECORDED), RECORDED)
-        from dssm_tf.data.preprocessed import Preprocessed
-
-        _write_clicks(aside / _CLICKS, Preprocessed(aside / data_name(RECORDED)).log())
-        read = read if found.tally is None else found.tally.described()
-        with atomic_write(aside / _FACTS) as file:
-            json.dump({"given": given, "rows": read, "split": found.split}, file, indent=2)
-
-
-@dataclass(frozen=True)
-class _Judged:
-    """What a log and the user's files come to.
-
-    Attributes:
-        judgments: grades.
-        corpus: titles; None for each query its judged ones.
-        rows: to learn from, where the log is not learned from as it is.
-        tally: of the log, if it was read for them.
-        split: how it was divided, see `Split.described`.
-        judging: rows of later or held-out clicks.
-    """
-
-    judgments: list[Judgment]
-    corpus: Sequence[CorpusTitle] | None
-    rows: list[LogRow] | None = None
-    tally: Tally | None = None
-    split: dict[str, dict[str, Any]] | None = None
-    judging: list[LogRow] | None = None
-
-
-def _judged(sources: Sources) -> _Judged:
+def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
     layout, later, share = sources.layout, sources.judge_later, sources.hold_out_queries
-    corpus = read_corpus(sources.corpus, layout=layout) if sources.corpus else None
-    judgments: list[Judgment] = []
+    corpus: Sequence[CorpusTitle] | None = None
+    if sources.corpus:
+        corpus = read_corpus(sources.corpus, layout=layout)
+    judgments = []
     if sources.judgments:
         judgments = read_judged(sources.judgments, sources.queries, corpus, sources.repeats, layout)
-    if later is None and share is None and layout == Layout():
-        return _Judged(judgments, corpus)
     rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
     rows.sort()  # no figure depends on the order of a log
-    if sources.judgments and share is None:
-        return _Judged(judgments, corpus, rows, tally)
-    if sources.judgments:
-        judgments = [one for one in judgments if is_held_out(one.query, share or 0.0, HELD_OUT)]
+    split, judging = None, rows
+    if judgments and share:
+        judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
         # Queries of the log that nobody judged need not be held out.
         chosen = {FOLDED.key(one.query) for one in judgments}
         parts: tuple[list[LogRow], list[LogRow]] = ([], [])
         for row in rows:
             parts[FOLDED.key(row.query) in chosen].append(row)
-        return _Judged(judgments, corpus, parts[0], tally, judging=parts[1])
-    split = (
-        split_by_query(rows, share or 0.0)
-        if later is None
-        else split_by_time(rows, later, sources.time_format)
-    )
-    judgments, titles = judged_by_clicks(split, corpus)
-    return _Judged(judgments, titles, split.learned, tally, split.described(), split.judging)
+        rows, judging = parts
+    elif not judgments:
+        both = (
+            split_by_query(rows, share)
+            if share
+            else split_by_time(rows, later or 0.0, sources.time_format)
+        )
+        judgments, corpus = judged_by_clicks(both, corpus)
+        rows, judging, split = both.learned, both.judging, both.described()
+    if sources.typos:
+        judgments += misspelt(judgments)
+    RankingTask(judgments, corpus)  # what is wrong shows before the slow part
+    with atomic_directory(folder) as aside:
+        write_judgments(aside / _JUDGMENTS, judgments)
+        if corpus is not None:
+            write_corpus(aside / _CORPUS, corpus)
+        write_log(aside / _LOG, rows)
+        clicks = sorted(traffic(judging).items())
+        counts = ((query, f"{count:.15g}") for query, count in clicks)
+        write_table(aside / _TRAFFIC, ("query", "clicks"), counts)
+        ensure_data(Inputs(aside), RECORDED)
+        with atomic_write(aside / _FACTS) as file:
+            json.dump({**facts, "rows": tally.described(), "split": split}, file, indent=2)
 
 
-def ensure_data(sources: Sources, inputs: Inputs, negatives: int) -> None:
-    """Preprocesses the log with more recorded negatives, where that is not done yet."""
-    target = inputs.folder / data_name(negatives)
+def ensure_data(inputs: Inputs, negatives: int) -> None:
+    """Preprocesses the log with so many recorded negatives, where that is not done yet."""
+    from pipelines.launcher import preprocess
+    from pipelines.options import PreprocessOptions
+
+    folder, target = inputs.folder, inputs.folder / data_name(negatives)
     if not target.exists():
-        _preprocess(sources, inputs.folder, target, negatives)
+        # The titles that every query ranks, for the towers to know; judged titles alone are not.
+        corpus = tuple(map(str, folder.glob(_CORPUS)))
+        preprocess(
+            PreprocessOptions((str(folder / _LOG),), str(target), corpus, negatives=negatives)
+        )
 
 
-def ensure_shares(sources: Sources, inputs: Inputs) -> None:
+def ensure_shares(inputs: Inputs) -> None:
     """Writes `SHARES` of the clicks as inputs beside the whole, where that is not done yet.
 
     Each click is kept by a throw of the dice, those of an eighth among those of a quarter, and
@@ -323,54 +294,10 @@ def ensure_shares(sources: Sources, inputs: Inputs) -> None:
             if part
         ]
         folder = inputs.folder.parent / name
-        if folder.exists():
-            continue
-        with atomic_directory(folder) as aside:
-            for file in inputs.folder.glob("*.*"):
-                shutil.copy(file, aside)
-            for file in (aside / _ROWS, aside / _CLICKS):
-                _write_clicks(file, clicks)
-            _preprocess(sources, aside, aside / data_name(RECORDED), RECORDED)
-
-
-def _preprocess(sources: Sources, folder: Path, output: Path, negatives: int) -> dict[str, Any]:
-    """Preprocesses the log that lies in a folder, or else the user's; tells what was read."""
-    from pipelines.launcher import preprocess
-    from pipelines.options import PreprocessOptions
-
-    rows, corpus = folder / _ROWS, folder / _CORPUS
-    options = PreprocessOptions(
-        tuple(map(str, [rows] if rows.exists() else sources.log_files())),
-        str(output),
-        # The titles that every query ranks, for the towers to know; judged titles alone are not.
-        (str(corpus),) if corpus.exists() else (),
-        negatives=negatives,
-        max_reject_fraction=sources.max_reject_fraction,
-    )
-    try:
-        found: dict[str, Any] = preprocess(options)["rows"]
-    except OptionError as error:
-        option = "--clicks" if error.option == "--input" else error.option
-        raise OptionError(option, error.problem) from error
-    return found
-
-
-def _write_clicks(path: Path, clicks: Sequence[Click]) -> None:
-    write_table(
-        path, [*_COLUMNS], ((query, title, f"{count:.15g}") for query, title, count in clicks)
-    )
-
-
-def _refuse_others(before: dict[str, Any], now: dict[str, Any], out: Path) -> None:
-    """Raises UserError when the benchmark in `out` had other inputs."""
-    old, new = (
-        {name: one["sha256"] for name, one in given["files"].items()} | given["settings"]
-        for given in (before, now)
-    )
-    changed = [name for name in old | new if old.get(name) != new.get(name)]
-    if changed:
-        flags = ", ".join("--" + name.replace("_", "-") for name in changed)
-        raise UserError(
-            f"{out} holds a benchmark of other inputs ({flags} changed); its results would not be "
-            "comparable. Choose another --out, or remove it."
-        )
+        if not folder.exists():
+            with atomic_directory(folder) as aside:
+                for file in inputs.folder.glob("*.*"):
+                    shutil.copy(file, aside)
+                rows = ((query, title, f"{count:.15g}") for query, title, count in clicks)
+                write_table(aside / _LOG, ("query", "title", "clicks"), rows)
+                ensure_data(Inputs(aside), RECORDED)

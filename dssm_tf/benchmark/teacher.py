@@ -106,7 +106,7 @@ def teach(
     """
     if min(best, random) < 0 or best + random < 1:
         raise UserError(f"--best {best} and --random {random}: expected at least one title.")
-    scores_of = vectors("teacher", embeddings, lesson.query_ids, lesson.doc_ids).scores
+    scores_of = vectors("teacher", embeddings, lesson.query_ids, lesson.doc_ids)
     rng = np.random.default_rng(seed)
     count, step = len(lesson.titles), max(1, _CELLS // max(1, len(lesson.titles)))
     with progress_of("teach", len(lesson.queries), told, unit="queries") as task:

@@ -41,7 +41,6 @@ def benchmark(
     runs: tuple[str, ...] = (),
     embeddings: tuple[str, ...] = (),
     encoder: tuple[str, ...] = (),
-    learning_curve: str = "",
     hybrid: tuple[str, ...] = (),
     metrics: str = "ndcg@1,ndcg@3,ndcg@10",
     tune: str = "ndcg@10",
@@ -80,7 +79,7 @@ def benchmark(
             as paper/lstm-96, as the row NAME; may be repeated.
         overrides: KEY=VALUE: a setting of every configuration; may be repeated.
         sweep: SYSTEM.KEY=V1,V2: a row a value, e.g. lstm.tower.cells=32,64 or plsa.topics=100,500;
-            may be repeated.
+            SYSTEM.clicks=1/8,1/4,1/2 fits it on these shares of the clicks; may be repeated.
         model: [NAME=]DIR: a system as it is, not trained again: what `dssm train` or `dssm export`
             wrote, or the directory of a saved baseline; may be repeated.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
@@ -89,8 +88,6 @@ def benchmark(
             and vector; may be repeated.
         encoder: [NAME=]MODEL: an encoder as it is, ranked by cosine: the name or the directory of
             a sentence-transformers model; may be repeated.
-        learning_curve: rows, with commas between, that are also fitted on an eighth, a quarter and
-            half of the clicks.
         hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores, or by
             reciprocal ranks with rrf:A+B; each row alone is there with the prior anyway; with
             commas between, may be repeated.
@@ -133,7 +130,6 @@ def benchmark(
             runs=named_paths(runs, "--runs"),
             embeddings=named_vectors([[one] for one in embeddings], "--embeddings"),
             encoders=named_models(encoder, "--encoder"),
-            curves=_names(learning_curve),
             hybrids=[name for text in hybrid for name in _names(text)],
             against=_names(against),
             metrics=_names(metrics),

@@ -21,16 +21,15 @@ def tune(
     tpe: int | None = None,
     seed: int = 0,
     seeds: int = 1,
-    metric: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] | None = None,
+    metric: Literal["ndcg@1", "ndcg@3", "ndcg@10"] | None = None,
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     prune: bool = False,
-    retry_failed: bool = False,
 ) -> None:
     """Choose settings on the validation part: a grid, random draws or Optuna's TPE.
 
     Trains each setting, compares them and writes the chosen configuration, OUT/best.yaml, with
     the table OUT/trials.tsv beside it. With another grid in the same OUT, runs that were done
-    before count again.
+    before count again; settings that failed are tried again.
 
         dssm tune --config lstm --data DATA --out OUT --grid loss.gamma=5,10,15
 
@@ -43,13 +42,11 @@ def tune(
         random: draw so many settings instead of all.
         tpe: try so many settings, each suggested by the results so far.
         seed: of --random and --tpe.
-        seeds: training runs of each setting on each log; says which settings differ by no more
-            than seeds do.
+        seeds: training runs of each setting on each log; the table has the spread over them.
         metric: of the validation part, chooses the setting and the epoch it keeps; by default
             training.monitor of the configuration.
         overrides: KEY=VALUE: a setting of every trial, e.g. training.epochs=5; may be repeated.
         prune: give up a setting whose first training run is behind the median of the others.
-        retry_failed: try settings that failed before again.
 
     Raises:
         UserError: what is asked for cannot be tried, or every trial failed.
@@ -66,4 +63,4 @@ def tune(
 
     from dssm_tf.tuning.tune import tune as run
 
-    run(search, data, out, retry_failed=retry_failed, console=Console())
+    run(search, data, out, console=Console())

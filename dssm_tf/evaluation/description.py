@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.text.rules import FOLDED
 
 NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
-_MOST_GRADES = 7  # more different grades than these are counted by their whole part
 
 
 @dataclass(frozen=True)
@@ -23,48 +24,42 @@ class Description:
         query_lengths: how many queries have how many words (S14 fig. 2).
         title_lengths: how many titles have how many words.
         labels: grades, best first, then `not judged` and `nothing ranked` where they occur.
-        first: by system, the label of each counted query's first title.
-        top_1: by system, how many counted queries have a first title of each label (S14
-            fig. 3).
+        first: by system, the label of each counted query's first title, the whole part of
+            its grade.
     """
 
     query_lengths: Mapping[int, int]
     title_lengths: Mapping[int, int]
     labels: tuple[str, ...]
     first: Mapping[str, Sequence[str]]
-    top_1: Mapping[str, Mapping[str, int]]
 
     @classmethod
     def of(cls, task: RankingTask, rankings: Mapping[str, Sequence[Ranking]]) -> Description:
-        """Counts; distinct titles once, queries as often as they are judged."""
-        left_out = set(task.left_out())
-        rows = [row for row in range(len(task.queries)) if row not in left_out]
-        grades = sorted({float(g) for row in rows for g in task.judged_grades[row]} | {0.0})
-        whole = len(grades) > _MOST_GRADES
+        """Counts distinct titles once, queries as often as they are judged."""
+        rows = np.unique(task.relevant["query"])
 
         def label(row: int, ranking: Ranking) -> str:
             if not len(ranking.columns):
                 return NOTHING
             grade = task.grade(row, int(ranking.columns[0]))
-            return NOT_JUDGED if grade is None else f"{int(grade) if whole else grade:g}"
+            return NOT_JUDGED if grade is None else str(int(grade))
 
-        names = {f"{int(grade) if whole else grade:g}" for grade in grades}
         first = {
             system: [label(row, found[row]) for row in rows] for system, found in rankings.items()
         }
         used = {one for labels in first.values() for one in labels}
-        labels = sorted(names, key=float, reverse=True)
+        labels = sorted({str(int(one)) for one in (0, *task.judged["grade"])}, key=int)[::-1]
         labels += [one for one in (NOT_JUDGED, NOTHING) if one in used]
-        return cls(
-            query_lengths=_lengths(task.queries),
-            title_lengths=_lengths(list(dict.fromkeys(task.titles))),
-            labels=tuple(labels),
-            first=first,
-            top_1={
-                system: {one: Counter(found)[one] for one in labels}
-                for system, found in first.items()
-            },
-        )
+        lengths = _lengths(task.queries), _lengths(list(dict.fromkeys(task.titles)))
+        return cls(*lengths, tuple(labels), first)
+
+    @property
+    def top_1(self) -> Mapping[str, Mapping[str, int]]:
+        """By system, how many counted queries have a first title of each label (S14 fig. 3)."""
+        return {
+            system: {one: labels.count(one) for one in self.labels}
+            for system, labels in self.first.items()
+        }
 
     @property
     def queries_without_words(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,65 +19,73 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.runs import by_ranker, make_run, rankings, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
 from dssm_tf.tables.trec import Run
 
 
 def evaluate(
-    systems: Mapping[str, Ranker],
-    judgments: Sequence[Judgment],
-    corpus: Sequence[CorpusTitle] | None = None,
+    models: Ranker | Mapping[str, Ranker],
+    judgments: Path | str | Sequence[Judgment],
+    corpus: Path | str | Sequence[CorpusTitle] | None = None,
     *,
+    metrics: Sequence[str] = METRICS,
+    title_fields: Sequence[str] = ("title",),
     runs: Mapping[str, Run] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
-    metrics: Sequence[str] = METRICS,
     console: Console | None = None,
 ) -> Evaluation:
-    """Measures systems on the same judgments by the same code.
+    """Measures models by graded judgments, as `dssm evaluate` does, and writes nothing.
 
-    Without a corpus each query ranks its judged titles. With one, each query
-    ranks the whole corpus and titles that are not judged have grade 0. Ties go
-    by a hash of the title's text, see `ranking.tie_key`. Queries without a
-    relevant title are left out of every mean and named in the result.
+    Ties go by a hash of the title's text, see `ranking.tie_key`. Queries without a relevant title
+    are left out of every mean and named in the result.
 
     Args:
-        systems: rankers by the name to show.
-        judgments: grades; a query's titles need not stand together.
-        corpus: the titles to rank, or None.
-        runs: rankings made elsewhere, by name, to measure as further systems.
-            What a run does not list is not ranked.
+        models: what `load` gives, or anything else with `name`, `score` and `score_matrix`; or
+            several of these by name, which are compared.
+        judgments: a table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
+            or a list of `Judgment`.
+        corpus: a table with doc_id, title; or a list of `CorpusTitle`: each query then
+            ranks all of it, and titles without a judgment have grade 0. None ranks each query's
+            judged titles.
+        metrics: such as `ndcg@10`, `mrr@10`, `map`; see `dssm_tf.evaluation.metrics`.
+        title_fields: columns of the tables that a title is made of, see `--title-fields`.
+        runs: rankings made elsewhere, by name, to measure as further systems; what a run does not
+            list is not ranked.
         about: by system, what is known of it besides, see `SeedResult`.
-        metrics: see `metrics.parse_metric`.
         console: where to show progress; None shows none.
 
+    Returns:
+        `systems`, their names; `mean(system, metric)`; `intervals(system)`, the 95 % interval of
+        each mean; `values[system][metric]` float64 `(queries,)`; `comparisons`, the paired tests;
+        `top(system, query)`, a ranking with its grades; `task.foregone()`, whether titles that
+        all have one grade make means meaningless.
+
     Raises:
-        UserError: there is nothing to measure, names clash, a relevant title
-            is not in the corpus, or a system's scores are not usable.
+        UserError: a table is missing or malformed, there is nothing to measure, names clash, a
+            relevant title is not in the corpus, or a system's scores are not usable.
     """
-    given = {} if runs is None else runs
-    if clash := set(systems) & set(given):
+    systems = models if isinstance(models, Mapping) else {models.name: models}
+    runs = runs or {}
+    if clash := set(systems) & set(runs):
         raise UserError(f"a system and a run are both called {min(clash)}; rename one.")
-    if not {**systems, **given}:
+    if not {**systems, **runs}:
         raise UserError("there is no system to evaluate.")
+    if isinstance(judgments, (str, Path)):
+        judgments = read_judgments(judgments, title_fields=tuple(title_fields))
+    if isinstance(corpus, (str, Path)):
+        corpus = read_corpus(corpus, title_fields=tuple(title_fields))
     task = RankingTask(judgments, corpus)
-    known = {name: dict(facts) for name, facts in (about or {}).items()}
-    found: dict[str, pl.DataFrame] = {}
-    read = {name: trec_run(name, run, task) for name, run in given.items()}
+    read = {name: trec_run(name, run, task) for name, run in runs.items()}
+    rows = []
     for name, ranker in systems.items():
         with progress_of(name, len(task.queries), console, "queries") as progress:
-            scores = by_ranker(ranker, task)
-            found[name] = make_run(name, scores, task, advance=progress.advance)
+            run = make_run(name, by_ranker(ranker, task), task, advance=progress.advance)
+        known = (about or {}).get(name, {})
+        rows.append(Row(name, "system", [measured(run, task, metrics, about=known)]))
     for name, (run, notes) in read.items():
-        found[name], known[name] = run, {"notes": notes}
-    rows = [
-        Row(
-            name,
-            "run" if name in given else "system",
-            [measured(run, task, metrics, about=known.get(name, {}))],
-        )
-        for name, run in found.items()
-    ]
-    return Evaluation(task, tuple(metrics), rows, compare(rows, metrics), against=tuple(found))
+        rows.append(Row(name, "run", [measured(run, task, metrics, about={"notes": notes})]))
+    names = tuple(row.name for row in rows)
+    return Evaluation(task, tuple(metrics), rows, compare(rows, metrics), against=names)
 
 
 def measured(
@@ -90,8 +99,9 @@ def measured(
     # TensorFlow takes seconds to import: not before the input has been found good.
     from dssm_tf.evaluation.tf_ranking import per_query
 
-    values = per_query(relevant_ranks(run, task), metrics)
-    return SeedResult(seed, values, rankings(run, len(task.queries)), about or {})
+    queries = len(task.queries)
+    values = per_query(relevant_ranks(run, task), queries, metrics)
+    return SeedResult(seed, values, rankings(run, queries), about or {})
 
 
 def compare(
@@ -116,8 +126,7 @@ def compare(
         for a, b in pairs:
             found = a.values(metric) - b.values(metric)
             found = found[~np.isnan(found)]
-            mean = float(found.mean()) if len(found) else 0.0
-            tested.append((a.name, b.name, metric, mean, *paired_t_test(found)))
+            tested.append((a.name, b.name, metric, float(found.mean()), *paired_t_test(found)))
     adjusted = holm([p for *_, p, _ in tested])
     return [
         Comparison(a, b, metric, p, float(p_adjusted), difference, ci95)

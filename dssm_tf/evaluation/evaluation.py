@@ -206,9 +206,7 @@ class Evaluation:
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
         """`(queries,)`, whether the means count a query: whether it has a relevant title."""
-        counted = np.ones(len(self.task.queries), dtype=bool)
-        counted[self.task.left_out()] = False
-        return counted
+        return np.isin(np.arange(len(self.task.queries)), self.task.relevant["query"])
 
     @property
     def measured_queries(self) -> int:
@@ -221,22 +219,17 @@ class Evaluation:
         return self.counted & (False if self.seen is None else ~self.seen)
 
     @property
-    def splits_by_seen(self) -> bool:
-        """Whether some of the counted queries are new to the log and some are not."""
-        return 0 < int(self.new_queries.sum()) < self.measured_queries
-
-    @property
     def parts(self) -> list[Part]:
-        """What is shown beside the means over all queries."""
+        """What is shown beside the means over all queries, where it differs from them."""
+        new, traffic = self.new_queries, np.zeros(len(self.counted))
+        if self.traffic is not None:
+            traffic = np.where(self.counted, self.traffic, 0.0)
         parts = []
-        if self.splits_by_seen:
-            new = self.new_queries
-            parts = [Part("known", (self.counted & ~new).astype(float))]
-            parts.append(Part("new", new.astype(float)))
-        if self.traffic is not None and self.traffic[self.counted].any():
-            weights = np.where(self.counted, self.traffic, 0.0)
-            if len(set(weights[self.counted])) > 1:  # equal weights give the plain means
-                parts.append(Part("traffic", weights))
+        if 0 < new.sum() < self.measured_queries:
+            known = self.counted & ~new
+            parts = [Part("known", known.astype(float)), Part("new", new.astype(float))]
+        if len(set(traffic[self.counted])) > 1:
+            parts.append(Part("traffic", traffic))
         return parts
 
     @property
@@ -270,13 +263,14 @@ class Evaluation:
 
     def beaten(self, system: str, metric: str) -> list[str]:
         """Systems of `against` that this one beats with an adjusted p below 0.05."""
-        found = set()
-        for test in self.comparisons:
-            if test.metric == metric and test.p_adjusted < SIGNIFICANT:
-                better, worse = (test.a, test.b) if test.difference > 0 else (test.b, test.a)
-                if better == system and test.difference:
-                    found.add(worse)
-        return [name for name in self.against if name in found]
+        won = {
+            worse
+            for test in self.comparisons
+            if test.metric == metric and test.difference and test.p_adjusted < SIGNIFICANT
+            for better, worse in [(test.a, test.b) if test.difference > 0 else (test.b, test.a)]
+            if better == system
+        }
+        return [name for name in self.against if name in won]
 
     def reference(self, system: str) -> str | None:
         """The first of `against` to compare a system with: both with the prior, or neither."""

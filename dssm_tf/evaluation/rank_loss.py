@@ -37,46 +37,29 @@ def rank_loss(
         From 0, every triple in order, to 100.
 
     Raises:
-        ValueError: shapes differ, a score is NaN, or there is no triple to count.
+        ValueError: a score is NaN, or there is no triple to count.
 
     Reference: Wu et al. 2014, sec. 4; Hanley and McNeil 1982 for the sum of ranks.
     """
     relevant = relevant.tocsr()
-    queries, titles = relevant.shape
-    if ignored is not None and ignored.shape != relevant.shape:
-        raise ValueError(
-            f"rank_loss received relevant of shape {relevant.shape} and ignored of shape "
-            f"{ignored.shape}; expected the same."
-        )
+    neither = np.zeros((1, 1), bool)
     asked = np.flatnonzero(np.diff(relevant.indptr))
     wrong, triples = 0.0, 0
     for start in range(0, len(asked), block):
         rows = asked[start : start + block]
         table = scores(rows) if callable(scores) else scores[rows]
-        if table.shape != (len(rows), titles) or (not callable(scores) and len(scores) != queries):
-            raise ValueError(
-                f"rank_loss received scores of shape {table.shape} for {len(rows)} queries of "
-                f"{queries} and {titles} titles; expected one row a query, one column a title."
-            )
         if np.isnan(table).any():
             raise ValueError("rank_loss received a score that is NaN; the model diverged.")
+        kept = ~(neither if ignored is None else ignored[rows].toarray().astype(bool))
         is_relevant = relevant[rows].toarray().astype(bool)
-        others = ~is_relevant
-        if ignored is not None:
-            is_ignored = ignored[rows].toarray().astype(bool)
-            others &= ~is_ignored
-            is_relevant &= ~is_ignored
-        for row, right, other in zip(table, is_relevant, others, strict=True):
-            rivals = np.sort(row[other])
-            own = row[right]
-            below = np.searchsorted(rivals, own, "left")
-            below_or_equal = np.searchsorted(rivals, own, "right")
-            above = len(rivals) - below_or_equal
-            wrong += float(above.sum() + 0.5 * (below_or_equal - below).sum())
+        for row, right, other in zip(table, is_relevant & kept, ~is_relevant & kept, strict=True):
+            own, rivals = row[right], np.sort(row[other])
+            below = np.searchsorted(rivals, own, "left") + np.searchsorted(rivals, own, "right")
             triples += len(own) * len(rivals)
+            wrong += len(own) * len(rivals) - below.sum() / 2
     if not triples:
         raise ValueError(
             "rank_loss received no triple of a query, a relevant and an irrelevant title; "
             "expected at least one query that has both."
         )
-    return 100.0 * wrong / triples
+    return float(100.0 * wrong / triples)

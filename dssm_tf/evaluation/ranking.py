@@ -5,19 +5,14 @@ Columns stand in the order of `tie_key`, in every task that is ranked and measur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dssm_tf.text.fingerprint import fingerprint64
 
 Scores = NDArray[np.floating[Any]]
-
-# Comparisons held at once while counting ranks: 16 MiB of booleans.
-_CELLS = 1 << 24
 
 
 def tie_key(text: str) -> tuple[int, str]:
@@ -37,50 +32,24 @@ class Ranking(NamedTuple):
     scores: NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class RelevantRanks:
-    """Where the relevant titles of each query came in one system's ranking.
+def rank_of(scores: Scores, place: int) -> Any:
+    """The rank of a title, from 1: one more than those above it, ties in the order given.
 
-    Every metric here follows from these alone, so a ranking of a million
-    titles takes no more memory than its judgments.
+    Args:
+        scores: `(titles, ...)`.
+        place: of the title.
 
-    Attributes:
-        queries: number of queries, those without a relevant title included.
-        query: `(relevant,)`, the row of the query, not decreasing.
-        rank: `(relevant,)`, from 1; 0 for a title the system did not rank.
-        grade: `(relevant,)`, above 0.
+    Returns:
+        `(...)`, a number where there is one score a title.
     """
-
-    queries: int
-    query: NDArray[np.int64]
-    rank: NDArray[np.int64]
-    grade: NDArray[np.float64]
-
-    @classmethod
-    def from_lists(cls, ranks: Sequence[ArrayLike], grades: Sequence[ArrayLike]) -> RelevantRanks:
-        """Joins the ranks and grades of the relevant titles of each query."""
-        lengths = [np.size(row) for row in ranks]
-
-        def joined(rows: Sequence[ArrayLike], dtype: type) -> NDArray[Any]:
-            return np.concatenate([np.empty(0, dtype), *(np.asarray(row, dtype) for row in rows)])
-
-        return cls(
-            queries=len(ranks),
-            query=np.repeat(np.arange(len(ranks)), lengths),
-            rank=joined(ranks, np.int64),
-            grade=joined(grades, np.float64),
-        )
-
-    @property
-    def judged(self) -> NDArray[np.bool_]:
-        """`(queries,)`, whether a query has a relevant title; the others are left out of means."""
-        return np.bincount(self.query, minlength=self.queries) > 0
+    own = scores[place]
+    return 1 + (scores > own).sum(axis=0) + (scores[:place] == own).sum(axis=0)
 
 
 def ranks_of(
     scores: Scores, rows: NDArray[np.int64], columns: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Ranks chosen cells within their rows, ties in column order.
+) -> NDArray[np.float64]:
+    """Ranks of chosen cells in their rows, ties in column order.
 
     Args:
         scores: `(queries, titles)`.
@@ -88,24 +57,16 @@ def ranks_of(
         columns: `(cells,)`.
 
     Returns:
-        `(cells,)`, from 1; 0 where the score is -inf.
+        `(cells,)`, from 1; NaN where the score is -inf.
 
     Raises:
         ValueError: a score is NaN, which has no rank.
     """
     if np.isnan(scores).any():
         raise ValueError(f"{int(np.isnan(scores).sum())} of {scores.size} scores are NaN.")
-    ranks = np.zeros(len(rows), dtype=np.int64)
-    positions = np.arange(scores.shape[1])
-    step = max(1, _CELLS // max(1, scores.shape[1]))
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        others = scores[rows[part]]
-        own = scores[rows[part], columns[part]][:, None]
-        earlier = positions < columns[part][:, None]
-        ranks[part] = 1 + (others > own).sum(axis=1) + ((others == own) & earlier).sum(axis=1)
-    ranks[np.isneginf(scores[rows, columns])] = 0
-    return ranks
+    cells = zip(rows, columns, strict=True)
+    ranks = np.array([rank_of(scores[row], column) for row, column in cells], np.float64)
+    return np.where(np.isneginf(scores[rows, columns]), np.nan, ranks)
 
 
 def top_columns(scores: Scores, depth: int) -> NDArray[np.int64]:

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Literal
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_judgments
+from dssm_tf.tables.judgments import JUDGMENT_COLUMNS, CorpusTitle, Judgment, read_judgments
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.texts import open_texts
+from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.trec import read_qrels
 
 PLAIN = Layout()
+_QUERIES = {name: JUDGMENT_COLUMNS[name] for name in ("query_id", "query")}
 
 
 def read_judged(
@@ -41,13 +42,10 @@ def read_judged(
             "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."
         )
     texts: dict[str, str] = {}
-    with open_texts(queries, "query", layout=layout) as found:
-        if not found.has_ids:
-            raise UserError(f"{queries} has no column 'query_id'; expected query_id and query.")
-        for text, query_id in found.rows:
-            if texts.setdefault(str(query_id), text) != text:
-                raise UserError(f"{queries}: query_id {query_id!r} has two texts.")
-    titles = {entry.doc_id: entry.title for entry in corpus}
+    for _, (query_id, text) in read_rows(queries, _QUERIES, layout):
+        if texts.setdefault(query_id, text) != text:
+            raise UserError(f"{queries}: query_id {query_id!r} has two texts.")
+    titles = dict(corpus)
     judgments = []
     for query_id, grades in read_qrels(path, layout.encoding).items():
         for doc_id, grade in grades.items():

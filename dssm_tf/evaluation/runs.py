@@ -7,7 +7,6 @@ single precision, and `rank` from 1. Rows stand query by query, best first; equa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.ranking import Ranking, RelevantRanks, top_columns
+from dssm_tf.evaluation.ranking import Ranking, top_columns
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.trec import Run
 
@@ -29,6 +28,7 @@ Scores = Callable[[NDArray[np.int64], NDArray[np.int64] | None], NDArray[np.floa
 a title that is not ranked."""
 
 _CELLS = 1 << 20  # scores held at once: 8 MiB in double precision
+_RANK = pl.int_range(1, pl.len() + 1).over("query").alias("rank")
 
 
 def by_ranker(ranker: Ranker, task: RankingTask) -> Scores:
@@ -85,23 +85,25 @@ def make_run(
             found.append(own[top])
         if advance is not None:
             advance(len(queries))
-    lengths = [len(top) for top in tops]
     return pl.DataFrame(
         {
-            "query": np.repeat(np.arange(len(tops)), lengths),
+            "query": np.repeat(np.arange(len(tops)), list(map(len, tops))),
             "title": np.concatenate(tops),
             "score": np.concatenate(found).astype(np.float32),
         }
-    ).with_columns(rank=pl.int_range(1, pl.len() + 1).over("query"))
+    ).with_columns(_RANK)
 
 
-def relevant_ranks(run: pl.DataFrame, task: RankingTask) -> RelevantRanks:
-    """Where a run has the relevant titles: what every metric follows from."""
-    found = task.relevant.join(run, on=["query", "title"], how="left", maintain_order="left")
-    query, rank, grade = (
-        found[name].fill_null(0).to_numpy() for name in ("query", "rank", "grade")
-    )
-    return RelevantRanks(len(task.queries), query, rank, grade)
+def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
+    """A run of scored titles, `query`, `title` and `score` in double precision."""
+    run = scores.sort("query", "score", "title", descending=[False, True, False])
+    run = run.with_columns(_RANK, pl.col("score").cast(pl.Float32))
+    return run.filter(pl.col("rank") <= depth)
+
+
+def relevant_ranks(run: pl.DataFrame, task: RankingTask) -> pl.DataFrame:
+    """The relevant titles with their ranks in a run: what every metric follows from."""
+    return task.relevant.join(run, on=["query", "title"], how="left", maintain_order="left")
 
 
 def rankings(run: pl.DataFrame, queries: int, depth: int = 100) -> list[Ranking]:
@@ -118,41 +120,40 @@ def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, li
     Raises:
         UserError: it lists no judged query, or other titles, or a score is not finite.
     """
-    listed = {doc_id for scores in given.values() for doc_id in scores}
-    unknown = sorted(listed - set(task.doc_ids))
-    if not set(given) & set(task.query_ids):
+    queries = {query_id: place for place, query_id in enumerate(task.query_ids)}
+    rows = [
+        (query_id, doc_id, score)
+        for query_id, scores in given.items()
+        for doc_id, score in scores.items()
+    ]
+    listed = pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
+    unknown = sorted(set(listed["doc_id"]) - set(task.doc_ids))
+    if not set(given) & set(queries):
         raise UserError(
             f"run {name} has none of the judged query ids; it has {sorted(given)[:3]}, the "
             f"judgments {task.query_ids[:3]}."
         )
-    if unknown and (task.whole_corpus or len(unknown) == len(listed)):
+    if unknown and (task.whole_corpus or len(unknown) == listed["doc_id"].n_unique()):
         raise UserError(
             f"run {name} lists {len(unknown):,} titles that are not ranked here, {unknown[0]!r} "
             f"for one, the judgments have {list(task.doc_ids[:3])}; evaluate it with the corpus "
             "it was made from."
         )
-    for query_id, scores in given.items():
-        for doc_id, score in scores.items():
-            if not math.isfinite(score):
-                raise UserError(
-                    f"run {name}: the score of {doc_id!r} for query {query_id!r} is {score}; "
-                    "expected a finite number."
-                )
-
-    def block(
-        queries: NDArray[np.int64], columns: NDArray[np.int64] | None
-    ) -> NDArray[np.floating[Any]]:
-        table = np.full((len(queries), len(task.titles)), -np.inf)
-        for row, query in zip(table, queries, strict=True):
-            for doc_id, score in given.get(task.query_ids[query], {}).items():
-                row[list(task.columns_of(doc_id))] = score
-        return table if columns is None else table[:, columns]
-
-    judged = set(task.query_ids)
+    if len(bad := listed.filter(~pl.col("score").is_finite())):
+        query_id, doc_id, score = bad.row(0)
+        raise UserError(
+            f"run {name}: the score of {doc_id!r} for query {query_id!r} is {score}; "
+            "expected a finite number."
+        )
+    titles = pl.DataFrame({"doc_id": task.doc_ids, "title": np.arange(len(task.doc_ids))})
+    known = pl.DataFrame({"query_id": task.query_ids, "query": np.arange(len(queries))})
+    found = listed.join(known, on="query_id").join(titles, on="doc_id")
+    if not task.whole_corpus:
+        found = found.join(task.judged, on=["query", "title"], how="semi")
     facts = (
-        (judged - set(given), "judged queries are not listed; they count as 0"),
-        (set(given) - judged, "listed queries are not judged here; they are left out"),
+        (set(queries) - set(given), "judged queries are not listed; they count as 0"),
+        (set(given) - set(queries), "listed queries are not judged here; they are left out"),
         (unknown, "listed titles are not judged here; only judged titles are ranked"),
     )
     notes = [f"{len(ids):,} {what}: {min(ids)!r} for one" for ids, what in facts if ids]
-    return make_run(name, block, task), notes
+    return ranked(found.select("query", "title", "score")), notes

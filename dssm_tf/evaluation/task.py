@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,7 +16,6 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.typos import SUFFIX
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
-from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import FOLDED
 
 # Queries scored together when each has its own titles: more would score many
@@ -45,8 +45,7 @@ class RankingTask:
         queries: their texts, ordered.
         doc_ids: aligned with `titles`.
         titles: ordered; without a corpus, one entry for each doc id and title.
-        judged_columns: for each query, its judged places in `titles`, increasing.
-        judged_grades: aligned with `judged_columns`.
+        judged: `query` and `title`, their places, as a run has them, and `grade`; sorted.
         whole_corpus: whether there is a corpus.
         dropped: judgments with grade 0 of titles that the corpus lacks.
         retitled: judgments whose doc id has another title in the corpus.
@@ -59,69 +58,58 @@ class RankingTask:
     def __init__(
         self, judgments: Sequence[Judgment], corpus: Sequence[CorpusTitle] | None = None
     ) -> None:
-        if not judgments:
-            raise UserError("there is no judgment to evaluate with.")
+        ranked = judgments if corpus is None else corpus
+        if not judgments or not ranked:
+            raise UserError("there is no judgment, or no title, to evaluate with.")
         self.whole_corpus = corpus is not None
-        if corpus is None:
-            entries = {(judgment.doc_id, judgment.title) for judgment in judgments}
-        else:
-            entries = {(entry.doc_id, entry.title) for entry in corpus}
-        ordered = _ordered(entries, ((one.doc_id, f"{one.grade} {one.query}") for one in judgments))
-        self.doc_ids = tuple(doc_id for doc_id, _ in ordered)
-        self.titles = tuple(title for _, title in ordered)
-        self._columns_of: dict[str, list[int]] = defaultdict(list)
-        for column, doc_id in enumerate(self.doc_ids):
-            self._columns_of[doc_id].append(column)
-        if self.whole_corpus and len(self._columns_of) < len(self.doc_ids):
-            twice = next(doc_id for doc_id, columns in self._columns_of.items() if columns[1:])
-            raise UserError(f"the corpus gives doc_id {twice!r} to more than one title.")
+        entries = {(one.doc_id, one.title) for one in ranked}
+        said = ((one.doc_id, f"{one.grade} {one.query}") for one in judgments)
+        self.doc_ids, self.titles = zip(*_ordered(entries, said), strict=True)
+        texts = {one.query_id: one.query for one in reversed(judgments)}
+        said = ((one.query_id, f"{one.grade} {one.title}") for one in judgments)
+        self.query_ids, self.queries = zip(*_ordered(texts.items(), said), strict=True)
         self.dropped = self.retitled = 0
-        texts, tables_of = self._join(judgments)
-        queries = _ordered(
-            texts.items(), ((one.query_id, f"{one.grade} {one.title}") for one in judgments)
-        )
-        self.query_ids = tuple(query_id for query_id, _ in queries)
-        self.queries = tuple(query for _, query in queries)
-        tables = [tables_of[query_id] for query_id in self.query_ids]
-        self.judged_columns = [np.array(sorted(table), dtype=np.int64) for table in tables]
-        self.judged_grades = [
-            np.array([table[column] for column in sorted(table)], dtype=np.float64)
-            for table in tables
-        ]
-        if not any((grades > 0).any() for grades in self.judged_grades):
+        self.judged = self._join(judgments)
+        if not len(self.relevant):
             raise UserError(
                 "no query has a title with a grade above 0, so no system can be measured."
             )
 
     @cached_property
     def relevant(self) -> pl.DataFrame:
-        """The grades above 0: query and title, as a run has them, and grade, query by query."""
-        rows = [
-            (query, column, grade)
-            for query, (columns, grades) in enumerate(
-                zip(self.judged_columns, self.judged_grades, strict=True)
-            )
-            for column, grade in zip(columns.tolist(), grades.tolist(), strict=True)
-            if grade > 0
-        ]
-        return pl.DataFrame(rows, ["query", "title", "grade"], orient="row")
+        """The rows of `judged` with a grade above 0."""
+        return self.judged.filter(pl.col("grade") > 0)
 
-    def columns_of(self, doc_id: str) -> Sequence[int]:
-        """Places of a doc id in `titles`: one in a corpus, none if unknown."""
-        return self._columns_of.get(doc_id, ())
+    @cached_property
+    def judged_columns(self) -> list[NDArray[np.int64]]:
+        """For each query, its judged places in `titles`, increasing."""
+        return self._by_query("title")
+
+    @cached_property
+    def judged_grades(self) -> list[NDArray[np.float64]]:
+        """Aligned with `judged_columns`."""
+        return self._by_query("grade")
+
+    def _by_query(self, column: str) -> list[NDArray[Any]]:
+        ends = np.searchsorted(self.judged["query"], np.arange(1, len(self.queries)))
+        return np.split(self.judged[column].to_numpy(), ends)
 
     def left_out(self) -> list[int]:
         """Rows of the queries without a relevant title, which no mean counts."""
-        return [row for row, grades in enumerate(self.judged_grades) if not (grades > 0).any()]
+        rows: list[int] = np.setdiff1d(
+            np.arange(len(self.queries)), self.relevant["query"]
+        ).tolist()
+        return rows
 
     def foregone(self) -> list[str]:
         """A sentence about queries whose titles are perfect in any order; none if there are none.
 
         Such are judgments made of clicks alone, without a corpus.
         """
-        kinds = [set(grades.tolist()) for grades in self.judged_grades]
-        measured = [kind for kind in kinds if kind != {0}]
-        alike = sum(len(kind) == 1 for kind in measured)
+        grade = pl.col("grade")
+        kinds = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
+        measured = kinds.filter(pl.col("high") > 0)
+        alike = int((measured["low"] == measured["high"]).sum())
         if self.whole_corpus or not alike:
             return []
         return [
@@ -135,15 +123,16 @@ class RankingTask:
         ids = {one + SUFFIX for one in self.query_ids}
         return np.array([one in ids for one in self.query_ids], bool)
 
-    def part(self, rows: Iterable[int]) -> RankingTask:
-        """The same titles, ranked for some of the queries."""
-        part, rows = copy(self), list(rows)
-        for cached in ("relevant", "misspelt"):
+    def part(self, rows: NDArray[np.int64]) -> RankingTask:
+        """The same titles, ranked for some of the queries, in their order."""
+        part = copy(self)
+        for cached in ("relevant", "misspelt", "judged_columns", "judged_grades"):
             part.__dict__.pop(cached, None)
         part.query_ids = tuple(self.query_ids[row] for row in rows)
         part.queries = tuple(self.queries[row] for row in rows)
-        part.judged_columns = [self.judged_columns[row] for row in rows]
-        part.judged_grades = [self.judged_grades[row] for row in rows]
+        place = pl.DataFrame({"query": rows, "place": np.arange(len(rows))})
+        kept = self.judged.join(place, on="query", maintain_order="left")
+        part.judged = kept.select("title", "grade", query="place")
         return part
 
     def grade(self, query: int, column: int) -> float | None:
@@ -156,12 +145,10 @@ class RankingTask:
     def qrels(self) -> list[Judgment]:
         """The judgments as used: doc ids of the corpus, without dropped ones."""
         return [
-            Judgment(query_id, query, self.doc_ids[column], self.titles[column], float(grade))
-            for query_id, query, columns, grades in zip(
-                self.query_ids, self.queries, self.judged_columns, self.judged_grades, strict=True
-            )
-            for column, grade in zip(columns, grades, strict=True)
-        ]
+            Judgment(self.query_ids[query], self.queries[query], self.doc_ids[title],
+                     self.titles[title], grade)
+            for query, title, grade in self.judged.select("query", "title", "grade").iter_rows()
+        ]  # fmt: skip
 
     def blocks(self, cells: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
         """Splits the queries into parts with few enough scores to hold at once.
@@ -182,50 +169,44 @@ class RankingTask:
             part = rows[start : start + _QUERIES_WITH_OWN_TITLES]
             yield part, np.unique(np.concatenate([self.judged_columns[row] for row in part]))
 
-    def _join(
-        self, judgments: Sequence[Judgment]
-    ) -> tuple[dict[str, str], dict[str, dict[int, float]]]:
-        """By query id: its text, and grades by place; a title judged twice keeps the higher one."""
-        place_of_entry = {
-            entry: place for place, entry in enumerate(zip(self.doc_ids, self.titles, strict=True))
-        }
-        place_of_title: dict[str, int] = {}
-        for place, title in enumerate(self.titles):
-            place_of_title.setdefault(title, place)
-        texts: dict[str, str] = {}
-        tables: dict[str, dict[int, float]] = {}
-        missing: dict[str, str] = {}
-        renamed: dict[str, tuple[str, str]] = {}
-        for query_id, query, doc_id, title, grade in judgments:
-            texts.setdefault(query_id, query)
-            table = tables.setdefault(query_id, {})
-            found = place_of_entry.get((doc_id, title))
-            if found is None and (same_id := self.columns_of(doc_id)):
-                found = same_id[0]
-                if FOLDED.key(self.titles[found]) != FOLDED.key(title):
-                    renamed.setdefault(doc_id, (title, self.titles[found]))
-                    self.retitled += 1
-            if found is None:
-                found = place_of_title.get(title)
-            if found is not None:
-                table[found] = max(grade, table.get(found, 0.0))
-            elif grade > 0:
-                missing.setdefault(doc_id, title)
+    def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
+        """The judgments by places; a title judged twice for a query keeps the higher grade."""
+        places = [*enumerate(zip(self.doc_ids, self.titles, strict=True))][::-1]
+        by_entry = {entry: place for place, entry in places}
+        by_id = {doc_id: place for place, (doc_id, _) in places}
+        by_title = {title: place for place, (_, title) in places}
+        row = {query_id: place for place, query_id in enumerate(self.query_ids)}
+        found, missing, retitled = [], [], []
+        for one in judgments:
+            place = by_entry.get((one.doc_id, one.title), by_id.get(one.doc_id))
+            if place is None:
+                place = by_title.get(one.title)
+            elif FOLDED.key(self.titles[place]) != FOLDED.key(one.title):
+                retitled.append((one, self.titles[place]))
+            if place is not None:
+                found.append((row[one.query_id], place, one.grade))
+            elif one.grade > 0:
+                missing.append(one)
             else:
                 self.dropped += 1
         if missing:
-            doc_id, title = next(iter(missing.items()))
             raise UserError(
-                f"{len(missing)} relevant titles are not in the corpus, by doc_id or by title: "
-                f"{doc_id!r} ({title!r}) for one; add them to it, or drop their judgments."
+                f"{len({one.doc_id for one in missing})} relevant titles are not in the corpus, "
+                f"by doc_id or by title: {missing[0].doc_id!r} ({missing[0].title!r}) for one; "
+                "add them to it, or drop their judgments."
             )
-        if 2 * self.retitled > len(judgments):
-            doc_id, (judged, held) = next(iter(renamed.items()))
+        self.retitled = len(retitled)
+        if 2 * len(retitled) > len(judgments):
+            (one, held), names = retitled[0], {one.doc_id for one, _ in retitled}
             raise UserError(
-                f"{len(renamed)} judged doc ids have another title in the corpus: {doc_id!r} is "
-                f"{judged!r} in the judgments and {held!r} in the corpus; use the same ids in both."
+                f"{len(names)} judged doc ids have another title in the corpus: {one.doc_id!r} is "
+                f"{one.title!r} in the judgments and {held!r} in the corpus; use the same ids in "
+                "both."
             )
-        return texts, tables
+        table = pl.DataFrame(
+            found, {"query": pl.Int64, "title": pl.Int64, "grade": pl.Float64}, orient="row"
+        )
+        return table.group_by("query", "title").max().sort("query", "title")
 
 
 def _ordered(
@@ -237,12 +218,14 @@ def _ordered(
         entries: ids and texts.
         judged: ids and what a judgment says of each, without ids.
     """
-    entries = list(entries)
-    times = Counter(text for _, text in entries)
-    twins = {key for key, text in entries if times[text] > 1}
     said: dict[str, list[str]] = defaultdict(list)
     for key, what in judged:
-        if key in twins:
-            said[key].append(what)
-    judgments = {key: fingerprint64("\n".join(sorted(lines))) for key, lines in said.items()}
-    return sorted(entries, key=lambda one: (*tie_key(one[1]), judgments.get(one[0], 0), one[0]))
+        said[key].append(what)
+    return sorted(
+        entries,
+        key=lambda one: (
+            *tie_key(one[1]),
+            tie_key("\n".join(sorted(said.get(one[0], ())))),
+            one[0],
+        ),
+    )

@@ -15,8 +15,8 @@ What the library does differently, and what is done about it here:
   equal rankings have equal values.
 - It counts a query without a relevant title as 0. Such values become NaN, and
   the mean over the rest is the caller's.
-- It wants whole rankings. It is given each up to the last cut-off; what follows
-  changes no NDCG.
+- It wants whole rankings. It is given each up to the last cut-off, and as many of
+  the best other titles; what follows changes no NDCG.
 """
 
 from __future__ import annotations
@@ -25,19 +25,17 @@ import importlib
 import importlib.util
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+import polars as pl
 
 from dssm_tf.evaluation import metrics
 from dssm_tf.evaluation.metrics import METRICS, Values, parse_metric
-from dssm_tf.evaluation.ranking import RelevantRanks
 
 _LIBRARY = "tensorflow_ranking"
 _CELLS = 1 << 20  # of one padded batch: 4 MiB a tensor
@@ -45,55 +43,33 @@ _DIGITS = 6
 _import_lock = threading.Lock()
 
 
-def per_query(ranks: RelevantRanks, names: Sequence[str] = METRICS) -> dict[str, Values]:
-    """Computes metrics for every query, as `metrics.per_query`, NDCG by TensorFlow Ranking.
-
-    Args:
-        ranks: the ranks and grades of the relevant titles.
-        names: see `metrics.parse_metric`.
-
-    Returns:
-        `(queries,)` float64 a metric, six digits, NaN for queries without a
-        relevant title.
-    """
-    values = {name: row.round(_DIGITS) for name, row in metrics.per_query(ranks, names).items()}
-    cutoffs = {name: parse_metric(name)[1] or 0 for name in names if name.startswith("ndcg")}
+def per_query(
+    ranks: pl.DataFrame, queries: int, names: Sequence[str] = METRICS
+) -> dict[str, Values]:
+    """Computes metrics as `metrics.per_query` does, NDCG by TensorFlow Ranking, to six digits."""
+    values = metrics.per_query(ranks, queries, names)
+    cutoffs = {name: parse_metric(name)[1] for name in names if name.startswith("ndcg")}
+    # Of what comes behind the last cut-off only the best titles count, in the ideal ranking.
     deepest = max(cutoffs.values(), default=0)
-    # Behind the last cut-off a title counts as little as one that is not ranked.
-    near = replace(ranks, rank=np.where(ranks.rank <= deepest, ranks.rank, 0))
-    for queries, labels in _batches(near, deepest) if cutoffs else ():
+    behind = pl.col("grade").rank("ordinal", descending=True).over("query", "near") + deepest
+    cells = (
+        ranks.with_columns(near=(pl.col("rank") <= deepest).fill_null(False))
+        .select("query", "grade", column=pl.when("near").then("rank").otherwise(behind) - 1)
+        .filter(pl.col("column") < 2 * deepest)
+    )
+    step = max(1, _CELLS // max(1, 2 * deepest))
+    for start in range(0, queries if cutoffs else 0, step):
+        query, grade, column = (
+            one.to_numpy()
+            for one in cells.filter(pl.col("query").is_between(start, start + step - 1))
+        )
+        labels = np.zeros((min(step, queries - start), 2 * deepest), np.float32)
+        labels[query - start, column.astype(np.int64)] = grade
         rows = _computation(tuple(cutoffs.items()))(labels)
+        judged = labels.any(axis=1)
         for name, row in zip(cutoffs, rows, strict=True):
-            values[name][queries] = np.round(row.numpy().astype(np.float64), _DIGITS)
-    return values
-
-
-def _batches(
-    ranks: RelevantRanks, ranked: int
-) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float32]]]:
-    """Yields query rows, and labels in ranking order.
-
-    The labels are `(batch, ranked + unranked)`: column `r - 1` holds the grade
-    at rank `r`; the columns behind the rankings hold the relevant titles that
-    are not ranked, which count in the ideal ranking only.
-    """
-    counts = np.bincount(ranks.query, minlength=ranks.queries)
-    starts = np.cumsum(counts) - counts
-    # Few relevant titles with few, so that many of one query do not pad all.
-    order = np.argsort(counts, kind="stable")
-    order = order[ranks.judged[order]]
-    while len(order):
-        cells = (ranked + counts[order]) * np.arange(1, len(order) + 1)
-        size = max(1, int(np.count_nonzero(cells <= _CELLS)))
-        batch, order = order[:size], order[size:]
-        first = np.repeat(np.cumsum(counts[batch]) - counts[batch], counts[batch])
-        nth = np.arange(len(first)) - first  # among the relevant titles of its query
-        entries = np.repeat(starts[batch], counts[batch]) + nth
-        rank = ranks.rank[entries]
-        labels = np.zeros((size, ranked + int(counts[batch].max())), dtype=np.float32)
-        row = np.repeat(np.arange(size), counts[batch])
-        labels[row, np.where(rank > 0, rank - 1, ranked + nth)] = ranks.grade[entries]
-        yield batch, labels
+            values[name][start : start + step] = np.where(judged, row.numpy(), np.nan)
+    return {name: row.round(_DIGITS) for name, row in values.items()}
 
 
 @cache

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from dssm_tf.baselines.bm25 import BM25
 from dssm_tf.evaluation.fusion import DEPTH, WEIGHTS, fuse
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import RelevantRanks, top_columns
+from dssm_tf.evaluation.ranking import rank_of, top_columns
 from dssm_tf.training.validation import Matrix, ValidationTask, Vectors
 
 _BLOCK = 64  # queries scored at once
@@ -34,31 +35,29 @@ def search_settings(
         bonus: the weighted log-priors of its titles, `(titles,)`.
     """
     bm25 = BM25().fit([], task.titles)
-    ranks: list[list[np.ndarray]] = [[] for _ in WEIGHTS]
+    ranks: list[tuple[int, float, list[float]]] = []  # query, grade, rank by each weight
     first: list[list[float]] = [[] for _ in WEIGHTS]  # cosines of first titles that were clicked
-    grades = []
     for start in range(0, len(task.queries), _BLOCK):
         block = slice(start, start + _BLOCK)
         cosines = vectors.queries[block] @ vectors.titles.T
         meaning = task.ranked(cosines + bonus, block)
         words = bm25.score_matrix(task.queries[block], task.titles)
         for row in range(len(meaning)):
-            relevant = task.grades[[start + row]]
-            grades.append(relevant.data)
             held = np.flatnonzero((words[row] > 0) & np.isfinite(meaning[row]))
             by_words = held[top_columns(words[row][held], DEPTH)]
             pool = np.union1d(by_words, top_columns(meaning[row], DEPTH))
-            for ranked_at, good, weight in zip(ranks, first, WEIGHTS, strict=True):
-                fused = fuse(words[row][pool], meaning[row][pool], weight)
-                ranked = pool[np.argsort(-fused, kind="stable")]
-                rank = {title: place for place, title in enumerate(ranked.tolist(), 1)}
-                places = [rank.get(one, 0) for one in relevant.indices.tolist()]
-                ranked_at.append(np.array(places))
-                good += [float(cosines[row, ranked[0]])] * (1 in places)
-    means = [
-        per_query(RelevantRanks.from_lists(one, grades), ["ndcg@10"])["ndcg@10"].mean()
-        for one in ranks
-    ]
+            both = words[row][pool], meaning[row][pool]
+            fused = np.stack([fuse(*both, weight) for weight in WEIGHTS], axis=1)
+            relevant = task.grades[[start + row]]
+            for title, grade in zip(relevant.indices, relevant.data, strict=True):
+                found = np.flatnonzero(pool == title)
+                at = rank_of(fused, found[0]) if len(found) else np.full(len(WEIGHTS), np.nan)
+                ranks.append((start + row, float(grade), at.tolist()))
+                for good, rank in zip(first, at, strict=True):
+                    good += [float(cosines[row, title])] * (rank == 1)
+    table = pl.DataFrame(ranks, ["query", "grade", "ranks"], orient="row")
+    each = (table.with_columns(rank=pl.col("ranks").list.get(at)) for at in range(len(WEIGHTS)))
+    means = [per_query(one, len(task.queries), ["ndcg@10"])["ndcg@10"].mean() for one in each]
     best = max(means, default=0.0)
     equals = [place for place, mean in enumerate(means) if mean == best]
     chosen = min(equals, key=lambda place: abs(WEIGHTS[place] - 0.5))

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import RelevantRanks, ranks_of, tie_key
+from dssm_tf.evaluation.ranking import ranks_of, tie_key
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.rules import Rules
 
@@ -155,7 +156,7 @@ class ValidationTask:
             `(bonuses, queries, cutoffs)`.
         """
         rows, columns = self.grades.nonzero()
-        ranks = np.zeros((len(bonuses), len(rows)), np.int64)
+        ranks = np.zeros((len(bonuses), len(rows)))
         step = max(1, _CELLS // max(1, len(self.titles)))
         for start in range(0, len(self.queries), step):
             block = slice(start, start + step)
@@ -164,9 +165,10 @@ class ValidationTask:
             for found, bonus in zip(ranks, bonuses, strict=True):
                 scores = self.ranked(cosines + bonus, block)
                 found[own] = ranks_of(scores, rows[own] - start, columns[own])
-        grades = self.grades.data.astype(np.float64)
-        each = (RelevantRanks(len(self.queries), rows, one, grades) for one in ranks)
-        return np.stack([np.stack([*per_query(one, NDCG_NAMES).values()], axis=1) for one in each])
+        cells = pl.DataFrame({"query": rows, "grade": self.grades.data.astype(np.float64)})
+        each = (cells.with_columns(rank=one) for one in ranks)
+        measured = (per_query(one, len(self.queries), NDCG_NAMES) for one in each)
+        return np.stack([np.stack([*one.values()], axis=1) for one in measured])
 
     def ranked(self, scores: Matrix, block: slice) -> Matrix:
         """The scores of these queries, -inf if one does not rank a title."""

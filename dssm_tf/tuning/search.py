@@ -27,14 +27,10 @@ from dssm_tf.config import Config, find_config, load_config
 
 optuna.logging.set_verbosity(optuna.logging.WARNING)
 
-Metric = Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"]
+Metric = Literal["ndcg@1", "ndcg@3", "ndcg@10"]
 
 _RANGE = re.compile(r"(log:)?([-+.\de]+):([-+.\de]+)")
 _COMPARED_ON = ("training.refit", "training.folds", "validation")
-_LOSS_RESTS_ON = (
-    "loss.name", "loss.margin", "negatives", "training.batch_size", "training.click_weight",
-    "training.nested_lengths",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -49,7 +45,8 @@ class Search:
             results so far; with neither, all combinations are tried.
         seed: of the draws.
         seeds: training runs of each setting on each log.
-        metric: what decides; None for the configuration's `training.monitor`.
+        metric: what decides; None for the configuration's `training.monitor`, NDCG@10 if that is
+            the loss, by which trials cannot be compared.
         overrides: `KEY=VALUE` settings of every trial.
         prune: whether a setting whose first training run is behind the median of the others is
             given up.
@@ -68,7 +65,8 @@ class Search:
     @cached_property
     def measure(self) -> str:
         """The metric that decides."""
-        return self.metric or self.load().training.monitor
+        monitor = self.load().training.monitor
+        return self.metric or ("ndcg@10" if monitor == "loss" else monitor)
 
     @cached_property
     def space(self) -> dict[str, BaseDistribution]:
@@ -118,9 +116,6 @@ class Search:
             UserError: saying which.
         """
         blocked = dict.fromkeys(_COMPARED_ON, "trials are compared on it")
-        if self.measure == "loss":
-            why = "losses cannot be compared where it differs; choose --metric ndcg@10"
-            blocked |= dict.fromkeys(_LOSS_RESTS_ON, why)
         blocked |= {"training.seed": "--seeds changes it"} if self.seeds > 1 else {}
         blocked |= {one.partition("=")[0]: "--set gives its value" for one in self.overrides}
         for key, values in self.space.items():

@@ -47,20 +47,18 @@ def tune(
     search: Search,
     data: Sequence[Path],
     out: Path,
-    *,
-    retry_failed: bool = False,
     console: Console | None = None,
 ) -> optuna.Study:
     """Tries what a search says and writes the configuration that did best.
 
     Called again, after a kill at any moment or with another search, it keeps what is finished, goes
-    on with an unfinished training run at its last saved step, and trains what is new.
+    on with an unfinished training run at its last saved step, trains what is new, and tries again
+    what failed.
 
     Args:
         search: what to try; `check` has passed.
         data: directories that preprocess wrote; each setting is trained on each.
         out: gets `trials.log`, Optuna's journal; `trials/`, the runs; `trials.tsv`; `best.yaml`.
-        retry_failed: tries the settings that failed before again.
         console: where to print; None is silent.
 
     Returns:
@@ -83,7 +81,7 @@ def tune(
         raise UserError(f"{out} holds something that `dssm tune` did not make; choose another.")
     with alone(out):
         study = _study(search, data, out)
-        _enqueue(study, search, retry_failed)
+        _enqueue(study, search)
         while study.get_trials(states=[TrialState.WAITING]) or len(_ended(study)) < (
             search.tpe or 0
         ):
@@ -120,7 +118,7 @@ def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
         study_name=_digest(search, pinned(search.load()), *map(_fingerprint, data)),
         storage=JournalStorage(JournalFileBackend(str(journal))),
         load_if_exists=True,
-        direction="minimize" if search.measure == "loss" else "maximize",
+        direction="maximize",
         pruner=MedianPruner() if search.prune else NopPruner(),
     )
     # A sampler that began anew would make the suggestions of before the kill once more.
@@ -128,16 +126,16 @@ def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
     return study
 
 
-def _enqueue(study: optuna.Study, search: Search, retry_failed: bool) -> None:
-    """Puts in line what is to be tried: also what a kill cut off, perhaps what failed."""
+def _enqueue(study: optuna.Study, search: Search) -> None:
+    """Puts in line what is to be tried, also what a kill cut off and what failed."""
     for trial in study.get_trials(states=[TrialState.RUNNING]):
         study.tell(trial.number, state=TrialState.FAIL)
         study.enqueue_trial(trial.system_attrs.get("fixed_params", trial.params))
-    for setting in [] if search.tpe else search.settings:
-        study.enqueue_trial(setting, skip_if_exists=True)
-    for trial in _ended(study) if retry_failed else []:
+    for trial in _ended(study):
         if trial.state == TrialState.FAIL:
             study.enqueue_trial(trial.params)
+    for setting in [] if search.tpe else search.settings:
+        study.enqueue_trial(setting, skip_if_exists=True)
 
 
 def _ended(study: optuna.Study) -> list[FrozenTrial]:
@@ -162,7 +160,7 @@ def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet:
 
     def told(phase: str, epoch: int, metrics: Mapping[str, float]) -> None:
         if search.prune and phase == "fit" and not found:
-            trial.report(metrics["val_loss" if metric == "loss" else metric], epoch)
+            trial.report(metrics[metric], epoch)
             if trial.should_prune():
                 raise optuna.TrialPruned
 
@@ -171,10 +169,7 @@ def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet:
         seeded = config.model_copy(update={"training": training})
         run = f"{TRIALS}/{_digest(seeded, _fingerprint(log))}"
         found[run] = train(seeded, log, out / run, quiet=quiet, told=told)
-    measured = [
-        one.history[one.best_epoch - 1]["val_loss"] if metric == "loss" else one.ndcg[metric]
-        for one in found.values()
-    ]
+    measured = [one.ndcg[metric] for one in found.values()]
     trial.set_user_attr("values", np.reshape(measured, (len(data), -1)).tolist())
     trial.set_user_attr("queries", min(one.ndcg["queries"] for one in found.values()))
     trial.set_user_attr("runs", list(found))
@@ -201,8 +196,7 @@ def _report(
     """Writes `trials.tsv` and `best.yaml`; prints the trials, best first."""
     trials = _ended(study)
     done = [one for one in trials if one.state == TrialState.COMPLETE]
-    sign = 1 if search.measure == "loss" else -1
-    done.sort(key=lambda one: sign * (one.value or 0.0))
+    done.sort(key=lambda one: -(one.value or 0.0))
     rest = [one for one in trials if one not in done]
     heads = ["trial", *search.space, *(path.name for path in data), search.measure, "state"]
     rows = []
@@ -220,7 +214,7 @@ def _report(
     if not done:
         raise UserError(
             f"all {len(rest)} trials failed, the first because: {rows[0][-1]} When the cause is "
-            "mended, add --retry-failed."
+            "mended, give the same command again."
         )
     best = done[0]
     words = ["--config", out / "best.yaml", "--data", data[0] if len(data) == 1 else "DATA"]

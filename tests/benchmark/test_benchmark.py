@@ -195,7 +195,7 @@ def test_popularity_ranks_every_query_by_clicks(done, folder):
 
 
 def test_other_peoples_runs_and_vectors_stand_in_the_same_table(done, written):
-    values = per_query(relevant_ranks(np.array([[0.0, 1.0]]), [[0.0, 2.0]]), METRICS)
+    values = per_query(*relevant_ranks(np.array([[0.0, 1.0]]), [[0.0, 2.0]]), METRICS)
     assert values["ndcg@1"] == [1.0]
     # The run lists the right title for every second query, 15 of 30.
     assert written["systems"]["theirs"]["ndcg@1"] == pytest.approx(0.5)

@@ -88,19 +88,17 @@ def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, c
     assert systems["vowels"]["ndcg@1"] in (0.8, 1.0)
 
 
-def test_an_encoder_that_is_not_there_is_one_line(stub, files, tmp_path, capsys, monkeypatch):
+def test_an_encoder_without_its_library_or_with_a_known_name_is_one_line(
+    stub, files, tmp_path, capsys, monkeypatch
+):
     flags = ["benchmark", *files, "--systems", "bm25", "--out", str(tmp_path / "out")]
-
-    def told(*more: str) -> str:
-        assert main([*flags, *more]) == 1
-        *_, line = capsys.readouterr().err.splitlines()  # behind how far reading the log is
-        return line
-
-    assert "there is no such directory; expected one that" in told("--encoder", "./nowhere")
-    assert "two rows are called 'bm25'" in told("--encoder", "bm25=owner/model")
-    monkeypatch.setattr("dssm_tf.benchmark.external.find_spec", lambda name: None)
-    assert "sentence-transformers is not installed; " in told("--encoder", "owner/model")
+    assert main([*flags, "--encoder", "bm25=owner/model"]) == 1
+    *_, line = capsys.readouterr().err.splitlines()  # behind how far reading the log is
+    assert "two rows are called 'bm25'" in line
     assert not (tmp_path / "out" / "work" / "systems").exists()
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
+    with pytest.raises(UserError, match=r"sentence_transformers.*pip install.*encoders"):
+        load_encoder("tiny", "owner/model")
 
 
 def test_a_real_encoder_ranks_as_its_cosines_say(tmp_path):

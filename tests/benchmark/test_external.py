@@ -28,13 +28,13 @@ def read(tmp_path, text, task):
     path = tmp_path / "r.trec"
     path.write_text(text)
     run, notes = trec_run("r", read_run(path), task)
-    return relevant_ranks(run, task).rank.tolist(), notes
+    return relevant_ranks(run, task)["rank"].to_list(), notes
 
 
 def test_a_run_says_how_many_queries_it_lacks(task, tmp_path):
     text = "q2 Q0 d3 1 2.5 t\nq2 Q0 d1 2 1.5 t\nq9 Q0 d1 1 1 t\n"
     assert read(tmp_path, text, task) == (
-        [0, 1],
+        [None, 1],
         [
             "1 judged queries are not listed; they count as 0: 'q1' for one",
             "1 listed queries are not judged here; they are left out: 'q9' for one",
@@ -64,7 +64,7 @@ def test_without_a_corpus_a_run_of_other_titles_is_refused_and_further_ones_are_
     with pytest.raises(UserError, match="titles that are not ranked here, 'zz'"):
         read(tmp_path, "q1 Q0 zz 1 2 t\n", task)
     ranks, notes = read(tmp_path, "q1 Q0 zz 1 2 t\nq1 Q0 d1 2 1 t\n", task)
-    assert ranks == [1, 0]
+    assert ranks == [1, None]
     assert notes[1].startswith("1 listed titles are not judged here; only judged titles are ranked")
 
 
@@ -81,14 +81,14 @@ def saved(folder, queries, titles, ids=None):
 
 
 def scores(paths, task):
-    return vectors("v", paths, task.query_ids, task.doc_ids).scores
+    return vectors("v", paths, task.query_ids, task.doc_ids)
 
 
 def test_vectors_rank_by_their_cosine_whatever_their_length(task, tmp_path):
     of = {"q1": [2.0, 0.0], "q2": [0.0, 3.0], "d1": [1.0, 0.0], "d2": [5.0, 5.0], "d3": [0.0, 1.0]}
     rows = ([of[one] for one in ids] for ids in (task.query_ids, task.doc_ids))
     found = scores(saved(tmp_path, *rows), task)
-    assert relevant_ranks(make_run("v", found, task), task).rank.tolist() == [1, 1]
+    assert relevant_ranks(make_run("v", found, task), task)["rank"].to_list() == [1, 1]
     one, two = task.query_ids.index("q1"), task.doc_ids.index("d2")
     assert found(np.array([one]), np.array([two])) == pytest.approx(np.sqrt(0.5))
     assert found(np.array([one]), None)[0, two] == pytest.approx(np.sqrt(0.5))
@@ -115,7 +115,7 @@ def test_ids_in_parquet_say_which_row_is_whose(task, tmp_path):
         {"q": ["q2", "unused", "q1"], "t": ["d3", "d1", "d2"]},
     )
     run = make_run("v", scores(paths, task), task)
-    assert relevant_ranks(run, task).rank.tolist() == [1, 1]
+    assert relevant_ranks(run, task)["rank"].to_list() == [1, 1]
 
 
 def test_a_title_in_two_wordings_has_two_rows_of_one_id(tmp_path):
@@ -169,7 +169,7 @@ def test_qrels_get_their_texts_from_the_tables(tmp_path):
         ("q1 d1 1\n", QUERIES, "qrels:1: 3 columns"),
         ("q1 0 d1 101\n", QUERIES, "expected a number from 0 to 100"),
         ("q1 0 d1 1\n", QUERIES + "q1\tcap\n", "query_id 'q1' has two texts"),
-        ("q1 0 d1 1\n", "query\nhat\n", "no column 'query_id'"),
+        ("q1 0 d1 1\n", "query\nhat\n", "missing: query_id"),
     ],
 )
 def test_qrels_that_do_not_fit_are_refused(tmp_path, qrels, queries, message):

@@ -33,7 +33,7 @@ def fuse(hybrid, members, log_prior, task, tune):
 
 
 def ranks(run, task):
-    return relevant_ranks(reported(run, folds(task)), task).rank.tolist()
+    return relevant_ranks(reported(run, folds(task)), task)["rank"].to_list()
 
 
 def first(run, task):
@@ -75,7 +75,6 @@ def test_a_system_that_knows_nothing_gets_no_weight():
     assert ranks(fused, task) == [1] * 12
     for half in about["chosen"]:
         assert half["values"]["weights"]["good"] > half["values"]["weights"]["bad"]
-        assert half["reported"] == 1.0
 
 
 def test_scores_add_up_by_weight_after_scaling():
@@ -146,8 +145,8 @@ def test_a_row_with_the_prior_adds_a_weighted_share_of_clicks_to_the_score(scale
     assert ranks(fused, task) == [1] * 8
     unit = scale * np.std([1.0, 0.0, 0.0, 0.5]) / np.std(LOG_PRIOR)
     smallest = min(w for w in fusion._PRIOR_WEIGHTS if w * unit > scale * 0.5 / np.log(4))
-    for one in (*about["chosen"], about["final"]):
-        assert one["values"]["prior"] == pytest.approx(smallest * unit)
+    for one in (*(half["values"] for half in about["chosen"]), about["final"]):
+        assert one["prior"] == pytest.approx(smallest * unit)
     columns, found = first(fused, task)
     assert found == pytest.approx(scores[0, columns] + smallest * unit * LOG_PRIOR[columns])
 
@@ -166,7 +165,7 @@ def test_relevant_titles_that_no_member_lists_are_not_ranked():
     a = [[-np.inf, 5.0, 4.0, -np.inf]] * 2
     hybrid = Hybrid.parse("a+b", ["a", "b"])
     fused, _ = fuse(hybrid, {"a": kept(task, a), "b": kept(task, a)}, NO_PRIOR, task, "map")
-    assert ranks(fused, task) == [0, 0]
+    assert ranks(fused, task) == [None, None]
 
 
 @pytest.mark.parametrize("hybrid", [Hybrid.parse("a+b", ["a", "b"]), Hybrid.with_prior("a")])
@@ -262,7 +261,5 @@ def test_the_final_weights_are_chosen_on_all_queries_by_the_members_final_rankin
     }
     hybrid = Hybrid.parse("first+other", ["first", "other"])
     fused, about = fuse(hybrid, members, NO_PRIOR, task, "ndcg@10")
-    assert about["final"]["tuned"] == 1.0
-    assert about["final"]["values"]["weights"]["first"] > 0.5
-    assert np.mean([half["reported"] for half in about["chosen"]]) < 1
+    assert about["final"]["weights"]["first"] > 0.5
     assert set(ranks(fused, task)) != {1}

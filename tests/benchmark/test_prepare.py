@@ -2,6 +2,7 @@
 
 import io
 import random
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -12,7 +13,6 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import is_held_out
-from dssm_tf.tables.tally import Tally
 
 COLORS, THINGS = ("red", "green", "blue", "black"), ("hat", "tie", "box", "shoe", "coat")
 TITLES = [f"{color} {thing}" for color in COLORS for thing in THINGS]
@@ -28,14 +28,13 @@ JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\that red\td00\tred hat\t2
 def files(tmp_path, monkeypatch):
     """Paths; preprocess is stood in for by a copy, which takes no seconds."""
 
-    def preprocess(sources, folder, output, negatives):
-        rows, corpus = folder / "log.tsv", folder / "corpus.tsv"
-        output.mkdir(parents=True)
-        (output / "log").write_text(str(rows if rows.exists() else sources.log_files()[0]))
+    def ensure_data(inputs, negatives):
+        output, corpus = inputs.folder / f"data-{negatives}", inputs.folder / "corpus.tsv"
+        output.mkdir(exist_ok=True)
+        (output / "log").write_text(str(inputs.folder / "log.tsv"))
         (output / "corpus").write_text(str(corpus) if corpus.exists() else "")
-        return Tally().described()
 
-    monkeypatch.setattr(prepare_module, "_preprocess", preprocess)
+    monkeypatch.setattr(prepare_module, "ensure_data", ensure_data)
     loaded = "dssm_tf.data.preprocessed.Preprocessed"
     monkeypatch.setattr(f"{loaded}.__init__", lambda self, directory: None)
     monkeypatch.setattr(f"{loaded}.log", lambda self: [("hat", "red hat", 1.0)])
@@ -99,7 +98,7 @@ def test_a_benchmark_killed_while_preparing_starts_again(files, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(prepare_module, "_preprocess", killed)
+        patch.setattr(prepare_module, "ensure_data", killed)
         with pytest.raises(KeyboardInterrupt):
             prepare(sources(files), files / "out")
     assert prepare(sources(files), files / "out").clicks()
@@ -133,8 +132,9 @@ def test_traffic_is_that_of_the_judging_clicks_or_else_of_the_log(files, monkeyp
     assert later.traffic() == {f"{thing} black": 2.0 - n % 2 for n, thing in enumerate(THINGS)}
     held = prepare(sources(files, judgments=None, hold_out_queries=0.4), files / "held")
     assert held.traffic().keys() == set(held.task().queries)
-    log = [("Hat RED", "red hat", 2.0), ("hat red", "red tie", 3.0)]
-    monkeypatch.setattr("dssm_tf.data.preprocessed.Preprocessed.log", lambda self: log)
+    (files / "log.tsv").write_text(
+        "query\ttitle\tclicks\nHat RED\tred hat\t2\nhat red\tred tie\t3\n"
+    )
     assert prepare(sources(files), files / "judged").traffic() == {"hat red": 5.0}
 
 
@@ -255,7 +255,7 @@ def test_a_corpus_with_equal_ids_is_refused(files):
             "--queries: expected TREC qrels as --judgments",
         ),
         ({"clicks": ["nowhere.tsv"]}, "--clicks nowhere.tsv matches no file"),
-        ({"judgments": "nowhere.tsv"}, "nowhere.tsv cannot be read"),
+        ({"judgments": Path("nowhere.tsv")}, "nowhere.tsv cannot be read"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused(files, changes, message):

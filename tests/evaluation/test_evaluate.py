@@ -149,7 +149,7 @@ def test_many_queries_in_blocks_equal_one_matrix(whole, monkeypatch):
     evaluation = evaluate({"s": TableRanker(table)}, judgments, corpus if whole else None)
     rows = [int(query_id[1:]) for query_id in evaluation.task.query_ids]
     ranked = scores if whole else np.where(judged, scores, -np.inf)
-    expected = per_query(relevant_ranks(ranked[rows], grades[rows]))
+    expected = per_query(*relevant_ranks(ranked[rows], grades[rows]))
     for metric, values in evaluation.values["s"].items():
         assert values == pytest.approx(expected[metric], abs=1e-6, nan_ok=True)
 

@@ -1,5 +1,6 @@
 import ir_measures
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ from ir_measures import AP, RR, P, R, nDCG
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation import metrics, tf_ranking
 from dssm_tf.evaluation.metrics import parse_metric
-from dssm_tf.evaluation.ranking import RelevantRanks, top_columns
+from dssm_tf.evaluation.ranking import top_columns
 from tests.reference import ranking_metrics as reference
 from tests.relevant_ranks import relevant_ranks
 
@@ -21,7 +22,7 @@ def test_values_derived_by_hand(per_query):
     # Ranking order: b (grade 1), a (0), c (3); d (2) is not ranked.
     scores = np.array([[0.2, 0.9, 0.1, -np.inf]])
     grades = np.array([[0, 1, 3, 2]])
-    values = per_query(relevant_ranks(scores, grades), ["ndcg@1", "ndcg@3", "mrr@3", "recall@1",
+    values = per_query(*relevant_ranks(scores, grades), ["ndcg@1", "ndcg@3", "mrr@3", "recall@1",
                                                          "precision@10", "map"])  # fmt: skip
     # NDCG@1 = (2^1 - 1) / (2^3 - 1)
     assert values["ndcg@1"][0] == pytest.approx(1 / 7)
@@ -38,14 +39,14 @@ def test_values_derived_by_hand(per_query):
 def test_ties_go_to_the_earlier_column_every_time(per_query):
     grades = np.array([[0, 0, 1], [1, 0, 0]])
     for _ in range(5):
-        values = per_query(relevant_ranks(np.zeros((2, 3)), grades), ["mrr@10"])
+        values = per_query(*relevant_ranks(np.zeros((2, 3)), grades), ["mrr@10"])
         assert values["mrr@10"] == pytest.approx([1 / 3, 1])
 
 
 @pytest.mark.parametrize("per_query", PROVIDERS)
 def test_a_query_without_a_relevant_title_is_nan_not_zero(per_query):
     ranks = relevant_ranks(np.ones((2, 2)), np.array([[0, 0], [1, 0]]))
-    for row in per_query(ranks, NAMES).values():
+    for row in per_query(*ranks, NAMES).values():
         assert np.isnan(row[0])
         assert not np.isnan(row[1])
 
@@ -53,13 +54,13 @@ def test_a_query_without_a_relevant_title_is_nan_not_zero(per_query):
 @pytest.mark.parametrize("per_query", PROVIDERS)
 def test_scores_closer_than_single_precision_keep_their_order(per_query):
     scores = np.array([[1.0, 1.0 + 1e-12]])
-    assert per_query(relevant_ranks(scores, np.array([[0, 1]])), ["mrr@1"])["mrr@1"] == [1.0]
+    assert per_query(*relevant_ranks(scores, np.array([[0, 1]])), ["mrr@1"])["mrr@1"] == [1.0]
 
 
 @pytest.mark.parametrize("per_query", PROVIDERS)
 def test_a_grade_between_0_and_1_is_relevant(per_query):
     ranks = relevant_ranks(np.array([[2.0, 1.0]]), np.array([[0.5, 0.0]]))
-    values = per_query(ranks, ["mrr@10", "recall@1", "map", "ndcg@1"])
+    values = per_query(*ranks, ["mrr@10", "recall@1", "map", "ndcg@1"])
     assert {name: float(row[0]) for name, row in values.items()} == dict.fromkeys(values, 1.0)
 
 
@@ -95,7 +96,7 @@ def by_definition(scores, grades, name):
 def test_numpy_and_tf_ranking_equal_the_definitions(case):
     scores, grades = case
     ranks = relevant_ranks(scores, grades)
-    numpy, tensorflow = metrics.per_query(ranks, NAMES), tf_ranking.per_query(ranks, NAMES)
+    numpy, tensorflow = metrics.per_query(*ranks, NAMES), tf_ranking.per_query(*ranks, NAMES)
     for name in NAMES:
         expected = by_definition(scores, grades, name)
         assert numpy[name] == pytest.approx(expected, rel=1e-12, abs=1e-12, nan_ok=True), name
@@ -128,7 +129,7 @@ def test_ir_measures_agrees(case, random):
         (value.query_id, value.measure): value.value
         for value in ir_measures.iter_calc(list(SAME.values()), qrels, run)
     }
-    ours = tf_ranking.per_query(relevant_ranks(scores, grades), tuple(SAME))
+    ours = tf_ranking.per_query(*relevant_ranks(scores, grades), tuple(SAME))
     for name, measure in SAME.items():
         for query, value in enumerate(ours[name]):
             if not np.isnan(value):
@@ -144,16 +145,14 @@ def test_scores_that_are_nan_have_no_rank():
 def test_long_and_short_rankings_in_one_call_do_not_disturb_each_other():
     random = np.random.default_rng(0)
     count, depth = 40, 60_000  # several batches of the adapter, the last with long rankings
-    ranks = RelevantRanks(
-        queries=count,
-        query=np.repeat(np.arange(count), 3),
-        rank=np.concatenate(
-            [np.sort(random.choice(depth, 3, replace=False)) + 1 for _ in range(count)]
-        ),
-        grade=random.integers(1, 4, 3 * count).astype(float),
+    ranked = np.concatenate(
+        [np.sort(random.choice(depth, 3, replace=False)) + 1 for _ in range(count)]
     )
-    ranks.rank[:30] = np.arange(30) % 3 + 1
-    ours, theirs = metrics.per_query(ranks, NAMES), tf_ranking.per_query(ranks, NAMES)
+    ranked[:30] = np.arange(30) % 3 + 1
+    grade = random.integers(1, 4, 3 * count).astype(float)
+    table = {"query": np.repeat(np.arange(count), 3), "rank": ranked, "grade": grade}
+    ranks = pl.DataFrame(table), count
+    ours, theirs = metrics.per_query(*ranks, NAMES), tf_ranking.per_query(*ranks, NAMES)
     for name in NAMES:
         assert theirs[name] == pytest.approx(ours[name], abs=1e-6)
 
@@ -175,7 +174,7 @@ def test_expected_reciprocal_rank_by_hand():
     # Grades in ranking order: 1, 0, 3; a title of grade 2 is not ranked. The highest grade is 3:
     # R = 1/8, 0, 7/8. ERR@3 = 1/8 + 1/3 * 7/8 * (1 - 1/8).
     ranks = relevant_ranks(np.array([[0.2, 0.9, 0.1, -np.inf]]), np.array([[0, 1, 3, 2]]))
-    values = metrics.per_query(ranks, ["err@3", "err@1"])
+    values = metrics.per_query(*ranks, ["err@3", "err@1"])
     assert values["err@3"] == pytest.approx([1 / 8 + 7 / 8 * 7 / 8 / 3])
     assert values["err@1"] == pytest.approx([1 / 8])
 
@@ -183,7 +182,7 @@ def test_expected_reciprocal_rank_by_hand():
 @given(judged_scores(), st.integers(1, 12))
 def test_expected_reciprocal_rank_is_the_sum_over_where_a_reader_stops(case, k):
     scores, grades = case
-    found = metrics.per_query(relevant_ranks(scores, grades), [f"err@{k}"])[f"err@{k}"]
+    found = metrics.per_query(*relevant_ranks(scores, grades), [f"err@{k}"])[f"err@{k}"]
     for value, row, own in zip(found, scores, grades, strict=True):
         reading, expected = 1.0, 0.0
         for rank, column in enumerate(top_columns(row, k), start=1):

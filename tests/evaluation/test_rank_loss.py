@@ -59,13 +59,6 @@ def test_it_is_one_minus_scikit_learn_s_auc():
     assert rank_loss(scores, sparse.csr_matrix(relevant)) == pytest.approx(expected)
 
 
-def test_what_cannot_be_measured_is_refused():
-    relevant = sparse.csr_matrix([[True, False]])
-    with pytest.raises(ValueError, match=r"scores of shape \(1, 3\)"):
-        rank_loss(np.zeros((1, 3)), relevant)
-    with pytest.raises(ValueError, match="expected one row a query"):
-        rank_loss(np.zeros((2, 2)), relevant)
-    with pytest.raises(ValueError, match="expected the same"):
-        rank_loss(np.zeros((1, 2)), relevant, sparse.csr_matrix((2, 2), dtype=bool))
+def test_a_score_that_is_nan_is_refused():
     with pytest.raises(ValueError, match="NaN"):
-        rank_loss(np.array([[np.nan, 1.0]]), relevant)
+        rank_loss(np.array([[np.nan, 1.0]]), sparse.csr_matrix([[True, False]]))

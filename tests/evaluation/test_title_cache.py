@@ -1,4 +1,4 @@
-from dssm_tf.evaluation.title_cache import TitleCache
+from dssm_tf.evaluation.title_cache import LISTS, TitleCache
 
 
 class Counted:
@@ -26,20 +26,9 @@ def test_a_list_changed_in_place_is_computed_again():
     assert cache.get(titles, " ".join) == "c b"
 
 
-def test_the_lists_used_longest_ago_are_forgotten():
-    cache, lengths = TitleCache(limit=4), Counted()
-    first, second, third = ("a", "b"), ("c", "d"), ("e",)
-    for titles in (first, second, first, third):  # 5 titles: `second` has to go
+def test_the_oldest_lists_are_forgotten():
+    cache, lengths = TitleCache(), Counted()
+    lists = [("a",) * length for length in range(1, LISTS + 2)]
+    for titles in (*lists, *lists[1:], lists[0]):
         cache.get(titles, lengths)
-    assert len(lengths.asked) == 3
-    cache.get(first, lengths)
-    assert len(lengths.asked) == 3
-    cache.get(second, lengths)
-    assert lengths.asked[3:] == [second]
-
-
-def test_one_list_is_remembered_however_long_it_is():
-    cache, lengths = TitleCache(limit=1), Counted()
-    titles = ["a", "b", "c"]
-    assert cache.get(titles, lengths) == cache.get(titles, lengths) == 3
-    assert len(lengths.asked) == 1
+    assert lengths.asked == [*lists, lists[0]]

@@ -77,7 +77,7 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
 
     def measured(seed: int, about: dict) -> SeedResult:
         scores = np.random.default_rng(seed).normal(size=grades.shape)
-        values = per_query(relevant_ranks(scores, grades), METRICS)
+        values = per_query(*relevant_ranks(scores, grades), METRICS)
         order = np.argsort(-scores, axis=1).astype(np.int32)
         top = np.take_along_axis(scores, order, axis=1).astype(np.float32)
         rankings = [Ranking(*pair) for pair in zip(order[:, :10], top[:, :10], strict=True)]

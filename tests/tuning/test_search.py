@@ -8,7 +8,6 @@ from itertools import pairwise
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.losses import LOSSES
 from dssm_tf.tuning.search import Search, parse_space, typed
 from tests.conftest import CHECKOUT
 
@@ -51,10 +50,9 @@ def test_trials_run_without_refit_and_the_metric_chooses_their_epoch(folder):
     assert found.load().training.refit is True
     own = search(folder, "loss.gamma=5", metric="ndcg@1", overrides=["training.monitor=loss"])
     assert own.trial(setting).training.monitor == "loss"
+    by_loss = search(folder, "loss.gamma=5", overrides=["training.monitor=loss"])
+    assert by_loss.measure == "ndcg@10"
     assert search(folder, "loss.gamma=5").measure == "ndcg@10"
-
-
-LOSS = {"metric": "loss"}
 
 
 @pytest.mark.parametrize(
@@ -74,8 +72,6 @@ LOSS = {"metric": "loss"}
         (["training.refit=true,false"], {}, "training.refit cannot be tried"),
         (["validation.queries=5,10"], {}, "validation cannot be tried"),
         (["training.folds=null,5"], {}, "trials are compared on it"),
-        (["training.batch_size=8,16"], LOSS, "losses cannot be compared where it differs"),
-        (["loss={name: hinge},{name: hinge, margin: .1}"], LOSS, "losses cannot be compared"),
         (["loss.gamma=5"], {"overrides": ["judgments.file=no.tsv"]}, "there is no file no.tsv."),
     ],
 )
@@ -85,12 +81,6 @@ def test_what_cannot_be_tried_is_an_error_before_anything_is_trained(
     with pytest.raises(UserError) as error:
         search(folder, *grid, **options).check()
     assert message in str(error.value)
-
-
-def test_losses_over_the_same_titles_are_compared(folder):
-    search(folder, "loss.gamma=5,10", metric="loss").check()
-    assert "hinge" in LOSSES
-    search(folder, "training.batch_size=8,16").check()
 
 
 def test_yaml_would_read_a_range_in_base_60():

@@ -53,7 +53,7 @@ def search_settings(
                 found = np.flatnonzero(pool == title)
                 at = rank_of(fused, found[0]) if len(found) else np.full(len(WEIGHTS), np.nan)
                 ranks.append((start + row, float(grade), at.tolist()))
-                for good, rank in zip(first, at, strict=True):
+                for good, rank in zip(first, at.tolist(), strict=True):
                     good += [float(cosines[row, title])] * (rank == 1)
     table = pl.DataFrame(ranks, ["query", "grade", "ranks"], orient="row")
     each = (table.with_columns(rank=pl.col("ranks").list.get(at)) for at in range(len(WEIGHTS)))

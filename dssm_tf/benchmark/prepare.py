@@ -18,7 +18,6 @@ from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
-from dssm_tf.common.terminal import note
 from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.read import read_judged
 from dssm_tf.evaluation.task import RankingTask
@@ -216,7 +215,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
     lines = Tally.of(facts["rows"]).lines() + ([in_words(facts["split"])] if facts["split"] else [])
     if console:
         for line in lines:
-            note(console, line)
+            console.print(line, highlight=False, markup=False, soft_wrap=True)
     return inputs
 
 

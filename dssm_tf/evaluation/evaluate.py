@@ -20,6 +20,7 @@ from dssm_tf.evaluation.runs import by_ranker, make_run, rankings, relevant_rank
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
+from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.trec import Run
 
 
@@ -65,15 +66,15 @@ def evaluate(
             relevant title is not in the corpus, or a system's scores are not usable.
     """
     systems = models if isinstance(models, Mapping) else {models.name: models}
-    runs = runs or {}
+    runs, layout = runs or {}, Layout(title_fields=tuple(title_fields))
     if clash := set(systems) & set(runs):
         raise UserError(f"a system and a run are both called {min(clash)}; rename one.")
     if not {**systems, **runs}:
         raise UserError("there is no system to evaluate.")
     if isinstance(judgments, (str, Path)):
-        judgments = read_judgments(judgments, title_fields=tuple(title_fields))
+        judgments = read_judgments(judgments, layout)
     if isinstance(corpus, (str, Path)):
-        corpus = read_corpus(corpus, title_fields=tuple(title_fields))
+        corpus = read_corpus(corpus, layout)
     task = RankingTask(judgments, corpus)
     read = {name: trec_run(name, run, task) for name, run in runs.items()}
     rows = []

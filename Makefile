@@ -20,7 +20,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(CURDIR))
 $(STAMP): again
 endif
 
-.PHONY: help venv demo test test-all test-backends test-keras test-cpus test-engines bench check docs format constraints \
+.PHONY: help venv demo test test-changed test-all test-backends test-keras test-cpus test-engines bench check docs format constraints \
   protos clean again
 
 help:  ## show this list
@@ -55,6 +55,12 @@ demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
 
 test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
+
+test-changed: SINCE ?= main
+test-changed: $(STAMP)  ## the tests that the changes since the commit SINCE=main can touch
+	@files=$$($(PY) -m tests.changed $(SINCE)) || exit 1; \
+	if [ -n "$$files" ]; then $(PY) -m pytest -q -n $(WORKERS) --dist loadfile $$files $(ARGS); \
+	else echo "No test imports what has changed since $(SINCE)."; fi
 
 test-all: $(STAMP)  ## the slow tests too
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark and not engines' $(ARGS)

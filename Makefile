@@ -51,9 +51,11 @@ $(STAMP): setup.py constraints.txt
 	@echo "$(CURDIR)" > $@
 
 demo: $(STAMP)  ## click log to served ranker on WebQuestions, into build/demo
+	@echo "Training and comparing two models on bundled questions: a few minutes"
 	@$(VENV)/bin/dssm demo --out build/demo
 
 test: $(STAMP)  ## the default tests (no slow, gpu or benchmark ones)
+	@echo "Running the default tests: about 17 minutes on two cores"
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile $(ARGS)
 
 test-changed: SINCE ?= main

@@ -16,10 +16,20 @@ __all__ = [
     "UserError",
     "VectorRanker",
     "__version__",
+    "demo",
+    "embed",
     "evaluate",
     "explain",
+    "index",
     "load",
     "mine",
+    "preprocess",
+    "report",
+    "search",
+    "serve",
+    "teach",
+    "train",
+    "tune",
 ]
 
 # Type checkers read them in __init__.pyi; imports here would let every package import the top one.
@@ -32,6 +42,9 @@ _PLACES = {
     "load": "dssm_tf.export.load",
     "mine": "dssm_tf.training.mine",
 }
+# A command is a Python call too; those called as a package is are in dssm_tf.commands alone.
+for _name in __all__:
+    _PLACES.setdefault(_name, f"dssm_tf.commands.{_name}")
 
 
 def __getattr__(name: str) -> Any:

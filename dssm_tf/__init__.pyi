@@ -1,5 +1,15 @@
 from dssm_tf.analysis.explanation import explain as explain
 from dssm_tf.api.click_data import ClickData as ClickData
+from dssm_tf.commands.demo import demo as demo
+from dssm_tf.commands.embed import embed as embed
+from dssm_tf.commands.index import index as index
+from dssm_tf.commands.preprocess import preprocess as preprocess
+from dssm_tf.commands.report import report as report
+from dssm_tf.commands.search import search as search
+from dssm_tf.commands.serve import serve as serve
+from dssm_tf.commands.teach import teach as teach
+from dssm_tf.commands.train import train as train
+from dssm_tf.commands.tune import tune as tune
 from dssm_tf.common.errors import UserError as UserError
 from dssm_tf.evaluation.evaluate import evaluate as evaluate
 from dssm_tf.export.load import load as load
@@ -12,8 +22,18 @@ __all__ = [
     "UserError",
     "VectorRanker",
     "__version__",
+    "demo",
+    "embed",
     "evaluate",
     "explain",
+    "index",
     "load",
     "mine",
+    "preprocess",
+    "report",
+    "search",
+    "serve",
+    "teach",
+    "train",
+    "tune",
 ]

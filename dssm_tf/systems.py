@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
+from pkgutil import resolve_name
 from typing import Any
 
 from dssm_tf.baselines.base import Baseline
@@ -13,10 +13,7 @@ class _Baselines(dict[str, Any]):
 
     def __getitem__(self, name: str) -> type[Baseline]:
         found = super().__getitem__(name)
-        if isinstance(found, str):
-            module, _, name_there = found.partition(":")
-            found = self[name] = getattr(import_module(module), name_there)
-        kind: type[Baseline] = found
+        kind: type[Baseline] = resolve_name(found) if isinstance(found, str) else found
         return kind
 
 

@@ -128,7 +128,7 @@ def benchmark(
             overrides=overrides,
             models=named_paths(model, "--model"),
             runs=named_paths(runs, "--runs"),
-            embeddings=named_vectors([[one] for one in embeddings], "--embeddings"),
+            embeddings=named_vectors(embeddings, "--embeddings"),
             encoders=named_models(encoder, "--encoder"),
             hybrids=[name for text in hybrid for name in _names(text)],
             against=_names(against),

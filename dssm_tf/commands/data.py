@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from dssm_tf.commands.data_judged import judged
-from dssm_tf.commands.flags import Tables, fields_flag
+from dssm_tf.commands.flags import PLAIN, Tables, fields_flag
 from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.common.terminal import say
 
@@ -110,7 +110,7 @@ def split(
     seed: int = 0,
     time_format: str | None = None,
     max_reject_fraction: float = 0.1,
-    tables: Tables = Tables(),  # noqa: B008
+    tables: Tables = PLAIN,
 ) -> None:
     """Divide your own click log into clicks and judgments.
 

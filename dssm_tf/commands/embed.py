@@ -7,7 +7,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Literal
 
-from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
@@ -25,7 +24,7 @@ def embed(
     column: str | None = None,
     id_column: str | None = None,
     encoding: str = "utf-8",
-    title_fields: str = "title",
+    title_fields: str = "",
 ) -> None:
     """Turn texts into semantic vectors.
 
@@ -45,7 +44,8 @@ def embed(
         column: holds the text; title, query or text by default
         id_column: holds the id; doc_id, query_id or id by default; without, rows are numbered
         encoding: of the text of the input, such as cp1252 or utf-16
-        title_fields: columns that a title is made of, with commas between, as preprocess had them
+        title_fields: columns that a title is made of, with commas between; if not given, those
+            that the model learned from, or title
 
     Raises:
         UserError: an input cannot be used, or holds no text.
@@ -61,10 +61,8 @@ def embed(
         raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")
     if out.exists() and input.exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
-    layout = Tables(encoding, title_fields).layout()
+    layout = Tables(encoding, title_fields).layout(model)
     with open_texts(input, side, column, id_column, layout) as texts:
-        if side == "title":
-            warn_of_other_fields(model, layout.title_fields, console)
         ranker = load_model(model)
         encode = ranker.encode_queries if side == "query" else ranker.encode_titles
         dimension = encode([], prior=not cosine).shape[1]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import named_paths
 from dssm_tf.common.checksums import fingerprint
@@ -81,9 +80,9 @@ def evaluate(
     from dssm_tf.tables.layout import TITLE
     from dssm_tf.tables.trec import read_run
 
-    console, layout = Console(), tables.layout()
     refuse_existing(out)
     models, others = named_paths(model, "--model"), named_paths(runs, "--runs")
+    layout = tables.layout(*models.values())
     entries = [one for one in baselines.split(",") if one]
     saved = dict(entry.split("=", 1) for entry in entries if "=" in entry)
     names = list(dict.fromkeys(entry.partition("=")[0] for entry in entries))
@@ -100,11 +99,10 @@ def evaluate(
         from dssm_tf.model.semantic_ranker import SemanticRanker
 
         systems[name] = ranker = SemanticRanker.load(path)
-        warn_of_other_fields(path, layout.title_fields, console)
         texts = list(dict.fromkeys(one.query for one in grades))
         about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
     read = {name: read_run(path, layout.encoding) for name, path in others.items()}
-    found = measure(systems, grades, titles, runs=read, about=about, console=console)
+    found = measure(systems, grades, titles, runs=read, about=about, console=Console())
     inputs = {"judgments": judgments, "queries": queries, "corpus": corpus, "data": data}
     asked = found.task.queries
     found = replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cyclopts import Parameter
@@ -20,30 +21,33 @@ class Tables:
 
     Attributes:
         encoding: of the text of the files, such as cp1252 or utf-16
-        title_fields: columns that a title is made of, with commas between, as preprocess had them
+        title_fields: columns that a title is made of, with commas between; if not given, those
+            that the model learned from, or title
         columns: what your files call their columns, such as query=search_term,title=product_title
         thousands: sign between the thousands of clicks, such as , in 67,998
     """
 
     encoding: str = "utf-8"
-    title_fields: str = "title"
+    title_fields: str = ""
     columns: str = ""
     thousands: str = ""
 
-    def layout(self) -> Layout:
+    def layout(self, *runs: Path) -> Layout:
         """The same as readers take it.
+
+        Args:
+            runs: what `dssm train` wrote knows what its titles were made of, exports and others do
+                not; the first that does decides, unless a flag does.
 
         Raises:
             UserError: a flag is not usable.
         """
-        from dssm_tf.tables.layout import Layout, parse_columns
+        from dssm_tf.data.format import SPEC, Spec
+        from dssm_tf.tables.layout import TITLE, Layout, parse_columns
 
-        return Layout(
-            self.encoding,
-            parse_fields(self.title_fields),
-            self.thousands,
-            parse_columns(self.columns),
-        )
+        learned = (Spec.load(run).title_fields for run in runs if (run / SPEC).exists())
+        fields = parse_fields(self.title_fields) if self.title_fields else next(learned, (TITLE,))
+        return Layout(self.encoding, fields, self.thousands, parse_columns(self.columns))
 
 
 PLAIN = Tables()

@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.fields import warn_of_other_fields
-from dssm_tf.commands.flags import Tables
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 
@@ -25,9 +24,7 @@ def index(
     kind: Literal["auto", "exact", "fast"] = "auto",
     recall: float = 0.98,
     queries: Path | None = None,
-    encoding: str = "utf-8",
-    title_fields: str = "title",
-    columns: str = "",
+    tables: Tables = PLAIN,
 ) -> None:
     """Make a corpus ready to be searched.
 
@@ -45,9 +42,7 @@ def index(
         kind: exact compares all titles, fast walks a graph; auto is exact up to 100,000 titles
         recall: least recall@10 of a fast index; one that stays below becomes exact
         queries: queries to measure it on (.txt or a table); else made of titles
-        encoding: of the text of the files, such as cp1252 or utf-16
-        title_fields: columns that a title is made of, with commas between, as preprocess had them
-        columns: what your corpus calls its columns, such as title=product_title
+        tables: how the files are laid out
 
     Raises:
         UserError: an input cannot be used, or `out` exists.
@@ -68,7 +63,7 @@ def index(
     if not 0 < recall <= 1:
         raise UserError(f"--recall {recall:g}: expected above 0 and at most 1.")
     refuse_existing(out)
-    layout = Tables(encoding, title_fields, columns).layout()
+    layout = tables.layout(model)
     asked: list[str] = []
     if queries is not None:
         with open_texts(queries, "query", layout=layout) as found:
@@ -78,7 +73,6 @@ def index(
             raise UserError(f"{queries} holds {len(asked)} queries; expected at least 2.")
     if corpus is not None:
         titles, made = read_corpus(corpus, layout), None
-        warn_of_other_fields(model, layout.title_fields, console)
     else:
         titles, made = read_embedded(vectors)
     with progress_of("index", 1.0, console, unit="") as task, atomic_directory(out) as aside:

@@ -17,8 +17,7 @@ def named_paths(entries: Sequence[str], option: str) -> dict[str, Path]:
     Raises:
         UserError: an entry lacks a part, or two have one name.
     """
-    pairs = (split_name(entry, option) for entry in entries)
-    return only_names([(name or _stem(str(path)), path) for name, path in pairs], option)
+    return {name: Path(path) for name, path in named_models(entries, option).items()}
 
 
 def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
@@ -27,35 +26,29 @@ def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
     Raises:
         UserError: an entry lacks a part, or two have one name.
     """
-    found = []
-    for entry in entries:
-        name, model = split_name(entry, option)
-        found.append((name or model.name, entry.removeprefix(f"{name}=") if name else entry))
-    return only_names(found, option)
+    pairs = (split_name(entry, option) for entry in entries)
+    return only_names([(name or _stem(path), path) for name, path in pairs], option)
 
 
-def named_vectors(entries: Sequence[Sequence[str]], option: str) -> dict[str, tuple[Path, Path]]:
-    """Files of queries and of titles by name, from `[NAME=]QUERIES.npy TITLES.npy`.
+def named_vectors(entries: Sequence[str], option: str) -> dict[str, tuple[Path, Path]]:
+    """Files of queries and of titles by name, from `[NAME=]QUERIES.npy,TITLES.npy`.
 
-    A comma may stand between the two files instead of a space; without a name, that of the
-    titles' file is taken.
+    Without a name, that of the titles' file is taken.
 
     Raises:
         UserError: an entry has not two files, or two have one name.
     """
     found = []
     for entry in entries:
-        name, first = split_name(entry[0], option)
-        paths = [path for part in (str(first), *entry[1:]) for path in part.split(",") if path]
-        if len(paths) != 2:
-            raise UserError(
-                f"{option} {' '.join(entry)}: expected two files, [NAME=]QUERIES.npy TITLES.npy."
-            )
-        found.append((name or _stem(paths[1]), (Path(paths[0]), Path(paths[1]))))
+        name, files = split_name(entry, option)
+        queries, comma, titles = files.partition(",")
+        if not comma or not titles or "," in titles:
+            raise UserError(f"{option} {entry}: expected two files, [NAME=]QUERIES.npy,TITLES.npy.")
+        found.append((name or _stem(titles), (Path(queries), Path(titles))))
     return only_names(found, option)
 
 
-def split_name(entry: str, option: str) -> tuple[str, Path]:
+def split_name(entry: str, option: str) -> tuple[str, str]:
     """Name and path; no name where none is given, or where the whole is a file's name.
 
     Raises:
@@ -63,10 +56,10 @@ def split_name(entry: str, option: str) -> tuple[str, Path]:
     """
     name, equals, path = entry.partition("=")
     if not equals or Path(entry).exists():
-        return "", Path(entry)
+        return "", entry
     if not name or not path:
         raise UserError(f"{option} {entry!r}: expected PATH or NAME=PATH.")
-    return name, Path(path)
+    return name, path
 
 
 def _stem(path: str) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dssm_tf.commands.fields import title_fields_of
+from dssm_tf.commands.flags import PLAIN
 from dssm_tf.commands.named import named_paths
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
-from dssm_tf.tables.layout import TITLE, Layout
 
 
 def report(
@@ -42,7 +41,7 @@ def report(
 
     refuse_existing(out)
     others = named_paths(beside, "--beside")
-    layout = Layout(title_fields=title_fields_of(model) or (TITLE,))
+    layout = PLAIN.layout(model)
     titles = None if corpus is None else read_corpus(corpus, layout)
     judged = [] if judgments is None else read_judgments(
         judgments, layout, corpus=titles

@@ -8,8 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.commands.fields import warn_of_other_fields
-from dssm_tf.commands.flags import Tables
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 
@@ -21,8 +20,7 @@ def search(
     corpus: Path | None = None,
     k: int = 10,
     only: Path | None = None,
-    encoding: str = "utf-8",
-    title_fields: str = "title",
+    tables: Tables = PLAIN,
 ) -> None:
     """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
 
@@ -36,8 +34,7 @@ def search(
         corpus: table (TSV, CSV, JSONL, Parquet) with doc_id, title, encoded by it first
         k: results a system
         only: search among the ids of a file, one a line
-        encoding: of the text of the corpus, such as cp1252 or utf-16
-        title_fields: columns that a title is made of, with commas between, as preprocess had them
+        tables: how the corpus is laid out
 
     Raises:
         UserError: an input cannot be used.
@@ -63,9 +60,7 @@ def search(
         else:
             from dssm_tf.export.load import load_model
 
-            layout = Tables(encoding, title_fields).layout()
-            titles = read_corpus(corpus, layout)
-            warn_of_other_fields(model, layout.title_fields, console)
+            titles = read_corpus(corpus, tables.layout(model))
             found = Index.build(
                 load_model(model), titles, report=lambda step, share: task.update(share, step)
             )

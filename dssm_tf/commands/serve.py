@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import Tables
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import only_names, split_name
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.server.limits import DEFAULT, Limits
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from dssm_tf.server.page import SearchPage
     from dssm_tf.server.server import Server
     from dssm_tf.server.versions import Model
-    from dssm_tf.tables.layout import Layout
 
 _LOG = logging.getLogger("dssm_tf.server")
 _NEEDED = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "uvicorn")
@@ -38,8 +37,7 @@ def serve(
     port: int = 8500,
     rest_port: int = 8501,
     poll: float = 1.0,
-    encoding: str = "utf-8",
-    title_fields: str = "title",
+    tables: Tables = PLAIN,
     limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT,
 ) -> None:
     """Serve trained models over gRPC and REST, as TensorFlow Serving does.
@@ -62,8 +60,7 @@ def serve(
         port: of gRPC; 0 for none
         rest_port: of REST, metrics and the page; 0 for none
         poll: seconds between two looks for new versions; 0 looks but once
-        encoding: of the text of the corpus, such as cp1252 or utf-16
-        title_fields: columns that a title is made of, with commas between, as preprocess had them
+        tables: how the corpus is laid out
         limits: see `Limits`
 
     Raises:
@@ -106,7 +103,7 @@ def serve(
         found = [model, *found]
     found = list(only_names([(one.name, one) for one in found], "models").values())
     if corpus:
-        page = _of_corpus(found[0], corpus, Tables(encoding, title_fields).layout())
+        page = _of_corpus(found[0], corpus, tables)
     server = Server(
         found, host=host, port=port or None, rest_port=rest_port or None, limits=limits,
         hosts=allow_host, poll=poll, page=page,
@@ -130,7 +127,7 @@ def _models(entries: Sequence[str]) -> list[Model]:
     models: list[Model] = []
     for entry in entries:
         name, path = split_name(entry, "models")
-        found = find_models(path)
+        found = find_models(Path(path))
         if name and len(found) > 1:
             inside = ", ".join(one.name for one in found)
             raise UserError(f"{entry}: holds the models {inside}; leave {name}= out.")
@@ -150,12 +147,12 @@ def _of_index(directory: Path) -> tuple[Model, SearchPage]:
     return model, SearchPage(model, lambda *_: index)
 
 
-def _of_corpus(model: Model, corpus: Path, layout: Layout) -> SearchPage:
+def _of_corpus(model: Model, corpus: Path, tables: Tables) -> SearchPage:
     from dssm_tf.retrieval.index import Index
     from dssm_tf.server.page import SearchPage
     from dssm_tf.tables.judgments import read_corpus
 
-    titles = read_corpus(corpus, layout)
+    titles = read_corpus(corpus, tables.layout(model.directory))
     return SearchPage(model, lambda ranker, report: Index.build(ranker, titles, report=report))
 
 

@@ -53,7 +53,7 @@ def teach(
     Raises:
         UserError: see `dssm_tf.benchmark.teacher`; or `out` has other data's queries and titles.
     """
-    paths = [*named_vectors([embeddings], "--embeddings").values()] if embeddings else []
+    paths = [*named_vectors([",".join(embeddings)], "--embeddings").values()] if embeddings else []
     load_tensorflow()
     from dssm_tf.benchmark.teacher import Lesson
     from dssm_tf.benchmark.teacher import teach as taught

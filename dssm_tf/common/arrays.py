@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,30 +24,25 @@ def map_array(path: Path, mend: str) -> NDArray[Any]:
         UserError: the file cannot be read, or is not one array of numbers.
     """
     with _readable(path, "array of numbers", mend):
-        found: NDArray[Any] = np.lib.format.open_memmap(path, mode="r")
-        return _numbers(found)
+        return _numbers(np.lib.format.open_memmap(path, mode="r"))
 
 
-def read_arrays(
-    path: Path, mend: str, names: Collection[str] | None = None
-) -> dict[str, NDArray[Any]]:
+def read_arrays(path: Path, mend: str) -> dict[str, NDArray[Any]]:
     """The arrays of an `.npz` file, as `numpy.savez` writes them, by name.
 
     Args:
         path: of the file.
         mend: a sentence that says what to do if it cannot be used.
-        names: of the arrays to read, as far as they are there; None for all.
 
     Raises:
         UserError: the file cannot be read, or holds anything else.
     """
     with _readable(path, "archive of arrays", mend), path.open("rb") as file:
         archive = np.lib.npyio.NpzFile(file, allow_pickle=False)
-        found = [name for name in archive.files if name in (names or [name])]
-        return {name: _numbers(archive[name]) for name in found}
+        return {name: _numbers(array) for name, array in archive.items()}
 
 
-def _numbers(array: NDArray[Any]) -> NDArray[Any]:
+def _numbers(array: Any) -> NDArray[Any]:
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "biuf":
         raise ValueError(f"it holds {getattr(array, 'dtype', 'bytes')}, not numbers")
     return array
@@ -60,8 +55,5 @@ def _readable(path: Path, what: str, mend: str) -> Iterator[None]:
     except FileNotFoundError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}. {mend}") from None
     except Exception as error:  # NumPy and zipfile raise almost any kind
-        raise UserError(f"{path} is no {what}: {_short(error)}. {mend}") from None
-
-
-def _short(error: Exception) -> str:
-    return " ".join(str(error).split())[:200].rstrip(".")
+        reason = " ".join(str(error).split())[:200].rstrip(".")
+        raise UserError(f"{path} is no {what}: {reason}. {mend}") from None

@@ -12,11 +12,6 @@ from dssm_tf.common.files import atomic_write
 CHECKSUMS = "SHA256SUMS"
 """The checksums of a directory's files, one line each, which `sha256sum -c` reads too."""
 
-QUICK = "CRC32C"
-"""Checksums that a processor makes several times as fast, for what is read at each start."""
-
-_BLOCK = 1 << 20  # bytes read at once
-
 
 def write_checksums(directory: Path, names: Iterable[str], manifest: str = CHECKSUMS) -> None:
     """Writes checksums of files, when all of them stand.
@@ -24,12 +19,10 @@ def write_checksums(directory: Path, names: Iterable[str], manifest: str = CHECK
     Args:
         directory: which holds the files.
         names: of the files, such as `variables/variables.index`.
-        manifest: the file to write there; another name where a directory holds several things,
-            `QUICK` for checksums of that kind.
+        manifest: the file to write there; another name where a directory holds several things.
     """
-    digest = _crc32c if manifest == QUICK else _sha256
     with atomic_write(directory / manifest) as file:
-        file.writelines(f"{digest(directory / name)}  {name}\n" for name in sorted(names))
+        file.writelines(f"{_sha256(directory / name)}  {name}\n" for name in sorted(names))
 
 
 def check_files(
@@ -47,12 +40,11 @@ def check_files(
         UserError: the checksums or a file are missing, or a file has changed.
     """
     known = _read(directory / manifest, mend)
-    digest = _crc32c if manifest == QUICK else _sha256
     for name in sorted(known) if names is None else names:
         path = directory / name
         if not path.is_file():
             raise UserError(f"{path} does not exist. {mend}")
-        if known.get(name) != digest(path):
+        if known.get(name) != _sha256(path):
             raise UserError(
                 f"{path} is damaged or was changed: it does not have the checksum in {manifest} "
                 f"beside it. {mend}"
@@ -95,19 +87,9 @@ def _read(path: Path, mend: str) -> dict[str, str]:
         raise UserError(f"{path} is damaged; expected lines of `sha256sum`. {mend}") from None
 
 
-def _crc32c(path: Path) -> str:
-    import google_crc32c
-
-    found = 0
-    with path.open("rb") as file:
-        while block := file.read(_BLOCK):
-            found = google_crc32c.extend(found, block)
-    return f"{found:08x}"
-
-
 def _sha256(path: Path) -> str:
     digest = hashlib.sha256()
     with path.open("rb") as file:
-        while block := file.read(_BLOCK):
+        while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from itertools import pairwise
+from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model, model_validator
 from pydantic_core import PydanticCustomError
-
-from dssm_tf.common.errors import UserError
 
 
 def _odd(number: int) -> int:
@@ -107,29 +105,13 @@ class Choice:
 
     def __init__(self, place: str, section: type[Named], **keys: tuple[Any, Any]) -> None:
         self.place = place
-        self.module, colon, self._class = place.partition(":")
-        pairs = [isinstance(key, tuple) and len(key) == 2 for key in keys.values()]
-        if not colon or not all(pairs):
-            raise TypeError(
-                f"Choice received {place!r} and {keys}; expected 'module:Class', and each key as "
-                "name=(type, default)."
-            )
         fields: dict[str, Any] = keys
         self.section: type[Named] = create_model(section.__name__, __base__=section, **fields)
 
     @property
     def kind(self) -> type[Any]:
-        """The class.
-
-        Raises:
-            UserError: it is not where the table says.
-        """
-        try:
-            found: type[Any] = getattr(import_module(self.module), self._class)
-        except (AttributeError, ModuleNotFoundError) as error:
-            raise UserError(
-                f"a table names {self.place}, which cannot be imported: {error}."
-            ) from None
+        """The class."""
+        found: type[Any] = resolve_name(self.place)
         return found
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -148,9 +130,6 @@ class Table(dict[str, Choice]):
 
     def __init__(self, place: str, lines: Mapping[str, Choice], default: str = "") -> None:
         super().__init__(lines)
-        for name, line in lines.items():
-            if not isinstance(line, Choice):
-                raise TypeError(f"{place}: {name} is {line!r}; expected a Choice.")
         self.place = place
         self.default = default
 

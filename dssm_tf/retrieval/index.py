@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dssm_tf.common.checksums import QUICK, check_files, write_checksums
+from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
@@ -179,7 +179,7 @@ class Index:
         }
         (directory / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
         files = [one.relative_to(directory) for one in directory.rglob("*") if one.is_file()]
-        write_checksums(directory, map(str, files), QUICK)
+        write_checksums(directory, map(str, files))
 
     @classmethod
     def open(cls, directory: Path | str) -> Index:
@@ -198,7 +198,7 @@ class Index:
             raise UserError(
                 f"{directory} holds no {ABOUT}; give a directory that `dssm index` wrote."
             )
-        check_files(directory, None, AGAIN, QUICK)
+        check_files(directory, None, AGAIN)
         about = read_json(directory / ABOUT, AGAIN)
         if about["format"] != FORMAT:
             raise UserError(

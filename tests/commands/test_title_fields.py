@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from io import StringIO
 
 import pytest
-from rich.console import Console
 
-from dssm_tf.commands.embed import embed
-from dssm_tf.commands.fields import warn_of_other_fields
 from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.format import Spec
@@ -57,22 +53,9 @@ def test_a_corpus_without_a_field_is_refused(tmp_path):
         evaluate_command([], *paths, ["bm25"], tables=Tables(title_fields="title,brand"))
 
 
-def test_embedding_says_so_before_the_model_is_loaded(tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "400")
+@pytest.mark.parametrize(("given", "expected"), [("", ("title", "brand")), ("name", ("name",))])
+def test_titles_are_made_of_the_columns_that_the_run_learned_from(tmp_path, given, expected):
     data = write_data(tmp_path / "data", click_log()).path
     replace(Spec.load(data), title_fields=("title", "brand")).save(data)
-    texts = tmp_path / "titles.tsv"
-    texts.write_text("doc_id\ttitle\nd1\tred fox\n")
-    with pytest.raises(UserError, match="holds no trained model"):
-        embed(model=data, input=texts, out=tmp_path / "vectors.parquet")
-    assert "was trained on titles of title, brand; here they are" in capsys.readouterr().err
-
-
-def test_other_fields_than_a_model_was_trained_on_are_said_aloud(tmp_path):
-    data = write_data(tmp_path / "data", click_log()).path
-    replace(Spec.load(data), title_fields=("title", "brand")).save(data)
-    said = Console(file=StringIO(), width=400)
-    for fields in (("title", "brand"), ("title",)):
-        warn_of_other_fields(data, fields, said)
-    assert said.file.getvalue().count("was trained on titles of title, brand") == 1
-    assert "--title-fields title,brand meant?" in said.file.getvalue()
+    assert Tables(title_fields=given).layout(tmp_path / "export", data).title_fields == expected
+    assert Tables().layout(tmp_path / "export").title_fields == ("title",)

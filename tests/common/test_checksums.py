@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from dssm_tf.common.checksums import CHECKSUMS, QUICK, check_files, write_checksums
+from dssm_tf.common.checksums import CHECKSUMS, check_files, write_checksums
 from dssm_tf.common.errors import UserError
 
 MEND = "Train again."
@@ -28,17 +28,6 @@ def test_the_checksum_of_abc_is_the_one_of_the_standard(directory):
     assert f"{wanted}  deep/b c.txt" in (directory / CHECKSUMS).read_text("utf-8").splitlines()
     check_files(directory, None, MEND)
     check_files(directory, ["a.bin"], MEND)
-
-
-def test_the_quick_checksum_is_the_one_of_the_standard_and_tells_a_flipped_bit(tmp_path):
-    (tmp_path / "digits").write_text("123456789")
-    write_checksums(tmp_path, ["digits"], QUICK)
-    # RFC 3720's polynomial; the check value of the catalogue of CRCs.
-    assert (tmp_path / QUICK).read_text("utf-8") == "e3069283  digits\n"
-    check_files(tmp_path, None, MEND, QUICK)
-    (tmp_path / "digits").write_text("123456788")
-    with pytest.raises(UserError, match="checksum in CRC32C"):
-        check_files(tmp_path, None, MEND, QUICK)
 
 
 @pytest.mark.skipif(not shutil.which("sha256sum"), reason="sha256sum is not installed")

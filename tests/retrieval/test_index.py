@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from dssm_tf.common.checksums import QUICK, write_checksums
+from dssm_tf.common.checksums import CHECKSUMS, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.fusion import fuse
 from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -138,7 +138,7 @@ def test_an_opened_index_finds_what_the_built_one_does(made, index):
 
 def test_a_changed_byte_is_told(made, tmp_path):
     copy = shutil.copytree(made, tmp_path / "i")
-    for file in sorted(one for one in copy.rglob("*") if one.is_file() and one.name != QUICK):
+    for file in sorted(one for one in copy.rglob("*") if one.is_file() and one.name != CHECKSUMS):
         raw = file.read_bytes()
         file.write_bytes(raw[:-1] + bytes([raw[-1] ^ 1]))
         with pytest.raises(
@@ -156,7 +156,7 @@ def test_what_is_no_index_or_of_another_format_is_told(made, tmp_path):
     about = json.loads((copy / "index.json").read_text())
     (copy / "index.json").write_text(json.dumps(about | {"format": 9}))
     files = [str(one.relative_to(copy)) for one in copy.rglob("*") if one.is_file()]
-    write_checksums(copy, [one for one in files if one != QUICK], QUICK)
+    write_checksums(copy, [one for one in files if one != CHECKSUMS])
     with pytest.raises(UserError, match="format 9; this version reads 2"):
         Index.open(copy)
 

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import shutil
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dssm_tf import __version__
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, describe, file_name, load_vocabulary
@@ -34,9 +30,7 @@ from pipelines.options import FLAGS, NONE, SPLITS, TRAIN, PreprocessOptions
 from pipelines.output import (
     CURVE,
     REJECTS,
-    REQUEST,
     Output,
-    is_local,
     open_bytes,
     output_directory,
     refuse,
@@ -44,37 +38,6 @@ from pipelines.output import (
 from pipelines.runners import choose_runner
 from pipelines.sources import Piece, find_files, plan
 from pipelines.texts import BlockList
-
-
-def preprocess_once(
-    options: PreprocessOptions, beam_flags: Sequence[str] = (), **running: Any
-) -> str:
-    """Runs `preprocess`, unless its output is there already; returns what to say of it."""
-    path, asked = Path(options.output, REQUEST), request(options)
-    if not options.overwrite and path.is_file() and path.read_bytes() == asked:
-        return f"{options.output}: written before by the same command, nothing left to do"
-    started = time.monotonic()
-    found = preprocess(options, beam_flags, **running)
-    if is_local(options.output):
-        path.write_bytes(asked)
-    rows, seconds = found["rows"]["in"], time.monotonic() - started
-    return "\n".join(
-        [
-            f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)",
-            *report.lines(found),
-            f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
-        ]
-    )
-
-
-def request(options: PreprocessOptions) -> bytes:
-    """All settings, and size and time of the files that they name, as JSON."""
-    tables = *find_files(options.input), *find_files(options.corpus, "--corpus")
-    others = options.block_list, options.position_weights, f"{options.vocabulary_from}/{VOCABULARY}"
-    paths = [path for path in map(Path, (*(one.path for one in tables), *others)) if path.is_file()]
-    files = [(str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in paths]
-    given = asdict(options) | {"output": "", "overwrite": False}
-    return json.dumps({"version": __version__, **given, "files": files}, indent=2).encode()
 
 
 def preprocess(
@@ -230,7 +193,7 @@ def _finish(
     if manifest.curve is not None and not manifest.curve.problem:
         write_curve(output.local / CURVE, manifest.curve)
     report.write(result, output.local)
-    written: Mapping[str, tuple[int, str]] = {
+    written = {
         **{path.name: describe(path) for path in output.local.iterdir() if path.is_file()},
         **{names[one.path]: (one.size, one.digest) for one in manifest.files},
     }

@@ -21,10 +21,9 @@ from dssm_tf.data.format import SPEC, VOCABULARY
 CURVE = "examination_curve.tsv"
 REJECTS = "rejects.tsv"
 REPORT_JSON = "report.json"
-REQUEST = "command.json"
 OWN = (
     SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", "*-[0-9]*-of-[0-9]*.parquet", CURVE, REJECTS,
-    "report.html", "report.md", REPORT_JSON, REQUEST, VOCABULARY,
+    "report.html", "report.md", REPORT_JSON, VOCABULARY,
 )  # fmt: skip
 """Names of all files of an output, as patterns: a directory of others is never replaced."""
 PARTS = "parts"

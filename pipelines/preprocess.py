@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Sequence
 
 from dssm_tf.common.command_line import run as run_command
@@ -35,10 +36,18 @@ def preprocess(
     Raises:
         UserError: bad input or settings; nothing is left at the output.
     """
-    from pipelines.launcher import preprocess_once
+    from pipelines.launcher import preprocess as start
+    from pipelines.report import lines
 
-    said = preprocess_once(options, beam_flags, runner=runner, verbose=verbose)
-    sys.stderr.write(f"{said}\n")
+    started = time.monotonic()
+    report = start(options, beam_flags, runner=runner, verbose=verbose)
+    rows, seconds = report["rows"]["in"], time.monotonic() - started
+    said = [
+        f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)",
+        *lines(report),
+        f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
+    ]
+    sys.stderr.write("\n".join(said) + "\n")
 
 
 def run(argv: Sequence[str] | None = None) -> int:

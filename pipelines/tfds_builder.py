@@ -25,8 +25,9 @@ import tensorflow_datasets as tfds
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
-from pipelines.launcher import preprocess, request
+from pipelines.launcher import preprocess
 from pipelines.options import PreprocessOptions
+from pipelines.sources import find_files
 
 _TEXT, _NUMBER = tfds.features.Text(), np.int64
 _LIST = tfds.features.Sequence
@@ -73,8 +74,10 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         logs = (logs,) if isinstance(logs, str | Path) else logs
         paths = tuple(str(Path(one).resolve()) for one in logs)
         self._options = PreprocessOptions(paths, "", **(flags or {}))
+        files = [*find_files(paths), *find_files(self._options.corpus, "--corpus")]
+        times = [(one.path, one.size_in_bytes, Path(one.path).stat().st_mtime_ns) for one in files]
         tfds_arguments["config"] = tfds.core.BuilderConfig(
-            name=sha256(request(self._options)).hexdigest()[:16],
+            name=sha256(repr((self._options, times)).encode()).hexdigest()[:16],
             description=f"click logs {' '.join(paths)}",
         )
         super().__init__(**tfds_arguments)

@@ -32,8 +32,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple, cast
 
-import numpy as np
 import pyarrow as pa
+from pyarrow import csv as csv_of_arrow
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, likely_clicks, title_field
@@ -299,38 +299,32 @@ class _TabSeparated(Table):
 
     def _usual(self, lines: list[bytes], reads: Mapping[str, Read]) -> list[pa.Array]:
         """What is made of the columns of lines that are all usual; nothing if one is not."""
-        names, width = self.names, len(self.names)
         data = b"\n".join([*lines, b""]).replace(b"\r\n", b"\n")
+        odd = b"\r" in data or data.startswith(BOM_UTF8) or self.layout.title_fields != (TITLE,)
+        if odd or len(self.names) < 2 or max(map(len, lines), default=0) > self.layout.longest:
+            return []
         try:
-            letters = np.frombuffer(data.decode(self._encoding).encode(), np.uint8)
-        except UnicodeError:
-            return []
-        between = (letters == ord("\n")) | (letters == ord("\t"))
-        cuts = np.flatnonzero(between)
-        ends = cuts[width - 1 :: width]
-        starts = np.append(0, ends + 1)[:-1]
-        if (
-            len(cuts) != len(lines) * width
-            or (letters[ends] != ord("\n")).any()
-            or (letters[starts] <= ord(" ")).any()  # a blank line, perhaps
-            or (ends - starts).max(initial=0) > self.layout.longest
-            or self.layout.title_fields != (TITLE,)
-        ):
-            return []
-        offsets = np.append(0, cuts - np.arange(len(cuts)))
-        buffers = pa.py_buffer(offsets), pa.py_buffer(letters[~between])
-        cells = pa.LargeStringArray.from_buffers(len(cuts), *buffers)
-        first, found = np.arange(0, len(cuts), width), []
-        for name, read in reads.items():
-            column = pa.nulls(len(lines), cells.type)
-            if name in names:
-                column = cells.take(first + names.index(name))
-            distinct = column.dictionary_encode("encode")
-            try:
+            table = csv_of_arrow.read_csv(
+                pa.py_buffer(data.decode(self._encoding).encode()),
+                csv_of_arrow.ReadOptions(
+                    use_threads=False, block_size=len(data) * 2 + 2, column_names=self.names
+                ),
+                csv_of_arrow.ParseOptions(
+                    delimiter="\t", quote_char=False, ignore_empty_lines=False
+                ),
+                csv_of_arrow.ConvertOptions(
+                    column_types=dict.fromkeys(self.names, pa.string()),
+                    include_columns=[*reads],
+                    include_missing_columns=True,
+                ),
+            )
+            found = []
+            for column, (name, read) in zip(table.columns, reads.items(), strict=True):
+                distinct = column.combine_chunks().cast(pa.string()).dictionary_encode("encode")
                 made = [read(cell, name) for cell in distinct.dictionary.to_pylist()]
-            except BadRow:
-                return []
-            found.append(pa.array(made).take(distinct.indices))
+                found.append(pa.array(made).take(distinct.indices))
+        except (UnicodeError, pa.ArrowInvalid, BadRow):
+            return []
         return found
 
 

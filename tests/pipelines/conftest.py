@@ -16,7 +16,6 @@ from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import preprocess
-from pipelines.output import REQUEST
 
 
 @dataclass(frozen=True)
@@ -100,9 +99,7 @@ class Data:
         return [line.split("\t") for line in lines[1:-1]]
 
     def bytes(self) -> dict[str, bytes]:
-        """All files but the note of what was asked: it names the log and its time."""
-        files = sorted(file for file in self.path.iterdir() if file.name != REQUEST)
-        return {file.name: file.read_bytes() for file in files}
+        return {file.name: file.read_bytes() for file in sorted(self.path.iterdir())}
 
 
 @pytest.fixture

@@ -93,24 +93,6 @@ def test_brackets_in_a_path_are_letters(tmp_path):
     assert preprocess.run(["--input", str(folder), *arguments]) == 0
 
 
-def test_given_again_it_says_so_until_a_flag_or_an_input_changes(
-    log, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.chdir(tmp_path)
-    arguments = ["--input", "log.tsv", "--output", "data", "--thousands", "."]
-    assert preprocess.run(arguments) == 0
-    (tmp_path / "another file").write_text("beside the log, and no part of the request")
-    capsys.readouterr()
-    assert preprocess.run(arguments) == 0
-    shown = " ".join(capsys.readouterr().err.split())
-    assert shown == "data: written before by the same command, nothing left to do"
-    assert preprocess.run([*arguments, "--negatives", "2"]) == 1
-    assert preprocess.run([*arguments, "--negatives", "2", "--overwrite"]) == 0
-    log.write_text(LOG + "one more\trow\t1\n")
-    assert preprocess.run([*arguments, "--negatives", "2"]) == 1
-    assert "data exists already" in capsys.readouterr().err
-
-
 def test_a_full_disk_is_one_line(log, monkeypatch, capsys):
     def full(*_):
         raise OSError(28, "No space left on device")

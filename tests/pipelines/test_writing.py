@@ -12,7 +12,7 @@ from apache_beam.io.localfilesystem import LocalFileSystem
 from dssm_tf.common.errors import UserError
 from pipelines.frames import Settings
 from pipelines.options import PreprocessOptions
-from pipelines.output import REQUEST, output_directory, refuse
+from pipelines.output import output_directory, refuse
 
 
 def write_part(directory):
@@ -123,7 +123,6 @@ def test_on_a_remote_store_the_spec_is_written_last(tmp_path):
     local = tmp_path / "local"
     assert preprocess.run(["--input", str(log), "--output", str(local)]) == 0
     written = {file.name: file.read_bytes() for file in target.iterdir()}
-    (local / REQUEST).unlink()  # which names the log and its time, and is local alone
     assert written == {file.name: file.read_bytes() for file in local.iterdir()}
     assert StoreFileSystem.named[-1].endswith("/spec.json")
     assert [file.name for file in target.parent.iterdir()] == ["data"]

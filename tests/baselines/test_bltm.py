@@ -135,16 +135,6 @@ def test_pairs_that_are_done_early_are_the_same_as_alone():
         assert together.multipliers[row] == approx(alone.multipliers[0], rel=1e-9)
 
 
-def test_a_pair_clicked_three_times_counts_as_three_pairs():
-    clicks = planted_clicks(30, seed=3)
-    repeated = [click for click in clicks for _ in range(3)]
-    weighted = [(query, title, 3.0) for query, title, _ in clicks]
-    one = BLTM(topics=3, iterations=5).fit(repeated, [])
-    other = BLTM(topics=3, iterations=5).fit(weighted, [])
-    assert one.query_words == approx(other.query_words)
-    assert one.objective == approx(other.objective)
-
-
 def test_with_one_topic_words_have_their_share_of_the_clicks():
     # "a" and "x" have 3 of 4 clicks, "b" and "y" one.
     clicks = [("a", "x", 3.0), ("b", "y", 1.0)]

@@ -65,22 +65,6 @@ def test_vectors_do_not_depend_on_the_hash_of_the_process():
     assert found[0] == found[1] != ""
 
 
-def test_words_that_share_contexts_are_similar():
-    texts = [
-        f"{colour} {thing} {place}"
-        for things, places in (
-            (("hat", "shoe"), ("shop", "box")),
-            (("cat", "dog"), ("zoo", "farm")),
-        )
-        for thing in things
-        for place in places
-        for colour in ("red", "blue", "green")
-    ]
-    model = Doc2Vec(size=16, sample=0.0, epochs=300).fit([], texts)
-    near = dict(model.most_similar("hat", 20))
-    assert near["shoe"] > max(near["cat"], near["dog"])
-
-
 def test_a_text_without_a_known_word_scores_zero():
     model = fitted(min_count=2)
     assert (model.score_matrix(["unseen", "", "green"], TITLES) == 0).all()

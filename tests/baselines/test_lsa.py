@@ -45,25 +45,6 @@ def test_a_text_is_projected_as_each_paper_writes_it():
     )
 
 
-def test_words_that_never_meet_but_keep_the_same_company_become_alike():
-    # "couch" and "sofa" are never in one title; both stand beside "living" and "room".
-    titles = ["couch living room", "sofa living room", "red paint", "paint brush"] * 3
-    query, title = "couch", "sofa"
-    assert TfIdf().fit([], titles).score(query, [title])[0] == 0
-    cut = LSA(topics=2).fit([], titles)
-    assert cut.score(query, [title])[0] > 0.99
-    assert abs(cut.score(query, ["brush"])[0]) < 0.01
-
-
-def test_fewer_topics_of_a_fitted_model_are_those_of_a_smaller_fit():
-    titles = lines(300, 250)
-    tuned = LSA(topics=50).fit([], titles).with_parameters(topics=25)
-    smaller = LSA(topics=25).fit([], titles)
-    assert tuned.score_matrix(titles[:9], titles) == approx(
-        smaller.score_matrix(titles[:9], titles), abs=1e-7
-    )
-
-
 def test_more_topics_than_the_corpus_has_are_as_many_as_it_has():
     model = LSA(topics=100).fit([], ["a b", "b a", "c"])
     assert len(model.singular_values) == 2  # two of three titles are the same

@@ -1,12 +1,10 @@
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.baselines.mrf import MRF
-from dssm_tf.baselines.ulm import ULM
 from tests.reference import term_dependence as reference
 
 TITLES = ["red hat box", "hat red", "blue hat"]
@@ -44,21 +42,7 @@ def test_scores_equal_the_definition_on_titles_inside_and_outside(corpus, others
     assert model.score(" ".join(query), texts) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.parametrize("mu", [0.5, 30.0])
-def test_without_pairs_it_is_the_unigram_model(mu):
-    queries = ["red hat", "hat hat box", "blue tie", "tie"]
-    scores = MRF(mu=mu, weights=(1.0, 0.0, 0.0)).fit([], TITLES).score_matrix(queries, TITLES)
-    assert scores == pytest.approx(ULM(mu=mu).fit([], TITLES).score_matrix(queries, TITLES))
-
-
 def test_a_word_that_no_title_holds_neither_counts_nor_joins_its_neighbours():
     model = MRF(weights=(0.8, 0.1, 0.1)).fit([], TITLES)
     alone = model.score_matrix(["red", "box"], TITLES)
     assert model.score("red tie box", TITLES) == pytest.approx(alone.sum(axis=0))
-
-
-def test_a_whole_corpus_matrix_stays_quick():
-    random = np.random.default_rng(0)
-    titles = [" ".join(map(str, random.integers(0, 3000, 10))) for _ in range(4000)]
-    model = MRF().fit([], titles)
-    assert model.score_matrix(titles[:300], titles).argmax(axis=1).tolist() == list(range(300))

@@ -90,17 +90,6 @@ def test_the_score_mixes_both_models(model):
     assert mixed == pytest.approx(0.6 * words + 0.4 * phrases)
 
 
-def test_a_learned_phrase_beats_its_words():
-    # Both titles hold the same words; only the log knows "black ops" in this order.
-    titles = ["black ops", "ops black"]
-    words, phrases = (
-        PTM(phrase_weight=weight).fit(CLICKS, TITLES).score("black ops", titles)
-        for weight in (0.0, 1.0)
-    )
-    assert words[0] == words[1]
-    assert phrases[0] > phrases[1]
-
-
 def test_rows_of_the_phrase_table_sum_to_one(model):
     assert model.bi_phrases.sum(axis=1) == pytest.approx(1)
     # "cod" has nothing else to come from once "black ops" is explained by another pair.

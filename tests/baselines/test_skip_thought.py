@@ -219,12 +219,6 @@ def trained():
     return model
 
 
-def test_neighbours_that_can_be_told_are_learned(trained):
-    thoughts = trained.vectors(CYCLE)
-    assert thoughts.shape == (4, 12)
-    assert np.linalg.matrix_rank(thoughts, tol=0.1) == 4
-
-
 def test_a_log_brings_queries_and_titles_of_one_planted_topic_together():
     # No query shares a word with a title, so only the clicks can tell which belong together.
     def topic(text):

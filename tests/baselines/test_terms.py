@@ -23,9 +23,3 @@ def test_every_word_of_every_text_is_counted_and_in_its_place(known, texts):
 
 def test_words_stand_in_alphabetical_order_whatever_the_order_of_texts():
     assert Terms.of(["b c", "a"]).words == Terms.of(["a", "c b"]).words == ("a", "b", "c")
-
-
-def test_entries_of_a_row_stand_in_the_order_of_words_and_none_is_there_twice():
-    counts = Terms.of(["a b c"]).count(["c a c b"])
-    assert counts.indices.tolist() == [0, 1, 2]
-    assert counts.data.tolist() == [1.0, 1.0, 2.0]

@@ -40,13 +40,6 @@ def test_scores_equal_the_definition_inside_and_outside_the_corpus(titles, query
     assert scores == approx(np.array(expected), rel=1e-9, abs=1e-9)
 
 
-def test_probabilities_of_all_words_sum_to_one_in_every_title():
-    model = ULM(mu=7).fit([], TITLES)
-    vocabulary = sorted({word for title in TITLES for word in FOLDED.words(title)})
-    probabilities = np.exp(model.score_matrix(vocabulary, [*TITLES, ""]))
-    assert probabilities.sum(axis=0) == approx(np.ones(4))
-
-
 def test_words_that_the_corpus_lacks_change_no_query_but_lengthen_a_title():
     model = ULM(mu=4).fit([], TITLES)
     assert (model.score("red tie", TITLES) == model.score("red", TITLES)).all()

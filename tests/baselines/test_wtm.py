@@ -3,7 +3,6 @@ import math
 import numpy as np
 import pytest
 
-from dssm_tf.baselines.ulm import ULM
 from dssm_tf.baselines.wtm import WTM
 from tests.baselines.learned import translations
 
@@ -29,17 +28,6 @@ def test_a_score_by_hand():
     assert model.score("crimson", TITLES)[1] == pytest.approx(expected, rel=1e-12)
 
 
-def unigrams(model, queries):
-    """Scores of the unigram model for the words of titles; others have half an occurrence."""
-    return ULM(mu=model.mu).fit([], TITLES).score_matrix(queries, TITLES)
-
-
-def test_with_its_words_alone_it_is_the_unigram_model():
-    model = WTM(mu=2.0, self_weight=1.0).fit(CLICKS, TITLES)
-    known = ["hat", "red hat hat", "box tie"]
-    assert model.score_matrix(known, TITLES) == pytest.approx(unigrams(model, known))
-
-
 def testtranslations_find_titles_that_share_no_word():
     model = WTM().fit(CLICKS, TITLES)
     assert model.score("crimson", TITLES).argmax() == 0
@@ -59,9 +47,3 @@ def test_a_query_word_that_nothing_gives_is_left_out():
     model = WTM().fit(CLICKS, TITLES)
     assert (model.score("tie", TITLES) == 0).all()
     assert (model.score("hat tie", TITLES) == model.score("hat", TITLES)).all()
-
-
-def test_titles_outside_the_corpus_and_an_empty_corpus_are_defined():
-    model = WTM().fit(CLICKS, [])
-    assert np.isfinite(model.score("crimson hat", ["red hat", "", "x"])).all()
-    assert model.score("crimson", ["red hat", "blue"]).argmax() == 0

@@ -120,18 +120,6 @@ def test_training_ends_when_every_tuple_keeps_its_margin():
     assert len(losses) < 500
 
 
-def test_one_seed_trains_the_same_model():
-    task = topics()
-    weights = []
-    for _ in range(2):
-        model = DSEPair(WORDS, 2)
-        pretrain(model.query_tower, task.queries, Pretraining(steps=10))
-        fine_tune(model, task, FineTuning(10))
-        weights.append(model.get_weights())
-    for first, second in zip(*weights, strict=True):
-        np.testing.assert_array_equal(first, second)
-
-
 def test_fine_tuning_that_diverges_stops_with_the_step_and_the_cause():
     with pytest.raises(UserError, match=r"diverged at step \d+: the loss is (nan|inf)"):
         fine_tune(SSIPair(WORDS, 2), topics(), FineTuning(200, 1e12, clip_norm=None))

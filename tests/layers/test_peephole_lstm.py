@@ -7,12 +7,9 @@ output gate (1), forget gate (2) if there is one, input gate (3), cell input (4)
 
 from __future__ import annotations
 
-from dataclasses import fields
-
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from dssm_tf.layers import PeepholeLSTMCell, WordRecurrence
 from tests.reference import peephole_lstm as reference
@@ -107,70 +104,6 @@ def test_padding_at_the_end_in_the_middle_and_at_the_start_changes_nothing(backw
         np.testing.assert_allclose(found, plain, atol=1e-14)
 
 
-def test_backwards_reads_the_words_from_right_to_left():
-    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=3)
-    found = np.array(layer(p, go_backwards=True)(inputs(p), mask=mask()))
-    for row, (text, length) in enumerate(zip(WORDS, LENGTHS, strict=True)):
-        expected = reference.encode(p, text[:length][::-1])
-        np.testing.assert_allclose(found[row], expected, atol=1e-14)
-
-
-def test_all_outputs_are_those_of_the_paper():
-    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=4)
-    found = np.array(layer(p, return_sequences=True)(inputs(p), mask=mask()))
-    for row, (text, length) in enumerate(zip(WORDS, LENGTHS, strict=True)):
-        for t, (y, _) in enumerate(reference.states(p, text[:length])):
-            np.testing.assert_allclose(found[row, t], y, atol=1e-14)
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_the_gradient_of_every_parameter_is_the_slope_of_the_paper_s_equations(variant):
-    """Autodiff through the layer against finite differences of the float64 reference."""
-    p = LSTMParameters.random(TRIGRAMS, CELLS, seed=6)
-    made = layer(p, variant)
-    outside = np.random.default_rng(7).normal(size=(len(LENGTHS), CELLS))
-    forget_gate = variant["forget_gate"]
-    kernel = tf.Variable(p.side_by_side("w", forget_gate))
-    with tf.GradientTape() as tape:
-        output = made(tf.convert_to_tensor(WORDS) @ kernel, mask=tf.constant(mask()))
-        total = tf.reduce_sum(output * outside)
-    gradients = dict(
-        zip(
-            ["w", *(v.name for v in made.trainable_variables)],
-            map(np.array, tape.gradient(total, [kernel, *made.trainable_variables])),
-            strict=True,
-        )
-    )
-    kinds = {"w": "w", "rec": "recurrent_kernel", "b": "bias"}
-
-    def value() -> float:
-        texts = zip(WORDS, LENGTHS, outside, strict=True)
-        return sum(o @ reference.encode(p, t[:n], **variant) for t, n, o in texts)
-
-    for field in fields(p):
-        kind, number = field.name[:-1], int(field.name[-1])
-        parameter = getattr(p, field.name)
-        slope = np.zeros_like(parameter)
-        for place in np.ndindex(parameter.shape):
-            kept = parameter[place]
-            sides = []
-            for step in (1e-6, -1e-6):
-                parameter[place] = kept + step
-                sides.append(value())
-            parameter[place] = kept
-            slope[place] = (sides[0] - sides[1]) / 2e-6
-        if (kind == "p" and not variant["peepholes"]) or (number == 2 and not forget_gate):
-            assert not slope.any()  # the paper's variant does not read it, the layer has none
-            continue
-        place = [k for k in (1, 2, 3, 4) if forget_gate or k != 2].index(number)
-        if kind == "p":
-            found = gradients["peephole_kernel"][place]
-        else:
-            blocks = 4 if forget_gate else 3
-            found = np.split(gradients[kinds[kind]], blocks, axis=-1)[place].T
-        np.testing.assert_allclose(found, slope, atol=2e-9, err_msg=field.name)
-
-
 def test_without_a_forget_gate_nothing_is_stored_for_it():
     cell = PeepholeLSTMCell(5, forget_gate=False)
     cell.build()
@@ -187,18 +120,3 @@ def test_only_the_forget_gate_starts_with_a_bias_unless_told_otherwise():
     cell = PeepholeLSTMCell(1, forget_bias=1.5, bias_initializer=keras.initializers.Constant(0.25))
     cell.build()
     assert cell.bias.numpy().tolist() == [0.25, 1.75, 0.25, 0.25]
-
-
-def test_no_cells_are_refused():
-    with pytest.raises(ValueError, match=r"units=0; expected at least 1"):
-        PeepholeLSTMCell(0)
-
-
-def test_a_cell_s_configuration_makes_an_equal_cell():
-    made = PeepholeLSTMCell(
-        4, False, True, 0.25, "glorot_normal", "random_normal", "random_uniform"
-    )
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert again.get_config() == made.get_config()
-    kept = (again.recurrent_initializer, again.bias_initializer, again.peephole_initializer)
-    assert [type(one).__name__ for one in kept] == ["GlorotNormal", "RandomNormal", "RandomUniform"]

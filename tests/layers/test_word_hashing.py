@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from dssm_tf.layers import WordHashing
 from tests.reference.letter_trigrams import count_matrix, text_batch, trigrams
-from tests.rounding import rounding
 
 pytestmark = pytest.mark.numeric
 
@@ -71,39 +70,6 @@ def test_the_gradient_is_one_matrix_not_a_list_of_repeated_rows():
     assert isinstance(gradient, tf.Tensor)
 
 
-def test_adam_sees_the_square_of_the_summed_gradient():
-    made = WordHashing(1, 1, initializer="zeros")
-    made.build()
-    adam = keras.optimizers.Adam(learning_rate=0.5, epsilon=0.0)
-    for readings in (1, 3):  # gradients 1 and 3
-        with tf.GradientTape() as tape:
-            total = tf.reduce_sum(made(np.ones((1, readings), np.int32)))
-        adam.apply(tape.gradient(total, made.trainable_variables), made.trainable_variables)
-    # m = .9 * .1 * 1 + .1 * 3, v = .999 * .001 * 1 + .001 * 9, each over 1 - beta^2; the first
-    # step is exactly the learning rate.
-    m = (0.09 + 0.3) / (1 - 0.9**2)
-    v = (0.000999 + 0.009) / (1 - 0.999**2)
-    # In float32, 1 - beta^2 is what the roundings of numbers near 1 leave.
-    precision = rounding(1, 1 / (1 - 0.999**2))
-    assert float(made.kernel[1, 0]) == pytest.approx(-0.5 - 0.5 * m / np.sqrt(v), rel=precision)
-
-
-def test_padding_changes_nothing():
-    made, batch = layer(), text_batch(TEXTS, KNOWN)
-    plain = np.array(made(batch["word_ngrams"], batch["tokens"]))
-    wide = np.array(
-        made(
-            np.pad(batch["word_ngrams"], [(0, 3), (0, 4)]),
-            np.pad(batch["tokens"], [(0, 2), (0, 1)]),
-        )
-    )
-    size = np.abs(made.kernel).max() * batch["word_ngrams"].shape[1]
-    same = rounding(batch["word_ngrams"].shape[1], size)
-    np.testing.assert_allclose(wide[: len(TEXTS), :-1], plain, atol=same)
-    assert not wide[len(TEXTS) :].any()
-    assert not wide[:, -1].any()
-
-
 def test_dropout_drops_trigrams_of_a_word_for_all_its_occurrences_and_only_in_training():
     made, batch = layer(dropout=0.5), text_batch([["catalog", "catalog"]], KNOWN)
     plain = np.array(made(batch["word_ngrams"], batch["tokens"]))
@@ -115,19 +81,3 @@ def test_dropout_drops_trigrams_of_a_word_for_all_its_occurrences_and_only_in_tr
 
 def dense_counts_of(word: str) -> np.ndarray:
     return np.repeat(count_matrix([word], KNOWN), 2, axis=0)[None]
-
-
-@pytest.mark.parametrize(("size", "units"), [(0, 4), (4, 0)])
-def test_empty_sizes_are_refused(size, units):
-    with pytest.raises(ValueError, match=f"vocabulary_size={size}, units={units}"):
-        WordHashing(size, units)
-
-
-def test_its_configuration_makes_an_equal_layer():
-    made = WordHashing(
-        7, 3, initializer="he_normal", dropout=0.25, dtype="mixed_bfloat16", name="h"
-    )
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert again.get_config() == made.get_config()
-    assert again.get_config()["dropout"] == 0.25
-    assert type(again.initializer) is keras.initializers.HeNormal

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
@@ -50,20 +49,3 @@ def test_a_window_of_one_has_no_padding_word():
     words = np.random.default_rng(0).normal(size=(2, 4, 3))
     np.testing.assert_array_equal(np.array(made(words, np.ones((2, 4), bool))), words)
     assert made.weights == []
-
-
-@pytest.mark.parametrize("window", [0, -1, 2, 4])
-def test_an_impossible_window_is_refused(window):
-    with pytest.raises(ValueError, match=f"window={window}; expected an odd number of words"):
-        WordNgramConvolution(window, 3)
-
-
-def test_no_units_are_refused():
-    with pytest.raises(ValueError, match="units=0; expected at least 1"):
-        WordNgramConvolution(3, 0)
-
-
-def test_its_configuration_makes_an_equal_layer():
-    made = WordNgramConvolution(5, 4, dtype="mixed_bfloat16", name="convolution")
-    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
-    assert again.get_config() == made.get_config()

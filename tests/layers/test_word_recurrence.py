@@ -144,26 +144,3 @@ def test_compiled_for_texts_of_any_length_the_gradient_is_cut_too():
     for length in (1, 4):
         found = gradient(tf.ones((1, length, 2)), tf.ones((1, length), bool)).numpy()
         assert found.any(axis=-1).sum() == min(length, 2)
-
-
-def test_no_steps_and_steps_with_all_outputs_are_refused():
-    with pytest.raises(ValueError, match="bptt_steps=0; expected at least 1 word"):
-        WordRecurrence(TanhCell(3), bptt_steps=0)
-    with pytest.raises(ValueError, match="bptt_steps=2 and return_sequences"):
-        WordRecurrence(TanhCell(3), bptt_steps=2, return_sequences=True)
-
-
-def test_no_neurons_are_refused():
-    with pytest.raises(ValueError, match="units=0; expected at least 1"):
-        TanhCell(0)
-
-
-def test_configurations_make_equal_layers():
-    serialize = keras.saving.serialize_keras_object
-    for made in (
-        WordRecurrence(TanhCell(4), 3, go_backwards=True, dtype="mixed_bfloat16", name="reader"),
-        WordRecurrence(PeepholeLSTMCell(4, forget_gate=False)),
-        TanhCell(4, recurrent_initializer="glorot_normal", bias_initializer="random_normal"),
-    ):
-        again = keras.saving.deserialize_keras_object(serialize(made))
-        assert again.get_config() == made.get_config()

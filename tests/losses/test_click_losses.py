@@ -67,13 +67,6 @@ def test_values_by_hand(name, values, expected):
     assert loss(name, [values]) == pytest.approx(expected, rel=1e-5)
 
 
-def test_gamma_one_is_the_softmax_of_the_plain_cosines():
-    # P14 eq. 9: exp(.5) / (exp(.5) + exp(.1) + exp(-.2))
-    posterior = np.exp(0.5) / (np.exp(0.5) + np.exp(0.1) + np.exp(-0.2))
-    found = loss("click_softmax", [[0.5, 0.1, -0.2]], gamma=1.0)
-    assert found == pytest.approx(-np.log(posterior))
-
-
 @settings(max_examples=50)
 @given(values=cosines, gamma=gammas, margin=st.sampled_from([0.05, 0.2, 1.0]),
        bias=st.sampled_from([-10.0, -1.0, 0.0, 2.0]))  # fmt: skip
@@ -133,39 +126,3 @@ def test_the_sampling_correction_is_added_to_the_logits_not_to_the_cosines():
 def test_the_correction_multiplies_the_rival_s_part_alone(name, values, expected):
     known = labels([[1, 1]], [[0.7, np.log(5)]])  # that of the clicked one has no part
     assert loss(name, [values], known) == pytest.approx(expected, rel=1e-5)
-
-
-@given(values=cosines, shift=st.floats(-5, 5))
-def test_the_same_correction_for_all_titles_changes_no_softmax(values, shift):
-    shifted = labels(np.ones_like(values), shift)
-    found = loss("click_softmax", values, shifted)
-    assert found == pytest.approx(loss("click_softmax", values), abs=1e-4)
-
-
-@settings(max_examples=25)
-@given(values=cosines, gamma=gammas)
-def test_with_one_rival_the_logistic_loss_is_the_softmax(values, gamma):
-    pair = values[:, :2]
-    softmax = loss("click_softmax", pair, gamma=gamma)
-    found = loss("pairwise_logistic", pair, gamma=gamma)
-    assert found == pytest.approx(softmax, rel=1e-4, abs=1e-4)
-
-
-def test_a_rival_a_margin_behind_teaches_nothing():
-    found = gradient("hinge", [[0.75, 0.5, 0.375]], margin=0.25 + 0.0625)
-    # The first rival is .0625 too close, the second .0625 too far to count.
-    np.testing.assert_array_equal(found, [[-1, 1, 0]])
-
-
-def test_a_rival_costs_the_sigmoid_the_same_however_the_click_scored():
-    above = [
-        loss("sigmoid", [[clicked, 0.2]]) - loss("sigmoid", [[clicked, -0.9]])
-        for clicked in (0.1, 0.9)
-    ]
-    assert above[0] == pytest.approx(above[1], abs=1e-5)
-
-
-def test_the_sigmoid_is_least_where_its_probabilities_are_the_shares_of_clicks():
-    # Three rivals and a click with one score: the best probability is 1 / 4.
-    found = gradient("sigmoid", [[0.3] * 4], gamma=1.0, bias=float(np.log(1 / 3)) - 0.3)
-    assert found.sum() == pytest.approx(0, abs=1e-6)

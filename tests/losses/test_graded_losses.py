@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from dssm_tf.losses import GRADED_LOSSES
 from dssm_tf.losses.ranking_loss import BySource, NestedLengths, RankingLoss
-from tests.labels import all_count, labels
+from tests.labels import labels
 from tests.reference import graded_losses as reference
 
 GENERATOR = np.random.default_rng(11)
@@ -86,12 +86,6 @@ def test_titles_may_stand_in_any_order(name):
     np.testing.assert_allclose(moved, found, rtol=1e-12)
 
 
-def test_one_good_title_among_bad_ones_is_a_click():
-    told = all_count(SCORES)
-    found = loss(LISTS, SCORES, told)
-    np.testing.assert_allclose(found, loss(CLICKS, SCORES, told), rtol=1e-12)
-
-
 def test_equal_cosines_under_grades_2_and_1_cost_the_log_of_2():
     # Shares of gain 3/4 and 1/4, probabilities 1/2 and 1/2: -(3/4 + 1/4) log(1/2).
     assert loss(LISTS, [[0.3, 0.3]], known([[2, 1]])) == pytest.approx([np.log(2)])
@@ -103,23 +97,6 @@ def test_a_query_without_a_good_title_has_no_listwise_loss():
     assert found[0] == 0
     assert found[1] > 0
     assert not slopes(LISTS, [[0.1, 0.9], [0.1, 0.9]], told)[0].any()
-
-
-def test_kl_over_grades_is_list_net_less_what_no_model_can_change():
-    entropies = [-float(p @ np.log(p)) for p in map(reference.softmax, GRADES)]
-    expected = [
-        reference.list_net(row, grades, 7.0) - entropy
-        for row, grades, entropy in zip(SCORES, GRADES, entropies, strict=True)
-    ]
-    found = loss(RankingLoss("kl", gamma=7.0, temperature=1.0), SCORES, known(GRADES))
-    np.testing.assert_allclose(found, expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("made", [RankingLoss("kl"), RankingLoss("margin_mse")])
-def test_a_student_that_scores_as_its_teacher_has_nothing_to_learn(made):
-    shifted = SCORES + 3.0  # a constant for all titles ranks nothing
-    assert loss(made, SCORES, known(shifted)) == pytest.approx(np.zeros(5), abs=1e-9)
-    assert slopes(made, SCORES, known(shifted)) == pytest.approx(np.zeros((5, 6)), abs=1e-9)
 
 
 def test_margins_of_a_pair_cost_the_square_of_their_difference():

@@ -52,11 +52,3 @@ def test_the_score_is_the_cosine_plus_the_weighted_log_prior(ranker):
 def test_an_empty_query_is_ranked_by_the_prior_alone(ranker):
     scores = ranker.score("?!", ["red fox", "green owl"])
     assert scores == pytest.approx(0.1 * np.log([9 / 12, 2 / 12]), abs=SAME)
-
-
-def test_the_order_of_the_titles_does_not_matter(ranker):
-    titles = [f"{a} {b}" for a in WORDS for b in WORDS]
-    order = np.random.default_rng(1).permutation(len(titles))
-    straight = ranker.score("red fox", titles)
-    shuffled = ranker.score("red fox", [titles[i] for i in order])
-    assert shuffled == pytest.approx(straight[order], abs=SAME)

@@ -69,17 +69,6 @@ def test_a_vector_by_hand():
     )
 
 
-@pytest.mark.numeric
-def test_a_candidate_picks_its_title_wherever_it_stands():
-    model = siamese()
-    plain = np.array(model(INPUTS))
-    order = [2, 0, 3, 1]
-    moved = dict(INPUTS["titles"], tokens=INPUTS["titles"]["tokens"][order])
-    candidates = np.argsort(order)[CANDIDATES].astype(np.int32)
-    found = np.array(model(INPUTS | {"titles": moved, "candidates": candidates}))
-    np.testing.assert_allclose(found, plain, atol=SAME)
-
-
 def test_towers_are_separate_by_default():
     model = siamese()
     first, second = model.query_tower, model.title_tower
@@ -179,11 +168,6 @@ def test_towers_of_different_lengths_are_refused():
 def test_something_else_than_a_tower_is_refused():
     with pytest.raises(ValueError, match="received a Dense as a tower"):
         Siamese(DSSM(len(KNOWN), (8, 5)), keras.layers.Dense(5))
-
-
-def test_towers_may_be_of_different_kinds():
-    model = Siamese(DSSM(len(KNOWN), (8, 4)), LSTMRNN(len(KNOWN), 4))
-    assert model(INPUTS).shape == (3, 3)
 
 
 @pytest.mark.parametrize("shared", [False, True])

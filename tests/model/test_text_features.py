@@ -262,15 +262,6 @@ def test_the_batch_is_the_reference_batch():
     np.testing.assert_array_equal(batch["word_ngrams"], expected["word_ngrams"])
 
 
-def test_a_word_stands_once_however_often_and_wherever_it_comes():
-    batch = GRAPHS["defaults"](tf.constant(["cat " * 40, "Cat, cat", "the cat"]))
-    assert batch["word_ngrams"].shape[0] == 1 + 2
-    tokens = batch["tokens"].numpy()
-    assert set(tokens[0, :40]) == {1}
-    assert tokens[1, :2].tolist() == [1, 1]
-    assert tokens[2, :2].tolist() == [2, 1]
-
-
 def test_words_that_differ_beyond_the_limit_only_are_one_word():
     batch = GRAPHS["tight"](tf.constant(["catherine", "cathedral"]))
     assert batch["word_ngrams"].shape[0] == 1 + 1

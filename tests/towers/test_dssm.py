@@ -32,16 +32,3 @@ def test_vectors_are_those_of_the_reference(widths):
     layers += [(layer.kernel.numpy(), layer.bias.numpy()) for layer in tower.semantic]
     found = np.array(tower(text_batch(SENTENCES, KNOWN)))
     np.testing.assert_allclose(found, reference.encode(bags(), layers), atol=1e-14)
-
-
-def test_the_order_of_the_words_is_lost():
-    keras.utils.set_random_seed(0)
-    tower = DSSM(len(KNOWN), (4, 3))
-    found = np.array(tower(text_batch([["cat", "dog", "dog"], ["dog", "cat", "dog"]], KNOWN)))
-    np.testing.assert_allclose(found[0], found[1], atol=1e-7)
-
-
-@pytest.mark.parametrize("widths", [(), (3, 0)])
-def test_impossible_widths_are_refused(widths):
-    with pytest.raises(ValueError, match="expected one or more, each >= 1"):
-        DSSM(4, widths)

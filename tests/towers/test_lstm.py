@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 
@@ -97,16 +96,3 @@ def test_its_activations_are_the_gates_and_states_of_the_reference(peepholes, fo
                     of_words[: len(sentence)], np.reshape(wanted, (-1, CELLS)), atol=1e-13
                 )
                 assert not of_words[len(sentence) :].any()
-
-
-def test_the_order_of_the_words_matters():
-    keras.utils.set_random_seed(0)
-    tower = LSTMRNN(len(KNOWN), CELLS)
-    found = np.array(tower(text_batch([["cat", "dog"], ["dog", "cat"]], KNOWN)))
-    assert not np.allclose(found[0], found[1], atol=1e-3)
-
-
-@pytest.mark.parametrize("tower", [LSTMRNN, BidirectionalLSTMRNN])
-def test_no_cells_are_refused(tower):
-    with pytest.raises(ValueError, match=r"0 units; expected at least 1"):
-        tower(4, 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -83,15 +82,3 @@ def test_the_paper_s_gradient_is_the_slope_of_its_equation():
             parameter[place] = kept
             slope = (sides[0] - sides[1]) / 2e-6
             assert getattr(found, name)[place] == pytest.approx(slope, abs=1e-8)
-
-
-def test_the_order_of_the_words_matters():
-    keras.utils.set_random_seed(0)
-    tower = RNN(len(KNOWN), HIDDEN)
-    found = np.array(tower(text_batch([["cat", "dog"], ["dog", "cat"]], KNOWN)))
-    assert not np.allclose(found[0], found[1], atol=1e-3)
-
-
-def test_no_neurons_are_refused():
-    with pytest.raises(ValueError, match=r"0 units; expected at least 1"):
-        RNN(4, 0)

@@ -1,0 +1,51 @@
+"""What every layer owes: a configuration that makes an equal layer, and no impossible sizes."""
+
+from __future__ import annotations
+
+import keras
+import pytest
+
+from dssm_tf.layers import PeepholeLSTMCell, TanhCell, WordHashing, WordNgramConvolution
+from dssm_tf.layers.word_recurrence import WordRecurrence
+
+LAYERS = [
+    WordHashing(7, 3, initializer="he_normal", dropout=0.25, dtype="mixed_bfloat16", name="h"),
+    WordNgramConvolution(5, 4, dtype="mixed_bfloat16", name="convolution"),
+    TanhCell(4, recurrent_initializer="glorot_normal", bias_initializer="random_normal"),
+    PeepholeLSTMCell(4, False, True, 0.25, "glorot_normal", "random_normal", "random_uniform"),
+    WordRecurrence(TanhCell(4), 3, go_backwards=True, dtype="mixed_bfloat16", name="reader"),
+    WordRecurrence(PeepholeLSTMCell(4, forget_gate=False)),
+]
+
+
+@pytest.mark.parametrize("made", LAYERS, ids=lambda made: made.name)
+def test_its_configuration_makes_an_equal_layer(made):
+    config = made.get_config()
+    again = keras.saving.deserialize_keras_object(keras.saving.serialize_keras_object(made))
+    assert again.get_config() == config
+    for name, value in vars(made).items():
+        if isinstance(value, keras.initializers.Initializer):
+            assert type(getattr(again, name)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WordHashing(0, 4), "vocabulary_size=0, units=4"),
+        (lambda: WordHashing(4, 0), "vocabulary_size=4, units=0"),
+        (lambda: WordNgramConvolution(0, 3), "window=0; expected an odd number of words"),
+        (lambda: WordNgramConvolution(-1, 3), "window=-1; expected an odd number of words"),
+        (lambda: WordNgramConvolution(4, 3), "window=4; expected an odd number of words"),
+        (lambda: WordNgramConvolution(3, 0), "units=0; expected at least 1"),
+        (lambda: TanhCell(0), "units=0; expected at least 1"),
+        (lambda: PeepholeLSTMCell(0), "units=0; expected at least 1"),
+        (lambda: WordRecurrence(TanhCell(3), 0), "bptt_steps=0; expected at least 1 word"),
+        (
+            lambda: WordRecurrence(TanhCell(3), 2, return_sequences=True),
+            "bptt_steps=2 and return_sequences",
+        ),
+    ],
+)
+def test_impossible_sizes_are_refused(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()

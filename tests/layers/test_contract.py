@@ -9,6 +9,7 @@ from dssm_tf.layers import PeepholeLSTMCell, TanhCell, WordHashing, WordNgramCon
 from dssm_tf.layers.word_recurrence import WordRecurrence
 
 LAYERS = [
+    WordHashing(1, 1),
     WordHashing(7, 3, initializer="he_normal", dropout=0.25, dtype="mixed_bfloat16", name="h"),
     WordNgramConvolution(5, 4, dtype="mixed_bfloat16", name="convolution"),
     TanhCell(4, recurrent_initializer="glorot_normal", bias_initializer="random_normal"),

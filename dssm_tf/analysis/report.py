@@ -6,10 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from dssm_tf.analysis.cells import topics
 from dssm_tf.analysis.explanation import explain
@@ -26,6 +25,9 @@ from dssm_tf.model.run_files import CONFIG, HISTORY
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.towers.recurrent import RecurrentTower
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _METRIC = "ndcg@10"
 _EXPLAINED = 5  # queries, best and worst

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, strftime
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING
+
+from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,6 +20,9 @@ Told = Callable[[int, int], object]
 """Told how many steps of how many are done."""
 
 _WIDTH = 24  # of a bar, in characters
+EVERY = 20.0
+PATIENCE = 10.0
+_last_line = -EVERY
 
 
 @dataclass
@@ -71,101 +76,20 @@ class Task:
             parts.append(f"{_clock(each * (self.total - self.done))} left")
         return ", ".join(parts)
 
-    def _begin(self, first: float) -> None:
-        """Starts the clock by which the time left is told: another count has begun."""
-        self._counted, self._first, self._begun = self.total, first, monotonic()
-
-
-class Progress:
-    """Shows tasks, several at a time, from `start` to `stop`.
-
-    Where the console is no terminal, a line with the time of day tells of all tasks, at most
-    one in `EVERY` seconds, and none of what is over within `PATIENCE` seconds. Lines go to the
-    error stream rather than among the results on standard output.
-
-    Args:
-        console: where to show them; None shows nothing.
-    """
-
-    EVERY = 20.0
-    PATIENCE = 10.0
-    _last_line = -EVERY  # of any progress of this process: of many short ones some are told
-
-    def __init__(self, console: Console | None) -> None:
-        self._tasks: list[Task] = []
-        self._live: Any = None
-        self._ended = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._console = console
-
-    def start(self) -> Progress:
-        """Begins to show."""
-        console = self._console
-        if console is None or console.quiet:
-            return self
-        if not console.is_terminal and console.file is sys.stdout:
-            from rich.console import Console
-
-            self._console = console = Console(stderr=True)
-        if console.is_terminal:
-            from rich.live import Live
-
-            self._live = Live(console=console, get_renderable=self._bars, transient=True)
-            self._live.start()
-        else:
-            self._thread = threading.Thread(target=self._tell, args=(console,), daemon=True)
-            self._thread.start()
-        return self
-
-    def stop(self) -> None:
-        """Takes the bars away."""
-        self._ended.set()
-        if self._live is not None:
-            self._live.stop()
-        if self._thread is not None:
-            self._thread.join()
-        self._live = self._thread = None
-
-    def __enter__(self) -> Progress:
-        return self.start()
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def add(self, task: Task) -> Task:
-        """Shows a task from now on."""
-        self._tasks.append(task)
-        return task
-
-    def remove(self, task: Task) -> None:
-        """Shows a task no longer."""
-        self._tasks.remove(task)
-
-    def _bars(self) -> Table:
+    def bar(self) -> Table:
+        """The task on a terminal."""
         from rich.progress_bar import ProgressBar
         from rich.table import Table
         from rich.text import Text
 
         table = Table.grid(padding=(0, 1))
-        for task in list(self._tasks):
-            bar = ProgressBar(task.total, task.done, width=_WIDTH)
-            table.add_row(Text(task.name), bar, Text(task.text(), no_wrap=True))
+        bar = ProgressBar(self.total, self.done, width=_WIDTH)
+        table.add_row(Text(self.name), bar, Text(self.text(), no_wrap=True))
         return table
 
-    def _tell(self, console: Console) -> None:
-        wait = self.PATIENCE
-        while not self._ended.wait(wait):
-            now = monotonic()
-            wait = Progress._last_line + self.EVERY - now
-            if wait > 0:
-                continue
-            if not self._tasks:
-                wait = self.PATIENCE
-                continue
-            Progress._last_line, wait = now, self.EVERY
-            tasks = "; ".join(f"{task.name}: {task.text()}" for task in list(self._tasks))
-            line = f"{strftime('%H:%M:%S')} {tasks}"
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+    def _begin(self, first: float) -> None:
+        """Starts the clock by which the time left is told: another count has begun."""
+        self._counted, self._first, self._begun = self.total, first, monotonic()
 
 
 @contextmanager
@@ -176,7 +100,11 @@ def progress_of(
     unit: str = "steps",
     state: str | Callable[[], str] = "",
 ) -> Iterator[Task]:
-    """Shows one task until the block ends.
+    """Shows a task until the block ends.
+
+    On a terminal it is a bar. Elsewhere a line with the time of day is written now and then: one in
+    `EVERY` seconds, whatever the number of tasks, and none of what is over within `PATIENCE`
+    seconds. Lines go to the error stream rather than among the results on standard output.
 
     Args:
         name: what is done.
@@ -190,11 +118,36 @@ def progress_of(
         from rich.console import Console
 
         to = Console(stderr=True)
-    if callable(to):
-        yield Task(name, total, unit, state, told=to)
+    if not to or callable(to) or to.quiet:
+        yield Task(name, total, unit, state, told=to if callable(to) else None)
         return
-    with Progress(to or None) as progress:
-        yield progress.add(Task(name, total, unit, state))
+    task = Task(name, total, unit, state)
+    if to.is_terminal:
+        from rich.live import Live
+
+        with Live(console=to, get_renderable=task.bar, transient=True):
+            yield task
+        return
+    ended = threading.Event()
+    stream = sys.stderr if to.file is sys.stdout else to.file
+    thread = threading.Thread(target=_tell, args=(task, stream, ended), daemon=True)
+    thread.start()
+    try:
+        yield task
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _tell(task: Task, stream: IO[str], ended: threading.Event) -> None:
+    global _last_line
+    wait = PATIENCE
+    while not ended.wait(wait):
+        now = monotonic()
+        wait = _last_line + EVERY - now
+        if wait <= 0:
+            _last_line, wait = now, EVERY
+            say(f"{strftime('%H:%M:%S')} {task.name}: {task.text()}", to=stream)
 
 
 def _clock(seconds: float) -> str:

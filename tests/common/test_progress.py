@@ -6,15 +6,15 @@ import pytest
 from rich.console import Console
 
 from dssm_tf.common import progress as module
-from dssm_tf.common.progress import Progress, Task, progress_of
+from dssm_tf.common.progress import Task, progress_of
 
 
 @pytest.fixture
 def eager(monkeypatch):
     """Lines come at once, and as often as a hundred times a second."""
-    monkeypatch.setattr(Progress, "PATIENCE", 0.0)
-    monkeypatch.setattr(Progress, "EVERY", 0.01)
-    monkeypatch.setattr(Progress, "_last_line", 0.0)
+    monkeypatch.setattr(module, "PATIENCE", 0.0)
+    monkeypatch.setattr(module, "EVERY", 0.01)
+    monkeypatch.setattr(module, "_last_line", 0.0)
 
 
 @pytest.fixture
@@ -62,9 +62,9 @@ def test_without_a_terminal_there_are_lines_with_the_time_of_day(eager):
 
 def test_a_log_gets_few_lines_and_none_of_what_is_short(monkeypatch):
     # A line a 0.4 s at most, and five tasks of 0.2 s: two or three lines by the clock.
-    monkeypatch.setattr(Progress, "PATIENCE", 0.05)
-    monkeypatch.setattr(Progress, "EVERY", 0.4)
-    monkeypatch.setattr(Progress, "_last_line", 0.0)
+    monkeypatch.setattr(module, "PATIENCE", 0.05)
+    monkeypatch.setattr(module, "EVERY", 0.4)
+    monkeypatch.setattr(module, "_last_line", 0.0)
     out = io.StringIO()
     started = time.monotonic()
     for number in range(5):
@@ -84,17 +84,6 @@ def test_lines_keep_out_of_the_results_on_standard_output(eager, capsys):
     shown = capsys.readouterr()
     assert shown.out == ""
     assert "bm25: 0 of 4 steps" in shown.err
-
-
-def test_several_tasks_stand_in_one_line(eager):
-    out = io.StringIO()
-    with Progress(Console(file=out)) as progress:
-        first, second = progress.add(Task("first", 2)), progress.add(Task("second", unit=""))
-        wait_for(out, " first: 0 of 2 steps, 0:")
-        wait_for(out, "; second: 0:")
-        progress.remove(first)
-        second.update(0, "reading")
-        wait_for(out, " second: reading, 0:")
 
 
 @pytest.mark.parametrize("console", [None, False, Console(quiet=True)])

@@ -55,7 +55,7 @@ def lines(
     axis.set_title(title)
     axis.set_xlabel(x_label)
     axis.grid(alpha=0.3)
-    axis.legend()
+    axis.legend(framealpha=0)
     return figure
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dssm_tf.common.figures import lines
-from dssm_tf.common.markdown import plain, table
+from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.reports.report import means
 from dssm_tf.reports.wording import protocol
@@ -66,7 +66,6 @@ def demo_report(
         f"{len(evaluation.task.titles):,} titles. {seconds:.0f} seconds from log to served "
         "model on this machine.",
         means(evaluation),
-        plain(" ".join(protocol(evaluation))),
         "## Training",
         *(f"![]({name}.svg)" for name in figures),
         table(["Model", "Epochs", "Time", "Weight of the log-prior"], training),
@@ -77,6 +76,8 @@ def demo_report(
         *_answers(answers),
         "## What the demo wrote",
         "\n".join(f"- [{what}]({place})" for place, what in _WRITTEN.items()),
+        "## How it was measured",
+        bullets(protocol(evaluation)),
         "## Your own log",
         "Would it beat what you have? The last fifth of your clicks judges what was learned "
         "from the rest; no judgments are needed.",

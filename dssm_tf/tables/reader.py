@@ -309,9 +309,7 @@ class _TabSeparated(Table):
                 csv_of_arrow.ReadOptions(
                     use_threads=False, block_size=len(data) * 2 + 2, column_names=self.names
                 ),
-                csv_of_arrow.ParseOptions(
-                    delimiter="\t", quote_char=False, ignore_empty_lines=False
-                ),
+                csv_of_arrow.ParseOptions(delimiter="\t", quote_char=False),
                 csv_of_arrow.ConvertOptions(
                     column_types=dict.fromkeys(self.names, pa.string()),
                     include_columns=[*reads],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+from codecs import BOM_UTF8
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, clean_text, count, readable, without_separator
+from dssm_tf.tables.cells import BadRow, clean_text, count, without_separator
 from dssm_tf.tables.click_log import LogRow, log_blocks, position, read_logs, write_log
 from dssm_tf.tables.layout import Layout, Reject, parse_columns
 from dssm_tf.tables.reader import open_table
@@ -157,53 +158,59 @@ def test_positions_survive_writing_and_logs_without_have_no_column(tmp_path):
     assert "position" not in (tmp_path / "log.tsv").read_text("utf-8")
 
 
-TEXTS = st.one_of(
-    st.text(max_size=6),
+CELLS = st.one_of(
+    st.text(max_size=6).filter(lambda text: not {*text} & {*"\t\r\n"}),
     st.sampled_from(["hat", " Hat ", "3", "12", "1,234", "-1", "2.0", "", "␟", "\x1c", "\u2003"]),
 )
-WHOLE = st.integers(-3, 1 << 41)
-MIXED = st.one_of(TEXTS, WHOLE, st.floats(), st.booleans(), st.none())
-
-
-@given(
-    st.one_of(
-        st.lists(st.tuples(*cells), max_size=12)
-        for cells in ([TEXTS] * 5, [TEXTS, TEXTS, WHOLE, WHOLE, WHOLE], [MIXED] * 5)
-    )
+ODD = st.sampled_from(
+    [
+        b"",
+        b" ",
+        b"\xff\t",
+        b"a\tb",
+        BOM_UTF8 + b"a\tb\t\t\t",
+        b"a\tb\t\t\t\rc\td\t\t\t",
+        b"a\t\tb\t\t\t",
+    ]
 )
-def test_columns_hold_what_the_rules_for_a_single_cell_say(rows):
-    """Rows read alone have no usual neighbours; together the usual ones are read at once."""
-    names = ("query", "title", "clicks", "session_id", "position")
-    lines = [json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in rows]
+LINES = st.lists(
+    st.one_of(st.tuples(*[CELLS] * 5).map("\t".join).map(str.encode), ODD), max_size=12
+)
+NAMES = ("query", "title", "clicks", "session_id", "position")
 
-    def found(lines):
-        raw = io.BytesIO("".join(lines).encode())
-        with open_table("log.jsonl", raw=raw) as table:
+
+@given(LINES)
+def test_lines_read_at_once_are_those_read_one_by_one(lines):
+    """Cell by cell as the rules for a single one say; usual lines are read at once by pyarrow."""
+
+    def found(lines, few):
+        raw, patch = io.BytesIO(b"".join(line + b"\n" for line in lines)), pytest.MonkeyPatch()
+        patch.setattr("dssm_tf.tables.reader._FEW", few)
+        with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), raw=raw) as table:
             for good, bad in log_blocks(table, position):
-                yield from zip(*(one.to_pylist() for one in good), strict=True)
-                yield from ((one.reason, one.clicks) for one in bad)
+                rows = zip(*(one.to_pylist() for one in good), strict=True)
+                yield from map(LogRow._make, rows)
+                yield from bad
 
-    def alone(row):
-        query, title, clicks, session, place = row
+    def alone(number, line):
         try:
-            return (
+            query, title, clicks, session, place = line.decode().split("\t")
+            return LogRow(
                 without_separator(clean_text(query, "query"), "query"),
                 clean_text(title, "title"),
                 count(clicks, "clicks", 1),
                 0,
-                "" if session is None else readable(str(session).strip()),
+                session.strip(),
                 "",
                 position(place),
             )
-        except BadRow as bad:
-            return str(bad)
+        except (BadRow, ValueError):
+            return number
 
-    expected = [alone(row) for row in rows]
-    whole = list(found(lines))
-    assert [row for row in whole if len(row) == 7] == [row for row in expected if len(row) == 7]
-    assert [row[0] for row in whole if len(row) == 2] == [
-        row for row in expected if isinstance(row, str)
-    ]
+    expected = [alone(n, line) for n, line in enumerate(lines, start=1) if line.strip()]
+    for few in (2, 256):
+        rows = [row.line if isinstance(row, Reject) else row for row in found(lines, few)]
+        assert sorted(rows, key=str) == sorted(expected, key=str)
 
 
 @pytest.mark.parametrize("suffix", [".tsv", ".csv", ".jsonl", ".parquet"])

@@ -18,7 +18,6 @@ from dssm_tf.common.sections import (
     Lengths,
     Named,
     Positive,
-    Ranks,
     Section,
     Seed,
     Share,
@@ -26,8 +25,6 @@ from dssm_tf.common.sections import (
 )
 from dssm_tf.losses import GRADED_LOSSES, LOSSES
 from dssm_tf.towers import TOWERS
-
-Refit = bool | Literal["continue"]
 
 _BASELINE = "baseline"
 """The key of a file that configures a baseline, where others have `tower`."""
@@ -40,11 +37,7 @@ class NegativesConfig(Section):
     anew in each epoch, `in_batch` the batch's other clicked titles, `logq` the strength of the
     correction for how often each is drawn (but mined ones).
 
-    `mined` hard ones in each epoch, of those that `mined_from` lists, what `dssm mine` wrote, or,
-    with `mine_every` above 0, of those that the model itself finds anew after each so many
-    epochs: the titles at `mine_ranks`, first and last, of its ranking. Titles clicked for the
-    query are left out, and those with a score within the share `mine_margin` of the clicked
-    title's: they may be good as well. Until then the file serves, where there is one.
+    `mined` hard ones in each epoch, of those that `mined_from` lists, what `dssm mine` wrote.
     """
 
     recorded: Annotated[Whole, Field(ge=0)] = 0
@@ -53,17 +46,13 @@ class NegativesConfig(Section):
     logq: Annotated[float, Field(ge=0, le=1)] = 0.0
     mined: Annotated[Whole, Field(ge=0)] = 0
     mined_from: str | None = None
-    mine_every: Annotated[Whole, Field(ge=0)] = 0
-    mine_ranks: Ranks = (1, 30)
-    mine_margin: Share = 0.05
 
     @model_validator(mode="after")
     def _mined(self) -> NegativesConfig:
-        source = self.mined_from is not None or self.mine_every > 0
-        if source != (self.mined > 0):
+        if (self.mined_from is not None) != (self.mined > 0):
             raise PydanticCustomError(
                 "mined",
-                "mined, how many a query, and where from, mined_from or mine_every, belong "
+                "mined, how many a query, and mined_from, the table that lists them, belong "
                 "together; set both or none",
             )
         return self
@@ -89,8 +78,8 @@ class TrainingConfig(Section):
     themselves, by two to four of their words; `typos` is the share of the queries, others in each
     pass, whose longest word is misspelt; `idf_start` begins with a first matrix whose rows are
     longer the rarer their trigram is; `refit` trains on training and validation part together in
-    the end: `continue` goes on from the best epoch's weights with a fresh optimizer for two thirds
-    as many epochs, rounded up; `true` starts again and trains for as many. `precision` is that of
+    the end: from the best epoch's weights with a fresh optimizer for two thirds as many epochs,
+    rounded up. `precision` is that of
     the steps; weights, and all that ranks, are float32. A killed run goes on from the last epoch,
     or the last of every `save_every` steps. With `nested_lengths` vectors rank cut to each of these
     lengths, too (Matryoshka).
@@ -106,7 +95,7 @@ class TrainingConfig(Section):
     title_queries: Annotated[float, Field(ge=0)] = 0
     typos: Share = 0.0
     idf_start: bool = False
-    refit: Refit = False
+    refit: bool = False
     click_weight: Literal["none", "log", "linear"] = "none"
     save_every: Positive = 1_000
     nested_lengths: Lengths = ()

@@ -75,11 +75,6 @@ class ClickData:
             )
         self.config, self._data = settled(self.config, Preprocessed(Path(directory)))
         self._devices = Devices(tf.distribute.get_strategy())
-        if self.config.negatives.mine_every:
-            raise UserError(
-                "negatives.mine_every is of `dssm train`; beside Keras's fit, mine by dssm_tf.mine "
-                "and give the table as negatives.mined_from."
-            )
         check_records(self.config, self._data)
         check_devices(self.config, self._devices)
         self._start = None if start is None else WarmStart.load(start, self.config, self._data)
@@ -186,7 +181,6 @@ class ClickData:
         from dssm_tf.training.result import Result
         from dssm_tf.training.run_directory import finish_run, start_run
         from dssm_tf.training.train import held_out, weigh_prior
-        from dssm_tf.training.validation import ndcg_by_length
 
         out, data = Path(out), self._data
         refuse_existing(out)
@@ -201,8 +195,6 @@ class ClickData:
         result = Result(len(epochs), len(epochs), epochs, weight, ndcg)
         result.learned_from(self._sources)
         result.validated = "" if task is None else task.about
-        if (nested := config.training.nested_lengths) and task is not None:
-            result.by_length = ndcg_by_length(encode, task, nested)
         with atomic_directory(out) as folder:
             start_run(config, data, folder, self._start)
             finish_run(ranked, config, result, data, folder, self._start)

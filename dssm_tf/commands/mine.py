@@ -20,8 +20,7 @@ def mine(
     """Find hard negatives: titles that rank high for a query and were never clicked for it.
 
     Ranks all titles of the data for each of its queries. Training draws some of a query's in each
-    epoch, beside its other negatives. With negatives.mine_every the model that is being trained
-    mines by itself.
+    epoch, beside its other negatives.
 
         dssm mine --data DATA --bm25 --out mined.tsv
         dssm train ... --set negatives.mined=4 --set negatives.mined_from=mined.tsv

@@ -27,19 +27,12 @@ def _increasing(numbers: tuple[int, ...]) -> tuple[int, ...]:
     return numbers
 
 
-def _in_order(ranks: tuple[int, int]) -> tuple[int, int]:
-    if ranks[0] > ranks[1]:
-        raise PydanticCustomError("in_order", "the first rank should not be behind the last")
-    return ranks
-
-
 Whole = Annotated[int, Field(strict=True)]  # not `true`, which Python counts as 1
 Positive = Annotated[Whole, Field(ge=1)]
 Seed = Annotated[Whole, Field(ge=0, lt=1 << 31)]
 Odd = Annotated[Positive, AfterValidator(_odd)]
 Widths = Annotated[tuple[Positive, ...], Field(min_length=1)]
 Lengths = Annotated[tuple[Positive, ...], AfterValidator(_increasing)]
-Ranks = Annotated[tuple[Positive, Positive], AfterValidator(_in_order)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 AboveZero = Annotated[float, Field(gt=0)]
 BiasInitializer = Literal["zeros", "random_normal", "random_uniform", "truncated_normal"]

@@ -31,10 +31,8 @@ class Checkpoint:
         self.path = path
         self._chief = chief
 
-    def save(
-        self, model: keras.Model, best: list[np.ndarray], progress: dict[str, Any]
-    ) -> list[np.ndarray]:
-        """Writes the state of a model and its training, and returns the values of `state`.
+    def save(self, model: keras.Model, best: list[np.ndarray], progress: dict[str, Any]) -> None:
+        """Writes the state of a model and its training.
 
         Every process reads it, since metrics are sums over all of them.
 
@@ -49,7 +47,6 @@ class Checkpoint:
                 np.savez(
                     file, np.frombuffer(json.dumps(progress).encode(), np.uint8), *values, *best
                 )
-        return values[: len(state(model))]
 
     def restore(self, model: keras.Model) -> tuple[list[np.ndarray], dict[str, Any]] | None:
         """Puts a saved state back; None if there is none.

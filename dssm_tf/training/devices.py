@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
-import keras
 import tensorflow as tf
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import Config
 from dssm_tf.data.batches import Batches
-from dssm_tf.model.siamese import Siamese
 
 
 def read_cluster() -> tuple[int, int]:
@@ -121,9 +120,33 @@ class Devices:
             else self.strategy.distribute_datasets_from_function(dataset)
         )
 
+    def step(self, step: Callable[[Any], Any], xla: bool) -> Callable[[Any], tf.Tensor]:
+        """What takes a step of a model on the next batch, a part on each device, from an iterator.
+
+        Differs from `keras.Model.fit`, which cannot train on several workers (keras issue 20585)
+        nor begin within an epoch.
+
+        Args:
+            step: `train_step` or `test_step`.
+            xla: whether XLA compiles it.
+
+        Returns:
+            A function of the iterator; it returns the loss of a part.
+        """
+        part = tf.function(step, reduce_retracing=True, autograph=False, jit_compile=xla)
+
+        @tf.function(reduce_retracing=True, autograph=False)
+        def next_step(batches: Any) -> tf.Tensor:
+            metrics = self.strategy.run(part, args=(next(batches),))
+            return self.strategy.experimental_local_results(metrics["loss"])[0]
+
+        return next_step
+
 
 def use_xla(config: Config, pairs: int, devices: Devices) -> bool:
     """Whether XLA compiles the steps: as `training.xla` says, or where that pays.
+
+    It does not compile the exchange of gradients between CPUs, or between workers.
 
     Args:
         config: the model and how to train it.
@@ -131,10 +154,10 @@ def use_xla(config: Config, pairs: int, devices: Devices) -> bool:
         devices: what trains.
     """
     training = config.training
+    if devices.parts > 1:
+        return training.xla is True and devices.gpus and devices.workers == 1
     if training.xla != "auto":
         return training.xla
-    if devices.parts > 1:
-        return False
     large = training.batch_size >= _XLA_BATCH_ON_CPU
     return devices.gpus or (large and pairs * training.epochs >= _PAIRS_WORTH_COMPILING)
 
@@ -143,97 +166,3 @@ def all_reduce_sum(gradients: list[Any]) -> list[Any]:
     """Gradients summed over the replicas, inside a replica's step."""
     context = tf.distribute.get_replica_context()
     return context.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
-
-
-class Epochs(NamedTuple):
-    """What `fit` reads and how long.
-
-    Attributes:
-        training: distributed batches of all epochs.
-        validation: a distributed pass, read anew after each epoch; None without.
-        steps: batches of an epoch.
-        validation_steps: batches of the validation pass.
-        first: epochs already done.
-        stop: epochs in the end.
-    """
-
-    training: Any
-    validation: Any
-    steps: int
-    validation_steps: int
-    first: int
-    stop: int
-
-
-def fit(
-    model: Siamese,
-    devices: Devices,
-    epochs: Epochs,
-    callbacks: list[keras.callbacks.Callback],
-) -> None:
-    """Trains a compiled model, on whatever devices there are."""
-    if devices.workers > 1:
-        _fit_several_workers(model, devices.strategy, epochs, callbacks)
-        return
-    model.fit(
-        epochs.training,
-        initial_epoch=epochs.first,
-        epochs=epochs.stop,
-        steps_per_epoch=epochs.steps,
-        validation_data=epochs.validation,
-        validation_steps=epochs.validation_steps or None,
-        callbacks=callbacks,
-        verbose=0,
-        shuffle=False,
-    )
-
-
-def _fit_several_workers(
-    model: Siamese,
-    strategy: tf.distribute.Strategy,
-    epochs: Epochs,
-    callbacks: list[keras.callbacks.Callback],
-) -> None:
-    """`fit` for MultiWorkerMirroredStrategy.
-
-    Keras 3's own takes the distributed data set for a generator and then reduces the metrics
-    of a step along an axis they do not have (keras issue 20585); its `train_step` works.
-    """
-    listeners = keras.callbacks.CallbackList(
-        callbacks, model=model, epochs=epochs.stop, steps=epochs.steps
-    )
-
-    @tf.function(reduce_retracing=True, autograph=False)
-    def train_step(batches):
-        strategy.run(model.train_step, args=(batches.get_next(),))
-
-    @tf.function(reduce_retracing=True, autograph=False)
-    def test_step(batches):
-        strategy.run(model.test_step, args=(batches.get_next(),))
-
-    def logs() -> dict[str, float]:
-        # Reading a metric adds it up over the workers, so every one of them reads.
-        return {name: float(value) for name, value in model.get_metrics_result().items()}
-
-    model.stop_training = False
-    iterator = iter(epochs.training)
-    listeners.on_train_begin()
-    for epoch in range(epochs.first, epochs.stop):
-        model.reset_metrics()
-        listeners.on_epoch_begin(epoch)
-        for step in range(epochs.steps):
-            listeners.on_train_batch_begin(step)
-            train_step(iterator)
-            listeners.on_train_batch_end(step, logs())
-        found = logs()
-        if epochs.validation is not None:
-            model.reset_metrics()
-            held_out = iter(epochs.validation)
-            for _ in range(epochs.validation_steps):
-                test_step(held_out)
-            found |= {f"val_{name}": value for name, value in logs().items()}
-        listeners.on_epoch_end(epoch, found)
-        if model.stop_training:
-            break
-    model.optimizer.finalize_variable_values(model.trainable_weights)
-    listeners.on_train_end()

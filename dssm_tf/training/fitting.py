@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import keras
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
 from dssm_tf.config import Config
@@ -21,10 +21,9 @@ from dssm_tf.model.run_files import LOGS, STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.checkpoint import Checkpoint, put, state
-from dssm_tf.training.devices import Devices, Epochs, all_reduce_sum, fit, use_xla
+from dssm_tf.training.devices import Devices, all_reduce_sum, use_xla
 from dssm_tf.training.keeper import Keeper
-from dssm_tf.training.keras_internals import build_nothing_more
-from dssm_tf.training.mining import Remining, read_mined
+from dssm_tf.training.mining import read_mined
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 from dssm_tf.training.progress import TrainingProgress
 from dssm_tf.training.validation import ValidationTask
@@ -84,14 +83,13 @@ class Fitting:
                 first = idf_start(self.model, data.texts("titles"), data.vocabulary)
             if first is not None:
                 put(self.model.weights, first)
+            self._train = devices.step(self.model.train_step, compiled)
+            self._test = devices.step(self.model.test_step, compiled)
             self._untrained = [keras.ops.convert_to_numpy(one) for one in state(self.model)]
         self.ranked = build_model(config, data.vocabulary.size)
         if first is not None:
             put(self.ranked.weights, first)
         self.encode = Encoder(self.ranked, data.vocabulary)
-        self._remining = Remining(
-            config.negatives, data, self.encode, out / STATE, devices.chief, quiet
-        )
 
     def fit(
         self,
@@ -125,47 +123,44 @@ class Fitting:
             model.optimizer.total_updates.assign(batches.steps * epochs)
         checkpoint = Checkpoint(self._out / STATE / f"{phase}.npz", devices.chief)
         keeper = Keeper(config.training, task, self.ranked, self.encode, checkpoint, keep_last)
-        first = keeper.resume(model)
-        self._remining.check_table(self._batches.mined)
-        progress = TrainingProgress(batches.steps, epochs, self._quiet or not devices.chief)
-        every = config.negatives.mine_every
-        listeners = [keeper, progress, *self._listeners(phase)]
-        for start, stop in self._remining.stages(first, epochs, keeper.step):
+        keeper.resume(model)
+        first, steps, seed = len(keeper.history), batches.steps, config.training.seed
+        progress = TrainingProgress(steps, epochs, self._quiet or not devices.chief)
+        read = iter(devices.read(batches, seed, first, epochs, keeper.step))
+        for epoch in range(first, epochs):
             if keeper.finished:
                 break
-            if every and (start >= every or weights is not None):
-                put(self.ranked.weights, keeper.weights_of(model))
-                mined = self._remining.after(phase, start)
-                batches = replace(batches, mined=mined)
-                held_out = None if held_out is None else replace(held_out, mined=mined)
-            read = Epochs(
-                devices.read(batches, config.training.seed, start, stop, keeper.step),
-                None if held_out is None else devices.read(held_out, None),
-                batches.steps - keeper.step,
-                0 if held_out is None else held_out.steps,
-                start,
-                stop,
-            )
-            try:
-                fit(model, devices, read, listeners)
-            finally:
-                progress.stop()
+            with progress:
+                progress.begin(epoch)
+                for step in range(keeper.step, steps):
+                    progress.step(self._train(read))
+                    keeper.after_step(model, step + 1, steps)
+            logs = _metrics(model)
+            if held_out is not None:
+                model.reset_metrics()
+                validating = iter(devices.read(held_out, None))
+                for _ in range(held_out.steps):
+                    self._test(validating)
+                logs |= {f"val_{name}": value for name, value in _metrics(model).items()}
+            keeper.after_epoch(model, logs)
+            progress.end(epoch, logs)
+            self._tell(phase, epoch, logs)
         put(self.ranked.weights, keeper.best)
         return keeper
 
-    def _listeners(self, phase: str) -> list[keras.callbacks.Callback]:
-        """Who else hears of each epoch: TensorBoard and `told`."""
-        listeners: list[keras.callbacks.Callback] = []
+    def _tell(self, phase: str, epoch: int, logs: Mapping[str, float]) -> None:
+        """Tells TensorBoard and `told` of an epoch."""
         if self._devices.chief:
-            logs = self._out / LOGS / phase
-            listeners.append(keras.callbacks.TensorBoard(logs, write_graph=False, profile_batch=0))
-        if told := self._told:
-            listeners.append(
-                keras.callbacks.LambdaCallback(
-                    on_epoch_end=lambda epoch, logs: told(phase, epoch + 1, logs)
-                )
-            )
-        return listeners
+            with tf.summary.create_file_writer(str(self._out / LOGS / phase)).as_default():
+                for name, value in logs.items():
+                    tf.summary.scalar(name, value, epoch)
+        if self._told:
+            self._told(phase, epoch + 1, logs)
+
+
+def _metrics(model: Siamese) -> dict[str, float]:
+    """The metrics of all devices, of which every one reads."""
+    return {name: float(value) for name, value in model.get_metrics_result().items()}
 
 
 def training_batches(
@@ -241,7 +236,6 @@ def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool)
     optimizer = configured_optimizer(config, parts)
     model.compile(optimizer=optimizer, loss=configured_loss(config), jit_compile=xla)
     optimizer.build(model.trainable_variables)
-    build_nothing_more(model)
     return model
 
 

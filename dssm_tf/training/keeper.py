@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import keras
 import numpy as np
 
@@ -11,21 +9,16 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import TrainingConfig
 from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.training.checkpoint import Checkpoint, put, state
+from dssm_tf.training.checkpoint import Checkpoint, put
 from dssm_tf.training.keras_internals import moving_averages
 from dssm_tf.training.optimizers import ScheduledNesterov
 from dssm_tf.training.validation import ValidationTask, encoded
 
-_STILL = 3
-"""Epochs in a row whose validation loss does not change by a digit: no step changes the model."""
 
+class Keeper:
+    """After each epoch: ranks the validation queries, keeps the best weights, saves everything.
 
-class Keeper(keras.callbacks.Callback):
-    """After each epoch: ranks the validation queries, keeps the best, saves, may stop.
-
-    Within an epoch it saves after every so many steps. When `fit` is called again, for the next
-    stage, it puts back the state after the last epoch: the end of `fit` has put moving averages in
-    the place of the weights.
+    Within an epoch it saves after every so many steps.
 
     Args:
         config: what to monitor and how long to wait.
@@ -51,7 +44,6 @@ class Keeper(keras.callbacks.Callback):
         checkpoint: Checkpoint,
         keep_last: bool = False,
     ) -> None:
-        super().__init__()
         self._config = config
         self._keep_last = keep_last
         self._task = task
@@ -61,8 +53,6 @@ class Keeper(keras.callbacks.Callback):
         self.best: list[np.ndarray] = []
         self.history: list[dict[str, float]] = []
         self.best_epoch = self.step = 0
-        self._sums: list[np.ndarray] = []
-        self._state: list[np.ndarray] = []
 
     @property
     def finished(self) -> bool:
@@ -70,63 +60,52 @@ class Keeper(keras.callbacks.Callback):
         waited = len(self.history) - self.best_epoch
         return bool(self.history) and waited >= self._config.patience
 
-    def resume(self, model: Siamese) -> int:
-        """Restores what was saved last; returns how many epochs are done."""
+    def resume(self, model: Siamese) -> None:
+        """Restores what was saved last."""
+        model.reset_metrics()
         if (restored := self._checkpoint.restore(model)) is not None:
             self.best, progress = restored
             self.history, self.best_epoch, self.step = progress.values()
-            self._sums = [np.asarray(one) for one in model.metrics_variables]
-        return len(self.history)
 
-    def on_train_begin(self, logs: dict[str, Any] | None = None) -> None:
-        """Resumes after the last epoch."""
-        if self._state:
-            put(state(self.model), self._state)
+    def after_step(self, model: Siamese, done: int, steps: int) -> None:
+        """Saves after every so many steps of an epoch."""
+        if done % self._config.save_every == 0 and done < steps:
+            self._save(model, done)
 
-    def on_epoch_begin(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Puts the metrics of a resumed epoch back, which Keras has just set to 0."""
-        if self.step:
-            put(self.model.metrics_variables, self._sums)
+    def after_epoch(self, model: Siamese, logs: dict[str, float]) -> None:
+        """Measures, keeps, saves; stops if an update broke loss or weights.
 
-    def on_train_batch_end(self, batch: int, logs: dict[str, Any] | None = None) -> None:
-        """Saves after every so many steps."""
-        done = self.step + batch + 1
-        if done % self._config.save_every == 0 and batch + 1 < self.params["steps"]:
-            self._save(done)
-
-    def on_epoch_end(self, epoch: int, logs: dict[str, Any] | None = None) -> None:
-        """Measures, keeps, saves; stops if an update broke loss or weights, or nothing learns.
+        Args:
+            model: what is trained.
+            logs: metrics of the epoch, to which others are added.
 
         Raises:
-            UserError: the epoch's loss or a weight is not a finite number, there is no loss to
-                begin with, or the model stands still.
+            UserError: the epoch's loss or a weight is not a finite number, or there is no loss
+                to begin with.
         """
-        logs = logs if logs is not None else {}
-        self._refuse_broken(float(logs["loss"]))
-        weights = self.weights_of(self.model)
+        self._refuse_broken(model, logs["loss"])
+        weights = self.weights_of(model)
         put(self._ranked.weights, weights)
         if self._task is not None:
             logs.update(self._task.measured(encoded(self._encode, self._task)))
-        self.history.append({name: float(value) for name, value in logs.items()})
+        self.history.append(dict(logs))
         if self._is_best():
             self.best_epoch, self.best = len(self.history), weights
-        self._refuse_standing_still()
         logs["best"] = float(self.best_epoch == len(self.history))
+        model.reset_metrics()
         self.step = 0
-        self._save(0)
-        if self.finished:
-            self.model.stop_training = True
+        self._save(model, 0)
 
-    def _save(self, step: int) -> None:
+    def _save(self, model: Siamese, step: int) -> None:
         progress = {"history": self.history, "best_epoch": self.best_epoch, "step": step}
-        self._state = self._checkpoint.save(self.model, self.best, progress)
+        self._checkpoint.save(model, self.best, progress)
 
-    def _refuse_broken(self, loss: float) -> None:
+    def _refuse_broken(self, model: Siamese, loss: float) -> None:
         epoch = len(self.history) + 1
         broken = [] if np.isfinite(loss) else [f"the loss became {loss}"]
         broken += [
             f"{weight.path} is not a finite number"
-            for weight in self.model.trainable_variables
+            for weight in model.trainable_variables
             if not np.isfinite(keras.ops.convert_to_numpy(weight)).all()
         ]
         if broken:
@@ -140,15 +119,6 @@ class Keeper(keras.callbacks.Callback):
                 "the loss is 0 in epoch 1: no click has a negative to be told from, so there is "
                 "nothing to learn; set negatives.in_batch=true or negatives.fresh=4, or run "
                 "preprocess so that it records negatives."
-            )
-
-    def _refuse_standing_still(self) -> None:
-        last = [epoch.get("val_loss") for epoch in self.history[-_STILL:]]
-        if len(last) == _STILL and last[0] is not None and len(set(last)) == 1:
-            raise UserError(
-                f"the model stands still: its validation loss is {last[0]:.6g} to the last digit "
-                f"after each of the last {_STILL} epochs; optimizer.learning_rate is far too "
-                "large, or far too small."
             )
 
     @staticmethod

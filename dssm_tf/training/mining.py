@@ -1,18 +1,15 @@
-"""Hard negatives from rankings: by any system, once, or by the model itself while it trains."""
+"""Hard negatives from the rankings of any system."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from dssm_tf.common.arrays import read_arrays
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write
 from dssm_tf.common.progress import progress_of
 from dssm_tf.config import NegativesConfig
 from dssm_tf.data.preprocessed import Preprocessed
@@ -144,98 +141,3 @@ def read_mined(negatives: NegativesConfig, data: Preprocessed) -> Pairs:
         console = Console(stderr=True)
         console.print(f"{line}; these are left out", style="yellow", highlight=False)
     return np.unique(pairs[known], axis=0)
-
-
-class Remining:
-    """Mines by the model that is being trained, and keeps what was found for a run that resumes.
-
-    Args:
-        negatives: how often, and which ranks.
-        data: what preprocess wrote.
-        encode: of the model with the weights to rank with.
-        folder: of the run's state.
-        chief: whether this process writes there.
-        quiet: no line on the terminal.
-
-    Reference: Xiong et al. 2021 (ANCE), sec. 4, who mine beside the training, not between epochs.
-    """
-
-    def __init__(
-        self,
-        negatives: NegativesConfig,
-        data: Preprocessed,
-        encode: Encode,
-        folder: Path,
-        chief: bool,
-        quiet: bool,
-    ) -> None:
-        self._negatives = negatives
-        self._data = data
-        self._encode = encode
-        self._folder = folder
-        self._chief = chief
-        self._console = Console(quiet=quiet or not chief)
-
-    def stages(self, first: int, epochs: int, step: int = 0) -> Iterator[tuple[int, int]]:
-        """Epochs done before and after each stage of training, in which negatives are the same.
-
-        An epoch that is resumed after its first steps is a stage of its own.
-
-        >>> negatives = NegativesConfig(mined=2, mine_every=3)
-        >>> remining = Remining(negatives, None, None, Path(), True, True)
-        >>> list(remining.stages(first=4, epochs=10))
-        [(4, 6), (6, 9), (9, 10)]
-        """
-        every = self._negatives.mine_every or max(epochs, 1)
-        if step:
-            yield first, first + 1
-            first += 1
-        for start in range(first - first % every, epochs, every):
-            yield max(start, first), min(start + every, epochs)
-
-    def check_table(self, mined: Pairs) -> None:
-        """Raises UserError if the run began with another table of negatives.
-
-        Args:
-            mined: what `read_mined` returned.
-        """
-        if not np.array_equal(self._kept("from", 0, lambda: mined), mined):
-            raise UserError(
-                f"negatives.mined_from: {self._negatives.mined_from} is not what it was when the "
-                "run began; put the table back, or choose another --out."
-            )
-
-    def after(self, phase: str, epoch: int) -> Pairs:
-        """What the model finds, or found before the run was interrupted.
-
-        Args:
-            phase: of training.
-            epoch: epochs done; what counts is the last of them after which was to be mined.
-        """
-        pairs = self._kept(phase, epoch - epoch % self._negatives.mine_every, self._mined)
-        if not len(pairs):
-            raise UserError(
-                "negatives.mine_ranks: the model ranks no title there for any query, once clicked "
-                "ones and those within negatives.mine_margin of them are left out; start at rank 1."
-            )
-        return pairs
-
-    def _mined(self) -> Pairs:
-        ranks, margin = self._negatives.mine_ranks, self._negatives.mine_margin
-        found = hard_pairs(self._data, by_cosine(self._encode), ranks, margin)
-        pairs = np.array([pair[:2] for pair in found], np.int64).reshape(-1, 2)
-        self._console.print(f"{len(pairs):,} hard negatives mined", highlight=False)
-        return pairs
-
-    def _kept(self, name: str, epoch: int, make: Callable[[], Pairs]) -> Pairs:
-        """What was written after an epoch, or is made and written now."""
-        path = self._folder / f"mined-{name}.npz"
-        if path.exists():
-            arrays = read_arrays(path, "Remove the run's directory to start again.")
-            if int(arrays["epoch"]) == epoch:
-                return arrays["pairs"]
-        pairs = make()
-        if self._chief:
-            with atomic_write(path, "wb") as file:
-                np.savez(file, pairs=pairs, epoch=np.array(epoch))
-        return pairs

@@ -56,30 +56,17 @@ def write_model_card(
     if negatives.in_batch:
         kinds.append("the batch's other clicked titles, those clicked for the query masked")
     if negatives.mined:
-        found = f", anew after each {negatives.mine_every} epochs" if negatives.mine_every else ""
-        kinds.append(f"{negatives.mined} a query of those mined for it{found}")
+        kinds.append(f"{negatives.mined} a query of those mined for it")
     ranked = metrics or "| no validation part | | | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
     if config.training.folds:
         kept = f"{result.best_epoch}, the best of {result.epochs} by folds; on all records"
     elif result.refitted:
-        kept += (
-            "; then trained on, on training and validation part, for two thirds as many"
-            if config.training.refit == "continue"
-            else "; then trained anew on training and validation part for as many"
-        )
+        kept += "; then trained on, on training and validation part, for two thirds as many"
     learned = "".join(f"| {name} | {about} |\n" for name, about in result.learned.items())
     if not config.training.clicks:
         learned += "| clicks | not learned from: `training.clicks: false` |\n"
     known = f"{spec.vocabulary_size:,} (vocabulary {spec.fingerprint})"
-    shorter = ""
-    if result.by_length:
-        rows = "\n".join(
-            f"| {length} | {' | '.join(f'{value:.4f}' for value in found.values())} |"
-            for length, found in result.by_length.items()
-        )
-        names = [*next(iter(result.by_length.values()))]
-        shorter = _SHORTER.format(" | ".join(names), "---|" * len(names), rows)
     arguments = ", ".join(f"{key} {value}" for key, value in config.loss.arguments.items())
     went_on = before = ""
     if start is not None:
@@ -133,7 +120,7 @@ Vectors with the prior rank as the first column says: those of `dssm embed`, of 
 `encode_query_with_prior` and `encode_title_with_prior`, and of `prior=True` in Python; compare them
 by inner product. Unit vectors (`dssm embed --cosine`, `encode_query`, `encode_title`) rank as the
 last column says.
-{searched}{shorter}
+{searched}
 ## Use and limits
 
 Rank titles for queries like those of the log. Clicks are not relevance: what users did not see
@@ -155,17 +142,6 @@ _SEARCHED = (
     "validation queries whose first title was clicked; how many poor answers are below it was not "
     "measured."
 )
-
-_SHORTER = """
-Vectors were trained to be cut (`training.nested_lengths`): unit vectors of their first numbers
-rank the validation queries as follows, by the cosine without the prior.
-
-| numbers | {} |
-|---|{}
-{}
-
-`dssm export --format compact --dimension N` writes a model of the first N numbers.
-"""
 
 
 def _fields(spec: Spec) -> str:

@@ -31,8 +31,6 @@ class Result:
         query_ids: the id of each query of those, increasing.
         validated: what the validation queries rank, in words.
         start: the earlier run that it went on from; None for one that began anew.
-        by_length: validation NDCG by the cosine of the vectors' first numbers, by how many these
-            are; empty without nested lengths.
     """
 
     epochs: int
@@ -47,7 +45,6 @@ class Result:
     query_ids: list[int] = field(default_factory=list, compare=False)
     validated: str = field(default="", compare=False)
     start: str | None = None
-    by_length: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def learned_from(self, sources: Sequence[Source]) -> None:
         """Notes what it learned from besides clicks."""

@@ -146,7 +146,7 @@ def finish_run(
     _write_json(out / HISTORY, result.history)
     _write_json(out / VERSIONS, versions())
     write_model_card(out, model, config, result, data.spec, start)
-    kept = ("prior_weight", "best_epoch", "refitted", "untrained", "by_length")
+    kept = ("prior_weight", "best_epoch", "refitted", "untrained")
     ranking = {name: getattr(result, name) for name in kept}
     _write_json(out / RANKING, ranking | {"validation": result.ndcg})
     mark_finished(out)

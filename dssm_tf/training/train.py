@@ -25,7 +25,7 @@ from dssm_tf.training.optimizers import check_optimizer
 from dssm_tf.training.result import Result
 from dssm_tf.training.run_directory import finish_run, finished_before, start_run
 from dssm_tf.training.search_settings import search_settings
-from dssm_tf.training.validation import ValidationTask, encoded, ndcg_by_length
+from dssm_tf.training.validation import ValidationTask, encoded
 from dssm_tf.training.warm_start import WarmStart
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
@@ -128,16 +128,11 @@ def _by_validation(
     if task is None:
         return result
     result.validated = task.about
-    if nested := config.training.nested_lengths:
-        result.by_length = ndcg_by_length(fitting.encode, task, nested)
     if config.training.refit:
-        go_on = config.training.refit == "continue"
-        how = f"on from epoch {kept.best_epoch} with" if go_on else "again on"
-        _say_all(how, data, fitting, silent)
-        # Going on takes two thirds as many epochs, a share chosen in docs/results.md.
-        epochs = math.ceil(kept.best_epoch * 2 / 3) if go_on else kept.best_epoch
-        weights = kept.best if go_on else None
-        fitting.fit("refit", ("train", "validation"), epochs, weights=weights, keep_last=True)
+        _say_all(f"on from epoch {kept.best_epoch} with", data, fitting, silent)
+        # Two thirds as many epochs, a share chosen in docs/results.md.
+        epochs = math.ceil(kept.best_epoch * 2 / 3)
+        fitting.fit("refit", data.splits, epochs, weights=kept.best, keep_last=True)
         result.refitted = True
     return result
 
@@ -239,33 +234,23 @@ def check_records(config: Config, data: Preprocessed) -> None:
             f"negatives.recorded: {negatives.recorded} asked for, {data.directory} holds "
             f"{recorded} a pair; run preprocess with --negatives {negatives.recorded}."
         )
-    others = negatives.fresh or negatives.in_batch or negatives.mined_from
-    if not (negatives.recorded or others):
+    rivals = negatives.fresh or negatives.in_batch or negatives.mined
+    if not (rivals or (data.parts["train"].titles[:, 1 : 1 + negatives.recorded] >= 0).any()):
         raise UserError(
-            "negatives: recorded and fresh are 0 and in_batch is false; the click needs rivals."
-        )
-    if not (others or (data.parts["train"].titles[:, 1:] >= 0).any()):
-        raise UserError(
-            f"{data.directory}: no record holds a negative, and there are no others: there is "
-            "nothing to tell a click from. Run preprocess with --negatives-from log, or set "
-            "negatives.in_batch or negatives.fresh."
+            "negatives: recorded ones are 0 or missing, and there are no others: there is nothing "
+            "to tell a click from. Set negatives.in_batch or negatives.fresh, or run preprocess "
+            "with --negatives-from log."
         )
 
 
 def check_devices(config: Config, devices: Devices) -> None:
-    """Raises UserError on settings that would fail on these devices once training has started.
+    """Raises UserError if a batch cannot be shared by these devices.
 
     Args:
         config: the model and how to train it.
         devices: what trains.
     """
-    parts, several = devices.parts, devices.workers > 1
-    if config.training.xla is True and parts > 1 and (several or not devices.gpus):
-        raise UserError(
-            f"training.xla: true cannot be used with {parts} devices "
-            f"{'of several workers' if several else 'that are not GPUs'}, whose exchange of "
-            "gradients XLA does not compile; use auto or false."
-        )
+    parts = devices.parts
     sizes = {"training": config.training.batch_size}
     sizes |= {name: section.batch_size for name, section in config.lists.items()}
     for name, size in sizes.items():

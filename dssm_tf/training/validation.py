@@ -215,25 +215,3 @@ def with_intervals(measured: Mapping[str, float]) -> str:
 def encoded(encode: Encode, task: ValidationTask) -> Vectors:
     """Vectors of a task's queries and titles under an encoder."""
     return Vectors(encode("query", task.queries), encode("title", task.titles))
-
-
-def ndcg_by_length(
-    encode: Encode, task: ValidationTask, lengths: Sequence[int]
-) -> dict[str, dict[str, float]]:
-    """NDCG by the cosine of the vectors' first numbers, for each of these lengths and for all.
-
-    Args:
-        encode: gives unit vectors.
-        task: what is ranked.
-        lengths: of vectors, below the whole.
-    """
-    vectors = encoded(encode, task)
-
-    def cut(side: Matrix, length: int) -> Matrix:
-        norms = np.linalg.norm(side[:, :length], axis=1, keepdims=True)
-        return side[:, :length] / np.maximum(norms, np.finfo(np.float32).tiny)
-
-    return {
-        str(length): task.ndcg(Vectors(*(cut(side, length) for side in vectors)))
-        for length in (*lengths, vectors.queries.shape[1])
-    }

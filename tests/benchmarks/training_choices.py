@@ -41,7 +41,6 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "sigmoid": ("loss={name: sigmoid}",),
     "4 fresh": ("negatives.fresh=4",),
     "4 mined by bm25": ("negatives.mined=4", "negatives.mined_from={bm25}"),
-    "4 mined by itself, every 3 epochs": ("negatives.mined=4", "negatives.mine_every=3"),
     NESTED: ("training.nested_lengths=[16,32,64,128]",),
 }
 """What differs from the configuration: the first line is what ships."""
@@ -116,20 +115,26 @@ def by_length(run: Path, data: Path) -> dict[str, dict[str, float]]:
     """NDCG by the cosine of the first numbers, and by that of as many principal directions."""
     from dssm_tf.data.preprocessed import Preprocessed
     from dssm_tf.model.semantic_ranker import SemanticRanker
-    from dssm_tf.training.validation import ValidationTask, ndcg_by_length
+    from dssm_tf.training.validation import ValidationTask, Vectors
 
     ranker, known = SemanticRanker.load(run), Preprocessed(data)
     limits = ranker.config.validation
     task = ValidationTask.of(known, limits.queries, limits.titles)
-    sides = {"query": ranker.encode_queries, "title": ranker.encode_titles}
     titles = [title.text for title in known.titles]
-    vectors = np.concatenate([encode(titles) for encode in sides.values()])
+    vectors = np.concatenate([ranker.encode_queries(titles), ranker.encode_titles(titles)])
     _, directions = np.linalg.eigh(vectors.T @ vectors)  # as `dssm export --dimension` has them
     turned = directions[:, ::-1]
-    lengths = [length for length in LENGTHS if length < len(turned)]
+    own = ranker.encode_queries(task.queries), ranker.encode_titles(task.titles)
+
+    def ndcg(sides: Sequence[np.ndarray], length: int) -> dict[str, float]:
+        cut = (side[:, :length] for side in sides)
+        unit = (one / np.maximum(np.linalg.norm(one, axis=1, keepdims=True), 1e-30) for one in cut)
+        return task.ndcg(Vectors(*unit))
+
+    lengths = [length for length in (*LENGTHS, len(turned)) if length <= len(turned)]
     return {
-        "first": ndcg_by_length(lambda side, texts: sides[side](texts), task, lengths),
-        "principal": ndcg_by_length(lambda side, texts: sides[side](texts) @ turned, task, lengths),
+        kind: {str(length): ndcg(sides, length) for length in lengths}
+        for kind, sides in (("first", own), ("principal", [side @ turned for side in own]))
     }
 
 

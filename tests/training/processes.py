@@ -234,7 +234,7 @@ def _die_at(event: str, number: int) -> None:
     from dssm_tf.training.keeper import Keeper
 
     seen = 0
-    train_batch_end = Keeper.on_train_batch_end
+    after_step = Keeper.after_step
 
     def count() -> None:
         nonlocal seen
@@ -242,9 +242,9 @@ def _die_at(event: str, number: int) -> None:
         if seen == number:
             os.kill(os.getpid(), signal.SIGKILL)
 
-    def counted_batch_end(self, batch, logs=None):
+    def counted_step(*arguments):
         count()
-        train_batch_end(self, batch, logs)
+        after_step(*arguments)
 
     def counted(move):
         def moved(self, target):
@@ -255,7 +255,7 @@ def _die_at(event: str, number: int) -> None:
         return moved
 
     if event == "batch":
-        Keeper.on_train_batch_end = counted_batch_end
+        Keeper.after_step = counted_step
     else:  # files are replaced, directories renamed
         Path.replace, Path.rename = counted(Path.replace), counted(Path.rename)
 

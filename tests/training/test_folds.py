@@ -73,11 +73,6 @@ def test_weighted_clicks_are_not_rounded_and_weigh_one_on_average(tmp_path):
         assert not np.allclose(weights, np.rint(weights))
 
 
-def test_fewer_queries_than_folds_are_refused(data, tmp_path):
-    with pytest.raises(UserError, match=r"training.folds: 1000 folds of \d+ queries"):
-        train(parse_config(config(training__folds=1_000)), data.path, tmp_path / "run", quiet=True)
-
-
 def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():
     """Four queries, one of which would choose epoch 1; the three others 2."""
     by_cosine = np.array([[1.0, 0.1, 0.1, 0.1], [0.5, 0.5, 0.5, 0.5]])
@@ -142,9 +137,3 @@ def test_it_is_refused_beside_judgments_and_an_earlier_run(data, folder, run, tm
     with pytest.raises(UserError, match="leave it out with --from"):
         train(parse_config(raw), data.path, tmp_path / "from", start=run[0], quiet=True)
     assert [path.name for path in tmp_path.iterdir()] == ["judgments.tsv"]
-
-
-@pytest.mark.parametrize("folds", [0, 1, "many"])
-def test_fewer_than_two_folds_are_refused(folds):
-    with pytest.raises(UserError, match=r"training\.folds"):
-        parse_config(config(training__folds=folds))

@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 
 import dssm_tf
 from dssm_tf.common.errors import UserError
+from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.tables.hard_negatives import COLUMNS
 from dssm_tf.training.mining import hard_columns
+from dssm_tf.training.train import train
 from tests.runs import finished_run
-from tests.training.configuration import CONFIG
+from tests.training.configuration import CONFIG, config
 
 
 def by_sorting(scores, clicked, first, last, margin) -> list[int]:
@@ -127,3 +129,15 @@ def test_a_table_that_is_there_is_not_replaced(data, tmp_path):
     with pytest.raises(UserError, match="exists already"):
         dssm_tf.mine(data.path, tmp_path / "mined.tsv", bm25=True)
     assert (tmp_path / "mined.tsv").read_text() == "precious"
+
+
+def test_mined_rivals_are_hard_and_unknown_rows_are_said(data, run, mined, tmp_path, capsys):
+    table = tmp_path / "mined.tsv"
+    table.write_text(mined[0].read_text("utf-8") + "nobody\tasked\tx\t1\t1\n", "utf-8")
+    raw = config(negatives={"mined": 3, "mined_from": str(table)}, training__epochs=1)
+    found = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
+    # Three more rivals, each of them hard: the same records cost more.
+    assert found.history[0]["loss"] > run[1].history[0]["loss"]
+    assert "1 of " in (said := capsys.readouterr().err)
+    assert "such as 'nobody' with 'asked'; these are left out" in said
+    assert "3 a query of those mined for it" in (tmp_path / "run/MODEL_CARD.md").read_text("utf-8")

@@ -70,11 +70,10 @@ def test_tensorboard_finds_the_curves(run):
     for path in (out / "logs").rglob("*tfevents*"):
         for event in tf.compat.v1.train.summary_iterator(str(path)):
             for value in event.summary.value:
-                if value.tag == "epoch_loss":
-                    found[path.parent.name, event.step] = float(tf.make_ndarray(value.tensor))
+                found[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
     for number, epoch in enumerate(result.history):
-        assert found["train", number] == approx(epoch["loss"])
-        assert found["validation", number] == approx(epoch["val_loss"])
+        for name in ("loss", "val_loss", "ndcg@10"):
+            assert found[name, number] == approx(epoch[name])
 
 
 def test_the_model_card_tells_what_was_trained_on_what(run, data):

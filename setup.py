@@ -120,7 +120,6 @@ setup(
         "rich>=13",
         "scipy>=1.11",
         "tabulate>=0.9",
-        "tensorboard>=2.20,<2.22",  # TensorFlow no longer brings it
         "tensorflow>=2.21,<2.22",
         "tensorflow-datasets>=4.9.9",
         # tensorflow-ranking is used through one adapter and needs Keras 2's package beside Keras 3.

@@ -40,7 +40,7 @@ _PLACES = {
     "evaluate": "dssm_tf.evaluation.evaluate",
     "explain": "dssm_tf.analysis.explanation",
     "load": "dssm_tf.export.load",
-    "mine": "dssm_tf.training.mine",
+    "mine": "dssm_tf.training.mining",
 }
 # A command is a Python call too; those called as a package is are in dssm_tf.commands alone.
 for _name in __all__:

@@ -14,7 +14,7 @@ from dssm_tf.common.errors import UserError as UserError
 from dssm_tf.evaluation.evaluate import evaluate as evaluate
 from dssm_tf.export.load import load as load
 from dssm_tf.runtime.vector_ranker import VectorRanker as VectorRanker
-from dssm_tf.training.mine import mine as mine
+from dssm_tf.training.mining import mine as mine
 
 __version__: str
 __all__ = [

@@ -34,8 +34,7 @@ class NegativesConfig(Section):
     """Which titles a click is compared with.
 
     `recorded` negatives a query from the records (J), `fresh` ones drawn from all titles
-    anew in each epoch, `in_batch` the batch's other clicked titles, `logq` the strength of the
-    correction for how often each is drawn (but mined ones).
+    anew in each epoch, `in_batch` the batch's other clicked titles.
 
     `mined` hard ones in each epoch, of those that `mined_from` lists, what `dssm mine` wrote.
     """
@@ -43,7 +42,6 @@ class NegativesConfig(Section):
     recorded: Annotated[Whole, Field(ge=0)] = 0
     fresh: Annotated[Whole, Field(ge=0)] = 0
     in_batch: bool = True
-    logq: Annotated[float, Field(ge=0, le=1)] = 0.0
     mined: Annotated[Whole, Field(ge=0)] = 0
     mined_from: str | None = None
 

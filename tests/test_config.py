@@ -158,7 +158,6 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         (TOWER + "training: {xla: maybe}", ["training.xla: ", "boolean", "'auto'", "'maybe'"]),
         (TOWER + "ranking: {prior: much}", ["ranking.prior: ", "number", "'auto'", "'much'"]),
         (TOWER + "ranking: {prior: -1}", ["ranking.prior: ", "equal to 0", "received -1"]),
-        (TOWER + "negatives: {logq: 2}", ["negatives.logq: ", "less than or equal to 1", "2"]),
         (TOWER + "negatives: {recorded: -1}", ["negatives.recorded: ", "equal to 0"]),
         (TOWER + "optimizer: {learning_rate: 0}", ["optimizer.learning_rate: ", "than 0"]),
         (TOWER + "optimizer: {clip_norm: 0}", ["optimizer.clip_norm: ", "greater than 0"]),

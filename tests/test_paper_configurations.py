@@ -34,10 +34,7 @@ def value(config, key):
 
 
 def optimizer(config, updates=1000):
-    chosen = config.optimizer
-    return make_optimizer(
-        chosen.name, chosen.learning_rate, updates, chosen.clip_norm, chosen.options
-    )
+    return make_optimizer(config.optimizer, updates)
 
 
 def test_every_configuration_of_a_tower_is_a_row_of_a_paper():

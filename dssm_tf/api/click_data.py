@@ -64,7 +64,7 @@ class ClickData:
         from dssm_tf.graded.sources import read_sources
         from dssm_tf.training.devices import Devices, read_cluster, reuse_memory, use_xla
         from dssm_tf.training.fitting import training_batches
-        from dssm_tf.training.train import check_devices, check_records, settled
+        from dssm_tf.training.train import check_devices, check_settings, settled
         from dssm_tf.training.warm_start import WarmStart
 
         reuse_memory()
@@ -75,10 +75,10 @@ class ClickData:
             )
         self.config, self._data = settled(self.config, Preprocessed(Path(directory)))
         self._devices = Devices(tf.distribute.get_strategy())
-        check_records(self.config, self._data)
+        check_settings(self.config, self._data)
         check_devices(self.config, self._devices)
         self._start = None if start is None else WarmStart.load(start, self.config, self._data)
-        self._xla = use_xla(self.config, self._data.count("train"), self._devices)
+        self._xla = use_xla(self.config, self._devices)
         self._sources = read_sources(self.config, self._data)
         self._batches = training_batches(
             self.config, self._data, self._devices.parts, self._xla, self._sources
@@ -102,11 +102,11 @@ class ClickData:
         import keras
 
         from dssm_tf.model.semantic_ranker import build_model
-        from dssm_tf.training.checkpoint import put
+        from dssm_tf.training.keeper import put
         from dssm_tf.training.keras_internals import build_nothing_more
 
         keras.utils.set_random_seed(self.config.training.seed)
-        with self._devices.scope():
+        with self._devices.strategy.scope():
             model = build_model(
                 self.config, self._data.vocabulary.size, self.config.training.precision
             )
@@ -178,9 +178,9 @@ class ClickData:
         from dssm_tf.model.prior import TitlePrior
         from dssm_tf.model.run_files import MODEL_CARD
         from dssm_tf.model.semantic_ranker import Encoder
-        from dssm_tf.training.result import Result
-        from dssm_tf.training.run_directory import finish_run, start_run
-        from dssm_tf.training.train import held_out, weigh_prior
+        from dssm_tf.training.run_directory import Result, finish_run, start_run
+        from dssm_tf.training.train import held_out
+        from dssm_tf.training.validation import weigh_prior
 
         out, data = Path(out), self._data
         refuse_existing(out)

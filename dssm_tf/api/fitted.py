@@ -7,12 +7,12 @@ from typing import Any
 import keras
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.config import Config, parse_config
+from dssm_tf.config import Config, OptimizerConfig, parse_config
 from dssm_tf.losses import LOSSES
 from dssm_tf.losses.ranking_loss import NestedLengths, RankingLoss
 from dssm_tf.model.semantic_ranker import build_model
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.training.checkpoint import put
+from dssm_tf.training.keeper import put
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
 
 
@@ -81,7 +81,7 @@ def _optimizer(optimizer: keras.optimizers.Optimizer) -> dict[str, Any] | None:
     # .01 in float32 is .00999999978.
     rate = float(f"{keras.ops.convert_to_numpy(optimizer.learning_rate):.7g}")
     try:
-        usual = make_optimizer(name, rate, 1).get_config()
+        usual = make_optimizer(OptimizerConfig(name=name, learning_rate=rate)).get_config()
     except ValueError:
         return None
     settings = optimizer.get_config()

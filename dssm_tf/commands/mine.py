@@ -38,7 +38,7 @@ def mine(
     Raises:
         UserError: an input cannot be used, `out` exists, or no title is left.
     """
-    from dssm_tf.training.mine import mine as mined
+    from dssm_tf.training.mining import mine as mined
 
     named = named_paths(model, "--model")
     rows = mined(data, out, named, bm25=bm25, ranks=ranks, margin=margin, progress=True)

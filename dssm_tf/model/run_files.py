@@ -23,7 +23,6 @@ VERSIONS = "versions.json"
 MODEL_CARD = "MODEL_CARD.md"
 EARLIER_RUN = "earlier_run.json"
 STATE = "state"
-LOGS = "logs"
 
 _CHECKED = (CONFIG, SPEC, VOCABULARY, TITLES, WEIGHTS, QUERY_IDS, RANKING, HISTORY)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,12 +35,6 @@ def read_cluster() -> tuple[int, int]:
             f"TF_CONFIG is not usable ({error}); expected JSON with cluster.worker, a list "
             "of HOST:PORT, and task with type `worker` and index."
         ) from None
-
-
-# On CPUs XLA doubles the speed of large batches and quarters that of small ones, and compiling
-# costs about ten seconds (tests/benchmarks/towers.py; a batch of 256 took 41 ms without, 182 with).
-_XLA_BATCH_ON_CPU = 1024
-_PAIRS_WORTH_COMPILING = 500_000
 
 
 def reuse_memory() -> None:
@@ -100,24 +93,18 @@ class Devices:
         """Whether this process has GPUs."""
         return bool(tf.config.list_physical_devices("GPU"))
 
-    def scope(self) -> AbstractContextManager[Any]:
-        """Where variables are made."""
-        plain = self.strategy is tf.distribute.get_strategy()
-        return nullcontext() if plain else self.strategy.scope()
-
     def read(
-        self, batches: Batches, seed: int | None, start: int = 0, stop: int = 1, step: int = 0
+        self,
+        batches: Batches,
+        seed: int | None,
+        start: int = 0,
+        stop: int = 1,
+        step: int = 0,
     ) -> Any:
         """This process's share of passes `start`, from a step on, to `stop`; see `Batches`."""
         layout = self.worker, self.workers, self.parts // self.workers
-
-        def dataset(_: Any = None) -> tf.data.Dataset:
-            return batches.epochs(seed, start, stop, *layout, step)
-
-        return (
-            dataset()
-            if self.parts == 1
-            else self.strategy.distribute_datasets_from_function(dataset)
+        return self.strategy.distribute_datasets_from_function(
+            lambda _: batches.epochs(seed, start, stop, *layout, step)
         )
 
     def step(self, step: Callable[[Any], Any], xla: bool) -> Callable[[Any], tf.Tensor]:
@@ -143,23 +130,21 @@ class Devices:
         return next_step
 
 
-def use_xla(config: Config, pairs: int, devices: Devices) -> bool:
-    """Whether XLA compiles the steps: as `training.xla` says, or where that pays.
+def use_xla(config: Config, devices: Devices) -> bool:
+    """Whether XLA compiles the steps: as `training.xla` says, or on a GPU.
 
-    It does not compile the exchange of gradients between CPUs, or between workers.
+    It does not compile the exchange of gradients between CPUs, or between workers. On CPUs it
+    quarters the speed of batches of 256, and compiling costs about ten seconds
+    (tests/benchmarks/towers.py).
 
     Args:
         config: the model and how to train it.
-        pairs: of an epoch.
         devices: what trains.
     """
-    training = config.training
+    xla = config.training.xla
     if devices.parts > 1:
-        return training.xla is True and devices.gpus and devices.workers == 1
-    if training.xla != "auto":
-        return training.xla
-    large = training.batch_size >= _XLA_BATCH_ON_CPU
-    return devices.gpus or (large and pairs * training.epochs >= _PAIRS_WORTH_COMPILING)
+        return xla is True and devices.gpus and devices.workers == 1
+    return devices.gpus if xla == "auto" else xla
 
 
 def all_reduce_sum(gradients: list[Any]) -> list[Any]:

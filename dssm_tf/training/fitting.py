@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
-from numpy.typing import NDArray
+from rich.console import Console
 
+from dssm_tf.common.progress import progress_of
 from dssm_tf.config import Config
 from dssm_tf.data.batches import Batches
 from dssm_tf.data.preprocessed import Preprocessed
@@ -17,16 +20,14 @@ from dssm_tf.data.rows import click_rows, title_rows
 from dssm_tf.data.texts import Numbers
 from dssm_tf.graded.sources import SOURCES, Source, list_rows, read_sources
 from dssm_tf.losses.ranking_loss import BySource, NestedLengths, RankingLoss
-from dssm_tf.model.run_files import LOGS, STATE
+from dssm_tf.model.run_files import STATE
 from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.model.siamese import Siamese
-from dssm_tf.training.checkpoint import Checkpoint, put, state
 from dssm_tf.training.devices import Devices, all_reduce_sum, use_xla
-from dssm_tf.training.keeper import Keeper
+from dssm_tf.training.keeper import Keeper, put, state
 from dssm_tf.training.mining import read_mined
 from dssm_tf.training.optimizers import ScheduledNesterov, make_optimizer
-from dssm_tf.training.progress import TrainingProgress
-from dssm_tf.training.validation import ValidationTask
+from dssm_tf.training.validation import ValidationTask, with_intervals
 from dssm_tf.training.warm_start import idf_start
 
 Told = Callable[[str, int, Mapping[str, float]], object]
@@ -66,19 +67,19 @@ class Fitting:
         first: Sequence[np.ndarray] | None = None,
     ) -> None:
         self._config = config
-        self._data = data
         self._out = out
         self._devices = devices
         self._quiet = quiet
         self._told = told
         keras.utils.set_random_seed(config.training.seed)
-        compiled = use_xla(config, data.count("train"), devices)
+        compiled = use_xla(config, devices)
         self.sources = read_sources(config, data)
-        self._batches = training_batches(
-            config, data, devices.parts, fixed=compiled, sources=self.sources
-        )
-        with devices.scope():
-            self.model = _compiled_model(config, data.vocabulary.size, devices.parts, compiled)
+        self._batches = training_batches(config, data, devices.parts, compiled, self.sources)
+        with devices.strategy.scope():
+            self.model = build_model(config, data.vocabulary.size, config.training.precision)
+            optimizer = configured_optimizer(config, devices.parts)
+            self.model.compile(optimizer=optimizer, loss=configured_loss(config))
+            optimizer.build(self.model.trainable_variables)
             if first is None and config.training.idf_start:
                 first = idf_start(self.model, data.texts("titles"), data.vocabulary)
             if first is not None:
@@ -91,6 +92,11 @@ class Fitting:
             put(self.ranked.weights, first)
         self.encode = Encoder(self.ranked, data.vocabulary)
 
+    @property
+    def steps(self) -> int:
+        """Batches of an epoch of the training part."""
+        return self._batches.steps
+
     def fit(
         self,
         phase: str,
@@ -98,7 +104,6 @@ class Fitting:
         epochs: int,
         task: ValidationTask | None = None,
         weights: Sequence[np.ndarray] | None = None,
-        keep_last: bool = False,
     ) -> Keeper:
         """Fits the model, or goes on where that was interrupted; `ranked` has the kept weights.
 
@@ -106,9 +111,8 @@ class Fitting:
             phase: names the checkpoint.
             splits: records to train on.
             epochs: at most.
-            task: validates after each epoch; None without validation.
+            task: validates after each epoch; None keeps the last one.
             weights: to start from; those of an untrained model if not given.
-            keep_last: whether the last epoch is kept, not the best.
 
         Returns:
             What was kept, and the history.
@@ -121,11 +125,11 @@ class Fitting:
             put(model.weights, weights)
         if isinstance(model.optimizer, ScheduledNesterov):
             model.optimizer.total_updates.assign(batches.steps * epochs)
-        checkpoint = Checkpoint(self._out / STATE / f"{phase}.npz", devices.chief)
-        keeper = Keeper(config.training, task, self.ranked, self.encode, checkpoint, keep_last)
+        path = self._out / STATE / f"{phase}.npz"
+        keeper = Keeper(config.training, task, self.ranked, self.encode, path, devices.chief)
         keeper.resume(model)
         first, steps, seed = len(keeper.history), batches.steps, config.training.seed
-        progress = TrainingProgress(steps, epochs, self._quiet or not devices.chief)
+        progress = TrainingProgress(steps, epochs, self._quiet)
         read = iter(devices.read(batches, seed, first, epochs, keeper.step))
         for epoch in range(first, epochs):
             if keeper.finished:
@@ -144,18 +148,49 @@ class Fitting:
                 logs |= {f"val_{name}": value for name, value in _metrics(model).items()}
             keeper.after_epoch(model, logs)
             progress.end(epoch, logs)
-            self._tell(phase, epoch, logs)
+            if self._told:
+                self._told(phase, epoch + 1, logs)
         put(self.ranked.weights, keeper.best)
         return keeper
 
-    def _tell(self, phase: str, epoch: int, logs: Mapping[str, float]) -> None:
-        """Tells TensorBoard and `told` of an epoch."""
-        if self._devices.chief:
-            with tf.summary.create_file_writer(str(self._out / LOGS / phase)).as_default():
-                for name, value in logs.items():
-                    tf.summary.scalar(name, value, epoch)
-        if self._told:
-            self._told(phase, epoch + 1, logs)
+
+class TrainingProgress(ExitStack):
+    """How far the running epoch is, and one line for each finished one; a context that ends it.
+
+    Args:
+        steps: batches an epoch.
+        epochs: epochs at most.
+        quiet: prints nothing.
+    """
+
+    def __init__(self, steps: int, epochs: int, quiet: bool) -> None:
+        super().__init__()
+        self._steps = steps
+        self._epochs = epochs
+        self._console = Console(quiet=quiet)
+
+    def begin(self, epoch: int) -> None:
+        """Starts the epoch's bar."""
+        self._started = monotonic()
+        shown = progress_of(f"epoch {epoch + 1}/{self._epochs}", self._steps, self._console)
+        self._task = self.enter_context(shown)
+
+    def step(self, loss: Any) -> None:
+        """Counts a step."""
+        # Read when it is shown: a device need not be waited for after each step.
+        self._task.advance(state=lambda: f"loss {float(loss):.4f}")
+
+    def end(self, epoch: int, logs: Mapping[str, float]) -> None:
+        """Replaces the bar by a line that stays."""
+        self.close()
+        parts = [f"epoch {epoch + 1:>3}/{self._epochs}", f"loss {logs['loss']:.4f}"]
+        if "val_loss" in logs:
+            parts.append(f"validation loss {logs['val_loss']:.4f}")
+        if "ndcg@1" in logs:
+            parts.append(with_intervals(logs))
+        parts.append(f"{monotonic() - self._started:.1f} s")
+        mark = " [green]best[/green]" if logs["best"] else ""
+        self._console.print(" · ".join(parts) + mark, highlight=False, soft_wrap=True)
 
 
 def _metrics(model: Siamese) -> dict[str, float]:
@@ -188,55 +223,24 @@ def training_batches(
         for part, pairs in data.parts.items()
     }
     own = clicks if training.clicks else {}
-    title_clicks, title_pairs = data.title_counts
     # A title that nobody clicked counts as clicked half a time.
-    draw = np.maximum(title_clicks, 0.5) ** data.spec.negative_alpha
-    draw /= draw.sum()
-    drawn = 0.0  # of each title as a query, in a pass
+    draw = np.maximum(data.title_counts[0], 0.5) ** data.spec.negative_alpha
     if training.title_queries:
         wanted = round(training.title_queries * data.count("train"))
-        named = title_rows(texts, clicks["train"], wanted)
-        own, drawn = own | {"always": named}, named.drawn / max(1, named.pool)
-
-    def correction(size: int, pairs: int) -> NDArray[np.float32]:
-        """Less the log of how often each title is expected among a query's candidates."""
-        expected = np.zeros(len(draw))
-        if negatives.in_batch:
-            expected += size * np.maximum(title_pairs + drawn, 0.5) / pairs
-        # Recorded negatives are drawn from clicked titles, fresh ones from all.
-        clicked = draw[title_clicks > 0].sum()
-        expected += (negatives.recorded / clicked + negatives.fresh) * draw
-        return (-negatives.logq * np.log(expected)).astype(np.float32)
+        own |= {"always": title_rows(texts, clicks["train"], wanted)}
 
     batches = Batches(
         texts,
         (own, *lists),
         fresh=negatives.fresh,
-        draw=draw,
+        draw=draw / draw.sum(),
         in_batch=negatives.in_batch,
-        correction=correction if negatives.logq else None,
         joint=config.shared_towers,
         typos=training.typos,
         mined=read_mined(negatives, data),
         mined_count=negatives.mined,
     )
     return batches.planned(fixed, parts)
-
-
-def _compiled_model(config: Config, vocabulary_size: int, parts: int, xla: bool) -> Siamese:
-    """The untrained model with its loss and its optimizer, all their variables made.
-
-    Args:
-        config: the model and how to train it.
-        vocabulary_size: letter trigrams of the data.
-        parts: into how many parts devices cut a step.
-        xla: whether XLA compiles the steps.
-    """
-    model = build_model(config, vocabulary_size, config.training.precision)
-    optimizer = configured_optimizer(config, parts)
-    model.compile(optimizer=optimizer, loss=configured_loss(config), jit_compile=xla)
-    optimizer.build(model.trainable_variables)
-    return model
 
 
 def configured_optimizer(
@@ -249,11 +253,9 @@ def configured_optimizer(
         parts: into how many parts devices cut a step.
         updates: how many there will be, for the schedule of `nesterov`.
     """
-    chosen, averaging = config.optimizer, config.training.averaging
+    averaging = config.training.averaging
     averages = {"use_ema": True, "ema_momentum": averaging} if averaging else {}
-    optimizer = make_optimizer(
-        chosen.name, chosen.learning_rate, updates, chosen.clip_norm, averages | chosen.options
-    )
+    optimizer = make_optimizer(config.optimizer, updates, **averages)
     if isinstance(optimizer, ScheduledNesterov) and parts > 1:
         optimizer.replicas = parts
         optimizer.sum_over_replicas = all_reduce_sum

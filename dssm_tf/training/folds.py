@@ -16,7 +16,8 @@ from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.prior import TitlePrior
 from dssm_tf.training.fitting import Fitting
-from dssm_tf.training.result import Result
+from dssm_tf.training.keeper import merit
+from dssm_tf.training.run_directory import Result
 from dssm_tf.training.validation import (
     BY_CLICKS,
     NDCG_NAMES,
@@ -51,7 +52,7 @@ def choose_by_folds(
     config: Config,
     data: Preprocessed,
     fitting: Callable[[Config, Preprocessed, Path], Fitting],
-    quiet: bool,
+    console: Console,
 ) -> Result:
     """Trains once a fold, for all epochs, and picks the epoch whose mean over all queries is best.
 
@@ -61,7 +62,7 @@ def choose_by_folds(
         config: with `training.folds`.
         data: what preprocess wrote; queries of its validation part are treated as all others.
         fitting: makes a training of a configuration, data and a directory for its state.
-        quiet: no word about which fold it is.
+        console: told which fold it is.
 
     Raises:
         UserError: there are fewer queries than folds, or a fold learns nothing, see `Keeper`.
@@ -79,12 +80,10 @@ def choose_by_folds(
     for number in range(folds):
         fold = data.fold(number, folds)
         task = ValidationTask.of(fold, fold.count("validation"), config.validation.titles)
-        if not quiet:
-            Console().print(
-                f"fold {number + 1}/{folds}: {fold.count('train'):,} pairs, "
-                f"{len(task.queries):,} queries held out",
-                highlight=False,
-            )
+        console.print(
+            f"fold {number + 1}/{folds}: {fold.count('train'):,} pairs, "
+            f"{len(task.queries):,} queries held out"
+        )
         prior = TitlePrior(fold.titles, fold.rules)(task.titles)
         noted = _FoldTask(**vars(task), bonuses=[np.float32(one) * prior for one in weights])
         with TemporaryDirectory(prefix="dssm-fold-") as state:
@@ -119,8 +118,7 @@ def _choice(
         | with_ends(values[epoch, 0])
         for epoch, of in enumerate(zip(*histories, strict=True))
     ]
-    name, sign = ("val_loss", -1) if monitor == "loss" else (monitor, 1)
-    best = int(np.argmax([sign * one[name] for one in history]))
+    best = int(np.argmax([merit(one, monitor) for one in history]))
     for number, one in enumerate(history):
         one["best"] = float(number == best)
     means = values[best].mean(axis=(1, 2))

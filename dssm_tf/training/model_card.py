@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from textwrap import fill
+from typing import TYPE_CHECKING
 
 from dssm_tf.common.files import atomic_write
 from dssm_tf.config import Config
@@ -13,8 +14,10 @@ from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.text.fields import join_fields
 from dssm_tf.towers.tower import Tower
-from dssm_tf.training.result import Result
-from dssm_tf.training.warm_start import WarmStart
+
+if TYPE_CHECKING:
+    from dssm_tf.training.run_directory import Result
+    from dssm_tf.training.warm_start import WarmStart
 
 
 def write_model_card(
@@ -47,16 +50,9 @@ def write_model_card(
         told = _SEARCHED.format(ndcg["bm25_weight"], 1 - ndcg["bm25_weight"], ndcg["cutoff"])
         searched = f"\n{fill(told, 100)}\n"
     few = caution("\nThey rest on", ndcg["queries"]) if ndcg else []
-    negatives = config.negatives
-    kinds = []
-    if negatives.recorded:
-        kinds.append(f"{negatives.recorded} recorded a pair")
-    if negatives.fresh:
-        kinds.append(f"{negatives.fresh} a pair drawn anew in each epoch")
-    if negatives.in_batch:
-        kinds.append("the batch's other clicked titles, those clicked for the query masked")
-    if negatives.mined:
-        kinds.append(f"{negatives.mined} a query of those mined for it")
+    negatives = [
+        f"{name} {value}" for name, value in config.negatives.model_dump().items() if value
+    ]
     ranked = metrics or "| no validation part | | | |"
     kept = f"{result.epochs}, best {result.best_epoch}"
     if config.training.folds:
@@ -99,13 +95,13 @@ title's share of clicks. Input: raw strings, in any language written in letters.
 {learned}| letter trigrams known | {known} |
 | towers | {"shared" if config.shared_towers else "separate"} |
 | parameters | {model.count_params():,} |
-| negatives | {"; ".join(kinds)} |
+| negatives | {", ".join(negatives)} |
 | loss | {config.loss.name}, {arguments} |
 | optimiser | {config.optimizer.name}, step size {config.optimizer.learning_rate:g} |
 | epochs | {kept} |
 | precision | {config.training.precision} in training; it ranks and is served in float32 |
 
-The exact settings are in `config.yaml`, the curves in `history.json` and `logs/`.
+The exact settings are in `config.yaml`, the curves in `history.json`.
 
 ## Validation
 

@@ -51,7 +51,10 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         if total_updates < 1:
             raise ValueError(f"total_updates={total_updates}; expected at least 1.")
         self.total_updates = self.add_variable(
-            (), keras.initializers.Constant(total_updates), "float32", name="total_updates"
+            (),
+            keras.initializers.Constant(total_updates),
+            "float32",
+            name="total_updates",
         )
         self.momentum = momentum
         self.edge_momentum = edge_momentum
@@ -102,12 +105,11 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
     def finalize_variable_values(self, var_list):
         """Steps back from the look-ahead point to `L_k`, or leaves the moving averages if any."""
         super().finalize_variable_values(var_list)
-        following = self.momentum_at(self.iterations)
-        for variable in var_list:
-            previous = self._steps[position(self, variable)]
-            if not self.use_ema:
-                variable.assign_sub(ops.cast(following, variable.dtype) * previous)
-            previous.assign(ops.zeros_like(previous))
+        if not self.use_ema:
+            for variable, value in zip(var_list, self.settled(var_list), strict=True):
+                variable.assign(value)
+        for step in self._steps:
+            step.assign(ops.zeros_like(step))
 
     def settled(self, variables):
         """`L_k` of variables that hold the look-ahead point; the variables stay as they are."""
@@ -119,12 +121,10 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""
+        names = ("momentum", "edge_momentum", "edge", "clip_norm")
         return super().get_config() | {
             "total_updates": int(ops.convert_to_numpy(self.total_updates)),
-            "momentum": self.momentum,
-            "edge_momentum": self.edge_momentum,
-            "edge": self.edge,
-            "clip_norm": self.clip_norm,
+            **{name: getattr(self, name) for name in names},
         }
 
 
@@ -154,26 +154,21 @@ def clip_by_tower(gradients, variables, threshold):
 
 
 def make_optimizer(
-    name: str,
-    learning_rate: float,
-    total_updates: int,
-    clip_norm: float | None = None,
-    options: dict[str, Any] | None = None,
+    config: OptimizerConfig, updates: int = 1, **averages: Any
 ) -> keras.optimizers.Optimizer:
-    """An optimizer by name: `nesterov` is the paper's, any other is Keras's.
+    """The optimizer of a section: `nesterov` is the paper's, any other name is Keras's.
 
     Args:
-        name: `nesterov`, or a name `keras.optimizers.get` knows.
-        learning_rate: step size.
-        total_updates: updates of the whole training, for the momentum schedule.
-        clip_norm: gradient norm threshold: a tower for `nesterov`, all variables otherwise.
-        options: further arguments of the optimizer.
+        config: its gradient norm threshold is a tower's for `nesterov`, that of all variables
+            otherwise.
+        updates: of the whole training, for the momentum schedule.
+        averages: arguments for moving averages of the weights.
     """
-    given = {"learning_rate": learning_rate, **(options or {})}
-    if name == "nesterov":
-        return ScheduledNesterov(total_updates=total_updates, clip_norm=clip_norm, **given)
-    config = {"global_clipnorm": clip_norm} | given
-    return keras.optimizers.get({"class_name": name, "config": config})
+    given = {"learning_rate": config.learning_rate} | averages | config.options
+    if config.name == "nesterov":
+        return ScheduledNesterov(total_updates=updates, clip_norm=config.clip_norm, **given)
+    given = {"global_clipnorm": config.clip_norm} | given
+    return keras.optimizers.get({"class_name": config.name, "config": given})
 
 
 def check_optimizer(config: OptimizerConfig) -> None:
@@ -184,14 +179,12 @@ def check_optimizer(config: OptimizerConfig) -> None:
     """
     number = keras.Variable(0.5)
     try:
-        optimizer = make_optimizer(
-            config.name, config.learning_rate, 1, config.clip_norm, config.options
-        )
+        optimizer = make_optimizer(config)
         optimizer.build([number])
         optimizer.apply([ops.ones(())], [number])
     except Exception as error:  # of any kind: TypeError, AttributeError, TensorFlow's own
-        reason = str(error).split("\n")[0].split(" Full object config")[0][:200]
         raise UserError(
             f"optimizer: {config.name!r} with options {config.options!r:.200} was refused "
-            f"({reason}); expected nesterov or the name of an optimizer of Keras, and its options."
+            f"({str(error).splitlines()[0]:.200}); expected nesterov or the name of an optimizer "
+            "of Keras, and its options."
         ) from None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from dssm_tf.config import Config, load_config
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.titles import TITLES, save_titles
+from dssm_tf.graded.sources import Source
 from dssm_tf.model.run_files import (
     CONFIG,
     HISTORY,
@@ -31,8 +34,65 @@ from dssm_tf.model.run_files import (
 )
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.training.model_card import write_model_card
-from dssm_tf.training.result import Result
-from dssm_tf.training.warm_start import WarmStart, started_from
+from dssm_tf.training.warm_start import WarmStart, first_difference, started_from
+
+
+@dataclass
+class Result:
+    """What a training run ended with.
+
+    A run given again when it is finished has an equal one, read back from its files; `learned`,
+    `query_ids` and `validated`, which the model card tells and no file repeats, do not count.
+
+    Args:
+        epochs: epochs trained.
+        best_epoch: the epoch whose weights were kept, from 1.
+        history: one dict of metrics an epoch.
+        prior_weight: weight of the log-prior of titles.
+        ndcg: validation NDCG of the kept weights with that prior, its 95 % intervals (`low
+            ndcg@1`, `high ndcg@1`), what the cosine alone has (`cosine ndcg@1`), and the number of
+            `queries`; empty without validation.
+        refitted: whether all records were then trained on, further or anew.
+        seconds: wall time of this process's part of the training; 0 where the run was finished
+            before.
+        untrained: validation NDCG before the first step, without a prior.
+        learned: what it learned from besides clicks, by source, in words.
+        query_ids: the id of each query of those, increasing.
+        validated: what the validation queries rank, in words.
+        start: the earlier run that it went on from; None for one that began anew.
+    """
+
+    epochs: int
+    best_epoch: int
+    history: list[dict[str, float]]
+    prior_weight: float
+    ndcg: dict[str, float] = field(default_factory=dict)
+    refitted: bool = False
+    seconds: float = 0.0
+    untrained: dict[str, float] = field(default_factory=dict)
+    learned: dict[str, str] = field(default_factory=dict, compare=False)
+    query_ids: list[int] = field(default_factory=list, compare=False)
+    validated: str = field(default="", compare=False)
+    start: str | None = None
+
+    def learned_from(self, sources: Sequence[Source]) -> None:
+        """Notes what it learned from besides clicks."""
+        self.learned = {source.name: source.about for source in sources}
+        ids = set(self.query_ids).union(*(source.query_ids.tolist() for source in sources))
+        self.query_ids = sorted(ids)
+
+    @property
+    def doubt(self) -> str:
+        """Why it may have learned nothing; empty where it has learned something."""
+        first = self.untrained.get("ndcg@10", 1.0)  # a task that needs no training tells nothing
+        best = max((one.get("ndcg@10", 1.0) for one in self.history), default=1.0)
+        if first == 1 or best > first:
+            return ""
+        before = "the untrained model" if self.start is None else self.start
+        return (
+            f"no epoch ranked the validation queries better (NDCG@10 {best:.3f}) than {before} "
+            f"did ({first:.3f})"
+        )
 
 
 def finished_before(
@@ -52,14 +112,37 @@ def finished_before(
     """
     if is_finished(out):
         check_run(out)
-    _check_same(config, data, out, start)
+    if not (out / CONFIG).exists():
+        if out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
+            raise UserError(f"{out} exists and is not a run; choose another --out.")
+        return None
+    was, now = (
+        load_config(out / CONFIG).model_dump(mode="json"),
+        config.model_dump(mode="json"),
+    )
+    if (out / SPEC).exists():  # else it was killed at its very beginning
+        was |= {"data": asdict(Spec.load(out)), "from": started_from(out)}
+        now |= {
+            "data": asdict(data.spec),
+            "from": None if start is None else start.fingerprint,
+        }
+    if was != now:
+        raise UserError(
+            f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run of another "
+            f"configuration, data or start ({first_difference(was, now)}); choose another --out, "
+            "or remove it."
+        )
     if not is_finished(out):
         return None
     shutil.rmtree(out / STATE, ignore_errors=True)
     ranking, history = (read_json(out / name, "Train it again.") for name in (RANKING, HISTORY))
     began = None if start is None else str(start.run)
     return Result(
-        len(history), history=history, start=began, ndcg=ranking.pop("validation"), **ranking
+        len(history),
+        history=history,
+        start=began,
+        ndcg=ranking.pop("validation"),
+        **ranking,
     )
 
 
@@ -76,41 +159,6 @@ def start_run(
     data.vocabulary.save(out / VOCABULARY)
     save_titles(data.titles if start is None else start.titles, out / TITLES)
     data.spec.save(out)
-
-
-def _check_same(config: Config, data: Preprocessed, out: Path, start: WarmStart | None) -> None:
-    """Raises UserError if a directory holds another run, or something else."""
-    if not (out / CONFIG).exists():
-        if out.exists() and (not out.is_dir() or any(p.name[0] != "." for p in out.iterdir())):
-            raise UserError(f"{out} exists and is not a run; choose another --out.")
-        return
-    holds = f"{out} holds {'a finished' if is_finished(out) else 'an unfinished'} run"
-    before = load_config(out / CONFIG)
-    if before != config:
-        raise UserError(
-            f"{holds} of another configuration ({_first_difference(before, config)}); choose "
-            "another --out, or remove it."
-        )
-    if (out / SPEC).exists():
-        if Spec.load(out) != data.spec:
-            raise UserError(f"{holds} on other data; choose another --out, or remove it.")
-        was, now = started_from(out), None if start is None else start.fingerprint
-        if was != now:
-            began = "began anew" if was is None else f"went on from another run ({was:.16})"
-            raise UserError(f"{holds} that {began}; choose another --out, or remove it.")
-
-
-def _first_difference(a: Config, b: Config) -> str:
-    old, new = (_flat("", one.model_dump(mode="json")) for one in (a, b))
-    key = next(key for key in [*old, *new] if old.get(key) != new.get(key))
-    return f"{key} was {old.get(key)!r}, now {new.get(key)!r}"
-
-
-def _flat(prefix: str, value: Any) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        return {prefix: value}
-    parts = (_flat(f"{prefix}.{key}".lstrip("."), one) for key, one in value.items())
-    return {key: one for part in parts for key, one in part.items()}
 
 
 def finish_run(
@@ -130,12 +178,7 @@ def finish_run(
         data: what it was trained on.
         out: the run.
         start: the earlier run that it went on from.
-
-    Raises:
-        UserError: the run was removed or replaced meanwhile.
     """
-    if not (out / CONFIG).exists() or load_config(out / CONFIG) != config:
-        raise UserError(f"{out} was removed or replaced while it was trained; train it again.")
     aside = out / f".{WEIGHTS}"
     model.save_weights(aside)
     aside.replace(out / WEIGHTS)

@@ -17,19 +17,20 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import SOURCES, Source, pinned
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.model.semantic_ranker import Encoder
 from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.folds import choose_by_folds
 from dssm_tf.training.optimizers import check_optimizer
-from dssm_tf.training.result import Result
-from dssm_tf.training.run_directory import finish_run, finished_before, start_run
-from dssm_tf.training.search_settings import search_settings
-from dssm_tf.training.validation import ValidationTask, encoded
+from dssm_tf.training.run_directory import (
+    Result,
+    finish_run,
+    finished_before,
+    start_run,
+)
+from dssm_tf.training.validation import ValidationTask, encoded, weigh_prior
 from dssm_tf.training.warm_start import WarmStart
 
 _RESTS = "The best epoch and the weight of the log-prior are chosen on"
-_MORE = "To choose on every query of the log, each held out once: --set training.folds=5"
 
 
 def train(
@@ -60,88 +61,75 @@ def train(
         UserError: data, configuration or `start` are unusable or do not suit each other, `out` is
             of others or being written, or the model does not learn, see `Keeper`.
     """
-    started = monotonic()
-    data, out = Preprocessed(Path(directory)), Path(out)
-    config, data = settled(config, data)
-    devices = Devices.choose()
+    started, out, devices = monotonic(), Path(out), Devices.choose()
+    config, data = settled(config, Preprocessed(Path(directory)))
     check_settings(config, data)
     check_devices(config, devices)
     begun = None if start is None else WarmStart.load(start, config, data)
-    if begun is not None and config.training.folds:
+    if config.training.folds and (begun or config.lists):
         raise UserError(
-            "training.folds is for a log learned from scratch; leave it out with --from."
+            "training.folds is for a log learned from scratch; leave it out with --from, "
+            "--judgments and --teacher."
         )
-    silent = quiet or not devices.chief
+    console = Console(quiet=quiet or not devices.chief, highlight=False, soft_wrap=True)
     # Of several machines the first one writes.
     with alone(out) if devices.chief else nullcontext():
         if (earlier := finished_before(config, data, out, begun)) is not None:
             return earlier
-        first = None if begun is None else begun.weights
 
         def fitted_to(config: Config, data: Preprocessed, out: Path) -> Fitting:
-            return Fitting(config, data, out, devices, quiet, told, first)
+            first = None if begun is None else begun.weights
+            return Fitting(config, data, out, devices, console.quiet, told, first)
 
         fitting = fitted_to(config, data, out)
         if devices.chief:
             start_run(config, data, out, begun)  # not before the model could be made
-        task = None
-        if not config.training.folds:
-            task = held_out(config, data, begun, fitting.sources)
+        task = None if config.training.folds else held_out(config, data, begun, fitting.sources)
+        console.print(
+            f"training {config.tower.name} on {data.count('train'):,} pairs of "
+            f"{len(data.clicked):,} queries and {len(data.titles):,} titles: at most "
+            f"{config.training.epochs} epochs of {fitting.steps:,} steps"
+        )
         lines = [line for source in fitting.sources for line in source.said()]
         few = [] if task is None else caution(_RESTS, len(task.queries))
-        lines += few + [_MORE for _ in few if begun is None and not config.lists]
-        for line in [] if silent else lines:
+        for line in lines + few:
             style = "" if line.startswith(SOURCES) else "yellow"
-            Console().print(line, style=style, markup=False, highlight=False, soft_wrap=True)
+            console.print(line, style=style, markup=False)
+        every = f"all {data.count(*data.splits):,} records" + "".join(
+            f" and {one.pairs:,} of {one.name}" for one in fitting.sources
+        )
         if config.training.folds:
-            result = choose_by_folds(config, data, fitted_to, silent)
-            best = f"best after {result.best_epoch} of {result.epochs} epochs; now as many on"
-            _say_all(best, data, fitting, silent)
-            fitting.fit("fit", data.splits, result.best_epoch, keep_last=True)
+            result = choose_by_folds(config, data, fitted_to, console)
+            best = f"best after {result.best_epoch} of {result.epochs} epochs"
+            console.print(f"{best}; now as many on {every}")
+            fitting.fit("fit", data.splits, result.best_epoch)
         else:
-            result = _by_validation(config, data, begun, fitting, task, silent)
+            untrained = {} if task is None else task.ndcg(encoded(fitting.encode, task))
+            kept = fitting.fit("fit", ["train"], config.training.epochs, task)
+            prior = TitlePrior(data.titles if begun is None else begun.titles, data.rules)
+            weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
+            result = Result(
+                len(kept.history),
+                kept.best_epoch,
+                kept.history,
+                weight,
+                ndcg,
+                untrained=untrained,
+            )
+            if task is not None:
+                result.validated = task.about
+            if task is not None and config.training.refit:
+                console.print(f"on from epoch {kept.best_epoch} with {every}")
+                # Two thirds as many epochs, a share chosen in docs/results.md.
+                epochs = math.ceil(kept.best_epoch * 2 / 3)
+                fitting.fit("refit", data.splits, epochs, weights=kept.best)
+                result.refitted = True
         result.start = None if start is None else str(start)
         result.learned_from(fitting.sources)
         result.seconds = monotonic() - started
         if devices.chief:
             finish_run(fitting.ranked, config, result, data, out, begun)
     return result
-
-
-def _by_validation(
-    config: Config,
-    data: Preprocessed,
-    begun: WarmStart | None,
-    fitting: Fitting,
-    task: ValidationTask | None,
-    silent: bool,
-) -> Result:
-    """Fits until the validation queries are ranked no better, then perhaps again on all records."""
-    untrained = {} if task is None else task.ndcg(encoded(fitting.encode, task))
-    kept = fitting.fit("fit", ["train"], config.training.epochs, task)
-    titles = data.titles if begun is None else begun.titles
-    prior = TitlePrior(titles, data.rules)
-    weight, ndcg = weigh_prior(config, prior, task, fitting.encode)
-    result = Result(
-        len(kept.history), kept.best_epoch, kept.history, weight, ndcg, untrained=untrained
-    )
-    if task is None:
-        return result
-    result.validated = task.about
-    if config.training.refit:
-        _say_all(f"on from epoch {kept.best_epoch} with", data, fitting, silent)
-        # Two thirds as many epochs, a share chosen in docs/results.md.
-        epochs = math.ceil(kept.best_epoch * 2 / 3)
-        fitting.fit("refit", data.splits, epochs, weights=kept.best, keep_last=True)
-        result.refitted = True
-    return result
-
-
-def _say_all(how: str, data: Preprocessed, fitting: Fitting, silent: bool) -> None:
-    if not silent:
-        everything = f"{how} all {data.count(*data.splits):,} records"
-        everything += "".join(f" and {one.pairs:,} of {one.name}" for one in fitting.sources)
-        Console().print(everything, highlight=False)
 
 
 def held_out(
@@ -168,23 +156,6 @@ def held_out(
     return unknown if unknown.queries else ValidationTask.of(data, *limits)
 
 
-def weigh_prior(
-    config: Config, prior: TitlePrior, task: ValidationTask | None, encode: Encoder
-) -> tuple[float, dict[str, float]]:
-    """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
-    chosen = config.ranking.prior
-    if task is None:
-        return (0.0 if chosen == "auto" else chosen), {}
-    vectors = encoded(encode, task)
-    log_prior = prior(task.titles)
-    if chosen == "auto":
-        chosen = task.best_prior_weight(vectors, log_prior)
-    measured = task.measured(vectors, chosen * log_prior)
-    measured |= search_settings(task, vectors, chosen * log_prior)
-    by_cosine = {f"cosine {name}": value for name, value in task.ndcg(vectors).items()}
-    return chosen, measured | by_cosine | {"queries": float(len(task.queries))}
-
-
 def settled(config: Config, data: Preprocessed) -> tuple[Config, Preprocessed]:
     """A configuration with what these data and its files settle, and the data as it reads them.
 
@@ -208,22 +179,7 @@ def check_settings(config: Config, data: Preprocessed) -> None:
         config: the model and how to train it.
         data: what preprocess wrote.
     """
-    check_records(config, data)
-    if config.training.folds and config.lists:
-        raise UserError(
-            "training.folds holds the log's queries out in turn; leave it out where judgments or "
-            "a teacher are learned from."
-        )
     check_optimizer(config.optimizer)
-
-
-def check_records(config: Config, data: Preprocessed) -> None:
-    """Raises UserError if there are no records, or the negatives do not suit them.
-
-    Args:
-        config: the model and how to train it.
-        data: what preprocess wrote.
-    """
     if not data.count("train"):
         raise UserError(
             f"{data.directory} holds no training records; give preprocess a longer log."
@@ -250,12 +206,10 @@ def check_devices(config: Config, devices: Devices) -> None:
         config: the model and how to train it.
         devices: what trains.
     """
-    parts = devices.parts
-    sizes = {"training": config.training.batch_size}
-    sizes |= {name: section.batch_size for name, section in config.lists.items()}
-    for name, size in sizes.items():
-        if size % parts:
+    sizes = {name: section.batch_size for name, section in config.lists.items()}
+    for name, size in ({"training": config.training.batch_size} | sizes).items():
+        if size % devices.parts:
             raise UserError(
-                f"{name}.batch_size: {size} cannot be cut into {parts} equal parts, one a device; "
-                f"choose a multiple of {parts}."
+                f"{name}.batch_size: {size} cannot be cut into {devices.parts} equal parts, one a "
+                f"device; choose a multiple of {devices.parts}."
             )

@@ -11,10 +11,14 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import sparse
 
+from dssm_tf.baselines.bm25 import BM25
+from dssm_tf.config import Config
 from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.fusion import DEPTH, WEIGHTS, fuse
 from dssm_tf.evaluation.intervals import interval, mean_intervals
 from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import ranks_of, tie_key
+from dssm_tf.evaluation.ranking import rank_of, ranks_of, tie_key, top_columns
+from dssm_tf.model.prior import TitlePrior
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.text.rules import Rules
 
@@ -30,6 +34,10 @@ BY_GRADES = (
     "Judged queries held out of training rank the titles that were judged for them, by their "
     "grades."
 )
+
+_BLOCK = 64  # queries scored at once
+_LEAST_QUERIES = 40  # whose 5th percentile has two queries below it
+_MISSED = 5  # percent of good first results below the cut-off
 
 # Scores held at once while validation queries are ranked: 16 MiB.
 _CELLS = 1 << 22
@@ -92,17 +100,17 @@ class ValidationTask:
             titles = np.random.default_rng(0).choice(titles, room, replace=False)
         numbers = [*clicked.tolist(), *titles.tolist()]
         numbers.sort(key=lambda number: tie_key(data.rules.key(texts[number])))
-        row, column = np.empty(len(data.clicked), int), np.empty(len(texts), int)
-        row[queries], column[numbers] = np.arange(len(queries)), np.arange(len(numbers))
-        row, column = row[pairs.query], column[pairs.titles[:, 0]]
-        most = np.zeros(len(queries))
-        np.maximum.at(most, row, pairs.clicks)
-        grades = 1.0 + (2 * pairs.clicks >= most[row]) + (pairs.clicks == most[row])
+        most = np.zeros(len(data.clicked))
+        np.maximum.at(most, pairs.query, pairs.clicks)
+        most = most[pairs.query]
+        grades = 1.0 + (2 * pairs.clicks >= most) + (pairs.clicks == most)
+        shape = len(data.clicked), len(texts)
+        every = sparse.csr_array((grades, (pairs.query, pairs.titles[:, 0])), shape)
         names = data.texts("queries")
         return cls(
             tuple(names[number] for number in queries),
             tuple(texts[number] for number in numbers),
-            sparse.csr_array((grades, (row, column)), (len(queries), len(numbers))),
+            every[queries][:, numbers],
         )
 
     @classmethod
@@ -141,7 +149,13 @@ class ValidationTask:
 
     def ndcg(self, vectors: Vectors) -> dict[str, float]:
         """Mean NDCG at each cut-off, by the cosine."""
-        return dict(zip(NDCG_NAMES, self.per_query(vectors)[0].mean(axis=0).tolist(), strict=True))
+        return dict(
+            zip(
+                NDCG_NAMES,
+                self.per_query(vectors)[0].mean(axis=0).tolist(),
+                strict=True,
+            )
+        )
 
     def measured(self, vectors: Vectors, bonus: Matrix | float = 0.0) -> dict[str, float]:
         """NDCG by the cosine plus a bonus `(titles,)`, and its intervals, see `with_ends`."""
@@ -215,3 +229,71 @@ def with_intervals(measured: Mapping[str, float]) -> str:
 def encoded(encode: Encode, task: ValidationTask) -> Vectors:
     """Vectors of a task's queries and titles under an encoder."""
     return Vectors(encode("query", task.queries), encode("title", task.titles))
+
+
+def weigh_prior(
+    config: Config, prior: TitlePrior, task: ValidationTask | None, encode: Encode
+) -> tuple[float, dict[str, float]]:
+    """The weight of the log-prior, and the validation NDCG with it, see `Result`."""
+    chosen = config.ranking.prior
+    if task is None:
+        return (0.0 if chosen == "auto" else chosen), {}
+    vectors = encoded(encode, task)
+    log_prior = prior(task.titles)
+    if chosen == "auto":
+        chosen = task.best_prior_weight(vectors, log_prior)
+    measured = task.measured(vectors, chosen * log_prior)
+    measured |= search_settings(task, vectors, chosen * log_prior)
+    by_cosine = {f"cosine {name}": value for name, value in task.ndcg(vectors).items()}
+    return chosen, measured | by_cosine | {"queries": float(len(task.queries))}
+
+
+def search_settings(
+    task: ValidationTask, vectors: Vectors, bonus: Matrix | float
+) -> dict[str, float]:
+    """Chooses `bm25_weight` and, if there are enough queries, `cutoff` on the validation queries.
+
+    The weight of BM25 in `fuse` is the one with the best mean NDCG@10; of equals the one nearest to
+    a half. The best titles of both are joined, as a search does.
+
+    The cut-off is the 5th percentile of the first title's cosine, over the queries whose first
+    title was clicked: of 20 good first titles one is below it. How many bad ones are below it
+    depends on the queries, and nothing here measures it. The prior does not count, since a popular
+    title is no better an answer to a query that nothing answers.
+
+    Args:
+        task: what is ranked.
+        vectors: of its queries and titles.
+        bonus: the weighted log-priors of its titles, `(titles,)`.
+    """
+    bm25 = BM25().fit([], task.titles)
+    ranks: list[tuple[int, float, list[float]]] = []  # query, grade, rank by each weight
+    first: list[list[float]] = [[] for _ in WEIGHTS]  # cosines of first titles that were clicked
+    for start in range(0, len(task.queries), _BLOCK):
+        block = slice(start, start + _BLOCK)
+        cosines = vectors.queries[block] @ vectors.titles.T
+        meaning = task.ranked(cosines + bonus, block)
+        words = bm25.score_matrix(task.queries[block], task.titles)
+        for row in range(len(meaning)):
+            held = np.flatnonzero((words[row] > 0) & np.isfinite(meaning[row]))
+            by_words = held[top_columns(words[row][held], DEPTH)]
+            pool = np.union1d(by_words, top_columns(meaning[row], DEPTH))
+            both = words[row][pool], meaning[row][pool]
+            fused = np.stack([fuse(*both, weight) for weight in WEIGHTS], axis=1)
+            relevant = task.grades[[start + row]]
+            for title, grade in zip(relevant.indices, relevant.data, strict=True):
+                found = np.flatnonzero(pool == title)
+                at = rank_of(fused, found[0]) if len(found) else np.full(len(WEIGHTS), np.nan)
+                ranks.append((start + row, float(grade), at.tolist()))
+                for good, rank in zip(first, at.tolist(), strict=True):
+                    good += [float(cosines[row, title])] * (rank == 1)
+    table = pl.DataFrame(ranks, ["query", "grade", "ranks"], orient="row")
+    each = (table.with_columns(rank=pl.col("ranks").list.get(at)) for at in range(len(WEIGHTS)))
+    means = [per_query(one, len(task.queries), ["ndcg@10"])["ndcg@10"].mean() for one in each]
+    best = max(means, default=0.0)
+    equals = [place for place, mean in enumerate(means) if mean == best]
+    chosen = min(equals, key=lambda place: abs(WEIGHTS[place] - 0.5))
+    settings = {"bm25_weight": WEIGHTS[chosen]}
+    if len(first[chosen]) >= _LEAST_QUERIES:
+        settings["cutoff"] = float(np.percentile(first[chosen], _MISSED))
+    return settings

@@ -85,7 +85,11 @@ class WarmStart:
 
     def save(self, out: Path) -> None:
         """Writes into a run what it goes on from."""
-        about = {"run": str(self.run), "fingerprint": self.fingerprint, "trigrams": self.ngrams}
+        about = {
+            "run": str(self.run),
+            "fingerprint": self.fingerprint,
+            "trigrams": self.ngrams,
+        }
         with atomic_write(out / EARLIER_RUN) as file:
             json.dump(about, file, indent=2)
             file.write("\n")
@@ -102,21 +106,28 @@ def _check_tower(before: Config, now: Config, run: Path) -> None:
 
     def described(config: Config) -> dict[str, Any]:
         arguments = config.tower.model_dump(mode="json")
-        kept = {
-            f"tower.{key}": value
-            for key, value in arguments.items()
-            if not any(word in key for word in _FREE)
-        }
-        return kept | {"shared_towers": config.shared_towers}
+        kept = {key: value for key, value in arguments.items() if key.split("_")[-1] not in _FREE}
+        return {"tower": kept, "shared_towers": config.shared_towers}
 
-    old, new = described(before), described(now)
-    for key in [*old, *new]:
-        if old.get(key) != new.get(key):
-            raise UserError(
-                f"--from {run} has {key} {old.get(key)!r}, the configuration {new.get(key)!r}: "
-                "its weights do not fit. Leave out --config and the run's own is taken, or train "
-                "anew."
-            )
+    was, today = described(before), described(now)
+    if was != today:
+        raise UserError(
+            f"--from {run} has another model, whose weights do not fit "
+            f"({first_difference(was, today)}). Leave out --config and the run's own is taken, or "
+            "train anew."
+        )
+
+
+def first_difference(was: Any, now: Any, name: str = "") -> str:
+    """The first key whose value is another, in words.
+
+    >>> first_difference({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}})
+    'a.c was 2, now 3'
+    """
+    if not (isinstance(was, dict) and isinstance(now, dict)):
+        return f"{name[1:]} was {was!r}, now {now!r}"
+    key = next(key for key in [*was, *now] if was.get(key) != now.get(key))
+    return first_difference(was.get(key), now.get(key), f"{name}.{key}")
 
 
 def grown_weights(model: Siamese, before: Vocabulary, now: Vocabulary) -> list[NDArray[np.float32]]:

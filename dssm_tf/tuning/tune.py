@@ -34,7 +34,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import pinned
 from dssm_tf.tables.writer import write_table
-from dssm_tf.training.result import Result
+from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import check_settings, train
 from dssm_tf.tuning.search import Search, typed
 

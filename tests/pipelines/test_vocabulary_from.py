@@ -10,7 +10,7 @@ from dssm_tf.config import parse_config
 from dssm_tf.data.format import Spec, load_vocabulary
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import Encoder, SemanticRanker, build_model
-from dssm_tf.training.checkpoint import put
+from dssm_tf.training.keeper import put
 from dssm_tf.training.train import train
 from dssm_tf.training.warm_start import WarmStart
 from pipelines import preprocess

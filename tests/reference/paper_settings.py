@@ -80,7 +80,6 @@ AS_IT_IS = {
     "loss.name": "click_softmax",
     "negatives.fresh": 0,
     "negatives.in_batch": False,
-    "negatives.logq": 0.0,
     "optimizer.options": {},
     "training.averaging": 0.0,
     "training.title_queries": 0,

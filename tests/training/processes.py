@@ -30,7 +30,7 @@ class Outcome:
 
     Args:
         signal: that killed it, or 0.
-        result: fields of `dssm_tf.training.result.Result`, when it finished.
+        result: fields of `dssm_tf.training.run_directory.Result`, when it finished.
         error: its `UserError`.
         output: everything it printed.
     """

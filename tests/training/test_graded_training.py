@@ -94,7 +94,7 @@ def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):
     out, _ = run
     other = tmp_path / "j.tsv"
     write_lists(other, "grade", lists(data, 60, seed=5))
-    with pytest.raises(UserError, match=r"finished run of another configuration \(judgments"):
+    with pytest.raises(UserError, match=r"finished run of another .* \(judgments"):
         train(alone(other, training__epochs=10), data.path, out, quiet=True)
     again = train(alone(judged, training__epochs=10), data.path, out, quiet=True)
     assert again.seconds == 0

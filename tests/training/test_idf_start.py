@@ -11,7 +11,7 @@ from dssm_tf.model.semantic_ranker import Encoder, build_model
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
-from dssm_tf.training.checkpoint import put
+from dssm_tf.training.keeper import put
 from dssm_tf.training.warm_start import idf_start, rarity
 from tests.reference.trigram_tfidf import cosines
 

@@ -109,26 +109,19 @@ def test_the_table_holds_what_is_returned(mined):
 @pytest.mark.parametrize(
     ("options", "says"),
     [
-        ({"bm25": True, "ranks": (9, 3)}, "ranks 9 3: expected the first rank, at least 1, and"),
-        ({"bm25": True, "ranks": (0, 3)}, "ranks 0 3: expected the first rank, at least 1"),
-        ({"bm25": True, "margin": 1.0}, "margin 1: expected a share .* below 1"),
+        ({"bm25": True, "ranks": (9, 3)}, "ranks 9 3 and margin 0.05: expected the first rank, at"),
+        ({"bm25": True, "ranks": (0, 3)}, "ranks 0 3 and margin 0.05: expected the first rank"),
+        ({"bm25": True, "margin": 1.0}, "margin 1: expected .* a share of .* below 1"),
         ({"bm25": True, "ranks": (900, 999)}, "no title of .* is at ranks 900 to 999"),
         ({}, r"give a run \(--model RUN\), --bm25, or both"),
-        ({"models": ["a/run", "b/run"]}, "two systems have one name"),
-        ({"models": ["nowhere"]}, "nowhere holds no config.yaml"),
+        ({"models": {"bm25": "run"}, "bm25": True}, "bm25 is the name of another system"),
+        ({"models": {"x": "nowhere"}}, "nowhere holds no config.yaml"),
     ],
 )
 def test_what_cannot_be_mined_is_one_line_and_no_table(data, tmp_path, options, says):
     with pytest.raises(UserError, match=says):
         dssm_tf.mine(data.path, tmp_path / "mined.tsv", **options)
     assert not (tmp_path / "mined.tsv").exists()
-
-
-def test_a_table_that_is_there_is_not_replaced(data, tmp_path):
-    (tmp_path / "mined.tsv").write_text("precious")
-    with pytest.raises(UserError, match="exists already"):
-        dssm_tf.mine(data.path, tmp_path / "mined.tsv", bm25=True)
-    assert (tmp_path / "mined.tsv").read_text() == "precious"
 
 
 def test_mined_rivals_are_hard_and_unknown_rows_are_said(data, run, mined, tmp_path, capsys):
@@ -138,6 +131,11 @@ def test_mined_rivals_are_hard_and_unknown_rows_are_said(data, run, mined, tmp_p
     found = train(parse_config(raw), data.path, tmp_path / "run", quiet=True)
     # Three more rivals, each of them hard: the same records cost more.
     assert found.history[0]["loss"] > run[1].history[0]["loss"]
-    assert "1 of " in (said := capsys.readouterr().err)
-    assert "such as 'nobody' with 'asked'; these are left out" in said
-    assert "3 a query of those mined for it" in (tmp_path / "run/MODEL_CARD.md").read_text("utf-8")
+    said = " ".join(capsys.readouterr().err.split())
+    assert f": 1 of {len(mined[1]) + 1:,} rows have a query or a title that" in said
+    assert "| negatives | in_batch True, mined 3, mined_from " in (
+        tmp_path / "run" / "MODEL_CARD.md"
+    ).read_text("utf-8")
+    table.write_text("query\ttitle\nnobody\tasked\n", "utf-8")
+    with pytest.raises(UserError, match=r"no row is of .*; mine with this data"):
+        train(parse_config(raw), data.path, tmp_path / "none", quiet=True)

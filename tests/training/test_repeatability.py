@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -25,7 +26,7 @@ def test_a_seed_gives_the_same_weights_to_the_bit_in_another_process(run, data, 
 
 KILLED = config(
     tower__ngram_dropout=0.1,
-    negatives={"recorded": 2, "in_batch": True, "logq": 0.5},
+    negatives={"recorded": 2, "in_batch": True, "fresh": 1},
     # Too large, so that an early epoch stays the best and its weights must survive, too.
     optimizer__learning_rate=1.5,
     training__monitor="ndcg@10",
@@ -131,18 +132,29 @@ def test_a_batch_size_that_the_devices_cannot_share_is_a_message(data, folder, p
 
 
 def test_a_step_of_several_cpus_is_not_compiled_by_xla():
-    automatic, always = (
-        parse_config(config(training__xla=choice, training__batch_size=2048))
-        for choice in ("auto", True)
-    )
+    automatic, always = (parse_config(config(training__xla=choice)) for choice in ("auto", True))
 
     def devices(parts, gpus=False, workers=1):
         return SimpleNamespace(parts=parts, gpus=gpus, workers=workers)
 
-    assert use_xla(automatic, 10_000_000, devices(1))
-    assert not use_xla(automatic, 10_000_000, devices(2, gpus=True))
-    assert not use_xla(automatic, 10, devices(1))
-    assert use_xla(automatic, 10, devices(1, gpus=True))
-    assert use_xla(always, 10, devices(2, gpus=True))
-    assert not use_xla(always, 10, devices(2, gpus=True, workers=2))
-    assert not use_xla(always, 10, devices(2))
+    assert not use_xla(automatic, devices(1))
+    assert use_xla(automatic, devices(1, gpus=True))
+    assert not use_xla(automatic, devices(2, gpus=True))
+    assert use_xla(always, devices(1))
+    assert use_xla(always, devices(2, gpus=True))
+    assert not use_xla(always, devices(2, gpus=True, workers=2))
+    assert not use_xla(always, devices(2))
+
+
+def test_a_second_training_is_refused_and_the_first_ends_well(data, processes, tmp_path):
+    out, long = tmp_path / "run", config(training__epochs=15, training__patience=15)
+    first = processes.start(long, data.path, out)
+    while not (out / "config.yaml").exists():
+        time.sleep(0.02)
+    second = processes.train(long, data.path, out)
+    assert second.error == f"{out} is being written by another process."
+    ended = first.wait()
+    assert (ended.error, ended.result["epochs"]) == (None, 15)
+    # Nobody writes it any longer: it is found finished.
+    assert processes.train(long, data.path, out).result["epochs"] == 15
+    assert not (tmp_path / ".run.writing").exists()

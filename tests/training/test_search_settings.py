@@ -2,8 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from dssm_tf.training.search_settings import search_settings
-from dssm_tf.training.validation import ValidationTask, Vectors
+from dssm_tf.training.validation import ValidationTask, Vectors, search_settings
 
 TITLES = ("red hat", "blue box", "green tie", "felt boots")
 

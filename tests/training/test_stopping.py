@@ -6,18 +6,14 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-import keras
 import pytest
 import tensorflow as tf
-from pytest import approx
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
-from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.training.keeper import Keeper
-from dssm_tf.training.result import Result
-from dssm_tf.training.run_directory import start_run
+from dssm_tf.training.run_directory import Result, start_run
 from dssm_tf.training.train import train
 from tests.clicks import click_log, write_data
 from tests.training.configuration import CONFIG, config, equal
@@ -39,16 +35,6 @@ def test_training_stops_when_patience_runs_out_and_keeps_the_best(standing_still
     assert (result.epochs, result.best_epoch) == (3, 1)
 
 
-def test_another_seed_starts_from_other_weights(standing_still, data):
-    def initial(seed):
-        keras.utils.set_random_seed(seed)
-        return build_model(parse_config(CONFIG), data.vocabulary.size).get_weights()
-
-    found = SemanticRanker.load(standing_still[0]).model.get_weights()
-    assert all(a == approx(b, abs=1e-3) for a, b in zip(found, initial(1), strict=True))
-    assert not all(a == approx(b, abs=1e-2) for a, b in zip(found, initial(0), strict=True))
-
-
 def test_a_loss_that_is_not_a_number_stops_and_the_last_good_epoch_is_kept(
     run, data, folder, monkeypatch
 ):
@@ -63,7 +49,8 @@ def test_a_loss_that_is_not_a_number_stops_and_the_last_good_epoch_is_kept(
     with monkeypatch.context() as patch:
         patch.setattr(Keeper, "after_epoch", poison)
         with pytest.raises(
-            UserError, match=r"the loss became nan in epoch 2; lower opt.* Epoch 1 is kept"
+            UserError,
+            match=r"a weight is not a finite number in epoch 2; lower .* Epoch 1 is kept",
         ):
             train(parse_config(CONFIG), data.path, out, quiet=True)
     # The checkpoint is from before the damage: the run goes on to the same end.
@@ -110,15 +97,6 @@ def test_a_training_no_better_than_the_untrained_model_is_in_doubt():
     assert not result(1.0, 1.0).doubt  # there was nothing to learn
 
 
-def test_without_validation_a_loss_that_never_falls_is_in_doubt():
-    def result(*losses):
-        return Result(len(losses), 1, [{"loss": loss} for loss in losses], 0.0)
-
-    assert result(2.0, 2.5, 2.0).doubt == "the loss never fell below that of the first epoch"
-    assert not result(2.0, 1.9).doubt
-    assert not result(2.0).doubt  # one epoch tells nothing
-
-
 def test_a_directory_that_is_no_run_is_left_alone(data, tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match="exists and is not a run"):
@@ -131,25 +109,17 @@ def test_a_run_is_not_trained_over(run, data, tmp_path, finished):
     out = run[0] if finished else tmp_path / "unfinished"
     if not finished:
         start_run(parse_config(CONFIG), Preprocessed(data.path), out)
-    holds = f"{out} holds {'a finished' if finished else 'an unfinished'} run"
-    with pytest.raises(UserError, match=rf"{holds} of another .* \(training.seed was 0, now 3\)"):
+    holds = f"{out} holds {'a finished' if finished else 'an unfinished'} run of another "
+    with pytest.raises(UserError, match=rf"{holds}.* \(training.seed was 0, now 3\)"):
         train(parse_config(config(training__seed=3)), data.path, out)
     other = write_data(tmp_path / "other", click_log(30))
-    with pytest.raises(UserError, match=f"{holds} on other data; choose another"):
+    with pytest.raises(UserError, match=rf"{holds}.* \(data\.trigrams was .*; choose another"):
         train(parse_config(CONFIG), other.path, out)
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        # One step an epoch: its loss is of the weights before the update.
-        ({"optimizer": {"name": "sgd", "learning_rate": 1e39}, "training__batch_size": 64},
-         "is not a finite number in epoch 1; lower optimizer"),
-        ({"training__batch_size": 1}, "the loss is 0 in epoch 1: no click has a negative"),
-    ],
-)  # fmt: skip
-def test_an_epoch_that_broke_the_model_or_taught_it_nothing_is_refused(
-    data, tmp_path, changes, says
-):
-    with pytest.raises(UserError, match=says):
-        train(parse_config(config(**changes)), data.path, tmp_path / "run", quiet=True)
+def test_an_update_that_broke_the_weights_is_refused(data, tmp_path):
+    """One step an epoch: its loss is of the weights before the update."""
+    broken = {"name": "sgd", "learning_rate": 1e39}
+    raw = config(optimizer=broken, training__batch_size=64, training__epochs=1)
+    with pytest.raises(UserError, match="is not a finite number in epoch 1; lower optimizer"):
+        train(parse_config(raw), data.path, tmp_path / "run", quiet=True)

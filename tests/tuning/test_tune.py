@@ -17,7 +17,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.versions import versions
 from dssm_tf.config import load_config
 from dssm_tf.training.keeper import Keeper
-from dssm_tf.training.result import Result
+from dssm_tf.training.run_directory import Result
 from dssm_tf.tuning import tune as module
 from dssm_tf.tuning.tune import tune
 from tests.clicks import click_log, write_data

@@ -29,7 +29,7 @@ from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, write_corpus, write_judgments
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_table
-from dssm_tf.training.result import Result
+from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import train
 
 _MODELS = ("dssm", "lstm")

@@ -17,15 +17,10 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import NegativesConfig
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import Scores, top_columns
-from dssm_tf.tables.hard_negatives import (
-    HardNegative,
-    read_hard_negatives,
-    write_hard_negatives,
-)
+from dssm_tf.tables.hard_negatives import HardNegative, read_hard_negatives, write_hard_negatives
 from dssm_tf.training.validation import Encode
 
-_CELLS = 1 << 24  # scores held at once
-_MAX_QUERIES = 1024  # scored at once
+_BLOCK = 128  # queries scored at once
 
 Pairs = NDArray[np.int64]
 """Numbers of queries and of titles, `(pairs, 2)`."""
@@ -79,10 +74,9 @@ def hard_pairs(
         progress: what to call it on the error stream; empty to show nothing.
     """
     queries, titles = data.texts("queries"), data.texts("titles")
-    step = min(max(1, _CELLS // max(len(titles), 1)), _MAX_QUERIES)
     with progress_of(progress, len(queries), bool(progress), unit="queries") as task:
-        for start in range(0, len(queries), step):
-            block = queries[start : start + step]
+        for start in range(0, len(queries), _BLOCK):
+            block = queries[start : start + _BLOCK]
             for query, scores in enumerate(score(block, titles), start):
                 clicked = data.clicked[query].values.to_numpy()
                 hard = hard_columns(scores, clicked, ranks, margin)

@@ -144,9 +144,7 @@ def _fields(spec: Spec) -> str:
     """What a title is made of, as it is to be sent."""
     if len(spec.title_fields) == 1:
         return "one text"
-    own = spec.rules.own_fields > 1
-    rows = "each with letter trigrams of its own" if own else "which share their letter trigrams"
-    return f"`{join_fields(spec.title_fields)}`, fields with U+241F between, {rows}"
+    return f"`{join_fields(spec.title_fields)}`, fields with U+241F between"
 
 
 def _described(tower: type[Tower]) -> str:

@@ -48,8 +48,6 @@ class ScheduledNesterov(keras.optimizers.Optimizer):
         **kwargs,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
-        if total_updates < 1:
-            raise ValueError(f"total_updates={total_updates}; expected at least 1.")
         self.total_updates = self.add_variable(
             (),
             keras.initializers.Constant(total_updates),

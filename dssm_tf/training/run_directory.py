@@ -78,7 +78,7 @@ class Result:
     def learned_from(self, sources: Sequence[Source]) -> None:
         """Notes what it learned from besides clicks."""
         self.learned = {source.name: source.about for source in sources}
-        ids = set(self.query_ids).union(*(source.query_ids.tolist() for source in sources))
+        ids = set[int]().union(*(source.query_ids.tolist() for source in sources))
         self.query_ids = sorted(ids)
 
     @property

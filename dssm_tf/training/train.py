@@ -21,16 +21,9 @@ from dssm_tf.training.devices import Devices
 from dssm_tf.training.fitting import Fitting, Told
 from dssm_tf.training.folds import choose_by_folds
 from dssm_tf.training.optimizers import check_optimizer
-from dssm_tf.training.run_directory import (
-    Result,
-    finish_run,
-    finished_before,
-    start_run,
-)
+from dssm_tf.training.run_directory import Result, finish_run, finished_before, start_run
 from dssm_tf.training.validation import ValidationTask, encoded, weigh_prior
 from dssm_tf.training.warm_start import WarmStart
-
-_RESTS = "The best epoch and the weight of the log-prior are chosen on"
 
 
 def train(
@@ -91,7 +84,13 @@ def train(
             f"{config.training.epochs} epochs of {fitting.steps:,} steps"
         )
         lines = [line for source in fitting.sources for line in source.said()]
-        few = [] if task is None else caution(_RESTS, len(task.queries))
+        few = (
+            []
+            if task is None
+            else caution(
+                "The best epoch and the weight of the log-prior are chosen on", len(task.queries)
+            )
+        )
         for line in lines + few:
             style = "" if line.startswith(SOURCES) else "yellow"
             console.print(line, style=style, markup=False)

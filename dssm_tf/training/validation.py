@@ -267,8 +267,7 @@ def search_settings(
         bonus: the weighted log-priors of its titles, `(titles,)`.
     """
     bm25 = BM25().fit([], task.titles)
-    ranks: list[tuple[int, float, list[float]]] = []  # query, grade, rank by each weight
-    first: list[list[float]] = [[] for _ in WEIGHTS]  # cosines of first titles that were clicked
+    ranks: list[tuple[int, float, list[float], float]] = []  # see the columns below
     for start in range(0, len(task.queries), _BLOCK):
         block = slice(start, start + _BLOCK)
         cosines = vectors.queries[block] @ vectors.titles.T
@@ -284,16 +283,16 @@ def search_settings(
             for title, grade in zip(relevant.indices, relevant.data, strict=True):
                 found = np.flatnonzero(pool == title)
                 at = rank_of(fused, found[0]) if len(found) else np.full(len(WEIGHTS), np.nan)
-                ranks.append((start + row, float(grade), at.tolist()))
-                for good, rank in zip(first, at.tolist(), strict=True):
-                    good += [float(cosines[row, title])] * (rank == 1)
-    table = pl.DataFrame(ranks, ["query", "grade", "ranks"], orient="row")
+                cosine = float(cosines[row, title])
+                ranks.append((start + row, float(grade), at.tolist(), cosine))
+    table = pl.DataFrame(ranks, ["query", "grade", "ranks", "cosine"], orient="row")
     each = (table.with_columns(rank=pl.col("ranks").list.get(at)) for at in range(len(WEIGHTS)))
     means = [per_query(one, len(task.queries), ["ndcg@10"])["ndcg@10"].mean() for one in each]
     best = max(means, default=0.0)
     equals = [place for place, mean in enumerate(means) if mean == best]
     chosen = min(equals, key=lambda place: abs(WEIGHTS[place] - 0.5))
     settings = {"bm25_weight": WEIGHTS[chosen]}
-    if len(first[chosen]) >= _LEAST_QUERIES:
-        settings["cutoff"] = float(np.percentile(first[chosen], _MISSED))
+    good = [cosine for *_, at, cosine in ranks if at[chosen] == 1]
+    if len(good) >= _LEAST_QUERIES:
+        settings["cutoff"] = float(np.percentile(good, _MISSED))
     return settings

@@ -227,11 +227,6 @@ def test_the_schedule_counts_the_updates_of_the_whole_training(data, tmp_path, m
     assert ended == [(updates, updates) for updates in expected]  # counted, and made
 
 
-def test_no_updates_are_refused():
-    with pytest.raises(ValueError, match="total_updates=0; expected at least 1"):
-        ScheduledNesterov(total_updates=0)
-
-
 def test_optimisers_are_made_by_name():
     def made(name, **options):
         section = OptimizerConfig(name=name, learning_rate=0.1, clip_norm=2.0, options=options)

@@ -1,4 +1,4 @@
-"""The gRPC client of a served ranker, and its command line; needs no TensorFlow.
+"""The gRPC client of a served ranker; needs no TensorFlow.
 
     with Client("127.0.0.1:8500", "lstm") as client:
         for title, score, position in client.rank("wizard of oz", titles):
@@ -9,9 +9,6 @@ It needs grpcio, protobuf and numpy.
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -28,11 +25,9 @@ from serving.predict_pb2 import (
     PredictResponse,
 )
 
-HOST = "127.0.0.1:8500"
 LONGEST_VECTOR = 8192
 """Numbers of a vector that a client reads at most, so that no answer fills the memory."""
 
-_LONGEST_TIMEOUT = 86_400.0  # seconds
 _OPTIONS = [
     # A model server is a neighbour: the environment's proxies are for the world outside.
     ("grpc.enable_http_proxy", 0),
@@ -121,19 +116,9 @@ class Client:
         batch_size: int = 256,
         credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
-        if not 0 < timeout <= _LONGEST_TIMEOUT:
-            raise ValueError(f"timeout is {timeout!r}; expected seconds above 0, a day at most.")
-        if batch_size < 1:
-            raise ValueError(f"batch_size is {batch_size!r}; expected 1 or more.")
-        if version is not None and not 0 <= version < 1 << 63:
-            raise ValueError(f"version is {version!r}; expected a whole number, such as 1.")
-        if not model:
-            raise ValueError("model is empty; expected the served model's name.")
         if ":" not in host:  # gRPC itself would ask at port 443
-            raise ValueError(f"host is {host[:100]!r}; expected HOST:PORT, such as {HOST}.")
-        self.host = host
-        self.timeout = timeout
-        self.batch_size = batch_size
+            raise ValueError(f"host is {host[:100]!r}; expected HOST:PORT, as 127.0.0.1:8500.")
+        self.host, self.timeout, self.batch_size = host, timeout, batch_size
         self._spec = ModelSpec(name=model)
         if version is not None:
             self._spec.version.value = version
@@ -182,20 +167,18 @@ class Client:
             prior: False for unit vectors, whose inner products are cosines; True for vectors with
                 one more dimension, whose inner products with those of titles are the scores.
         """
-        signature = "encode_query_with_prior" if prior else "encode_query"
+        signature = "encode_query" + "_with_prior" * prior
         return self._ask(signature, {"queries": _texts("queries", queries)}, "embeddings", (None,))
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> np.ndarray:
         """Semantic vectors of titles; see `encode_queries`."""
-        signature = "encode_title_with_prior" if prior else "encode_title"
+        signature = "encode_title" + "_with_prior" * prior
         return self._ask(signature, {"titles": _texts("titles", titles)}, "embeddings", (None,))
 
     def rank(self, query: str, titles: Sequence[str]) -> list[RankedTitle]:
         """Titles from best to worst; equal scores keep the order of `titles`."""
-        if not isinstance(query, str):
-            raise ValueError(f"query is {type(query).__name__}; expected a str.")
         titles = _texts("titles", titles)
-        scores = self.score(query, titles)
+        scores = self.score([query] * len(titles), titles)
         order = np.argsort(-scores, kind="stable").tolist()
         return [RankedTitle(titles[row], float(scores[row]), row) for row in order]
 
@@ -274,54 +257,3 @@ def _texts(name: str, texts: Sequence[str]) -> list[str]:
         if not isinstance(text, str):
             raise ValueError(f"{name}[{index}] is {type(text).__name__}; expected str.")
     return list(texts)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m serving.client",
-        description="Ask a served ranker: rank titles for a query, best first, as rank, score and "
-        "title; without a query, show the versions of the model.",
-        epilog="example: python -m serving.client --model lstm --query 'wizard of oz' "
-        "'The Wizard of Oz' 'Wizard book'. Exit codes: 0 done, 1 failed with a one-line reason, "
-        "2 wrong usage.",
-    )
-    add = parser.add_argument
-    add("--host", metavar="HOST:PORT", default=HOST, help="the server (default %(default)s)")
-    add("--model", required=True, help="the served model's name")
-    add("--query", metavar="Q", help="the query to rank titles for")
-    add("titles", metavar="TITLE", nargs="*", help="titles; else one a line from standard input")
-    add("--timeout", type=float, default=10.0, metavar="SECONDS", help="in all (default 10)")
-    return parser
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Runs the command line; returns its exit code (wrong usage exits by itself, with 2)."""
-    # What failed is said in one line; gRPC writes others of its own.
-    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-    parser = _parser()
-    given = parser.parse_args(argv)
-    if given.titles and given.query is None:
-        parser.error("titles are ranked for a query: --query")
-    try:
-        with Client(given.host, given.model, timeout=given.timeout) as client:
-            if given.query is None:
-                lines = [f"{n}\t{state}\t{error}".rstrip() for n, state, error in client.status()]
-            else:
-                titles = given.titles or [line for line in sys.stdin.read().splitlines() if line]
-                ranked = enumerate(client.rank(given.query, titles), 1)
-                lines = [
-                    f"{n}\t{one.score:.4f}\t{' '.join(one.title.split())}" for n, one in ranked
-                ]
-        for line in lines:
-            # A terminal takes no lone surrogates.
-            sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
-    except (ServingError, OSError, UnicodeDecodeError) as error:
-        sys.stderr.write(f"serving.client: {error}\n")
-        return 1
-    except ValueError as error:
-        parser.error(str(error))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -69,8 +69,8 @@ def index(
         with open_texts(queries, "query", layout=layout) as found:
             texts = (row.text for row in found.rows if row.text.strip())
             asked = list(islice(texts, _MOST_QUERIES))
-        if len(asked) < 2:
-            raise UserError(f"{queries} holds {len(asked)} queries; expected at least 2.")
+        if not asked:
+            raise UserError(f"{queries} holds no query.")
     if corpus is not None:
         titles, made = read_corpus(corpus, layout), None
     else:
@@ -87,6 +87,6 @@ def index(
         task.update(1.0, "writing")
         built.save(aside)
     console.print(
-        f"{len(titles):,} titles; {built.nearest.measured.sentence()}. Written: {out}",
+        f"{len(titles):,} titles; {built.nearest.measured}. Written: {out}",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip

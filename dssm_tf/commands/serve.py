@@ -14,13 +14,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.commands.named import only_names, split_name
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.server.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
-    from dssm_tf.server.page import SearchPage
     from dssm_tf.server.server import Server
     from dssm_tf.server.versions import Model
 
@@ -31,13 +29,11 @@ _NEEDED = ("grpc", "grpc_health", "jinja2", "prometheus_client", "starlette", "u
 def serve(
     *models: str,
     index: Path | None = None,
-    corpus: Path | None = None,
     host: str = "127.0.0.1",
     allow_host: tuple[str, ...] = (),
     port: int = 8500,
     rest_port: int = 8501,
     poll: float = 1.0,
-    tables: Tables = PLAIN,
     limits: Annotated[Limits, Parameter(name="*", group="Limits")] = DEFAULT,
 ) -> None:
     """Serve trained models over gRPC and REST, as TensorFlow Serving does.
@@ -53,14 +49,12 @@ def serve(
             or a run
         index: what `dssm index` wrote: its model is served, and a page at / of the REST port
             searches by words (BM25) and meaning (the model) together, and by each alone
-        corpus: titles to search on that page (doc_id, title) with the first model
         host: address to listen at; no one is asked who they are, so keep it inside your network
         allow_host: a name that requests may give in their header Host, beside those of loopback
             and --host; * for any; may be repeated
         port: of gRPC; 0 for none
         rest_port: of REST, metrics and the page; 0 for none
         poll: seconds between two looks for new versions; 0 looks but once
-        tables: how the corpus is laid out
         limits: see `Limits`
 
     Raises:
@@ -76,7 +70,8 @@ def serve(
         raise UserError(f"dssm serve needs {error.name}: {install('serve')}") from None
     from rich.console import Console
 
-    from dssm_tf.common.progress import progress_of
+    from dssm_tf.retrieval.index import MODEL, Index
+    from dssm_tf.server.versions import Model
 
     for flag, number in (("--port", port), ("--rest-port", rest_port)):
         if not 0 <= number < 1 << 16:
@@ -86,34 +81,28 @@ def serve(
             raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
     if not 0 <= poll <= threading.TIMEOUT_MAX:
         raise UserError("--poll: expected seconds from 0 on.")
-    if (index or corpus) and not rest_port:
-        raise UserError(
-            "--index and --corpus: the page is at the REST port; leave --rest-port out."
-        )
-    if index and corpus:
-        raise UserError("--index holds its titles; leave --corpus out.")
+    if index and not rest_port:
+        raise UserError("--index: the page is at the REST port; leave --rest-port out.")
     if not (models or index) or not (port or rest_port):
         raise UserError("nothing is left to serve; give a model or --index, and a port.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     _LOG.setLevel(logging.INFO)
-    found, page = _models(models), None
+    found, searched = _models(models), None
     if index:
-        model, page = _of_index(index)
-        found = [model, *found]
+        searched = Index.open(index)
+        ranker = searched.model
+        found.insert(0, Model(ranker.name, index / MODEL, 1, lambda _: ranker))
     found = list(only_names([(one.name, one) for one in found], "models").values())
-    if corpus:
-        page = _of_corpus(found[0], corpus, tables)
     server = Server(
         found, host=host, port=port or None, rest_port=rest_port or None, limits=limits,
-        hosts=allow_host, poll=poll, page=page,
+        hosts=allow_host, poll=poll, index=searched,
     )  # fmt: skip
     stopped = _on_signal(server)
     console = Console(stderr=True)
-    with progress_of("serve", 1.0, console, unit="") as task:
-        server.start(lambda step, share: task.update(share, step))
-    with suppress(OSError):  # it serves all the same where its log is on a full disk
-        for line in _lines(server, found[0].name, page is not None):
+    server.start()
+    with suppress(OSError):  # it serves all the same if its log is on a full disk
+        for line in _lines(server, found[0].name, searched is not None):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     stopped.wait()
     _LOG.info("stopping: what was asked is answered first")
@@ -137,25 +126,6 @@ def _models(entries: Sequence[str]) -> list[Model]:
     return models
 
 
-def _of_index(directory: Path) -> tuple[Model, SearchPage]:
-    from dssm_tf.retrieval.index import MODEL, Index
-    from dssm_tf.server.page import SearchPage
-    from dssm_tf.server.versions import Model
-
-    index = Index.open(directory)
-    model = Model(index.model.name, directory / MODEL, 1, lambda _: index.model)
-    return model, SearchPage(model, lambda *_: index)
-
-
-def _of_corpus(model: Model, corpus: Path, tables: Tables) -> SearchPage:
-    from dssm_tf.retrieval.index import Index
-    from dssm_tf.server.page import SearchPage
-    from dssm_tf.tables.judgments import read_corpus
-
-    titles = read_corpus(corpus, tables.layout(model.directory))
-    return SearchPage(model, lambda ranker, report: Index.build(ranker, titles, report=report))
-
-
 def _on_signal(server: Server) -> threading.Event:
     """Set by SIGTERM and Ctrl-C once the server listens; before that they end the process."""
     stopped = threading.Event()
@@ -174,8 +144,7 @@ def _on_signal(server: Server) -> threading.Event:
 def _lines(server: Server, model: str, page: bool) -> list[str]:
     lines = []
     if host := server.grpc_address:
-        lines.append(f"gRPC     {host}")
-        lines.append(f"         python -m serving.client --host {host} --model {model}")
+        lines.append(f"gRPC     {host}, model {model}")
     if host := server.rest_address:
         lines.append(f"REST     http://{host}/v1/models/{model}")
         lines.append(f"metrics  http://{host}/metrics")

@@ -25,6 +25,11 @@ def write_checksums(directory: Path, names: Iterable[str], manifest: str = CHECK
         file.writelines(f"{_sha256(directory / name)}  {name}\n" for name in sorted(names))
 
 
+def files_in(directory: Path) -> list[str]:
+    """The names of all files in a directory, those in others inside it included."""
+    return [one.relative_to(directory).as_posix() for one in directory.rglob("*") if one.is_file()]
+
+
 def check_files(
     directory: Path, names: Iterable[str] | None, mend: str, manifest: str = CHECKSUMS
 ) -> None:

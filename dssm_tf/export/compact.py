@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import CHECKSUMS, write_checksums
+from dssm_tf.common.checksums import files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.model_versions import next_version
@@ -142,7 +142,7 @@ def write_compact(
     with atomic_write(directory / MODEL_CARD) as file:
         file.write((run / MODEL_CARD).read_text("utf-8"))
         file.write(_CARD.format(size, table, dimension or full, full))
-    write_checksums(directory, [one.name for one in directory.iterdir() if one.name != CHECKSUMS])
+    write_checksums(directory, files_in(directory))
     return verify(Ranker.load(directory), trained, list(ranker.prior.log_shares))
 
 
@@ -208,8 +208,6 @@ def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays, dimension: i
     """Writes all but the model card and the checksums."""
     prior = ranker.prior
     fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)
-    if len(np.unique(fingerprints)) != len(fingerprints):
-        raise UserError("two titles have one fingerprint; set ranking.prior to 0.")
     order = np.argsort(fingerprints)
     shares = np.array([*prior.log_shares.values()], np.float32)
     settings = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, versions_in
@@ -11,10 +11,10 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC
 from dssm_tf.model.run_files import CONFIG
 from dssm_tf.runtime.compact_files import COMPACT
+from dssm_tf.runtime.vector_ranker import VectorRanker
 
 if TYPE_CHECKING:
     from dssm_tf.baselines.base import Baseline
-    from dssm_tf.runtime.vector_ranker import VectorRanker
 
 _EXPECTED = "expected a directory that `dssm train` or `dssm export` wrote"
 
@@ -97,21 +97,18 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
 def load_model(path: Path | str, name: str | None = None) -> VectorRanker:
     """Loads what has vectors: a run, an export or a compact model; see `load`."""
     ranker = load(path, name)
-    if find_model(Path(path)) is None:
+    if not isinstance(ranker, VectorRanker):
         raise UserError(f"{path} is a baseline, which has no vectors; give a trained model.")
-    return cast("VectorRanker", ranker)
+    return ranker
 
 
 def _load_baseline(path: Path, name: str | None) -> Baseline:
     from dssm_tf.systems import BASELINES
 
     saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
-    if not saved and name is not None and name in BASELINES:
+    if not saved and name in BASELINES:
         saved = [name]  # one that has other files, such as skip-thought's weights
     if len(saved) == 1:
         return BASELINES[saved[0]].load(path)
     hint = " It was written by `dssm preprocess`: train on it first." * (path / SPEC).exists()
-    inside = sorted(one for one in path.iterdir() if one.is_dir() and find_model(one))
-    if inside and not hint:
-        hint = f" Perhaps {' or '.join(map(str, inside[:3]))}?"
     raise UserError(f"{path} holds no trained model; {_EXPECTED}.{hint}")

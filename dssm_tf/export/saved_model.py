@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from dssm_tf.common.checksums import check_files, write_checksums
-from dssm_tf.common.errors import UserError
+from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import newest_version, next_version
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.export.verify import ADVERSARIAL, check_name, verify
-from dssm_tf.model.prior import TitlePrior
 from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.model.text_features import TextFeatures, normalize
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, texts_of
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 
 EXTRA = "assets.extra"  # where an export has copies of its run's files
 _WARMUP = "tf_serving_warmup_requests"
@@ -38,85 +36,66 @@ _INPUTS = {
 }
 
 
-class _Served(tf.Module):
-    """The functions behind the signatures, and the variables they read."""
+def _functions(ranker: SemanticRanker) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
+    """The functions behind the signatures, by name."""
+    features, model, weighted_prior = TextFeatures(ranker.vocabulary), ranker.model, _prior(ranker)
 
-    def __init__(self, ranker: SemanticRanker) -> None:
-        super().__init__()
-        self._features = TextFeatures(ranker.vocabulary)
-        self._model = _Untracked(ranker.model)
-        self._prior_weight = ranker.prior_weight
-        self._prior = _PriorTable(ranker.prior) if self._prior_weight else None
-        self.weights = [weight.value for weight in ranker.model.weights]
+    def encode_query(queries):
+        return {"embeddings": model.encode_query(features(queries))}
 
-    def query_vectors(self, queries: tf.Tensor) -> tf.Tensor:
-        return self._model.value.encode_query(self._features(queries))
+    def encode_title(titles):
+        return {"embeddings": model.encode_title(features(titles))}
 
-    def title_vectors(self, titles: tf.Tensor) -> tf.Tensor:
-        return self._model.value.encode_title(self._features(titles))
-
-    def weighted_prior(self, titles: tf.Tensor) -> tf.Tensor:
-        if self._prior is None:
-            return tf.zeros([tf.size(titles)])
-        return self._prior_weight * self._prior(titles)
-
-    def encode_query(self, queries):
-        return {"embeddings": self.query_vectors(queries)}
-
-    def encode_title(self, titles):
-        return {"embeddings": self.title_vectors(titles)}
-
-    def encode_query_with_prior(self, queries):
-        vectors = self.query_vectors(queries)
+    def encode_query_with_prior(queries):
+        vectors = encode_query(queries)["embeddings"]
         return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
 
-    def encode_title_with_prior(self, titles):
-        column = self.weighted_prior(titles)[:, None]
-        return {"embeddings": tf.concat([self.title_vectors(titles), column], axis=1)}
+    def encode_title_with_prior(titles):
+        vectors = encode_title(titles)["embeddings"]
+        return {"embeddings": tf.concat([vectors, weighted_prior(titles)[:, None]], axis=1)}
 
-    def score(self, queries, titles):
+    def score(queries, titles):
         sizes = tf.size(queries), tf.size(titles)
         taken = (sizes[0] == sizes[1]) | (sizes[0] == 1)
         found = tf.strings.format("{} queries and {} titles", sizes)
         wanted = "`score` takes as many queries as titles, or one query for all of them; received"
         with tf.control_dependencies([tf.debugging.Assert(taken, [wanted, found])]):
             queries = tf.identity(queries)
-        cosines = tf.reduce_sum(self.query_vectors(queries) * self.title_vectors(titles), 1)
+        cosines = tf.reduce_sum(
+            encode_query(queries)["embeddings"] * encode_title(titles)["embeddings"], 1
+        )
         # The shape of the answer follows the titles, with one query as with many.
-        return {"scores": cosines + self.weighted_prior(titles)}
+        return {"scores": cosines + weighted_prior(titles)}
+
+    functions = (
+        encode_query, encode_title, encode_query_with_prior, encode_title_with_prior, score
+    )  # fmt: skip
+    return {one.__name__: one for one in functions}
 
 
-class _Untracked:
-    """Keeps a Keras model out of the SavedModel's object graph; only its weights belong there."""
+def _prior(ranker: SemanticRanker) -> Callable[[tf.Tensor], tf.Tensor]:
+    """The weighted log-prior in core ops: a binary search over fingerprints of titles."""
+    prior = ranker.prior
+    if not ranker.prior_weight:
+        return lambda titles: tf.zeros([tf.size(titles)])
+    encoded = [title.encode() for title in prior.log_shares]
+    # A longer title is an unseen one, and need not be read to its end.
+    longest = max(map(len, encoded), default=0)
+    keys = _fingerprint(tf.constant(encoded, tf.string)).numpy()
+    order = np.argsort(keys)
+    # The last key, which no title has, keeps the tables non-empty.
+    keys = np.append(keys[order], np.iinfo(np.int64).max)
+    shares = np.array([*prior.log_shares.values(), prior.unseen], np.float32)
+    shares = shares[np.append(order, -1)]
 
-    def __init__(self, value) -> None:
-        self.value = value
+    def weighted(titles):
+        asked = _fingerprint(normalize(titles, prior.rules, longest))
+        place = tf.searchsorted(tf.constant(keys), asked)
+        known = tf.gather(tf.constant(keys), place) == asked
+        found = tf.where(known, tf.gather(tf.constant(shares), place), prior.unseen)
+        return ranker.prior_weight * found
 
-
-class _PriorTable:
-    """`TitlePrior` in core ops: a binary search over fingerprints of normalised titles."""
-
-    def __init__(self, prior: TitlePrior) -> None:
-        self._unseen = prior.unseen
-        self._rules = prior.rules
-        titles = list(prior.log_shares)
-        encoded = [title.encode() for title in titles]
-        # A longer title is an unseen one, and need not be read to its end.
-        self._longest = max(map(len, encoded), default=0)
-        keys = _fingerprint(tf.constant(encoded, tf.string)).numpy()
-        order = np.argsort(keys)
-        if len(np.unique(keys)) != len(keys):
-            raise UserError("two titles have one fingerprint; set ranking.prior to 0.")
-        # The sentinel keeps the tables non-empty.
-        self._keys = np.append(keys[order], np.iinfo(np.int64).max)
-        shares = np.array([prior.log_shares[title] for title in titles], np.float32)
-        self._shares = np.append(shares[order], prior.unseen).astype(np.float32)
-
-    def __call__(self, titles: tf.Tensor) -> tf.Tensor:
-        keys = _fingerprint(normalize(titles, self._rules, self._longest))
-        place = tf.searchsorted(tf.constant(self._keys), keys)
-        found = tf.gather(tf.constant(self._keys), place) == keys
-        return tf.where(found, tf.gather(tf.constant(self._shares), place), self._unseen)
+    return weighted
 
 
 def _fingerprint(texts: tf.Tensor) -> tf.Tensor:
@@ -153,15 +132,16 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     base = Path(out) / (name or ranker.name)
     target = next_version(base)
     with atomic_directory(target) as aside:
-        served = _Served(ranker)
+        served = tf.Module()
+        served.weights = [weight.value for weight in ranker.model.weights]
         # Autograph would leave files in the temporary directory when it is killed.
         signatures = {
             name: tf.function(
-                getattr(served, name),
-                input_signature=[tf.TensorSpec([None], tf.string, name=one) for one in inputs],
+                function,
+                input_signature=[tf.TensorSpec([None], tf.string, one) for one in _INPUTS[name]],
                 autograph=False,
             )
-            for name, inputs in _INPUTS.items()
+            for name, function in _functions(ranker).items()
         }
         signatures["serving_default"] = signatures["score"]
         tf.saved_model.save(served, str(aside), signatures=signatures)
@@ -173,14 +153,9 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
                 shutil.copyfile(run / file, extra / file)
         ranking = {name: getattr(ranker, name) for name in _RANKING}
         (extra / RANKING).write_text(json.dumps(ranking) + "\n", "utf-8")
-        _seal(aside)
+        write_checksums(aside, files_in(aside))
         verify(ExportedRanker(aside), ranker, list(ranker.prior.log_shares))
     return target
-
-
-def _seal(directory: Path) -> None:
-    files = sorted(path for path in directory.rglob("*") if path.is_file())
-    write_checksums(directory, [path.relative_to(directory).as_posix() for path in files])
 
 
 class ExportedRanker(VectorRanker):
@@ -198,27 +173,11 @@ class ExportedRanker(VectorRanker):
         self.name = version.parent.name
         check_files(version, None, _AGAIN)
         extra = version / EXTRA
-        ranking = read_json(extra / RANKING, _AGAIN)
-        for name in _RANKING:
-            setattr(self, name, ranking[name])
+        for name, value in read_json(extra / RANKING, _AGAIN).items():
+            setattr(self, name, value)
         self.vocabulary = load_vocabulary(extra, Spec.load(extra))
         self._model = tf.saved_model.load(str(version))  # its variables live as long as it does
         self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
-
-    def encode_queries(self, queries: Iterable[str], prior: bool = False) -> Vectors:
-        """See `VectorRanker`."""
-        return self._ask("encode_query" + "_with_prior" * prior, texts_of("queries", queries))
-
-    def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Vectors:
-        """See `VectorRanker`."""
-        return self._ask("encode_title" + "_with_prior" * prior, texts_of("titles", titles))
-
-    def score(self, query: str, titles: Iterable[str]) -> Vectors:
-        """See `VectorRanker`."""
-        (query,) = texts_of("query", [query])
-        distinct, shared = self.vocabulary.rules.distinct(texts_of("titles", titles))
-        raw = tf.constant([query.encode("utf-8", "surrogatepass")])
-        return self._ask("score", distinct, queries=raw)[shared, 0]
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         return self._ask(f"encode_{side}", texts)
@@ -229,13 +188,12 @@ class ExportedRanker(VectorRanker):
     def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         return self._titles.get(titles, super()._prepared)
 
-    def _ask(self, signature: str, texts: Sequence[str], **others: tf.Tensor) -> Vectors:
-        """What a signature makes of its last input, one row a text."""
-        call, name = self._model.signatures[signature], _INPUTS[signature][-1]
-        ((output, spec),) = call.structured_outputs.items()
-        width = 1 if signature == "score" else int(spec.shape[1])
+    def _ask(self, signature: str, texts: Sequence[str]) -> Vectors:
+        call, (name,) = self._model.signatures[signature], _INPUTS[signature]
         return encode_distinct(
-            lambda raw: tf.reshape(call(**others, **{name: raw})[output], (-1, width)), texts, width
+            lambda raw: call(**{name: raw})["embeddings"],
+            texts,
+            int(call.structured_outputs["embeddings"].shape[1]),
         )
 
 

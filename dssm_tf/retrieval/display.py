@@ -14,7 +14,7 @@ from dssm_tf.retrieval.index import SYSTEMS, Found, Hit
 from dssm_tf.tables.cells import readable
 from dssm_tf.text.rules import FOLDED
 
-_BESIDE = 72  # columns of a terminal that hold three rankings without breaking words
+_BESIDE = 72  # columns
 
 
 def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
@@ -27,14 +27,14 @@ def show(console: Console, query: str, found: Mapping[str, Found]) -> None:
     if found["hybrid"].note:
         console.print(Text(f"{found['hybrid'].note} The best of what there is:"), soft_wrap=True)
     asked = set(FOLDED.words(query))
-    for systems in [[*SYSTEMS]] if console.width >= _BESIDE else [[one] for one in SYSTEMS]:
+    # Beside one another if the terminal is wide enough not to break words.
+    for shown in [found] if console.width >= _BESIDE else [{name: found[name]} for name in found]:
         heads = (
-            f"{found[one].milliseconds:.1f} ms" if found[one].hits else found[one].note
-            for one in systems
+            f"{SYSTEMS[name]}\n{f'{one.milliseconds:.1f} ms' if one.hits else one.note}"
+            for name, one in shown.items()
         )
-        names = (f"{SYSTEMS[one]}\n{head}" for one, head in zip(systems, heads, strict=True))
-        table = Table("", *names, box=box.SIMPLE_HEAD, expand=True)
-        for rank, hits in enumerate(zip_longest(*(found[one].hits for one in systems)), 1):
+        table = Table("", *heads, box=box.SIMPLE_HEAD, expand=True)
+        for rank, hits in enumerate(zip_longest(*(one.hits for one in shown.values())), 1):
             table.add_row(str(rank), *(_cell(hit, asked) if hit else "" for hit in hits))
         console.print(table)
 

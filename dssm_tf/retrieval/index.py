@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -13,14 +12,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dssm_tf.common.checksums import check_files, write_checksums
+from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.nearest import (
     TARGET,
-    Measured,
     Nearest,
     Rows,
     Vectors,
@@ -41,7 +39,7 @@ SYSTEMS = {"hybrid": "Words + meaning", "bm25": "Words (BM25)", "semantic": "Mea
 NOTHING_GOOD = "Nothing good was found."
 """The note of a hybrid ranking if no title is near the query or holds all of its words."""
 
-FORMAT = 2
+FORMAT = 3
 ABOUT, TITLES, WORDS, NEAREST, MODEL = (
     "index.json", "titles.arrow", "words", "vectors.faiss", "model",
 )  # fmt: skip
@@ -172,14 +170,9 @@ class Index:
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
         self._words.save(directory / WORDS, show_progress=False)
         self.nearest.save(directory / NEAREST)
-        about = {
-            "format": FORMAT,
-            "dimension": self.nearest.dimension,
-            "measured": asdict(self.nearest.measured),
-        }
-        (directory / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
-        files = [one.relative_to(directory) for one in directory.rglob("*") if one.is_file()]
-        write_checksums(directory, map(str, files))
+        about = {"format": FORMAT, "nearest": [self.nearest.dimension, self.nearest.measured]}
+        (directory / ABOUT).write_text(json.dumps(about) + "\n", "utf-8")
+        write_checksums(directory, files_in(directory))
 
     @classmethod
     def open(cls, directory: Path | str) -> Index:
@@ -194,22 +187,17 @@ class Index:
         from dssm_tf.runtime import Ranker
 
         directory = Path(directory)
-        if not (directory / ABOUT).exists():
-            raise UserError(
-                f"{directory} holds no {ABOUT}; give a directory that `dssm index` wrote."
-            )
-        check_files(directory, None, AGAIN)
         about = read_json(directory / ABOUT, AGAIN)
         if about["format"] != FORMAT:
             raise UserError(
                 f"{directory} is of format {about['format']}; this version reads {FORMAT}. {AGAIN}"
             )
-        measured = Measured(**about["measured"])
+        check_files(directory, None, AGAIN)
         return cls(
             Ranker.load(directory / MODEL),
             feather.read_table(directory / TITLES, memory_map=True),
             bm25s.BM25.load(directory / WORDS, mmap=True),
-            Nearest.open(directory / NEAREST, about["dimension"], measured),
+            Nearest.open(directory / NEAREST, *about["nearest"]),
         )
 
     @cached_property
@@ -315,19 +303,13 @@ def check_vectors(model: VectorRanker, corpus: Sequence[CorpusTitle], vectors: V
     Raises:
         UserError: they differ by more than rounding: another model made them, or without the prior.
     """
-    sample = np.unique(np.linspace(0, len(corpus) - 1, 16).astype(np.int64))
+    sample = np.linspace(0, len(corpus) - 1, 16).astype(np.int64)
     fresh = model.encode_titles([corpus[row].title for row in sample], prior=True)
-    if vectors.shape[1] != fresh.shape[1]:
-        raise UserError(
-            f"The vectors have length {vectors.shape[1]}; this model's have {fresh.shape[1]}, the "
-            "prior included. Make them with it, without --cosine."
-        )
     # Written so that NaN, of a damaged file, is refused too.
-    far = ~(np.linalg.norm(vectors[sample] - fresh, axis=1) < 0.05)
-    if far.any():
+    if fresh.shape[1] != vectors.shape[1] or not np.abs(vectors[sample] - fresh).max() < 0.05:
         raise UserError(
-            f"The vector of title {corpus[sample[far][0]].doc_id!r:.80} is not what this model "
-            "makes of it: another model, or another corpus made it."
+            "The vectors are not what this model makes of these titles, prior included: another "
+            "model or another corpus made them, or --cosine."
         )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -24,46 +23,16 @@ TARGET = 0.98
 EXACT_UP_TO = 100_000
 """Titles that `auto` compares one by one."""
 
-EFFORTS = (64, 128, 256, 512, 1024)
-"""Values of faiss's efSearch that are tried, fastest first."""
+EFFORT = 512
+"""faiss's efSearch: how many candidates a walk of the graph keeps at least."""
 
-PROBES = 400
-"""Queries that a fast index is tried on; half choose its effort, half confirm it."""
+PROBES = 200
+"""Queries that a fast index is measured on."""
+
+EXACT = "exact: all titles are compared"
 
 _SPARE = 32  # candidates beyond k, so that titles that tie at the cut are seen
 _ROUNDING = 1e-5  # of an inner product in float32, for each unit of it
-_SURE = 1.64  # standard errors: recall this far above the target is there 19 times in 20
-
-
-@dataclass(frozen=True)
-class Measured:
-    """How thoroughly an index searches, and what it finds of what comparing all titles finds.
-
-    Attributes:
-        effort: faiss's efSearch; 0 compares all titles.
-        recall: at 10 and 100 titles, means over queries that had no part in the choice.
-        queries: how many these were.
-        note: why it is exact although a fast one was asked for, or empty.
-    """
-
-    effort: int = 0
-    recall: tuple[float, float] = (1.0, 1.0)
-    queries: int = 0
-    note: str = ""
-
-    def sentence(self) -> str:
-        """What is printed of it.
-
-        >>> Measured(64, (0.9931, 0.981), 200).sentence()
-        'fast, efSearch 64: recall@10 0.993, @100 0.981, on 200 queries'
-        """
-        if not self.effort:
-            return f"{self.note}exact: all titles are compared"
-        at_10, at_100 = self.recall
-        return (
-            f"fast, efSearch {self.effort}: recall@10 {at_10:.3f}, @100 {at_100:.3f}, "
-            f"on {self.queries} queries"
-        )
 
 
 class Nearest:
@@ -76,16 +45,16 @@ class Nearest:
     Args:
         index: faiss's, `Flat` or `HNSW32`.
         dimension: of the vectors, without that one more.
-        measured: how it is searched; a graph can be searched exactly, too.
+        measured: how it searches and how much it finds, in words.
 
     Reference: Bachrach et al. 2014 for the dimension; Malkov and Yashunin 2020 for the graph.
     """
 
-    def __init__(self, index: Any, dimension: int, measured: Measured = Measured()) -> None:
+    def __init__(self, index: Any, dimension: int, measured: str = EXACT) -> None:
         self._faiss = load_faiss()
         self.index, self.dimension, self.measured = index, dimension, measured
-        graph = isinstance(index, self._faiss.IndexHNSW)
-        self._flat = self._faiss.downcast_index(index.storage) if graph else index
+        self.graph = isinstance(index, self._faiss.IndexHNSW)
+        self._flat = self._faiss.downcast_index(index.storage) if self.graph else index
 
     @classmethod
     def build(cls, vectors: Vectors, graph: bool = False) -> Nearest:
@@ -98,12 +67,10 @@ class Nearest:
         if graph:
             squares = np.einsum("nd,nd->n", vectors, vectors)
             vectors = np.column_stack([vectors, np.sqrt(squares.max() - squares)])
-        kind, metric = (
-            ("HNSW32", faiss.METRIC_L2) if graph else ("Flat", faiss.METRIC_INNER_PRODUCT)
-        )
-        index = faiss.index_factory(vectors.shape[1], kind, metric)
-        if graph:
+            index = faiss.index_factory(dimension + 1, "HNSW32", faiss.METRIC_L2)
             index.hnsw.efConstruction = 100
+        else:
+            index = faiss.index_factory(dimension, "Flat", faiss.METRIC_INNER_PRODUCT)
         index.add(np.ascontiguousarray(vectors, np.float32))
         return cls(index, dimension)
 
@@ -122,7 +89,7 @@ class Nearest:
             Scores and rows, both `(min(k, titles),)`, best first, equal scores by row.
         """
         count = self.index.ntotal if rows is None else len(rows)
-        exact = exact or rows is not None or not self.measured.effort
+        exact = exact or rows is not None or not self.graph
         index = self._flat if exact else self.index
         asked = np.zeros((1, index.d), np.float32)
         asked[0, : self.dimension] = query
@@ -132,7 +99,7 @@ class Nearest:
                 chosen = None if rows is None else self._faiss.IDSelectorBatch(rows)
                 how = self._faiss.SearchParameters(sel=chosen)
             else:
-                how = self._faiss.SearchParametersHNSW(efSearch=max(self.measured.effort, width))
+                how = self._faiss.SearchParametersHNSW(efSearch=max(EFFORT, width))
             found = index.search(asked, width, params=how)[1][0]
             found = found[found >= 0]
             scores = self.score(query, found)
@@ -155,10 +122,18 @@ class Nearest:
         self._faiss.write_index(self.index, str(path))
 
     @classmethod
-    def open(cls, path: Path, dimension: int, measured: Measured) -> Nearest:
+    def open(cls, path: Path, dimension: int, measured: str) -> Nearest:
         """Maps what `save` wrote into memory."""
         faiss = load_faiss()
         return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC), dimension, measured)
+
+    def recall(self, queries: Vectors, k: int) -> float:
+        """The mean share of the best k titles that it finds; a tie with the last one counts."""
+        shares = []
+        for query in queries:
+            best, found = (self.search(query, k, exact=exact)[0] for exact in (True, False))
+            shares.append(np.mean(found >= best[-1]))
+        return float(np.mean(shares))
 
 
 def choose_nearest(
@@ -168,14 +143,11 @@ def choose_nearest(
     target: float = TARGET,
     report: Callable[[str], object] = lambda step: None,
 ) -> Nearest:
-    """An index of a kind, searched thoroughly enough; an exact one where a fast one cannot be.
-
-    Every other query chooses: the smallest effort whose recall@10 is above the target by more than
-    chance. The other queries confirm that one effort, once; their recall is what is reported.
+    """An index of a kind; an exact one if a fast one finds too little.
 
     Args:
         vectors: of the titles, `(titles, dimension)`.
-        queries: makes vectors to try it with, `(queries, dimension)`.
+        queries: makes vectors to measure it with, `(queries, dimension)`.
         kind: one of `KINDS`; `auto` is exact up to 100,000 titles.
         target: least recall@10.
         report: called with what is being done.
@@ -184,30 +156,15 @@ def choose_nearest(
         return Nearest.build(vectors)
     report("building the graph")
     nearest = Nearest.build(vectors, graph=True)
+    report("measuring its recall")
     asked = queries()
-
-    def recall(asked: Vectors, k: int) -> NDArray[np.float64]:
-        # Of titles that tie with the last, any will do.
-        exact = [nearest.search(query, k, exact=True)[0] for query in asked]
-        found = [nearest.search(query, k)[0] for query in asked]
-        return np.array([(f >= e[-1]).sum() / len(e) for f, e in zip(found, exact, strict=True)])
-
-    for effort in EFFORTS:
-        report(f"trying efSearch {effort}")
-        nearest.measured = Measured(effort)
-        shares = recall(asked[::2], 10)
-        if shares.mean() - _SURE * shares.std() / len(shares) ** 0.5 >= target:
-            break
-    confirming = asked[1::2]
-    at_10, at_100 = (float(recall(confirming, k).mean()) for k in (10, 100))
-    nearest.measured = Measured(effort, (at_10, at_100), len(confirming))
-    if at_10 < target:
-        note = (
-            f"a graph finds {at_10:.4f} of what it should (recall@10), and {target:g} is asked "
-            "for, as happens where titles are nearly equal; "
-        )
-        nearest = Nearest.build(vectors)
-        nearest.measured = Measured(note=note)
+    at_10, at_100 = (nearest.recall(asked, k) for k in (10, 100))
+    told = f"recall@10 {at_10:.3f}, @100 {at_100:.3f}, on {len(asked)} queries"
+    if at_10 >= target:
+        nearest.measured = f"fast: {told}"
+        return nearest
+    nearest = Nearest.build(vectors)
+    nearest.measured = f"a graph has {told}, less than {target:g} asked for; {EXACT}"
     return nearest
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from glob import glob
@@ -79,7 +78,6 @@ def read_embedded(patterns: Sequence[str]) -> tuple[list[CorpusTitle], Vectors]:
             f"{given} holds no titles with vectors of one length ({str(error).splitlines()[0]}); "
             "expected the columns id, text and vector, as `dssm embed` writes them."
         ) from None
-    (doc_id, times), *_ = Counter(entry.doc_id for entry in corpus).most_common(1)
-    if times > 1:
-        raise UserError(f"{given}: id {doc_id!r:.80} comes twice; give each title its own id.")
+    if len({entry.doc_id for entry in corpus}) < len(corpus):
+        raise UserError(f"{given}: an id comes twice; give each title its own.")
     return corpus, vectors

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlencode
 
+import numpy as np
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from starlette.requests import Request
@@ -19,9 +20,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.markdown import html
 from dssm_tf.common.page import document
 from dssm_tf.retrieval.index import SYSTEMS, Found, Index
-from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.service import Service
-from dssm_tf.server.versions import Model, Version
 from dssm_tf.tables.cells import readable
 
 _RESULTS = 10
@@ -44,8 +43,6 @@ _HEADERS = {
     "x-frame-options": "DENY",
 }
 
-Report = Callable[[str, float], object]
-
 
 def _address(query: str, why: str = "", system: str = "") -> str:
     """The address of a query's page, with one hit explained if `why` is its id."""
@@ -57,97 +54,62 @@ _TEMPLATES = Environment(loader=PackageLoader("dssm_tf.server", ""), autoescape=
 _TEMPLATES.filters |= {"address": _address, "readable": lambda text: readable(text).strip()}
 
 
-class Searched(NamedTuple):
-    """A version with what its vectors find; the page shows and uses the two together."""
+def search_route(index: Index, service: Service) -> Route:
+    """Answers `GET /`; a search is work within the limits of the service."""
 
-    version: Version
-    titles: Index
+    async def get(request: Request) -> Response:
+        asked = [request.query_params.get(name, "") for name in ("q", "why", "in")]
+        status, page = await service.handle("page", service.compute(lambda: render(index, *asked)))
+        return HTMLResponse(page.encode("utf-8", "replace"), status, _HEADERS)
+
+    return Route("/", get)
 
 
-class SearchPage:
-    """Answers `GET /`.
+def render(index: Index, query: str = "", why: str = "", system: str = "") -> tuple[int, str]:
+    """HTTP's status, and the page.
 
     Args:
-        model: by whose vectors titles are searched.
-        build: makes the index of a version.
+        index: what is searched.
+        query: as it was typed.
+        why: the doc id of the hit to explain, or empty.
+        system: in whose ranking.
     """
-
-    def __init__(self, model: Model, build: Callable[[VectorRanker, Report], Index]) -> None:
-        self._model, self._build = model, build
-        self.searched: Searched | None = None
-
-    def follow(self, report: Report = lambda step, share: None) -> None:
-        """Indexes for the version that answers now; until then the one before is searched.
-
-        Args:
-            report: see `Index.build`.
-
-        Raises:
-            UserError: the model cannot search this corpus.
-        """
-        version = self._model.current
-        if version is not None and (self.searched is None or self.searched.version is not version):
-            self.searched = Searched(version, self._build(version.ranker, report))
-
-    def routes(self, service: Service) -> list[Route]:
-        """The page's route; a search is work within the limits of the service."""
-
-        async def get(request: Request) -> Response:
-            asked = [request.query_params.get(name, "") for name in ("q", "why", "in")]
-            status, page = await service.handle(
-                "page", service.compute(lambda: self.render(*asked))
-            )
-            return HTMLResponse(page.encode("utf-8", "replace"), status, _HEADERS)
-
-        return [Route("/", get)]
-
-    def render(self, query: str = "", why: str = "", system: str = "") -> tuple[int, str]:
-        """HTTP's status, and the page.
-
-        Args:
-            query: as it was typed.
-            why: the doc id of the hit to explain, or empty.
-            system: in whose ranking.
-        """
-        assert self.searched is not None  # noqa: S101 - the server starts when it is
-        version, index = searched = self.searched
-        query, status = readable(query).strip(), 200
-        found: Mapping[str, Found] = {}
-        message, hint, examples = "", "", []
-        if len(query) > _LONGEST:
-            status, hint = 400, f"Ask with {_LONGEST:,} at most."
-            message = f"The query has {len(query):,} letters."
-        elif query:
-            found = index.search(query, _RESULTS)
-            if not found["hybrid"].hits:
-                message = "Nothing was found."
-                notes = dict.fromkeys(one.note for one in reversed(found.values()))
-                hint, found = "; ".join(notes).capitalize() + ".", {}
-            elif message := found["hybrid"].note:
-                hint = "No title holds all of these words, and none is close enough in meaning."
-        else:
-            step = max(1, len(index) // _EXAMPLES)
-            rows = range(step // 2, len(index), step)[:_EXAMPLES]
-            examples = list(dict.fromkeys(index.titles["title"].take(list(rows)).to_pylist()))
-        words = version.ranker.vocabulary.rules.words
-        body = _TEMPLATES.get_template("page.html").render(
-            query=query, message=message, hint=hint, examples=examples, names=SYSTEMS, found=found,
-            asked=set(words(query)), words=words, opened=(why, system or "hybrid"),
-            explain=lambda title, name: _why(searched, query, title, name), style=_STYLE,
-            longest=_LONGEST, titles=len(index), model=self._model.name, version=version.number,
-        )  # fmt: skip
-        title = f"{query[:60]} - search" if query else "Search"
-        return status, document(title, body, [_SCRIPT], _POLICY)
+    query, status = readable(query).strip(), 200
+    found: Mapping[str, Found] = {}
+    message, hint, examples = "", "", []
+    if len(query) > _LONGEST:
+        status, hint = 400, f"Ask with {_LONGEST:,} at most."
+        message = f"The query has {len(query):,} letters."
+    elif query:
+        found = index.search(query, _RESULTS)
+        if not found["hybrid"].hits:
+            message = "Nothing was found."
+            notes = dict.fromkeys(one.note for one in reversed(found.values()))
+            hint, found = "; ".join(notes).capitalize() + ".", {}
+        elif message := found["hybrid"].note:
+            hint = "No title holds all of these words, and none is close enough in meaning."
+    else:
+        rows = np.linspace(0, len(index) - 1, _EXAMPLES).astype(int)
+        examples = list(dict.fromkeys(index.titles["title"].take(rows).to_pylist()))
+    words = index.model.vocabulary.rules.words
+    body = _TEMPLATES.get_template("page.html").render(
+        query=query, message=message, hint=hint, examples=examples, names=SYSTEMS, found=found,
+        asked=set(words(query)), words=words, opened=(why, system or "hybrid"),
+        explain=lambda title, name: _why(index, query, title, name), style=_STYLE,
+        longest=_LONGEST, titles=len(index), model=index.model.name,
+    )  # fmt: skip
+    title = f"{query[:60]} - search" if query else "Search"
+    return status, document(title, body, [_SCRIPT], _POLICY)
 
 
-def _why(searched: Searched, query: str, title: str, system: str) -> Markup:
+def _why(index: Index, query: str, title: str, system: str) -> Markup:
     """The explanation of a hit, as HTML."""
     from dssm_tf.analysis.explanation import explain
     from dssm_tf.analysis.show import markdown
 
     if len(query.split()) + len(title.split()) > _LONGEST_WHY:
         return Markup('<p class="soft">Texts of so many words are not explained here.</p>')
-    ranker: Any = searched.titles.bm25 if system == "bm25" else searched.version.ranker
+    ranker: Any = index.bm25 if system == "bm25" else index.model
     try:
         return Markup(html(markdown(explain(ranker, query, title))))
     except UserError as error:

@@ -6,8 +6,8 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Coroutine, Sequence
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import uvicorn
@@ -20,7 +20,7 @@ from dssm_tf.server.service import Service
 from dssm_tf.server.versions import Model
 
 if TYPE_CHECKING:
-    from dssm_tf.server.page import SearchPage
+    from dssm_tf.retrieval.index import Index
 
 _LOG = logging.getLogger("dssm_tf.server")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
@@ -41,7 +41,7 @@ class Server:
         limits: see `Limits`.
         hosts: names in the header Host beside those of loopback and `host`; `*` for any.
         poll: seconds between two looks for new versions; 0 looks but once.
-        page: the search page; it follows the versions of its model.
+        index: what the page at `/` searches; without one there is no page.
         credentials: of gRPC, such as `grpc.ssl_server_credentials`; None does not encrypt.
 
     Raises:
@@ -58,34 +58,32 @@ class Server:
         limits: Limits = DEFAULT,
         hosts: Sequence[str] = (),
         poll: float = 1.0,
-        page: SearchPage | None = None,
+        index: Index | None = None,
         credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self.grpc_address = self.rest_address = ""
-        self._models, self._poll, self._page = models, poll, page
+        self._models, self._poll = models, poll
         self._host, self._port, self._credentials = host, port, credentials
         self._service = Service(models, limits)
         if port is not None:
             _bound(host, port, "--port").close()
         self._socket = None if rest_port is None else _bound(host, rest_port, "--rest-port")
-        routes = page.routes(self._service) if page else []
-        app = rest_app(self._service, [*_LOOPBACK, host, *hosts], routes)
+        page = []
+        if index is not None:
+            from dssm_tf.server.page import search_route
+
+            page.append(search_route(index, self._service))
+        app = rest_app(self._service, [*_LOOPBACK, host, *hosts], page)
         self._rest = uvicorn.Server(uvicorn.Config(
             app, http=mortal(limits), ws="none", lifespan="off", access_log=False, log_config=None,
             log_level="critical", server_header=False, timeout_graceful_shutdown=10,
             h11_max_incomplete_event_size=1 << 14,
         ))  # fmt: skip
-        self._started = threading.Event()
-        self._failed: Exception | None = None
-        self._grace = 0.0
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), daemon=True)
+        self._thread: threading.Thread | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
-    def start(self, report: Callable[[str, float], object] = lambda step, share: None) -> None:
-        """Loads the models, indexes what the page searches, and begins to answer.
-
-        Args:
-            report: called with what is being done for the page, and its share so far.
+    def start(self) -> None:
+        """Loads the models and begins to answer.
 
         Raises:
             UserError: of a model no version can be loaded, or a port was taken meanwhile.
@@ -99,12 +97,10 @@ class Server:
                         f"{model.directory}: no version of {model.name} can be served: "
                         f"{', '.join(told) or 'there is none'}"
                     )
-            if self._page:
-                self._page.follow(report)
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=self._live, daemon=True)
             self._thread.start()
-            self._started.wait()
-            if self._failed:
-                raise self._failed
+            self._run(self._start())
         except BaseException:
             self.stop()
             raise
@@ -115,10 +111,11 @@ class Server:
         Args:
             grace: seconds to wait for them.
         """
-        self._grace = grace
-        if self._loop is not None and self._thread.is_alive():
-            self._loop.call_soon_threadsafe(self._ended.set)
-            self._thread.join(2 * grace)
+        if self._thread is not None:
+            self._run(self._stop(grace))
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+            self._thread = None
         if self._socket is not None:
             self._socket.close()
         self._service.close()
@@ -130,40 +127,40 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    async def _serve(self) -> None:
-        """Both protocols, until `_ended` is set."""
-        self._ended, self._loop = asyncio.Event(), asyncio.get_running_loop()
-        ends = []
-        try:
-            rpc = grpc_server(self._service)
-            if self._port is not None:
-                self.grpc_address = _address(self._host, self._listen(rpc, self._port))
-                await rpc.start()
-            if self._socket is not None:
-                self._socket.listen(2048)
-                self.rest_address = _address(self._host, self._socket.getsockname()[1])
-                rest = asyncio.create_task(self._rest.serve(sockets=[self._socket]))
-                while not self._rest.started and not rest.done():
-                    await asyncio.sleep(0.005)
-                ends.append(rest)
-        except Exception as error:
-            self._failed = error
-            return
-        finally:
-            self._started.set()
-        watching = asyncio.create_task(self._watch())
-        await self._ended.wait()
-        watching.cancel()
-        self._rest.should_exit = True
-        await asyncio.gather(rpc.stop(self._grace), *ends)
+    def _live(self) -> None:
+        self._loop.run_forever()
+        # One more round, in which connections that were closed give their sockets back.
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()
 
-    def _listen(self, rpc: grpc.aio.Server, port: int) -> int:
+    def _run(self, work: Coroutine[Any, Any, None]) -> None:
+        asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    async def _start(self) -> None:
+        self._rpc = grpc_server(self._service)
+        self._watching = asyncio.create_task(self._watch())
+        if self._port is not None:
+            self.grpc_address = _address(self._host, self._listen(self._port))
+            await self._rpc.start()
+        if self._socket is not None:
+            self._socket.listen(2048)
+            self.rest_address = _address(self._host, self._socket.getsockname()[1])
+            self._tasks.append(asyncio.create_task(self._rest.serve(sockets=[self._socket])))
+            while not self._rest.started:
+                await asyncio.sleep(0.005)
+
+    async def _stop(self, grace: float) -> None:
+        self._watching.cancel()
+        self._rest.should_exit = True
+        await asyncio.gather(self._rpc.stop(grace), *self._tasks)
+
+    def _listen(self, port: int) -> int:
         """Binds gRPC's port, which was free a while ago; returns its number."""
         address = _address(self._host, port)
         try:
             if self._credentials:
-                return int(rpc.add_secure_port(address, self._credentials))
-            return int(rpc.add_insecure_port(address))
+                return int(self._rpc.add_secure_port(address, self._credentials))
+            return int(self._rpc.add_insecure_port(address))
         except RuntimeError:
             raise UserError(f"--port {port}: gRPC cannot listen at {address}.") from None
 
@@ -172,19 +169,14 @@ class Server:
         while self._poll:
             await asyncio.sleep(self._poll)
             try:
-                await asyncio.to_thread(self._look)
+                for model in self._models:
+                    await asyncio.to_thread(model.look)
                 said = ""
             except Exception as error:  # a disk that is away now may be back at the next look
                 told = f"{type(error).__name__}: {error}"
                 if told != said:
-                    _LOG.error("what answers goes on; new versions cannot be taken: %s", told)
+                    _LOG.error("new versions cannot be looked for: %s", told)
                 said = told
-
-    def _look(self) -> None:
-        for model in self._models:
-            model.look()
-        if self._page:
-            self._page.follow()
 
 
 def _address(host: str, port: int) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import threading
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
@@ -72,17 +72,17 @@ def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> NDAr
     return scores
 
 
+def _encoded(side: str, prior: bool) -> Callable[..., NDArray[np.float32]]:
+    return lambda ranker, texts: getattr(ranker, f"encode_{side}")(texts, prior=prior)
+
+
 SIGNATURES: Mapping[str, Signature] = {
     "score": Signature(("queries", "titles"), "scores", _scores),
     "serving_default": Signature(("queries", "titles"), "scores", _scores),
-    "encode_query": Signature(("queries",), "embeddings", lambda r, q: r.encode_queries(q)),
-    "encode_title": Signature(("titles",), "embeddings", lambda r, t: r.encode_titles(t)),
-    "encode_query_with_prior": Signature(
-        ("queries",), "embeddings", lambda r, q: r.encode_queries(q, prior=True)
-    ),
-    "encode_title_with_prior": Signature(
-        ("titles",), "embeddings", lambda r, t: r.encode_titles(t, prior=True)
-    ),
+    "encode_query": Signature(("queries",), "embeddings", _encoded("queries", False)),
+    "encode_title": Signature(("titles",), "embeddings", _encoded("titles", False)),
+    "encode_query_with_prior": Signature(("queries",), "embeddings", _encoded("queries", True)),
+    "encode_title_with_prior": Signature(("titles",), "embeddings", _encoded("titles", True)),
 }
 
 
@@ -102,7 +102,7 @@ class Service:
         self.models, self.limits = {one.name: one for one in models}, limits
         self.pending = Budget(limits.pending_bytes)
         self._pool = ThreadPoolExecutor(os.cpu_count() or 1, "dssm-serve")
-        self._in_flight = 0
+        self._free = threading.BoundedSemaphore(limits.in_flight)
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "dssm_requests", "Requests, answered or refused", ["api", "status"], registry=registry
@@ -120,41 +120,27 @@ class Service:
             status = "OK"
             return answer
         except Exception as error:
-            refusal = self._refusal(api, error)
-            status = refusal.status
-            raise refusal from None
+            if isinstance(error, asyncio.TimeoutError):  # another class before Python 3.11
+                error = Refusal(LATE, f"not answered within {self.limits.seconds:g} s.")
+            if not isinstance(error, Refusal):
+                # Not the error's own text, in which a query may stand.
+                _LOG.error("%s: a request failed: %s", api, type(error).__name__)
+                _LOG.debug("", exc_info=error)
+                error = Refusal(FAILED, f"the model failed ({type(error).__name__}).")
+            status = error.status
+            raise error from None
         finally:
             self._requests.labels(api, status).inc()
             self._seconds.labels(api).observe(perf_counter() - started)
 
-    def _refusal(self, api: str, error: Exception) -> Refusal:
-        if isinstance(error, Refusal):
-            return error
-        if isinstance(error, asyncio.TimeoutError):  # another class before Python 3.11
-            return Refusal(LATE, f"not answered within {self.limits.seconds:g} s.")
-        # Not the error's own text, in which a query may stand.
-        _LOG.error("%s: a request failed: %s", api, type(error).__name__)
-        _LOG.debug("", exc_info=error)
-        return Refusal(FAILED, f"the model failed ({type(error).__name__}).")
-
     async def compute(self, work: Callable[[], _T]) -> _T:
         """Lets a worker do something; raises Refusal if too much is in flight."""
-        if self._in_flight >= self.limits.in_flight:
+        if not self._free.acquire(blocking=False):
             raise Refusal(BUSY, f"{self.limits.in_flight} requests are in flight; ask again later.")
-        self._in_flight += 1
-        loop = asyncio.get_running_loop()
-
-        def done(_: object) -> None:
-            with suppress(RuntimeError):  # the loop has ended
-                loop.call_soon_threadsafe(self._done)
-
         future = self._pool.submit(work)
         # What nobody waits for any longer counts until it ends.
-        future.add_done_callback(done)
+        future.add_done_callback(lambda _: self._free.release())
         return await asyncio.wrap_future(future)
-
-    def _done(self) -> None:
-        self._in_flight -= 1
 
     def close(self) -> None:
         """Takes no more work; what waits is given up."""
@@ -197,13 +183,15 @@ class Service:
         return Answer(request.model, version.number, name, signature.output, values)
 
     def _check(self, inputs: Mapping[str, Sequence[bytes]]) -> None:
-        """Raises Refusal where texts are too many or too long."""
-        total = sum(len(text) for texts in inputs.values() for text in texts)
-        found = [("the texts together", total, "total_bytes")]
+        """Raises Refusal if texts are too many or too long."""
+        limits, total = self.limits, 0
         for name, texts in inputs.items():
-            found.append((name, len(texts), "texts"))
-            found += [(f"{name}[{at}]", len(one), "text_bytes") for at, one in enumerate(texts)]
-        for what, size, limit in found:
-            if size > (most := getattr(self.limits, limit)):
-                unit = "texts" if limit == "texts" else "bytes"
-                raise Refusal(INVALID, f"{what}: {size:,} {unit}, more than {most:,}.")
+            longest = max(map(len, texts), default=0)
+            total += sum(map(len, texts))
+            for size, most, unit in (
+                (len(texts), limits.texts, "texts"),
+                (longest, limits.text_bytes, "bytes in one text"),
+                (total, limits.total_bytes, "bytes in all texts"),
+            ):
+                if size > most:
+                    raise Refusal(INVALID, f"{name}: {size:,} {unit}, more than {most:,}.")

@@ -11,6 +11,7 @@ import numpy as np
 
 from dssm_tf.common.boundary import one_line
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import versions_in
 from dssm_tf.export.load import find_model, load_model
 from dssm_tf.runtime.vector_ranker import VectorRanker
 
@@ -85,23 +86,26 @@ class Model:
         One that failed is tried again when its files have changed: it may still have been copied.
 
         Raises:
-            OSError: the directory cannot be read now; what answers goes on.
+            OSError: the directory cannot be read now; what answers stays.
         """
         for number, directory in self.versions().items():
             if self.current is not None and number == self.current.number:
                 return
-            stamp = _stamp(directory)
-            if number in self._failed and self._failed[number] == stamp:
-                continue
-            if self._try(number, directory):
-                return
-            self._failed[number] = stamp
+            files = [one for one in sorted(directory.rglob("*")) if one.is_file()]
+            stamp = [(one, one.stat().st_size, one.stat().st_mtime_ns) for one in files]
+            if self._failed.get(number) != stamp:
+                if self._try(number, directory):
+                    return
+                self._failed[number] = stamp
 
     def versions(self) -> dict[int, Path]:
         """The versions that lie there now, newest first."""
         if self._version is not None:
             return {self._version: self.directory}
-        return {one: self.directory / str(one) for one in _numbers(self.directory)}
+        if not self.directory.is_dir():
+            return {}
+        found = [one for one in self.directory.iterdir() if one.name.isdecimal() and one.is_dir()]
+        return dict(sorted(((int(one.name), one) for one in found), reverse=True))
 
     def _try(self, number: int, directory: Path) -> bool:
         self._states[number] = State("LOADING")
@@ -111,15 +115,13 @@ class Model:
         except Exception as error:  # damaged files raise almost any kind
             reason = one_line(error) or f"{type(error).__name__}: {error}"
             self._states[number] = State("END", reason)
-            kept = f"; version {before.number} goes on" if before else ""
+            kept = f"; version {before.number} still answers" if before else ""
             _LOG.error("%s version %d is not served%s: %s", self.name, number, kept, reason)
             return False
         self._states[number] = State("AVAILABLE")
         if before is not None:
             self._states[before.number] = State("END")
-        self._failed.pop(number, None)
-        after = f" in place of {before.number}" if before else ""
-        _LOG.info("%s version %d answers%s: %s", self.name, number, after, directory)
+        _LOG.info("%s version %d answers: %s", self.name, number, directory)
         return True
 
 
@@ -134,31 +136,14 @@ def find_models(path: Path) -> list[Model]:
         UserError: there is none.
     """
     path = Path(path).absolute()
-    inside = [path] if _numbers(path) else sorted(path.iterdir()) if path.is_dir() else []
-    if models := [Model(one.name, one) for one in inside if _numbers(one)]:
-        return models
+    inside = [path, *sorted(path.glob("*"))]
+    if models := [Model(one.name, one) for one in inside if versions_in(one)]:
+        return models[:1] if models[0].directory == path else models
     if (place := find_model(path)) is None:
         what = "is no model" if path.exists() else "does not exist"
         raise UserError(
             f"{path} {what}; expected a directory that `dssm export` or `dssm train` wrote."
         )
-    versioned = path.name.isdecimal()
-    return [Model(place.name if versioned else path.name, path, int(path.name) if versioned else 1)]
-
-
-def _numbers(directory: Path) -> list[int]:
-    """The numbers of a model's versions, highest first; none where there is no such directory."""
-    try:
-        found = [one for one in directory.iterdir() if one.name.isdecimal() and one.is_dir()]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    return sorted((int(one.name) for one in found), reverse=True)
-
-
-def _stamp(directory: Path) -> Any:
-    """Sizes and times of a directory's files; None while they change under our eyes."""
-    try:
-        files = sorted(one for one in directory.rglob("*") if one.is_file())
-        return [(one, one.stat().st_size, one.stat().st_mtime_ns) for one in files]
-    except OSError:
-        return None
+    if path.name.isdecimal():
+        return [Model(place.name, path, int(path.name))]
+    return [Model(path.name, path, 1)]

@@ -136,7 +136,7 @@ def test_a_name_of_ones_own_is_taken(run, exported):
         (lambda folder: folder / "nowhere", "does not exist; expected"),
         (lambda folder: folder / "data" / "spec.json", "is a file; expected"),
         (lambda folder: folder / "data", "by `dssm preprocess`: train on it first"),
-        (lambda folder: folder, "holds no trained model; .* Perhaps .*/models"),
+        (lambda folder: folder, "holds no trained model; "),
     ],
 )
 def test_what_is_no_model_is_refused_in_one_line(folder, run, exported, make, message):

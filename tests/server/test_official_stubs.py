@@ -135,7 +135,7 @@ def a_version(request):
         (lambda: request_of("encode_title", titles=["a"] * 9), "INVALID_ARGUMENT",
          "inputs['titles']: holds 9 texts; expected at most 8"),
         (lambda: request_of("encode_title", titles=["a", "b" * 101]), "INVALID_ARGUMENT",
-         "titles[1]: 101 bytes, more than 100"),
+         "titles: 101 bytes in one text, more than 100"),
         (lambda: request_of("encode_title", titles=["b" * 4000]), "RESOURCE_EXHAUSTED", "4000"),
     ],
 )  # fmt: skip

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import http.client
 import re
-import shutil
-import socket
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
-from dssm_tf.cli import main
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import SYSTEMS, Index
-from dssm_tf.server.page import SearchPage
+from dssm_tf.runtime import Ranker
+from dssm_tf.server.page import render
 from dssm_tf.server.versions import Model
 from dssm_tf.tables.judgments import CorpusTitle
-from tests.server.asking import rest, wait_for
+from tests.server.asking import rest
 from tests.server.browser import Browser, find_chromium
 
 # Whether what is seen at the title of the third hybrid hit is that hit.
@@ -36,25 +35,16 @@ CORPUS = [
 
 
 @pytest.fixture(scope="module")
-def model(exports):
-    model = Model("pets", exports / "pets" / "1", 1)
-    model.look()
-    return model
-
-
-def page_of(model, titles=CORPUS) -> SearchPage:
-    page = SearchPage(model, lambda ranker, report: Index.build(ranker, titles, report=report))
-    page.follow()
-    return page
+def index(compact):
+    return Index.build(Ranker.load(compact), CORPUS)
 
 
 @pytest.fixture(scope="module")
-def search(model):
+def search(index):
     """The page of a query, read."""
-    page = page_of(model)
 
     def search(query: str = "", status: int = 200, why: str = "", system: str = "") -> Read:
-        code, html = page.render(query, why, system)
+        code, html = render(index, query, why, system)
         assert code == status
         return Read(html)
 
@@ -118,8 +108,8 @@ def test_nothing_asked_is_an_invitation(search):
     page = search("  ")
     assert "Type a query" in page.texts["results"]
     assert any(link.startswith("/?q=") for link in page.links())
-    assert "5 titles, model pets, version 1" in page.html
-    assert search("fox").html.count("5 titles, model pets, version 1") == 1
+    assert "5 titles, model pets" in page.html
+    assert search("fox").html.count("5 titles, model pets") == 1
 
 
 def test_nothing_found_says_why(search):
@@ -138,17 +128,17 @@ def test_nothing_found_says_why(search):
         ("red fox", 1.1, True),  # all words are in a title
     ],
 )
-def test_what_is_not_good_is_said_and_folded_away(model, monkeypatch, query, cutoff, good):
-    monkeypatch.setattr(model.current.ranker, "cutoff", cutoff)
-    page = Read(page_of(model).render(query)[1])
+def test_what_is_not_good_is_said_and_folded_away(index, search, monkeypatch, query, cutoff, good):
+    monkeypatch.setattr(index.model, "cutoff", cutoff)
+    page = search(query)
     assert ("Nothing good was found." in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
     assert page.titles("hybrid")  # there all the same
 
 
-def test_an_explanation_of_what_is_folded_away_is_open(model, monkeypatch):
-    monkeypatch.setattr(model.current.ranker, "cutoff", 1.1)
-    page = Read(page_of(model).render("tiger fox", "t1", "semantic")[1])
+def test_an_explanation_of_what_is_folded_away_is_open(index, search, monkeypatch):
+    monkeypatch.setattr(index.model, "cutoff", 1.1)
+    page = search("tiger fox", why="t1", system="semantic")
     assert [given for tag, given in page.tags if tag == "details"] == [{"id": "poor", "open": None}]
 
 
@@ -215,68 +205,20 @@ def test_what_is_too_long_to_explain_is_said(search):
     assert "Texts of so many words are not explained here." in text
 
 
-def test_a_corpus_of_one_title_is_searched(model):
-    read = Read(page_of(model, CORPUS[:1]).render("red fox")[1])
+def test_a_corpus_of_one_title_is_searched(index):
+    read = Read(render(Index.build(index.model, CORPUS[:1]), "red fox")[1])
     assert [read.titles(system) for system in SYSTEMS] == [["t1"]] * 3
 
 
-def test_the_version_that_is_shown_is_the_one_that_is_searched(exports, base):
-    model = Model("pets", base)
-    model.look()
-    page = page_of(model)
-
-    def version_and_score() -> tuple[str, str]:
-        html = page.render("fox")[1]
-        score = re.search(r"-?\d\.\d{2}", Read(html).texts["semantic-1"])
-        return html.partition(", version ")[2][0], score[0]
-
-    first = version_and_score()
-    shutil.copytree(exports / "pets" / "2", base / "2")
-    model.look()
-    # Its vectors are not made yet: the page shows and searches the version before.
-    assert version_and_score() == first
-    page.follow()
-    second = version_and_score()
-    assert (first[0], second[0], first[1] != second[1]) == ("1", "2", True)
-    assert page.searched.titles.model is model.current.ranker
-
-
-def test_the_watcher_lets_the_page_follow(exports, base, server_of):
-    model = Model("pets", base)
-    model.look()
-    page = page_of(model)
-    with server_of(model, page=page, poll=0.05) as server:
-        assert ", version 1" in rest(server.rest_address, "/?q=fox")[1]
-        shutil.copytree(exports / "pets" / "2", base / "2")
-        wait_for(lambda: ", version 2" in rest(server.rest_address, "/?q=fox")[1])
-
-
-@pytest.mark.parametrize(
-    ("corpus", "words"),
-    [
-        (None, "No such file"),
-        ("doc_id\ttitle\n", "has a header and no title"),
-        ("doc_id\ttitle\nt1\t...\n", "no word"),
-    ],
-)
-def test_a_corpus_that_cannot_be_searched_is_one_line(exports, tmp_path, capsys, corpus, words):
-    path = tmp_path / "corpus.tsv"
-    if corpus is not None:
-        path.write_text(corpus, "utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = str(free.getsockname()[1])
-    given = ["--corpus", str(path), "--port", "0", "--rest-port", port]
-    assert main(["serve", str(exports / "pets" / "1"), *given]) == 1
-    said = capsys.readouterr().err.splitlines()
-    told = [line for line in said if line.startswith("dssm serve: ")]
-    assert (len(told), words in told[0]) == (1, True), said
+def model_of(index) -> Model:
+    return Model("pets", Path("pets"), 1, lambda _: index.model)
 
 
 @pytest.mark.serving
-def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
+def test_the_keys_and_the_script_work_in_a_browser(index, server_of):
     if find_chromium() is None:
         pytest.skip("Chromium is not installed")
-    with server_of(model, page=page_of(model)) as server, Browser() as browser:
+    with server_of(model_of(index), index=index) as server, Browser() as browser:
         browser.open(f"http://{server.rest_address}/")
         assert browser.run("document.activeElement.id") == "q"
         browser.type("red foxe")
@@ -316,8 +258,8 @@ def test_the_keys_and_the_script_work_in_a_browser(model, server_of):
         browser.wait_for("document.getElementById('failed').textContent.includes('not answer')")
 
 
-def test_the_page_comes_over_http(model, server_of):
-    with server_of(model, page=page_of(model)) as server:
+def test_the_page_comes_over_http(index, server_of):
+    with server_of(model_of(index), index=index) as server:
         connection = http.client.HTTPConnection(server.rest_address, timeout=60)
         connection.request("GET", "/?q=fox%FF")
         answer = connection.getresponse()

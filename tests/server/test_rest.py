@@ -97,7 +97,7 @@ FINE = body_of("score", queries=QUERIES, titles=TITLES)
          "2 queries and 3 titles"),
         (PREDICT, body_of("encode_title", titles=["a"] * 9), 400, "titles: 9 texts, more than 8"),
         (PREDICT, body_of("encode_title", titles=["a", "b" * 101]), 400,
-         "titles[1]: 101 bytes, more than 100"),
+         "titles: 101 bytes in one text, more than 100"),
         (PREDICT, body_of("encode_title", titles=["b" * 4000]), 413, "more than 4,000"),
         (PREDICT, b" " * 3_000_000, 413, "3,000,000 bytes"),
     ],

@@ -97,7 +97,7 @@ def test_stopping_answers_what_was_asked(ranker, api):
     ranker.answering.clear()
     asking = threading.Thread(target=lambda: found.append(ask()))
     asking.start()
-    wait_for(lambda: server._service._in_flight)
+    wait_for(lambda: server._service._free._value < 32)
     stopping = threading.Thread(target=server.stop)
     stopping.start()
     stopping.join(0.3)
@@ -240,7 +240,8 @@ def test_the_command_serves_several_models(compact, exports, serve_here, capsys,
         (["{pets}", "--texts", "0"], "--texts 0: expected more than 0"),
         (["{pets}", "--seconds", "nan"], "--seconds nan: expected more than 0"),
         (["{pets}", "--poll", "-1"], "seconds from 0 on"),
-        (["{pets}", "--corpus", "x", "--rest-port", "0"], "the page is at the REST port"),
+        (["--index", "x", "--rest-port", "0"], "the page is at the REST port"),
+        (["--index", "{folder}"], "index.json does not exist"),
         (["{pets}", "--rest-port", "{taken}"], "already in use"),
     ],
 )

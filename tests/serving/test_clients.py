@@ -191,7 +191,7 @@ def test_an_answer_is_read_no_further_than_what_was_asked_for(client, ranker):
         (lambda client: client.score("a", "title"), "titles is one str; expected a list"),
         (lambda client: client.encode_queries("abc"), "queries is one str"),
         (lambda client: client.encode_titles(["a", 7]), r"titles\[1\] is int; expected str"),
-        (lambda client: client.rank(["a"], ["b"]), "query is list; expected a str"),
+        (lambda client: client.rank(["a"], ["b"]), r"queries\[0\] is list; expected str"),
     ],
 )
 def test_arguments_no_server_could_answer_are_not_sent(client, ranker, ask, message):
@@ -203,12 +203,6 @@ def test_arguments_no_server_could_answer_are_not_sent(client, ranker, ask, mess
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"timeout": 0}, "timeout is 0; expected seconds"),
-        ({"timeout": float("nan")}, "timeout is nan; expected seconds"),
-        ({"timeout": float("inf")}, "timeout is inf; expected seconds"),
-        ({"batch_size": 0}, "batch_size is 0; expected 1"),
-        ({"version": -1}, "version is -1; expected a whole number"),
-        ({"model": ""}, "model is empty"),
         ({"host": "ranker"}, "host is 'ranker'; expected HOST:PORT"),
     ],
 )

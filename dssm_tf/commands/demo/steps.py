@@ -171,7 +171,8 @@ def _finish(out: Path, evaluation: Evaluation, seconds: float) -> None:
         f"({metrics[best]['ndcg@10']:.3f}; bm25 {metrics['bm25']['ndcg@10']:.3f}).",
         f"  look   {out / 'report.html'}",
         f"  search dssm search --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'}",
-        f"  try    dssm serve {out / 'export' / trained} --corpus {out / 'data/corpus.tsv'}"
+        f"  try    dssm index --model {out / 'runs' / trained} --corpus {out / 'data/corpus.tsv'} "
+        f"--out {out / 'index'} && dssm serve --index {out / 'index'}"
         "  # then open http://127.0.0.1:8501/",
         f"  serve  tensorflow_model_server --rest_api_port=8501 --model_name={trained} "
         f"--model_base_path={(out / 'export' / trained).resolve()}",

@@ -75,6 +75,7 @@ def report(
     tower = ranker.model.query_tower if evaluation else ranker.model.title_tower
     if isinstance(tower, RecurrentTower):
         parts += _topics(ranker, tower, texts[:_SURVEYED])
+    parts += ["## Configuration", f"```\n{(run / CONFIG).read_text('utf-8').strip()}\n```"]
     return "\n\n".join(parts), figures
 
 
@@ -84,8 +85,7 @@ def _about(ranker: SemanticRanker, run: Path) -> str:
         f"# {plain(ranker.name)}, seen from inside\n\nWhat {plain(str(run))} learned from its "
         f"clicks: {ranker.model.count_params():,} parameters, "
         f"{len(ranker.prior.log_shares):,} clicked titles; their log-prior has "
-        f"weight {ranker.prior_weight:g}.\n\n"
-        f"```\n{(run / CONFIG).read_text('utf-8').strip()}\n```"
+        f"weight {ranker.prior_weight:g}."
     )
 
 

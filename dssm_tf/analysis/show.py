@@ -108,7 +108,7 @@ def write(explanation: Explanation, directory: Path) -> None:
         [
             f"# {plain(explanation.model)}: why a title matches a query",
             markdown(explanation),
-            *(f"![{name}]({name}.svg)" for name in drawn),
+            *(f"![{name.replace('-', ' ')}]({name}.svg)" for name in drawn),
         ]
     )
     report.write(directory, text, drawn)

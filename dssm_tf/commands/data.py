@@ -22,6 +22,10 @@ NOTES = "NOTES.md"
 def list_(name: str | None = None, /) -> None:
     """List the data sets: files, licences, grades.
 
+    Says of each which files it needs, where they are described and what is allowed.
+
+        dssm data list wands
+
     Args:
         name: one data set only
 

@@ -24,6 +24,8 @@ def search(
 ) -> None:
     """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
 
+    Queries that are not given are asked for, or read from standard input, one a line.
+
         dssm search --index INDEX "wizard of oz"
         dssm search --model RUN --corpus corpus.tsv
 

@@ -90,7 +90,8 @@ def word_weights(
         axis.set_title(side)
         axis.set_xlabel(measure)
         axis.grid(alpha=0.3, axis="x")
-    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=2,
+                  framealpha=0)  # fmt: skip
     figure.suptitle(title)
     return figure
 
@@ -130,7 +131,7 @@ def heat_maps(
             axis.set_yticks(range(len(cells)), [str(cell) for cell in cells])
     axes[0][0].set_ylabel("cell")
     figure.colorbar(image, ax=list(axes[0]), label="activation", extend="both")
-    figure.suptitle(title)
+    figure.suptitle(title, wrap=True)
     return figure
 
 

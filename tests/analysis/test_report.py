@@ -73,7 +73,7 @@ def test_a_run_s_page_has_what_its_tower_can_show(runs, name):
                 "Worst queries, explained"]  # fmt: skip
     if name not in ("dssm", "clsm"):
         expected.append("What its cells stand for")
-    assert page.heads == expected
+    assert page.heads == [*expected, "Configuration"]
     assert "red <fox>" in page.text
     assert "the query '?!' has no word" in page.text
     assert "These means rest on 2 queries, fewer than 200" in page.text

@@ -13,6 +13,8 @@ def demo(*, out: Path = Path("build/demo")) -> None:
     Preprocesses WebQuestions, trains dssm and lstm, evaluates them against BM25, exports, searches,
     and writes one HTML page.
 
+        dssm demo --out demo
+
     Args:
         out: directory to write; what an earlier demo wrote there is replaced.
 

@@ -14,11 +14,10 @@ from typing import Any
 from dssm_tf.common.errors import UserError
 
 # Families of errors that tell of files and machines, by name: their libraries are not imported
-# here. TensorFlow, Arrow and SQLite meet a full disk or a damaged file without an OSError.
+# here. TensorFlow and Arrow meet a full disk or a damaged file without an OSError.
 _OUTSIDE = {
     ("tensorflow.python.framework.errors_impl", "OpError"),
     ("pyarrow.lib", "ArrowException"),
-    ("sqlite3", "Error"),
     ("zipfile", "BadZipFile"),
     ("zlib", "error"),
 }

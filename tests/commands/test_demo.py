@@ -92,4 +92,4 @@ def test_the_demo_ends_with_rankers_that_beat_bm25(tmp_path, capsys):
     assert "dssm benchmark --clicks CLICKS.tsv" in text
     assert "dssm benchmark --clicks CLICKS.tsv" in page
     for link in parser.links:
-        assert (out / link).exists(), link
+        assert link.startswith("#") or (out / link).exists(), link

@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import zipfile
@@ -53,7 +52,6 @@ def cleaning_up_after_a_full_disk() -> Exception:
             "602000 requested and 127968 written: the disk is full, or a limit is reached.",
         ),
         (PermissionError(13, "Permission denied", "a"), "[Errno 13] Permission denied: 'a'"),
-        (sqlite3.OperationalError("database or disk\nis full"), "database or disk is full"),
         (zipfile.BadZipFile("not a zip"), "not a zip"),
         (MemoryError("116 TiB"), "out of memory. 116 TiB"),
         (KeyboardInterrupt(), "interrupted"),

@@ -35,16 +35,21 @@ EXTRAS = {
     "docs": [
         f"{one}; python_version >= '3.11'" for one in ("furo", "myst-parser>=5", "sphinx>=8.2")
     ],
+    "aws": ["apache-beam[aws]>=2.77,<2.78"],
     "gcp": ["apache-beam[gcp]>=2.77,<2.78"],
     "gpu": ["tensorflow[and-cuda]>=2.21,<2.22"],
     "tune": ["optuna>=4.4,<5"],
     "dev": [
+        "boto3",
         "build",
+        "flask",  # moto's server
+        "flask-cors",
         "hypothesis",
         "import-linter",
         "ipykernel",  # runs the notebook of docs/ in its test
         "ir_measures",
         "jax",  # the other Keras backend the towers are tested on
+        "moto[s3]",  # an object store, for the tests
         "mypy",
         "nbclient",
         "pytest>=8.2",

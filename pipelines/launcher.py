@@ -12,6 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from apache_beam.io.filesystems import FileSystems
+from apache_beam.options.pipeline_options import PipelineOptions
+
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, describe, file_name, load_vocabulary
@@ -61,6 +64,7 @@ def preprocess(
     Raises:
         UserError: bad input or settings; nothing is left at the output.
     """
+    FileSystems.set_options(PipelineOptions([*beam_flags]))
     files, corpus = find_files(options.input), find_files(options.corpus, "--corpus")
     size = sum(one.size_in_bytes for one in (*files, *corpus))
     chosen = choose_runner(runner, beam_flags, FLAGS, size=size, verbose=verbose)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import apache_beam as beam
 import grpc
+from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import (
     DirectOptions,
     PipelineOptions,
@@ -126,6 +127,7 @@ def choose_runner(
         flags = [*flags, "--direct_running_mode=multi_processing", "--direct_num_workers=0"]
     options = PipelineOptions(flags=[*flags])
     options.view_as(SetupOptions).save_main_session = False
+    FileSystems.set_options(options)
     return Runner(name, _local_runner(options, verbose) if local else name, options, verbose)
 
 

@@ -171,7 +171,8 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
         raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
     found = [one for one in found if one.path == pattern or _usual(one.path)]
     if not found:
-        raise OptionError(flag, f"{pattern} matches no file that is a table.")
+        hint = "" if is_local(pattern) else " Does the bucket exist, and may you list it?"
+        raise OptionError(flag, f"{pattern} matches no file that is a table.{hint}")
     return found
 
 

@@ -1,16 +1,17 @@
-"""What `--setup_file` sends to workers installs in an empty environment and works there."""
+"""What workers install, from `--setup_file` or in their image, works in an empty environment."""
 
 from __future__ import annotations
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 import venv
 
 import pytest
 
-WORKER_NEEDS = ("apache-beam", "cyclopts", "google-crc32c", "polars", "protobuf", "pydantic")
+from dssm_tf import __version__
 
 WORK = """
 import json, sys
@@ -37,19 +38,24 @@ sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,
 
 
 @pytest.mark.slow
-def test_the_source_distribution_of_setup_py_runs_the_pipelines_steps(checkout, tmp_path, topics):
+def test_a_workers_distribution_runs_the_pipelines_steps_without_tensorflow(
+    checkout, tmp_path, topics
+):
     # As Beam builds it: `python setup.py sdist`.
     subprocess.run(
         [sys.executable, "setup.py", "-q", "sdist", "--dist-dir", str(tmp_path)],
-        cwd=checkout, check=True, capture_output=True,
+        cwd=checkout / "worker", check=True, capture_output=True,
     )  # fmt: skip
     (archive,) = tmp_path.glob("*.tar.gz")
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)
     python = environment / "bin" / "python"
     pip = [str(python), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
-    subprocess.run([*pip, "-c", str(checkout / "constraints.txt"), *WORKER_NEEDS], check=True)
-    subprocess.run([*pip, "--no-deps", str(archive)], check=True)
+    subprocess.run([*pip, "-c", str(checkout / "constraints.txt"), str(archive)], check=True)
+    installed = {one.name.partition("-")[0] for one in environment.glob("lib/*/site-packages/*")}
+    assert {"apache_beam", "dssm_tf_worker"} <= installed
+    assert not {"tensorflow", "keras", "scipy"} & installed
+    assert archive.name == f"dssm_tf_worker-{__version__}.tar.gz"
     log, output = tmp_path / "log.tsv", tmp_path / "data"
     log.write_text(topics, "utf-8")
     (output / "parts").mkdir(parents=True)
@@ -64,3 +70,14 @@ def test_the_source_distribution_of_setup_py_runs_the_pipelines_steps(checkout, 
     counts = result["counts"]
     assert counts["rows"] == 120
     assert counts["pairs train"] + counts["pairs validation"] == 120
+
+
+def test_a_worker_needs_what_the_package_needs_in_the_same_versions(checkout, monkeypatch):
+    found = {}
+    monkeypatch.setattr("setuptools.setup", lambda **given: found.update({given["name"]: given}))
+    for file in ("setup.py", "worker/setup.py"):
+        runpy.run_path(str(checkout / file))
+    whole, worker = found["dssm-tf"], found["dssm-tf-worker"]
+    assert set(worker["install_requires"]) < set(whole["install_requires"])
+    assert set(worker["extras_require"]["model"]) < set(whole["install_requires"])
+    assert worker["version"] == whole["version"] == __version__

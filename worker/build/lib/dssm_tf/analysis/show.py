@@ -1,0 +1,108 @@
+"""An explanation as Markdown, as JSON and as figures; all show the same words and numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dssm_tf.analysis.cells import most_active
+from dssm_tf.analysis.explanation import Explanation, Side
+from dssm_tf.analysis.markdown import html, marked, plain, table
+
+
+def markdown(explanation: Explanation, beside: Sequence[Explanation] = ()) -> str:
+    """Both texts, word by word, and what matches in sentences.
+
+    Args:
+        explanation: of a pair.
+        beside: of the same pair by other models, whose numbers stand beside.
+    """
+    parts = []
+    for name in ("query", "title"):
+        side: Side = getattr(explanation, name)
+        numbers = side.columns()
+        # Keywords of a recurrent model and winners of a CLSM's neurons are bold.
+        bold = numbers.get("keyword", numbers.get("top neurons won", ()))
+        for other in beside:
+            theirs: Side = getattr(other, name)
+            if theirs.words == side.words:
+                numbers |= {f"{other.model}: {h}": cells for h, cells in theirs.columns().items()}
+        words = (
+            marked([word], [0] if place < len(bold) and bold[place] else [])
+            for place, word in enumerate(side.words)
+        )
+        cells = ([_cell(value) for value in column] for column in numbers.values())
+        parts.append(table([name, *map(plain, numbers)], zip(words, *cells, strict=True)))
+    said = [plain(sentence) for sentence in paragraphs(explanation)]
+    if beside:
+        scores = (f"{plain(one.model)} {one.cosine:.3f}" for one in (explanation, *beside))
+        said.append(f"{explanation.measure.capitalize()}: {', '.join(scores)}.")
+    return "\n\n".join([*parts, "\n".join(f"- {sentence}" for sentence in said)])
+
+
+def _cell(value: float | bool | None) -> str:
+    """A number of a word: a share, a count, or whether."""
+    if value is None:
+        return "-"
+    if isinstance(value, float):
+        return f"{value:+.3f}"
+    return "yes" if value is True else str(int(value) or "")
+
+
+def explained_html(explanation: Explanation) -> str:
+    """`markdown` as HTML."""
+    return html(markdown(explanation))
+
+
+def paragraphs(explanation: Explanation) -> list[str]:
+    """What there is to say besides the numbers of the words."""
+    said = [f"{explanation.parts()}.", *explanation.sentences()]
+    if links := explanation.links():
+        query, title = explanation.query.words, explanation.title.words
+        named = (f"{one.neuron} ({query[one.query]}, {title[one.title]})" for one in links)
+        said.append(f"Neurons that are high for both: {'; '.join(named)}.")
+    elif explanation.query.inside is not None and explanation.query.inside.readings:
+        cells = ", ".join(f"{cell} ({adds:+.3f})" for cell, adds in explanation.cells())
+        said.append(f"Cells that query and title share, by what they add: {cells}.")
+    method = "What words add: Shapley values"
+    if "standard error" in explanation.query.columns() | explanation.title.columns():
+        method += ", sampled for texts of many words, with standard errors"
+    return [*said, *explanation.notes, f"{method}."]
+
+
+def write(explanation: Explanation, directory: Path) -> None:
+    """Writes `explanation.json` and the figures, PNG and SVG, that the model has.
+
+    Raises:
+        UserError: figures cannot be drawn here.
+    """
+    from dssm_tf.common import figures
+
+    text = json.dumps(explanation.to_json(), indent=2, ensure_ascii=False)
+    (directory / "explanation.json").write_text(text + "\n", "utf-8")
+    sides = (explanation.query, explanation.title)
+    weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
+    about = f"{explanation.model}: {explanation.measure} {explanation.cosine:.3f}"
+    figures.save(figures.word_weights(weights, about, explanation.measure), directory, "words")
+    readings = [(side.name, one) for side in sides if side.inside for one in side.inside.readings]
+    largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
+    for side, reading in readings:
+        name = f"{side}{'-backwards' if reading.backwards else ''}"
+        read = f"{side}, read from the {'right' if reading.backwards else 'left'}"
+        # In the order of P16 fig. 4.
+        gates = {f"{gate}(t)": reading.activations[gate] for gate in "ifocy"
+                 if gate in reading.activations}  # fmt: skip
+        drawn = figures.heat_maps(gates, reading.words, f"{explanation.model}: {read}")
+        figures.save(drawn, directory, f"gates-{name}")
+        cells = most_active(reading.y[-1])
+        active = {"y(t)": reading.activations["y"][:, cells]}
+        title = f"{len(cells)} most active cells: {read}"
+        drawn = figures.heat_maps(active, reading.words, title, cells.tolist(), largest)
+        figures.save(drawn, directory, f"active-{name}")
+    if links := explanation.links():
+        words = (explanation.query.words, explanation.title.words)
+        title = f"{explanation.model}: neurons that are high for both"
+        figures.save(figures.matched_words(words, links, title), directory, "neurons")

@@ -1,0 +1,58 @@
+"""The distinct clicked pairs of a log: what is learned from clicks is learned from these."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.baselines.base import Click
+from dssm_tf.common.errors import NoClicks
+from dssm_tf.text.rules import FOLDED
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class ClickedPairs(NamedTuple):
+    """The distinct queries and clicked titles of a log, without those that hold no word.
+
+    Attributes:
+        queries: normalised, one a pair.
+        titles: normalised, one a pair.
+        clicks: `(pairs,)`, summed over the log.
+    """
+
+    queries: tuple[str, ...]
+    titles: tuple[str, ...]
+    clicks: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, clicks: Iterable[Click], needed_by: str | None = None) -> Self:
+        """Sums the clicks of each pair; pairs are in alphabetical order, whatever the log's.
+
+        Args:
+            clicks: the log.
+            needed_by: the model that cannot do without; None if it can.
+
+        Raises:
+            NoClicks: there is no pair, and one is needed.
+        """
+        key = cache(FOLDED.key)  # a log names the same texts again and again
+        sums: dict[tuple[str, str], float] = defaultdict(float)
+        for query, title, count in clicks:
+            pair = key(query), key(title)
+            if all(pair) and count > 0:
+                sums[pair] += count
+        if needed_by and not sums:
+            raise NoClicks(
+                f"{needed_by} got no click with words in both query and title; "
+                "it learns from clicks."
+            )
+        pairs = sorted(sums)
+        queries, titles = zip(*pairs, strict=True) if pairs else ((), ())
+        return cls(queries, titles, np.array([sums[pair] for pair in pairs], np.float64))

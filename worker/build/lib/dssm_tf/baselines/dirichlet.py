@@ -1,0 +1,54 @@
+"""Query likelihood with a Dirichlet prior: of words, of pairs of words, of translations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.float64]
+
+
+def log_likelihoods(
+    queries: sparse.csr_matrix,
+    counts: sparse.csr_matrix,
+    background: Floats,
+    lengths: NDArray[Any],
+    mu: float,
+) -> Floats:
+    """`queries @ log((counts + mu background) / (lengths + mu))`: `(queries, titles)`, in nats.
+
+    Args:
+        queries: how often each query holds each feature, `(queries, features)`.
+        counts: of features in titles, `(features, titles)`; need not be whole numbers.
+        background: the features' probabilities, `(features,)`; those of 0 are left out.
+        lengths: words of each title, `(titles,)`.
+        mu: words that every title is padded with.
+
+    Reference: Zhai and Lafferty 2001.
+    """
+    used = np.unique(queries.indices)
+    used = used[background[used] > 0]
+    queries = queries[:, used]
+    gains, floors = log_gains(counts[used], mu * background[used])
+    scores = (queries @ gains).toarray() + (queries @ floors)[:, None]
+    scores -= np.outer(queries @ np.ones(len(used)), np.log(lengths + mu))
+    return scores
+
+
+def log_gains(counts: sparse.csr_matrix, prior: Floats) -> tuple[sparse.csr_matrix, Floats]:
+    """`log(counts + prior)` in two parts, of which only the first depends on the title.
+
+    Args:
+        counts: `(features, titles)`.
+        prior: `(features,)`, above 0.
+
+    Returns:
+        `log(counts / prior + 1)`, which is 0 where a title lacks the feature, `(features, titles)`,
+        and `log(prior)`, `(features,)`.
+    """
+    gains = counts.tocsr(copy=True)
+    gains.data = np.log1p(gains.data / np.repeat(prior, np.diff(gains.indptr)))
+    return gains, np.log(prior)

@@ -1,0 +1,81 @@
+"""IBM model 1: which word of one text each word of its partner comes from, learned by EM."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf.baselines.tokens import Tokens
+
+
+class Translation(NamedTuple):
+    """What IBM model 1 learned.
+
+    Attributes:
+        table: `(words, words)` the probability of a word (column) given a source word (row);
+            rows of words that were seen sum to one.
+        log_likelihoods: before each step of EM and after the last, in nats a click.
+    """
+
+    table: sparse.csr_matrix
+    log_likelihoods: list[float]
+
+
+def translate(
+    source: Tokens,
+    target: Tokens,
+    weights: NDArray[np.float64],
+    *,
+    iterations: int,
+    step_done: Callable[[int, float], None] = lambda step, log_likelihood: None,
+) -> Translation:
+    """Learns `P(target word | source word)` from pairs of texts.
+
+    With `c` the weight of a pair, `n` counts of words in its texts and `l` the source's words,
+    EM raises
+
+        sum over pairs of c * sum over target words f of
+            n(f) log(sum over source words e of n(e) P(f | e) / l)
+
+    It starts from equal probabilities, and the likelihood is concave: there is one summit, so
+    the start matters only for how many steps it takes.
+
+    Args:
+        source: one text a pair, all words known.
+        target: one text a pair, all words known.
+        weights: `(pairs,)` above 0.
+        iterations: steps of EM.
+        step_done: called after each step with its number, from 1, and the likelihood before it.
+
+    Reference: Brown et al. 1993, sec. 4.1.
+    """
+    sources, targets, words = source.counts, target.counts, source.size
+    # A group is a distinct word of a target, a cell its meeting with a distinct word of the source.
+    pair = np.repeat(np.arange(len(target)), np.diff(targets.indptr))
+    sizes = np.diff(sources.indptr)[pair]
+    starts = np.cumsum(sizes) - sizes
+    cells = np.arange(sizes.sum()) + np.repeat(sources.indptr[pair] - starts, sizes)
+    keys = sources.indices[cells].astype(np.int64) * max(words, 1)
+    entries, entry = np.unique(keys + np.repeat(targets.indices, sizes), return_inverse=True)
+    rows, columns = np.divmod(entries, max(words, 1))
+    counts, lengths = sources.data[cells], source.lengths[pair]
+    group_weights = weights[pair] * targets.data
+    probabilities = np.full(len(entries), 1 / max(words, 1))
+    log_likelihoods = []
+    for step in range(iterations + 1):
+        shares = counts * probabilities[entry]
+        sums = np.add.reduceat(shares, starts) if len(shares) else shares
+        log_likelihoods.append(float(group_weights @ np.log(sums / lengths) / weights.sum()))
+        if step == iterations:
+            break
+        shares *= np.repeat(group_weights / sums, sizes)
+        expected = np.bincount(entry, shares, len(entries))
+        probabilities = expected / np.bincount(rows, expected)[rows]
+        step_done(step + 1, log_likelihoods[-1])
+    table = sparse.csr_matrix((probabilities, (rows, columns)), shape=(words, words))
+    table.sort_indices()
+    return Translation(table, log_likelihoods)

@@ -1,0 +1,198 @@
+"""The networks of skip-thought: a sentence is encoded so that its neighbours can be told.
+
+The GRU is Keras's own. The paper writes `h(t) = (1 - z) h(t-1) + z g`; Keras's `z` is the share
+that is kept. As it is a sigmoid, that is the same family of functions.
+
+Reference: Kiros et al. 2015, eq. 1-10, and sec. 3 for bi-skip.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import keras
+import numpy as np
+from keras import layers, ops
+from numpy.typing import NDArray
+
+from dssm_tf.baselines.skip_thought.published import UNKNOWN, Arrays, encoder_arrays
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
+from dssm_tf.text.rules import FOLDED
+
+Ids = NDArray[np.int32]
+
+_END_ID, _UNKNOWN_ID = 1, 2  # 0 is padding
+_BATCH = 64
+
+
+def _uniform() -> Any:
+    """The first weights of all but states, drawn anew each time."""
+    return keras.initializers.RandomUniform(-0.1, 0.1)
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf.skip_thought")
+def _orthogonal(shape: tuple[int, int], dtype: Any = None) -> Any:
+    """An orthogonal matrix a gate, which keeps what a state holds of earlier words."""
+    square = shape[0], shape[0]
+    return ops.concatenate([keras.initializers.Orthogonal()(square, dtype) for _ in range(3)], 1)
+
+
+def _gru(units: int, **options: Any) -> Any:
+    return layers.GRU(
+        units, kernel_initializer=_uniform(), recurrent_initializer=_orthogonal, **options
+    )
+
+
+class Text(NamedTuple):
+    """Sentences as ids: 0 padding, 1 `<eos>`, 2 `UNK`, then words by frequency.
+
+    Attributes:
+        dictionary: the word of each id, from 1 on.
+        sides: the sentences that have a neighbour, those before them and those after them, with
+            `<eos>` at both ends of the last two, `(sentences, words)` each; a row of a neighbour
+            that is missing is 0.
+    """
+
+    dictionary: tuple[str, ...]
+    sides: tuple[Ids, ...]
+
+    @classmethod
+    def of(cls, passages: Iterable[Sequence[str]], vocabulary: int, max_words: int) -> Text:
+        """Reads passages; a passage of one sentence only counts for the dictionary.
+
+        Args:
+            passages: their sentences, raw; those without a word are left out.
+            vocabulary: the most frequent words to keep; the others become `UNK`.
+            max_words: words of a sentence that are read.
+
+        Raises:
+            UserError: no two sentences are neighbours.
+        """
+        split = [
+            [words[:max_words] for sentence in passage if (words := FOLDED.words(sentence))]
+            for passage in passages
+        ]
+        counts = Counter(word for passage in split for words in passage for word in words)
+        ranked = sorted(counts, key=lambda word: (-counts[word], word))[:vocabulary]
+        ids = {word: place for place, word in enumerate(ranked, start=_UNKNOWN_ID + 1)}
+        triples: list[tuple[list[int], ...]] = []
+        for passage in split:
+            if len(passage) > 1:
+                rows = [[ids.get(word, _UNKNOWN_ID) for word in words] for words in passage]
+                ends = [[], *([_END_ID, *row, _END_ID] for row in rows), []]
+                triples += zip(rows, ends, ends[2:], strict=False)
+        if not triples:
+            raise UserError(
+                "there are no two sentences that follow each other to learn from; skip-thought "
+                "needs contiguous text: sentences one after another, or a log of clicks."
+            )
+        sides = map(partial(keras.utils.pad_sequences, padding="post"), zip(*triples, strict=True))
+        return cls(("<eos>", UNKNOWN, *ranked), tuple(sides))
+
+
+def gru(units: int, bidirectional: bool, reset_after: bool = False) -> Any:
+    """A layer: `(texts, words, dim)` to the last state of one GRU or of two, side by side."""
+    layer = _gru(units, reset_after=reset_after, name="encoder")
+    return layers.Bidirectional(layer, name="encoder") if bidirectional else layer
+
+
+def make_encoder(weights: Sequence[NDArray[np.float32]], reset_after: bool) -> Any:
+    """The layer of one direction or two with its weights, three of each."""
+    kernel, recurrent, *_ = weights
+    layer = gru(len(recurrent), len(weights) > 3, reset_after)
+    layer.build((None, None, len(kernel)))
+    layer.set_weights(weights)
+    return layer
+
+
+def make_model(text: Text, name: str, settings: Any) -> Any:
+    """The encoder, `uni` or `bi`, and two decoders: ids of `Text.sides` to logits of next words.
+
+    Both decoders are GRUs that read `[word, thought vector]` at each step; they share the word
+    vectors of the encoder and the output matrix.
+    """
+    keras.utils.set_random_seed(settings.seed)
+    words = len(text.dictionary) + 1
+    embedding = layers.Embedding(
+        words, settings.word_units, _uniform(), mask_zero=True, name="words"
+    )
+    output = layers.Dense(
+        min(_UNKNOWN_ID + 1 + settings.predicted, words),
+        kernel_initializer=_uniform(),
+        bias_initializer=lambda shape, **_: _log_shares(text, *shape),
+        name="output",
+    )
+    current, *neighbours = (keras.Input((None,), dtype="int32") for _ in text.sides)
+    thought = gru(settings.units // (1 + (name == "bi")), name == "bi")(embedding(current))
+    logits = []
+    for neighbour, decoder in zip(neighbours, ("previous", "following"), strict=True):
+        seen = embedding(neighbour[:, :-1])
+        given = thought[:, None] + 0 * seen[..., :1]  # at each word
+        states = _gru(thought.shape[-1], return_sequences=True, reset_after=False, name=decoder)(
+            ops.concatenate([seen, given], axis=-1), mask=neighbour[:, :-1] != 0
+        )
+        logits.append(output(states))
+    return keras.Model([current, *neighbours], logits)
+
+
+def train(text: Text, name: str, settings: Any) -> Arrays:
+    """Trains one encoder.
+
+    Returns:
+        See `SkipThought.encoders`.
+
+    Raises:
+        UserError: training diverges.
+    """
+    model = make_model(text, name, settings)
+    model.compile(
+        keras.optimizers.Adam(settings.learning_rate, global_clipnorm=10.0),
+        [keras.losses.SparseCategoricalCrossentropy(from_logits=True, ignore_class=0)] * 2,
+        jit_compile=False,
+    )
+    steps = -(-len(text.sides[0]) // _BATCH) * settings.epochs
+    steps = min(steps, settings.max_steps or steps)
+
+    with progress_of(f"{name}-skip", steps, settings.progress) as task:
+
+        def step_done(_: int, logs: dict[str, float]) -> None:
+            task.advance(state=f"{logs['loss'] / 2:.3f} nats a word")
+            model.stop_training = task.done >= steps
+
+        history = model.fit(
+            text.sides,
+            tuple(_told_apart(side[:, 1:], model.output_shape[0][-1]) for side in text.sides[1:]),
+            batch_size=_BATCH,
+            epochs=settings.epochs,
+            verbose=0,
+            callbacks=[keras.callbacks.LambdaCallback(on_train_batch_end=step_done)],
+        )
+    if not np.isfinite(history.history["loss"][-1]):
+        raise UserError(
+            f"training of {name}-skip diverged; use a smaller learning rate than "
+            f"{settings.learning_rate:g}."
+        )
+    # Row 0 is the padding's; without it row i is the word on line i of the dictionary.
+    table = np.asarray(model.get_layer("words").embeddings, np.float32)[1:]
+    return encoder_arrays(name, table, model.get_layer("encoder").get_weights())
+
+
+def _log_shares(text: Text, predicted: int) -> NDArray[np.float32]:
+    """Where the output's bias starts: the words' frequencies, in nats.
+
+    Otherwise they are the first thing the decoders learn, through thought vectors that
+    are all the same; finding out of that takes hundreds of steps.
+    """
+    sentences = _told_apart(text.sides[0], predicted)
+    counts = np.bincount(sentences.ravel(), minlength=predicted) + 0.5
+    counts[0], counts[_END_ID] = 0.5, len(sentences)
+    return np.log(counts / counts.sum()).astype(np.float32)
+
+
+def _told_apart(ids: Ids, predicted: int) -> Ids:
+    """The ids that the decoders tell apart, those below a number; the others are `UNK`."""
+    return np.where(ids < predicted, ids, _UNKNOWN_ID)

@@ -1,0 +1,92 @@
+"""The weights of the original skip-thought release.
+
+- `uni_skip.npz`, `bi_skip.npz`: of the reset and the update gate, side by side, `encoder_W`
+  (dim_word, 2 dim), `encoder_b`, `encoder_U` (dim, 2 dim); of the state `encoder_Wx`
+  (dim_word, dim), `encoder_bx`, `encoder_Ux` (dim, dim); `encoder_r_*` of the reverse direction.
+- `dictionary.txt`: a word a line, `<eos>` and `UNK` among them.
+- `utable.npy`, `btable.npy`: the word vectors, row `i` of the word on line `i`.
+
+Keras has the update gate's columns before the reset gate's, and those of the state beside them.
+
+A directory holds the uni files, the bi files or both. The pickled options beside them are not read:
+the sizes are the shapes of the matrices.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.common.arrays import map_array, read_arrays
+from dssm_tf.common.errors import UserError
+
+Arrays = dict[str, NDArray[Any]]
+
+UNKNOWN = "UNK"
+PREFIXES = {"uni": ("encoder",), "bi": ("encoder", "encoder_r")}
+_AGAIN = "Copy the published weights again."
+
+
+def read_published(directory: Path, kind: str | None) -> tuple[tuple[str, ...], Arrays]:
+    """The dictionary and the encoders of a directory, see `SkipThought.encoders`.
+
+    Args:
+        directory: holds the files of the module's list.
+        kind: `uni`, `bi` or `combine`; None takes all there is.
+
+    Raises:
+        UserError: a file is missing, damaged, or does not fit another.
+    """
+    there = [name for name in PREFIXES if (directory / f"{name}_skip.npz").is_file()]
+    needed = there if kind is None else list(PREFIXES) if kind == "combine" else [kind]
+    missing = [f"{name}_skip.npz" for name in needed or PREFIXES if name not in there]
+    if missing:
+        raise UserError(
+            f"{directory} holds no {' and no '.join(missing)}; give a directory that "
+            "SkipThought.save wrote, or the published weights."
+        )
+    path = directory / "dictionary.txt"
+    try:
+        dictionary = tuple(line.strip() for line in path.read_text("utf-8").rstrip().split("\n"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read: {error}. {_AGAIN}") from error
+    encoders: Arrays = {}
+    for name in needed:
+        encoders |= _encoder(directory, name, len(dictionary))
+    return dictionary, encoders
+
+
+def _encoder(directory: Path, name: str, rows: int) -> Arrays:
+    path, table_path = directory / f"{name}_skip.npz", directory / f"{name[0]}table.npy"
+    arrays = read_arrays(path, _AGAIN)
+    table = map_array(table_path, _AGAIN)
+    weights = []
+    try:
+        for prefix in PREFIXES[name]:
+            for gates, state in (("W", "Wx"), ("U", "Ux"), ("b", "bx")):
+                reset, update = np.split(arrays[f"{prefix}_{gates}"], 2, axis=-1)
+                weights.append(
+                    np.concatenate([update, reset, arrays[f"{prefix}_{state}"]], axis=-1)
+                )
+            # Keras has a second bias, of the recurrent product.
+            weights[-1] = np.stack([weights[-1], 0 * weights[-1]])
+            shapes = [weight.shape for weight in weights[-3:]]
+            (dim, _), (units, _), _ = shapes
+            if shapes != [(dim, 3 * units), (units, 3 * units), (2, 3 * units)]:
+                raise ValueError(f"matrices of {prefix} are {shapes}, which are not of one GRU")
+    except (KeyError, ValueError) as error:
+        raise UserError(f"{path} holds no GRU: {error}. {_AGAIN}") from error
+    if table.ndim != 2 or table.shape[1] != dim or len(table) < rows:
+        raise UserError(
+            f"{table_path} is {table.shape}; the dictionary needs {rows} rows and {path.name} "
+            f"{dim} columns. {_AGAIN}"
+        )
+    return encoder_arrays(name, table, weights)
+
+
+def encoder_arrays(name: str, table: NDArray[Any], weights: list[NDArray[Any]]) -> Arrays:
+    """What `SkipThought.encoders` has of one encoder."""
+    return {f"{name}_table": table} | {f"{name}_{n}": weight for n, weight in enumerate(weights)}

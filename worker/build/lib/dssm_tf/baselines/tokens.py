@@ -1,0 +1,91 @@
+"""Texts as arrays of word ids in order, with the places of every word: for windows and phrases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Tokens:
+    """The words of texts, one text after another.
+
+    Attributes:
+        ids: `(tokens,)` the id of each word, -1 if it is not known.
+        starts: `(texts + 1,)` where each text begins; the last entry is the number of tokens.
+        size: how many words there are to know.
+
+    >>> Tokens.of([["b", "a"], [], ["a"]], {"a": 0, "b": 1}).starts
+    array([0, 2, 2, 3])
+    """
+
+    ids: Ids
+    starts: Ids
+    size: int
+
+    @classmethod
+    def of(cls, texts: Iterable[list[str]], ids: Mapping[str, int]) -> Self:
+        """Looks up the words of texts."""
+        texts = list(texts)
+        starts = np.zeros(len(texts) + 1, dtype=np.int64)
+        np.cumsum([len(text) for text in texts], out=starts[1:])
+        found = map(ids.get, chain.from_iterable(texts), repeat(-1))
+        return cls(np.fromiter(found, np.int64, count=int(starts[-1])), starts, len(ids))
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    @cached_property
+    def lengths(self) -> Ids:
+        """Words of each text, known or not: `(texts,)`."""
+        return np.diff(self.starts)
+
+    @cached_property
+    def text(self) -> Ids:
+        """The text each token belongs to: `(tokens,)`."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @cached_property
+    def by_word(self) -> sparse.csr_matrix:
+        """How often each text holds each word: float64 `(size, texts)`, columns in order."""
+        known = self.ids >= 0
+        return count_table(self.ids[known], self.text[known], self.size, len(self))
+
+    @cached_property
+    def counts(self) -> sparse.csr_matrix:
+        """The same the other way round: float64 `(texts, size)`, columns in order."""
+        known = self.ids >= 0
+        return count_table(self.text[known], self.ids[known], len(self), self.size)
+
+    def places(self, words: Ids) -> Ids:
+        """Where some words stand: indices of `ids`, in order."""
+        wanted = np.zeros(self.size + 1, dtype=bool)  # the last one: unknown words, -1
+        wanted[words] = True
+        return np.flatnonzero(wanted[self.ids])
+
+
+def count_table(rows: Ids, columns: Ids, height: int, width: int) -> sparse.csr_matrix:
+    """How often each (row, column) is named: float64 `(height, width)`, columns in order."""
+    table = sparse.coo_matrix((np.ones(len(rows)), (rows, columns)), shape=(height, width)).tocsr()
+    table.sort_indices()
+    return table
+
+
+def place_in(keys: Ids, known: Ids) -> Ids:
+    """The place of each key among the known ones, which are sorted; -1 where it is not known."""
+    if len(known) == 0:
+        return np.full(keys.shape, -1)
+    places = np.minimum(np.searchsorted(known, keys), len(known) - 1)
+    return np.where(known[places] == keys, places, -1)

@@ -1,0 +1,131 @@
+"""Another model's vectors as scores that a small model learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from dssm_tf.benchmark.external import vectors
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import Told, progress_of
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.ranking import top_columns
+from dssm_tf.tables.graded_lists import GradedList
+from dssm_tf.tables.judgments import CORPUS_COLUMNS
+from dssm_tf.tables.writer import write_table
+from dssm_tf.text.rules import FOLDED, Key
+
+_CELLS = 1 << 24  # of a block of scores, 64 MiB
+
+
+class Lesson(NamedTuple):
+    """What a teacher may be asked about.
+
+    Args:
+        queries: distinct when normalised, in the order of the alphabet.
+        titles: likewise.
+        clicked: of each query, places of titles clicked for it.
+    """
+
+    queries: tuple[str, ...]
+    titles: tuple[str, ...]
+    clicked: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, data: Preprocessed, title_queries: bool = False) -> Lesson:
+        """The queries of a log, of its validation part too, and all titles of log and corpus.
+
+        Args:
+            data: what preprocess wrote.
+            title_queries: whether each title is a query too.
+        """
+        titles = _distinct(title.text for title in data.titles)
+        place = {key: number for number, key in enumerate(titles)}
+        queries: dict[Key, str] = {}
+        clicked: dict[Key, set[int]] = {}
+        for query, title, _ in data.log():
+            key = FOLDED.key(query)
+            queries.setdefault(key, query)
+            clicked.setdefault(key, set()).add(place[FOLDED.key(title)])
+        if title_queries:
+            for key, title in titles.items():
+                queries.setdefault(key, title)
+                clicked.setdefault(key, set()).add(place[key])
+        keys = sorted(queries)
+        return cls(
+            tuple(queries[key] for key in keys),
+            tuple(titles.values()),
+            tuple(tuple(sorted(clicked[key])) for key in keys),
+        )
+
+    @property
+    def query_ids(self) -> list[str]:
+        """One a query, `q000001` and so on."""
+        return [f"q{number:06d}" for number in range(1, len(self.queries) + 1)]
+
+    @property
+    def doc_ids(self) -> list[str]:
+        """One a title, `t000001` and so on."""
+        return [f"t{number:06d}" for number in range(1, len(self.titles) + 1)]
+
+    def write(self, folder: Path) -> None:
+        """Writes `queries.tsv` and `titles.tsv`: what to embed, in order."""
+        queries = zip(self.query_ids, self.queries, strict=True)
+        titles = zip(self.doc_ids, self.titles, strict=True)
+        write_table(folder / "queries.tsv", ("query_id", "query"), queries)
+        write_table(folder / "titles.tsv", CORPUS_COLUMNS, titles)
+
+
+def teach(
+    lesson: Lesson,
+    embeddings: tuple[Path, Path],
+    best: int = 16,
+    random: int = 16,
+    seed: int = 0,
+    told: Told | bool | None = None,
+) -> Iterator[GradedList]:
+    """The teacher's scores of chosen titles, query after query.
+
+    Chosen are the clicked titles; those that the teacher ranks first, which are the hard ones; and
+    others drawn at random, by which a student learns what is far away.
+
+    Args:
+        lesson: what is asked.
+        embeddings: vectors of the queries and of the titles, in the order of the lesson or with
+            ids, see `external.vectors`.
+        best: titles a query that the teacher ranks first.
+        random: titles a query drawn from all.
+        seed: of the draw.
+        told: shows the progress.
+
+    Raises:
+        UserError: the vectors are unusable, or nothing would be chosen.
+    """
+    if min(best, random) < 0 or best + random < 1:
+        raise UserError(f"--best {best} and --random {random}: expected at least one title.")
+    scores_of = vectors("teacher", embeddings, lesson.query_ids, lesson.doc_ids).scores
+    rng = np.random.default_rng(seed)
+    count, step = len(lesson.titles), max(1, _CELLS // max(1, len(lesson.titles)))
+    with progress_of("teach", len(lesson.queries), told, unit="queries") as task:
+        for start in range(0, len(lesson.queries), step):
+            rows = np.arange(start, min(start + step, len(lesson.queries)))
+            for row, scores in zip(rows, scores_of(rows, None), strict=True):
+                first = top_columns(scores, max(best, 1))[:best]
+                drawn = rng.integers(0, count, random)
+                chosen = [*lesson.clicked[row], *first.tolist(), *drawn.tolist()]
+                places = list(dict.fromkeys(chosen))
+                titles = tuple(lesson.titles[place] for place in places)
+                yield GradedList(lesson.queries[row], titles, tuple(map(float, scores[places])))
+            task.update(int(rows[-1]) + 1)
+
+
+def _distinct(texts: Iterator[str]) -> dict[Key, str]:
+    """Texts by their normalised forms, in the order of those; empty ones left out."""
+    found: dict[Key, str] = {}
+    for text in texts:
+        if key := FOLDED.key(text):
+            found.setdefault(key, text)
+    return dict(sorted(found.items()))

@@ -1,0 +1,101 @@
+"""The `dssm` command: finds the command asked for, runs it, says in one line what went wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NamedTuple
+
+from dssm_tf import __version__
+from dssm_tf.common.errors import did_you_mean
+from dssm_tf.common.quiet import quieten
+
+
+class Command(NamedTuple):
+    """A command of `dssm_tf.commands`: the function of its name, in the module of its name."""
+
+    summary: str
+    interrupted: str = "nothing was written"
+
+
+_RESUMES = "run the same command again to resume"
+COMMANDS = {
+    "preprocess": Command("turn a click log into training records"),
+    "train": Command("train a model on preprocessed clicks", _RESUMES),
+    "evaluate": Command("rank judged queries and measure NDCG, MRR, recall"),
+    "benchmark": Command("compare systems on a click log of your own", _RESUMES),
+    "tune": Command("search for better settings", _RESUMES),
+    "mine": Command("find hard negatives for a training"),
+    "teach": Command("write another model's scores for a small model to learn from"),
+    "export": Command("write a SavedModel for TensorFlow Serving, or a compact model"),
+    "embed": Command("write the vectors of titles or queries"),
+    "index": Command("index a corpus for search"),
+    "search": Command("search a corpus"),
+    "serve": Command("answer requests over gRPC and REST, with a search page"),
+    "explain": Command("say why a title matches a query"),
+    "report": Command("write a page about a run"),
+    "data": Command("list, convert and split data sets"),
+    "demo": Command("see all of it on bundled data", "run the same command again to start over"),
+}
+
+_USUAL = """the usual way:
+  dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
+  dssm train --config dssm --data DATA --out RUN
+  dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
+  dssm export --model RUN --out EXPORT
+  dssm search --model RUN --corpus corpus.tsv
+  dssm serve EXPORT
+
+see it all at once on bundled data:  dssm demo --out demo
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs one command.
+
+    Returns:
+        0 done, 1 failed with a one-line reason on standard error, 2 wrong usage.
+    """
+    quieten()
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words[:1] == ["--version"]:
+        sys.stdout.write(f"dssm-tf {__version__}\n")
+        return 0
+    if not words:
+        sys.stderr.write(_help())
+        return 2
+    if words[0] in ("--help", "-h"):
+        sys.stdout.write(_help())
+        return 0
+    name, *words = words
+    if name not in COMMANDS:
+        meant = did_you_mean(name, COMMANDS)
+        sys.stderr.write(f"dssm: there is no command {name!r}.{meant} (`dssm --help` lists all.)\n")
+        return 2
+    return _run(name, words)
+
+
+def _run(name: str, words: Sequence[str]) -> int:
+    from dssm_tf.common.command_line import run
+
+    module = import_module(f"dssm_tf.commands.{name}")
+    command = getattr(module, "SUBCOMMANDS", None) or getattr(module, name)
+    return run(f"dssm {name}", command, words, COMMANDS[name].interrupted)
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    return "\n".join(
+        [
+            "usage: dssm COMMAND ...\n",
+            "From search click logs to a semantic ranker in production.\n",
+            *(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()),
+            "\n`dssm COMMAND --help` shows the flags of a command.\n",
+            _USUAL,
+        ]
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,158 @@
+"""`dssm benchmark`: flags to options; light, so that --help is quick."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.named import named_models, named_paths, named_vectors
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.quiet import load_tensorflow
+
+_Repeated = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
+
+
+def benchmark(
+    *,
+    clicks: _Repeated,
+    out: Path,
+    judgments: Path | None = None,
+    queries: Path | None = None,
+    corpus: Path | None = None,
+    judge_later: float | None = None,
+    hold_out_queries: float | None = None,
+    typos: bool = False,
+    repeats: Literal["refuse", "mean"] = "refuse",
+    tables: Tables = PLAIN,
+    time_format: str | None = None,
+    max_reject_fraction: float = 0.1,
+    systems: str = "all",
+    seeds: int = 3,
+    configs: tuple[str, ...] = (),
+    overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    sweep: tuple[str, ...] = (),
+    model: tuple[str, ...] = (),
+    runs: tuple[str, ...] = (),
+    embeddings: tuple[str, ...] = (),
+    encoder: tuple[str, ...] = (),
+    learning_curve: str = "",
+    hybrid: tuple[str, ...] = (),
+    metrics: str = "ndcg@1,ndcg@3,ndcg@10",
+    tune: str = "ndcg@10",
+    against: str = "",
+    cross: str = "",
+    jobs: int = os.cpu_count() or 1,
+) -> None:
+    """Measure many systems on the same judgments, with tests, in one table.
+
+    Fits or trains every system for every seed, ranks, and writes report.html, table.md, table.tex,
+    metrics.json, results.json, per_query.json and runs/. The same command again resumes, and tries
+    failed systems once more.
+
+        dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --out BENCH
+
+    Args:
+        clicks: click logs (TSV, CSV, JSONL, Parquet), globs or directories.
+        out: directory to write, or to resume in.
+        judgments: table with query_id, query, doc_id, title, grade; or TREC qrels.
+        queries: texts of the queries (query_id, query) of TREC qrels.
+        corpus: table with doc_id, title: rank all of it.
+        judge_later: SHARE: instead of judgments, learn from the earlier clicks, judge by the
+            latest SHARE.
+        hold_out_queries: SHARE: measure on SHARE of the judged queries, and take them out of the
+            click log; without --judgments, judge them by their clicks.
+        typos: rank each judged query also with a typing error in its longest word, if that has
+            four letters: further tables, in OUT/typos.
+        repeats: what to do with a pair that is judged more than once.
+        tables: how they are laid out.
+        time_format: of the log's time stamps, such as %d/%m/%Y.
+        max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
+        systems: with commas between: baselines and configurations by name, configuration files,
+            `popularity`, or the groups all, baselines, towers.
+        seeds: of each random system.
+        configs: NAME=FILE: train the configuration FILE, or one that comes with the package such
+            as paper/lstm-96, as the row NAME; may be repeated.
+        overrides: KEY=VALUE: a setting of every configuration; may be repeated.
+        sweep: SYSTEM.KEY=V1,V2: a row a value, e.g. lstm.tower.cells=32,64 or plsa.topics=100,500;
+            may be repeated.
+        model: [NAME=]DIR: a system as it is, not trained again: what `dssm train` or `dssm export`
+            wrote, or the directory of a saved baseline; may be repeated.
+        runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
+        embeddings: [NAME=]QUERIES,TITLES: vectors of another model, ranked by cosine: .npy files
+            with rows in the order of OUT/queries.tsv and OUT/titles.tsv, or Parquet files with id
+            and vector; may be repeated.
+        encoder: [NAME=]MODEL: an encoder as it is, ranked by cosine: the name or the directory of
+            a sentence-transformers model; may be repeated.
+        learning_curve: rows, with commas between, that are also fitted on an eighth, a quarter and
+            half of the clicks.
+        hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores, or by
+            reciprocal ranks with rrf:A+B; each row alone is there with the prior anyway; with
+            commas between, may be repeated.
+        metrics: with commas between: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
+        tune: what cross validation chooses free parameters by.
+        against: rows, with commas between, that superscripts and tests are about, or all; by
+            default those of bm25, ptm, dssm that are there.
+        cross: A,B: the two rows of the cross table of first titles in table.md.
+        jobs: systems at a time, by default one a core.
+
+    Raises:
+        UserError: an input or a flag is unusable, or a system failed; the others are in the table.
+    """
+    # Only now: the command line must answer --help without these.
+    from rich.console import Console
+
+    load_tensorflow()
+    from dssm_tf.benchmark.benchmark import TYPOS, Options
+    from dssm_tf.benchmark.benchmark import benchmark as run
+    from dssm_tf.benchmark.prepare import Sources
+    from dssm_tf.reports.files import WRITTEN
+    from dssm_tf.reports.table import print_tables
+
+    console, pair = Console(), _names(cross)
+    if len(pair) not in (0, 2):
+        raise UserError(f"--cross {cross}: expected two rows, A,B.")
+    found = run(
+        Options(
+            sources=Sources(
+                clicks, judgments, corpus, queries, judge_later, hold_out_queries, typos, repeats,
+                tables.layout(), time_format, max_reject_fraction,
+            ),
+            out=out,
+            systems=_names(systems),
+            seeds=seeds,
+            configs=configs,
+            sweeps=sweep,
+            overrides=overrides,
+            models=named_paths(model, "--model"),
+            runs=named_paths(runs, "--runs"),
+            embeddings=named_vectors([[one] for one in embeddings], "--embeddings"),
+            encoders=named_models(encoder, "--encoder"),
+            curves=_names(learning_curve),
+            hybrids=[name for text in hybrid for name in _names(text)],
+            against=_names(against),
+            metrics=_names(metrics),
+            tune=tune,
+            cross=(pair[0], pair[1]) if pair else None,
+            jobs=jobs,
+        ),
+        console,
+    )  # fmt: skip
+    print_tables(found, console, f"Written: {out}/{WRITTEN}")
+    if found.misspelt:
+        console.print("\nThe same queries, each with a typing error:")
+        print_tables(found.misspelt, console, f"Written: {out}/{TYPOS}/{WRITTEN}")
+    if failed := [row.name for row in found.rows if row.error]:
+        raise UserError(
+            f"{len(failed)} of {len(found.rows)} rows failed: {', '.join(failed)}; the reasons are "
+            "above the table. The same command tries them again."
+        )
+
+
+def _names(text: str) -> list[str]:
+    """Names between commas; those inside brackets belong to a name, as in `a.widths=[4,2]`."""
+    return [name.strip() for name in re.split(r",(?![^\[]*\])", text) if name.strip()]

@@ -1,0 +1,256 @@
+"""`dssm data`: published data sets, your own log or judgments, as clicks, corpus and judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from cyclopts import Parameter
+
+from dssm_tf.commands.data_judged import judged
+from dssm_tf.commands.flags import Tables, fields_flag
+from dssm_tf.common.errors import UserError, did_you_mean
+
+if TYPE_CHECKING:
+    from dssm_tf.datasets import Adapter
+
+NOTES = "NOTES.md"
+
+
+def list_(name: str | None = None, /) -> None:
+    """List the data sets: files, licences, grades.
+
+    Args:
+        name: one data set only
+
+    Raises:
+        UserError: there is no such data set.
+    """
+    from dssm_tf.datasets import ADAPTERS
+
+    for each in ADAPTERS if name is None else [_known(name)]:
+        _print([each, *(f"  {line}" for line in _description(ADAPTERS[each])), ""])
+
+
+def convert(
+    name: str,
+    source: Path,
+    out: Path,
+    /,
+    *,
+    held_out: float | None = None,
+    settings: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    encoding: str = "utf-8",
+) -> None:
+    """Convert the files of a published data set, or of your own search application.
+
+    Writes clicks.tsv, corpus.tsv, judgments.tsv and NOTES.md, with the licence and the counts. The
+    files are yours to obtain and their licences yours to keep; `dssm data list` says which files,
+    where they are described and what is allowed. Nothing is left of a conversion that fails.
+
+        dssm data convert wands DOWNLOADED wands
+
+    Args:
+        name: a data set of `dssm data list`
+        source: directory with its files
+        out: directory to write, new
+        held_out: share of the queries, or of the latest clicks, that become judgments and not
+            clicks, from 0 to 1; if the publisher has made no split
+        settings: KEY=VALUE, an option of the data set; may be repeated
+        encoding: of the text of the files, unless their publisher says otherwise
+
+    Raises:
+        UserError: an unknown name or option, a file or column is missing, too many rows are
+            malformed, or `out` exists.
+    """
+    from rich.console import Console
+
+    from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.datasets import ADAPTERS
+    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, Output
+    from dssm_tf.datasets.source import Source
+
+    adapter = ADAPTERS[_known(name)]
+    options, share = _options(name, adapter, settings), _share(name, adapter, held_out)
+    refuse_existing(out)
+    files = Source(source, Console(), encoding)
+    with atomic_directory(out) as aside:
+        with Output(aside, adapter.columns, share) as output:
+            adapter.convert(files, output, options)
+            output.dropped += files.rejected
+            output.finish(str(source))
+        chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"
+        counts = [
+            f"{output.rows[table]:,} rows of {table}"
+            for table in (CLICKS, CORPUS, JUDGMENTS)
+            if output.rows[table]
+        ]
+        missing = [
+            f"no {table}: nothing is {use}{chosen}"
+            for table, use, meant in ((CLICKS, "left to learn from", 1), (JUDGMENTS, "judged", 0))
+            if not output.rows[table] and not (chosen and share == meant)
+        ]
+        dropped = [f"left out: {n:,} x {reason}" for reason, n in output.dropped.most_common()]
+        lines = [*_description(adapter), *(f"option {key}: {options[key]}" for key in options)]
+        _write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{chosen}",
+                     [*lines, *counts, *missing, *dropped])  # fmt: skip
+    _print([f"{out}: {', '.join(counts)}", *missing, f"licence: {adapter.licence}", *dropped])
+
+
+def split(
+    *,
+    clicks: Annotated[tuple[str, ...], Parameter(consume_multiple=True)],
+    out: Path,
+    corpus: Path | None = None,
+    judge_later: float | None = None,
+    hold_out_queries: float | None = None,
+    judge_random: float | None = None,
+    seed: int = 0,
+    time_format: str | None = None,
+    max_reject_fraction: float = 0.1,
+    tables: Tables = Tables(),  # noqa: B008
+) -> None:
+    """Divide your own click log into clicks and judgments.
+
+    Writes clicks.tsv, to learn from (`preprocess --input`), and judgments.tsv, made of the clicks
+    of the rest (`dssm evaluate --judgments`): per query grade 3 for the most clicked title, 2 for
+    at least half of its clicks, else 1. corpus.tsv has the titles to rank. The same flags of `dssm
+    benchmark` divide a log in the same way. Nothing is left of a division that fails.
+
+        dssm data split --clicks clicks.csv --judge-later 0.2 --out PARTS
+
+    Args:
+        clicks: click logs: TSV, CSV, JSONL or Parquet files, globs or directories
+        out: directory to write, new
+        corpus: table with doc_id, title; the titles of the log if not given
+        judge_later: the latest share of the rows judges
+        hold_out_queries: this share of the queries judges
+        judge_random: this share of the rows judges, at random
+        seed: of judge-random
+        time_format: of time stamps that are neither ISO 8601 nor a time since 1970, as Python's
+            strptime takes it, such as '%d/%m/%Y %H:%M'
+        max_reject_fraction: fail when more of the rows, or of the clicks, is malformed
+        tables: how the files are laid out
+
+    Raises:
+        UserError: a flag or the log is unusable, or the output exists.
+    """
+    from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
+    from dssm_tf.tables import splits
+    from dssm_tf.tables.cells import BadRow
+    from dssm_tf.tables.click_log import position, read_logs, write_log
+    from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
+    from pipelines.sources import find_files
+
+    ways: dict[str, tuple[float | None, Callable[..., Any], Sequence[object]]] = {
+        "--judge-later": (judge_later, splits.split_by_time, (time_format,)),
+        "--hold-out-queries": (hold_out_queries, splits.split_by_query, ()),
+        "--judge-random": (judge_random, splits.split_at_random, (seed,)),
+    }
+    given = [(flag, *way) for flag, way in ways.items() if way[0] is not None]
+    if len(given) != 1:
+        raise UserError(f"expected one of {', '.join(ways)}, each with a share.")
+    ((flag, share, divide, settings),) = given
+    if not 0 < (share or 0) < 1:
+        raise UserError(f"{flag} {share:g}: expected a share above 0 and below 1.")
+    refuse_existing(out)
+    layout = tables.layout()
+    fields = layout.title_fields
+    ranked = read_corpus(corpus, layout=layout) if corpus else None
+    files = [Path(one.path) for one in find_files(clicks, "--clicks")]
+    unread = 0
+
+    def place(cell: object, name: str) -> int:
+        nonlocal unread
+        try:
+            return position(cell, name)
+        except BadRow:
+            unread += 1
+            return 0
+
+    rows, tally = read_logs(files, layout, max_reject_fraction, place=place)
+    parts = divide(sorted(rows), share, *settings)  # no figure depends on the order of a log
+    judgments, titles = splits.judged_by_clicks(parts, ranked)
+    words = [
+        *tally.lines(),
+        *([f"{unread:,} rows have a position that is none; written without it"] * bool(unread)),
+        splits.in_words(parts.described()),
+        f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
+        f"{len(titles):,} titles",
+    ]
+    with atomic_directory(out) as aside:
+        write_log(aside / CLICKS, parts.learned, fields)
+        write_judgments(aside / JUDGMENTS, judgments, fields)
+        write_corpus(aside / CORPUS, titles, fields)
+        _write_notes(aside, "A click log, divided by `dssm data split`", words)
+    same = fields_flag(fields)
+    _print([
+        *words,
+        f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
+        f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS}{same} --output DATA",
+        f"      and, with what is trained on it, dssm evaluate --model RUN --judgments "
+        f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS}{same} --out EVALUATION",
+    ])  # fmt: skip
+
+
+SUBCOMMANDS = {"list": list_, "convert": convert, "split": split, "judged": judged}
+
+
+def _print(lines: Sequence[str]) -> None:
+    from rich.console import Console
+
+    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+
+
+def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:
+    text = "\n".join([f"# {title}", "", *(f"- {line}." for line in lines)])
+    (folder / NOTES).write_text(text + "\n", "utf-8")
+
+
+def _known(name: str) -> str:
+    from dssm_tf.datasets import ADAPTERS
+
+    if name not in ADAPTERS:
+        raise UserError(
+            f"there is no source {name!r}; choose from {', '.join(ADAPTERS)}."
+            f"{did_you_mean(name, ADAPTERS)}"
+        )
+    return name
+
+
+def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, str]:
+    """The source's options, defaults first."""
+    options = {key: text.split(" ", 1)[0] for key, text in adapter.options.items()}
+    for setting in settings:
+        key, equals, value = setting.partition("=")
+        if not equals or key not in options:
+            raise UserError(
+                f"--set {setting}: expected KEY=VALUE; {name} has the keys "
+                f"{', '.join(options) or 'none'}.{did_you_mean(key, options)}"
+            )
+        options[key] = value
+    return options
+
+
+def _share(name: str, adapter: Adapter, held_out: float | None) -> float:
+    if held_out is None:
+        return adapter.held_out or 0.0
+    if adapter.held_out is None:
+        raise UserError(f"--held-out: {name} is split by its publisher: {adapter.split}.")
+    if not 0.0 <= held_out <= 1.0:
+        raise UserError(f"--held-out is {held_out}; expected a share from 0 to 1.")
+    return held_out
+
+
+def _description(adapter: Adapter) -> list[str]:
+    lines = [adapter.title, f"described: {adapter.described}", f"licence: {adapter.licence}"]
+    lines += [f"file: {file}" for file in adapter.files]
+    lines += [f"grades: {adapter.grades}", f"split: {adapter.split}"]
+    if adapter.held_out is not None:
+        lines.append(f"--held-out: {adapter.held_out:g}")
+    for key, text in adapter.options.items():
+        default, _, meaning = text.partition(" ")
+        lines.append(f"--set {key}={default}: {meaning}")
+    return lines

@@ -1,0 +1,91 @@
+"""`dssm embed`: texts to vectors, however many."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from time import monotonic
+from typing import Literal
+
+from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
+from dssm_tf.text.fields import parse_fields
+
+_CHUNK = 1 << 14  # texts encoded at once, so that those of like length share a batch
+
+
+def embed(
+    *,
+    model: Path,
+    input: Path,
+    out: Path,
+    side: Literal["title", "query"] = "title",
+    cosine: bool = False,
+    column: str | None = None,
+    id_column: str | None = None,
+    encoding: str = "utf-8",
+    title_fields: str = "title",
+) -> None:
+    """Turn texts into semantic vectors.
+
+    Writes the columns id, text and vector, in the order of the input. Memory does not grow with
+    it. The inner product of a query's vector and a title's is the model's score: behind a unit
+    vector stands one more number, 1 of a query and the weighted log-prior of a title. A text
+    without a word has zeros before it.
+
+        dssm embed --model RUN --input corpus.tsv --out vectors.parquet
+
+    Args:
+        model: what `dssm train` or `dssm export` wrote
+        input: texts: .txt (one a line), .tsv, .csv, .jsonl, .parquet, also .gz; - for stdin
+        out: Parquet file to write, replaced when complete
+        side: which tower
+        cosine: unit vectors, for cosines, without the dimension that holds the titles' prior
+        column: holds the text; title, query or text by default
+        id_column: holds the id; doc_id, query_id or id by default; without, rows are numbered
+        encoding: of the text of the input, such as cp1252 or utf-16
+        title_fields: columns that a title is made of, with commas between, as preprocess had them
+
+    Raises:
+        UserError: an input cannot be used, or holds no text.
+    """
+    from rich.console import Console
+
+    from dssm_tf.export.load import load_model
+    from dssm_tf.retrieval.vectors import open_writer
+    from dssm_tf.tables.texts import open_texts
+
+    console = Console(stderr=True)
+    if out.suffix != ".parquet" or out.is_dir():
+        raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")
+    if out.exists() and input.exists() and out.samefile(input):
+        raise UserError(f"{out} is the input; choose another name for the vectors.")
+    fields = parse_fields(title_fields)
+    with open_texts(input, side, column, id_column, encoding, fields) as texts:
+        if side == "title":
+            warn_of_other_fields(model, fields, console)
+        ranker = load_model(model)
+        encode = ranker.encode_queries if side == "query" else ranker.encode_titles
+        dimension = encode([], prior=not cosine).shape[1]
+        count, started = 0, monotonic()
+        with (
+            open_writer(out, dimension) as write,
+            progress_of("embed", None, console, unit="") as task,
+        ):
+            while chunk := list(islice(texts.rows, _CHUNK)):
+                lines = [text.text for text in chunk]
+                ids = [str(count + i if one.id is None else one.id) for i, one in enumerate(chunk)]
+                write(ids, lines, encode(lines, prior=not cosine))
+                count += len(chunk)
+                share = texts.done()
+                task.total = None if share is None else 1.0
+                speed = count / max(monotonic() - started, 1e-9)
+                task.update(share or 0.0, f"{count:,} texts, {speed:,.0f}/s")
+            if not count:
+                raise UserError(f"{input} holds no text; nothing was written.")
+    use = "cosine" if cosine else "inner product, which is the model's score"
+    console.print(
+        f"{count} vectors of length {dimension}, to compare by {use}, written: {out}",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip

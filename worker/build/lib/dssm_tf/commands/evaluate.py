@@ -1,0 +1,218 @@
+"""`dssm evaluate`: trained models and baselines on a judgments file."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.named import named_paths
+from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
+from dssm_tf.common.files import atomic_directory, refuse_existing
+from dssm_tf.common.quiet import load_tensorflow
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from dssm_tf.baselines.base import Click
+    from dssm_tf.evaluation.ranker import Ranker
+    from dssm_tf.tables.layout import Layout
+
+
+def evaluate(
+    *,
+    judgments: Path,
+    out: Path,
+    model: tuple[str, ...] = (),
+    baselines: str = "bm25",
+    runs: tuple[str, ...] = (),
+    queries: Path | None = None,
+    corpus: Path | None = None,
+    data: Path | None = None,
+    traffic: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    repeats: Literal["refuse", "mean"] = "refuse",
+    tables: Tables = PLAIN,
+) -> None:
+    """Rank judged queries by models and baselines, measure, test, and write tables and a page.
+
+    Without --corpus each query ranks its judged titles.
+
+        dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
+
+    Args:
+        judgments: table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade; or
+            TREC qrels, with --queries and --corpus.
+        out: directory to write, new.
+        model: [NAME=]DIR: what `dssm train` or `dssm export` wrote; may be repeated.
+        baselines: with commas between, or '' for none; NAME=DIR loads what was saved instead of
+            fitting on the titles, e.g. skip_thought=DIR for skip-thought weights.
+        runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
+        queries: texts of the queries of TREC qrels: query_id, query.
+        corpus: table with doc_id, title: rank all of it.
+        data: directory preprocess wrote: baselines learn from its clicks, not from titles alone.
+        traffic: click logs: beside the plain means, such as weight a query by its clicks there
+            (with --data, by those it learns from).
+        repeats: what to do with a pair that is judged more than once.
+        tables: how they are laid out.
+
+    Raises:
+        UserError: an input is missing or malformed, `out` exists, names clash, or no judged query
+            has traffic.
+    """
+    # Only now: the command line must answer --help without these.
+    from rich.console import Console
+
+    from dssm_tf.common.versions import versions
+    from dssm_tf.evaluation.evaluate import evaluate as measure
+    from dssm_tf.evaluation.evaluation import about_vocabulary
+    from dssm_tf.evaluation.ranking import tie_key
+    from dssm_tf.evaluation.read import read_judged
+    from dssm_tf.reports.files import WRITTEN, write
+    from dssm_tf.reports.table import print_tables
+    from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.tables.layout import TITLE
+    from dssm_tf.tables.trec import read_run
+
+    console, layout = Console(), tables.layout()
+    refuse_existing(out)
+    models, others = named_paths(model, "--model"), named_paths(runs, "--runs")
+    entries = [one for one in baselines.split(",") if one]
+    saved = dict(entry.split("=", 1) for entry in entries if "=" in entry)
+    names = list(dict.fromkeys(entry.partition("=")[0] for entry in entries))
+    _refuse_clashes(names, [*models, *others])
+    titles = None if corpus is None else read_corpus(corpus, layout=layout)
+    grades = read_judged(judgments, queries, titles, repeats, layout)
+    logs = _log_files(traffic)
+    load_tensorflow()
+    log = None if data is None else _log(data, fitted=len(names) > len(saved))
+    ranked = sorted({one.title for one in titles or grades}, key=tie_key)
+    systems = {name: _baseline(name, saved.get(name), log, ranked) for name in names}
+    about = {}
+    for name, path in models.items():
+        from dssm_tf.model.semantic_ranker import SemanticRanker
+
+        systems[name] = ranker = SemanticRanker.load(path)
+        warn_of_other_fields(path, layout.title_fields, console)
+        texts = list(dict.fromkeys(one.query for one in grades))
+        about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
+    read = {name: read_run(path, layout.encoding) for name, path in others.items()}
+    found = measure(systems, grades, titles, runs=read, about=about, console=console)
+    inputs = {"judgments": judgments, "queries": queries, "corpus": corpus, "data": data}
+    asked = found.task.queries
+    found = replace(
+        found,
+        seen=_seen(asked, log, models),
+        traffic=_clicks(asked, log, logs, replace(layout, title_fields=(TITLE,))),
+        settings={
+            "inputs": _fingerprints(inputs)
+            | {"runs": _fingerprints(others)}
+            | {"traffic": [*_fingerprints(dict(enumerate(logs))).values()]},
+            "models": _fingerprints({**saved, **models}),
+            "versions": versions(),
+        },
+    )
+    with atomic_directory(out) as folder:
+        write(found, folder)
+    print_tables(found, console, f"Written: {out}/{WRITTEN}")
+
+
+def _refuse_clashes(baselines: Sequence[str], others: Sequence[str]) -> None:
+    from dssm_tf.systems import BASELINES
+
+    for name in baselines:
+        if name not in BASELINES:
+            raise UserError(
+                f"there is no baseline {name!r}; choose from {', '.join(BASELINES)}."
+                f"{did_you_mean(name, BASELINES)}"
+            )
+    names = [*baselines, *others]
+    if clash := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"two systems are called {clash!r}; name one of them otherwise, NAME=PATH.")
+
+
+def _log_files(entries: Sequence[str]) -> list[Path]:
+    from pipelines.sources import find_files
+
+    return [Path(one.path) for one in find_files(entries, "--traffic")] if entries else []
+
+
+def _log(data: Path, fitted: bool) -> list[Click]:
+    """The clicks to learn from."""
+    from dssm_tf.data.preprocessed import Preprocessed
+
+    if not fitted:
+        raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
+    return Preprocessed(data).log()
+
+
+def _baseline(
+    name: str, saved: str | None, log: Sequence[Click] | None, titles: Sequence[str]
+) -> Ranker:
+    from dssm_tf.systems import BASELINES
+
+    if saved:
+        return BASELINES[name].load(saved)
+    baseline = BASELINES[name]()
+    baseline.progress = True
+    try:
+        return baseline.fit(log or [], titles)
+    except NoClicks as error:
+        if log is not None:
+            raise
+        raise UserError(f"{error} Give --data, a directory that preprocess wrote.") from error
+
+
+def _seen(
+    queries: Sequence[str], log: Sequence[Click] | None, models: Mapping[str, Path]
+) -> NDArray[np.bool_] | None:
+    """Whether a log that something learned from holds a query; None where no log is known."""
+    import numpy as np
+
+    from dssm_tf.model.run_files import were_learned
+    from dssm_tf.text.rules import FOLDED
+
+    seen = [were_learned(queries, path) for path in models.values()]
+    if log is not None:
+        logged = FOLDED.column(query for query, _, _ in log)
+        seen.append(np.isin(FOLDED.column(queries), logged))
+    return np.any(seen, axis=0) if seen else None
+
+
+def _clicks(
+    queries: Sequence[str], log: Sequence[Click] | None, files: Sequence[Path], layout: Layout
+) -> NDArray[np.float64] | None:
+    """How often each query was clicked for; None where nobody knows."""
+    import numpy as np
+
+    from dssm_tf.tables.click_log import read_logs, traffic
+    from dssm_tf.text.rules import FOLDED
+
+    clicks: dict[str, float] = defaultdict(float)
+    if files:
+        clicks.update(traffic(read_logs(files, layout, flag="")[0]))
+    for query, _, count in () if files or log is None else log:
+        clicks[FOLDED.key(query)] += count
+    found = np.array([clicks[FOLDED.key(query)] for query in queries], np.float64)
+    if files and not found.any():
+        raise UserError(
+            f"--traffic: none of the {len(queries):,} judged queries was clicked for in the "
+            f"{len(files):,} logs; they would all weigh nothing."
+        )
+    return found if clicks else None
+
+
+def _fingerprints(paths: Mapping[Any, Path | str | None]) -> dict[Any, dict[str, str]]:
+    """Files and directories as given, with their SHA-256."""
+    return {
+        name: {"given": str(path), "sha256": fingerprint(Path(path))}
+        for name, path in paths.items()
+        if path is not None
+    }

@@ -1,0 +1,66 @@
+"""`dssm export`: a trained run as a SavedModel, or as a small directory for NumPy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.quiet import load_tensorflow
+
+
+def export(
+    *,
+    model: Path,
+    out: Path,
+    name: str | None = None,
+    format: Literal["saved_model", "compact"] = "saved_model",
+    table: Literal["float32", "float16", "int8"] = "float32",
+    dimension: int | None = None,
+) -> None:
+    """Write a SavedModel that takes raw strings, or a small directory for NumPy alone.
+
+    A SavedModel has the signatures encode_query, encode_title, the same with_prior, and score,
+    and warm-up requests for TensorFlow Serving; a compact model is read by dssm_tf.runtime.
+    Either is verified against the trained model before it counts.
+
+        dssm export --model RUN --out EXPORT
+
+    Args:
+        model: directory `dssm train` wrote
+        out: writes OUT/NAME/VERSION/
+        name: the served model's name; the tower's by default
+        format: what to write; the options below are of compact
+        table: how to store the first matrix, most of a model's bytes
+        dimension: shorten vectors to this many numbers
+
+    Raises:
+        UserError: an input cannot be used, or an option is not of this format.
+    """
+    from rich.console import Console
+
+    if format == "saved_model" and (table != "float32" or dimension):
+        raise UserError("--table and --dimension are of compact models; add --format compact.")
+    load_tensorflow()
+    if format == "saved_model":
+        from dssm_tf.export.saved_model import export
+
+        target = export(model, out, name)
+        base = target.parent.resolve()
+        lines = [
+            f"{target}: verified against the trained model",
+            f"serve it: tensorflow_model_server --port=8500 --rest_api_port=8501 "
+            f"--model_name={base.name} --model_base_path={base}",
+        ]
+    else:
+        from dssm_tf.export.compact import export_compact
+
+        target, difference = export_compact(model, out, name, table, dimension)
+        size = sum(one.stat().st_size for one in target.iterdir()) / 1e6
+        lines = [
+            f"{target}: {size:.1f} MB; numbers equal the trained model's to {difference:.0e}"
+            + (", rounded and shortened alike" if table != "float32" or dimension else ""),
+            f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
+        ]
+    for line in lines:
+        Console().print(line, highlight=False, markup=False, soft_wrap=True)

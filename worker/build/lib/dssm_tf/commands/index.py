@@ -1,0 +1,98 @@
+"""`dssm index`: a corpus made ready to be searched, once."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.commands.flags import Tables
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
+
+_MOST_QUERIES = 1000  # that a fast index is measured on
+
+
+def index(
+    *,
+    model: Path,
+    out: Path,
+    corpus: Path | None = None,
+    vectors: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    kind: Literal["auto", "exact", "fast"] = "auto",
+    recall: float = 0.98,
+    queries: Path | None = None,
+    encoding: str = "utf-8",
+    title_fields: str = "title",
+    columns: str = "",
+) -> None:
+    """Make a corpus ready to be searched.
+
+    The directory holds all that a search needs, the model in its compact form included: it is
+    what you deploy, and `dssm search --index` and `dssm serve --index` open it without TensorFlow.
+
+        dssm index --model RUN --corpus corpus.tsv --out INDEX
+        dssm search --index INDEX "wizard of oz"
+
+    Args:
+        model: what `dssm train` or `dssm export --format compact` wrote
+        out: directory of the index, new
+        corpus: table with doc_id, title
+        vectors: Parquet files that `dssm embed` or `pipelines.embed` wrote, instead of --corpus
+        kind: exact compares all titles, fast walks a graph; auto is exact up to 100,000 titles
+        recall: least recall@10 of a fast index; one that stays below becomes exact
+        queries: queries to measure it on (.txt or a table); else made of titles
+        encoding: of the text of the files, such as cp1252 or utf-16
+        title_fields: columns that a title is made of, with commas between, as preprocess had them
+        columns: what your corpus calls its columns, such as title=product_title
+
+    Raises:
+        UserError: an input cannot be used, or `out` exists.
+    """
+    from rich.console import Console
+
+    from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.export.compact import copy_compact
+    from dssm_tf.retrieval.index import MODEL, Index, check_vectors
+    from dssm_tf.retrieval.vectors import read_embedded
+    from dssm_tf.runtime import Ranker
+    from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.tables.texts import open_texts
+
+    console = Console(stderr=True)
+    if (corpus is None) == (not vectors):
+        raise UserError("Give either --corpus or --vectors.")
+    if not 0 < recall <= 1:
+        raise UserError(f"--recall {recall:g}: expected above 0 and at most 1.")
+    refuse_existing(out)
+    asked: list[str] = []
+    if queries is not None:
+        with open_texts(queries, "query", encoding=encoding) as found:
+            texts = (row.text for row in found.rows if row.text.strip())
+            asked = list(islice(texts, _MOST_QUERIES))
+        if len(asked) < 2:
+            raise UserError(f"{queries} holds {len(asked)} queries; expected at least 2.")
+    if corpus is not None:
+        layout = Tables(encoding, title_fields, columns).layout()
+        titles, made = read_corpus(corpus, layout=layout), None
+        warn_of_other_fields(model, layout.title_fields, console)
+    else:
+        titles, made = read_embedded(vectors)
+    with progress_of("index", 1.0, console, unit="") as task, atomic_directory(out) as aside:
+        task.update(0.0, "writing the model's compact form")
+        copy_compact(model, aside / MODEL)
+        ranker = Ranker.load(aside / MODEL)
+        if made is not None:
+            check_vectors(ranker, titles, made)
+        built = Index.build(
+            ranker, titles, kind, recall, asked, lambda step, share: task.update(share, step), made
+        )
+        task.update(1.0, "writing")
+        built.save(aside)
+    console.print(
+        f"{len(titles):,} titles; {built.nearest.measured.sentence()}. Written: {out}",
+        highlight=False, markup=False, soft_wrap=True,
+    )  # fmt: skip

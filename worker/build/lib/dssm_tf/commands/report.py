@@ -1,0 +1,57 @@
+"""`dssm report`: a run as a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dssm_tf.commands.fields import title_fields_of
+from dssm_tf.commands.named import named_paths
+from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.tables.layout import TITLE
+
+
+def report(
+    *,
+    model: Path,
+    out: Path,
+    judgments: Path | None = None,
+    corpus: Path | None = None,
+    beside: tuple[str, ...] = (),
+) -> None:
+    """Write a page about a run: curves, metrics, explained queries, what it learned.
+
+    With --judgments it is measured, and its best and worst queries are explained.
+
+        dssm report --model RUN --judgments judgments.tsv --corpus corpus.tsv --out REPORT
+
+    Args:
+        model: directory that `dssm train` wrote.
+        out: directory to write, new.
+        judgments: table, as for `dssm evaluate`.
+        corpus: table with doc_id, title; all of it is ranked.
+        beside: [NAME=]RUN: another run, whose curves, scores and keywords stand beside; may be
+            repeated.
+
+    Raises:
+        UserError: a file is missing or malformed, or `out` exists.
+    """
+    from rich.console import Console
+
+    from dssm_tf.common.files import atomic_directory, refuse_existing
+    from dssm_tf.tables.judgments import read_corpus, read_judgments
+
+    refuse_existing(out)
+    others = named_paths(beside, "--beside")
+    fields = title_fields_of(model) or (TITLE,)
+    titles = None if corpus is None else read_corpus(corpus, title_fields=fields)
+    judged = [] if judgments is None else read_judgments(
+        judgments, title_fields=fields, corpus=titles
+    )  # fmt: skip
+    load_tensorflow()
+    from dssm_tf.analysis.report import report as page
+
+    console = Console()
+    html = page(model, judged, titles, beside=others, console=console)
+    with atomic_directory(out) as directory:
+        (directory / "report.html").write_text(html, "utf-8")
+    console.print(f"look: {out / 'report.html'}", highlight=False, soft_wrap=True)

@@ -1,0 +1,98 @@
+"""`dssm search`: one query, three rankings side by side."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.commands.fields import warn_of_other_fields
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
+from dssm_tf.text.fields import parse_fields
+
+
+def search(
+    *queries: str,
+    index: Path | None = None,
+    model: Path | None = None,
+    corpus: Path | None = None,
+    k: int = 10,
+    only: Path | None = None,
+    encoding: str = "utf-8",
+    title_fields: str = "title",
+) -> None:
+    """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
+
+        dssm search --index INDEX "wizard of oz"
+        dssm search --model RUN --corpus corpus.tsv
+
+    Args:
+        queries: what to search for; else typed, or one a line from stdin
+        index: directory `dssm index` wrote
+        model: what `dssm train` or `dssm export` wrote, instead of --index
+        corpus: table (TSV, CSV, JSONL, Parquet) with doc_id, title, encoded by it first
+        k: results a system
+        only: search among the ids of a file, one a line
+        encoding: of the text of the corpus, such as cp1252 or utf-16
+        title_fields: columns that a title is made of, with commas between, as preprocess had them
+
+    Raises:
+        UserError: an input cannot be used.
+    """
+    from rich.console import Console
+
+    from dssm_tf.retrieval.display import show
+    from dssm_tf.retrieval.index import Index
+    from dssm_tf.tables.cells import readable
+    from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.tables.texts import read_ids
+
+    console = Console()
+    if k < 1:
+        raise UserError(f"--k {k}: expected at least 1.")
+    made_here = model is not None and corpus is not None
+    if (index is None) != made_here or (index and (model or corpus)):
+        raise UserError("Give either --index, or --model and --corpus.")
+    with progress_of("search", 1.0, Console(stderr=True), unit="") as task:
+        task.update(0.0, "loading")
+        if model is None or corpus is None:
+            found = Index.open(str(index))
+        else:
+            from dssm_tf.export.load import load_model
+
+            fields = parse_fields(title_fields)
+            titles = read_corpus(corpus, encoding, fields)
+            warn_of_other_fields(model, fields, console)
+            found = Index.build(
+                load_model(model), titles, report=lambda step, share: task.update(share, step)
+            )
+        rows = None if only is None else found.rows(read_ids(only))
+    for query in queries or (_typed(console, len(found)) if sys.stdin.isatty() else _piped()):
+        show(console, readable(query), found.search(query, k, rows))
+
+
+def _typed(console: Any, titles: int) -> Iterator[str]:
+    """Queries from a prompt until an empty line, Ctrl-D or Ctrl-C."""
+    with suppress(ImportError):
+        import readline  # noqa: F401 - arrow keys and history in input()
+    console.print(f"{titles:,} titles. An empty line ends.", highlight=False)
+    while True:
+        try:
+            console.print()
+            # Not console.input: readline has to know the prompt to redraw the line.
+            query = input("query> ")
+        except (EOFError, KeyboardInterrupt):
+            console.print()
+            return
+        if not query.strip():
+            return
+        yield query
+
+
+def _piped() -> Iterator[str]:
+    """Queries from standard input, one a line."""
+    for line in sys.stdin.buffer:
+        yield line.decode("utf-8", errors="replace").rstrip("\r\n")

@@ -1,0 +1,97 @@
+"""`dssm teach`: another model's vectors as scores for `dssm train --teacher`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from dssm_tf.commands.named import named_vectors
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.common.quiet import load_tensorflow
+
+if TYPE_CHECKING:
+    from dssm_tf.benchmark.teacher import Lesson
+
+QUERIES, TITLES, SCORES = "queries.tsv", "titles.tsv", "scores.tsv"
+
+
+def teach(
+    *,
+    data: Path,
+    out: Path,
+    embeddings: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    best: int = 16,
+    random: int = 16,
+    title_queries: bool = False,
+    seed: int = 0,
+) -> None:
+    """Write another model's scores for a small model to learn from.
+
+    Writes queries.tsv and titles.tsv, of the log and the corpus that preprocess read. Embed both
+    with any model, in their order, and give the same command again with --embeddings: it writes
+    scores.tsv for `dssm train --teacher`. Scores of a cross-encoder need no command, but a table
+    with query, title and score.
+
+        dssm teach --data DATA --out LESSON
+        dssm teach --data DATA --out LESSON --embeddings queries.npy titles.npy
+
+    Args:
+        data: directory that preprocess wrote.
+        out: directory to write.
+        embeddings: QUERIES.npy TITLES.npy, vectors, scored by cosine: rows in the order of
+            OUT/queries.tsv and OUT/titles.tsv, or with ids in STEM.ids.txt beside each.
+        best: titles a query that the teacher ranks first.
+        random: titles a query drawn from all.
+        title_queries: also ask about each title as a query.
+        seed: of the draw.
+
+    Raises:
+        UserError: see `dssm_tf.benchmark.teacher`; or `out` has other data's queries and titles.
+    """
+    from rich.console import Console
+
+    paths = [*named_vectors([embeddings], "--embeddings").values()] if embeddings else []
+    load_tensorflow()
+    from dssm_tf.benchmark.teacher import Lesson
+    from dssm_tf.benchmark.teacher import teach as taught
+    from dssm_tf.data.preprocessed import Preprocessed
+    from dssm_tf.tables.graded_lists import write_lists
+
+    lesson = Lesson.of(Preprocessed(data), title_queries)
+    _write_once(lesson, out)
+    lines = [
+        f"{out}: {len(lesson.queries):,} queries in {QUERIES}, {len(lesson.titles):,} titles in "
+        f"{TITLES}; embed both, a row a line without the header",
+        "next: the same command with --embeddings QUERIES.npy TITLES.npy",
+    ]
+    if paths:
+        write_lists(out / SCORES, "score", taught(lesson, paths[0], best, random, seed, told=True))
+        lines = [
+            f"{out / SCORES}: scores of {len(lesson.queries):,} queries, for each the clicked "
+            f"titles, the teacher's first {best} and {random} drawn at random",
+            f"next: dssm train --config dssm --data {data} --teacher {out / SCORES} --out RUN",
+        ]
+    Console().print("\n".join(lines), highlight=False, markup=False, soft_wrap=True)
+
+
+def _write_once(lesson: Lesson, out: Path) -> None:
+    """Writes what to embed; raises UserError if `out` has that of other data.
+
+    Vectors that were made of other queries and titles would be taken for those of these.
+    """
+    with TemporaryDirectory() as folder:
+        lesson.write(Path(folder))
+        for name in (QUERIES, TITLES):
+            wanted, path = (Path(folder) / name).read_bytes(), out / name
+            if path.exists() and path.read_bytes() != wanted:
+                raise UserError(
+                    f"{path} is of other data, or of another --title-queries; choose another "
+                    "--out, and embed what is written there."
+                )
+            out.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path, "wb") as file:
+                file.write(wanted)

@@ -1,0 +1,69 @@
+"""`dssm tune`: chooses gamma, the step size and other settings on the validation part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.quiet import load_tensorflow
+
+
+def tune(
+    *,
+    config: str,
+    data: Annotated[tuple[Path, ...], Parameter(consume_multiple=True)],
+    out: Path,
+    grid: tuple[str, ...],
+    random: int | None = None,
+    tpe: int | None = None,
+    seed: int = 0,
+    seeds: int = 1,
+    metric: Literal["ndcg@1", "ndcg@3", "ndcg@10", "loss"] | None = None,
+    overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
+    prune: bool = False,
+    retry_failed: bool = False,
+) -> None:
+    """Choose settings on the validation part: a grid, random draws or Optuna's TPE.
+
+    Trains each setting, compares them and writes the chosen configuration, OUT/best.yaml, with
+    the table OUT/trials.tsv beside it. With another grid in the same OUT, runs that were done
+    before count again.
+
+        dssm tune --config lstm --data DATA --out OUT --grid loss.gamma=5,10,15
+
+    Args:
+        config: YAML file, or the name of one that comes with the package, such as lstm.
+        data: directory preprocess wrote; of several, the geometric mean of the metric decides.
+        out: directory to write, or of an earlier search.
+        grid: KEY=VALUES: a setting and what to try: V1,V2,... or, with --random or --tpe,
+            LOW:HIGH or log:LOW:HIGH, whole numbers if both ends are; may be repeated.
+        random: draw so many settings instead of all.
+        tpe: try so many settings, each suggested by the results so far.
+        seed: of --random and --tpe.
+        seeds: training runs of each setting on each log; says which settings differ by no more
+            than seeds do.
+        metric: of the validation part, chooses the setting and the epoch it keeps; by default
+            training.monitor of the configuration.
+        overrides: KEY=VALUE: a setting of every trial, e.g. training.epochs=5; may be repeated.
+        prune: give up a setting whose first training run is behind the median of the others.
+        retry_failed: try settings that failed before again.
+
+    Raises:
+        UserError: what is asked for cannot be tried, or every trial failed.
+    """
+    try:
+        from dssm_tf.tuning.search import Search
+    except ModuleNotFoundError as error:
+        raise UserError(f"Optuna is not installed; {install('tune')}") from error
+
+    search = Search(config, grid, random, tpe, seed, seeds, metric, overrides, prune)
+    search.check()  # before TensorFlow's slow import
+    load_tensorflow()
+    from rich.console import Console
+
+    from dssm_tf.tuning.tune import tune as run
+
+    run(search, data, out, retry_failed=retry_failed, console=Console())

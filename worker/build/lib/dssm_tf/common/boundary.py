@@ -1,0 +1,133 @@
+"""Where a command ends: what went wrong is one line on the error stream, and an exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+
+# Families of errors that tell of files and machines, by name: their libraries are not imported
+# here. TensorFlow, Arrow and SQLite meet a full disk or a damaged file without an OSError.
+_OUTSIDE = {
+    ("tensorflow.python.framework.errors_impl", "OpError"),
+    ("pyarrow.lib", "ArrowException"),
+    ("sqlite3", "Error"),
+    ("zipfile", "BadZipFile"),
+    ("zlib", "error"),
+}
+_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
+_MOST_LETTERS = 600
+
+
+def run_command(name: str, run: Callable[[], Any], interrupted: str = "") -> int:
+    """Runs a command.
+
+    `DSSM_DEBUG=1` shows the traceback of every error.
+
+    Args:
+        name: what the line starts with.
+        run: does the work; may return an exit code.
+        interrupted: what is left after Ctrl-C.
+
+    Returns:
+        0 done, 1 failed with a one-line reason on standard error, or what `run` returned.
+    """
+    _write_whatever_the_locale()
+    with _CtrlC() as ctrl_c:
+        try:
+            code = run()
+            return code if isinstance(code, int) else 0
+        except BrokenPipeError:  # the reader of our output went away
+            sys.stderr.close()
+            return 1
+        except (KeyboardInterrupt, Exception) as error:
+            if ctrl_c.pressed or isinstance(error, KeyboardInterrupt):
+                reason = f"interrupted; {interrupted}" if interrupted else "interrupted"
+            else:
+                told = one_line(error)
+                if told is None or os.environ.get("DSSM_DEBUG"):
+                    raise
+                reason = told
+    sys.stderr.write(f"{name}: {reason}\n")
+    return 1
+
+
+class _CtrlC:
+    """Raises KeyboardInterrupt on Ctrl-C, and again each second until the command has ended.
+
+    What is raised in a destructor or below a call from C may be lost, or become another error:
+    TensorFlow takes graphs apart in destructors while it traces a step. It is not raised again
+    where it is being handled, so that what is half-written is cleared away.
+    """
+
+    pressed = False
+
+    def __enter__(self) -> _CtrlC:
+        self._thread, self._ended = threading.current_thread(), threading.Event()
+        self._ours = self._thread is threading.main_thread() and (
+            signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        )
+        if self._ours:
+            signal.signal(signal.SIGINT, self._interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        if self._ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self.pressed:
+            self.pressed = True
+            threading.Thread(target=self._repeat, daemon=True).start()
+        if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
+            raise KeyboardInterrupt
+
+    def _repeat(self) -> None:
+        while not self._ended.wait(1.0):
+            signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
+
+
+def one_line(error: BaseException) -> str | None:
+    """What an error says to a person; None for one that only the program's authors can mend."""
+    if isinstance(error, UserError):
+        return str(error)
+    if isinstance(error, OSError):  # no permission, not a directory: it names the file
+        cut = error.errno is None and "requested and" in str(error)  # NumPy's words
+        return (
+            f"{_short(error)}: the disk is full, or a limit is reached." if cut else _short(error)
+        )
+    for cause in _chain(error):  # HDF5 and ZIP files raise another error while they clean up
+        if any(os.strerror(number) in str(cause) for number in _DISK):
+            return _short(cause)
+    if isinstance(error, MemoryError):
+        return f"out of memory. {_short(error)}".strip()
+    for kind in type(error).__mro__:
+        if (kind.__module__, kind.__qualname__) in _OUTSIDE:
+            return f"{_short(error)} ({type(error).__name__})"
+    return None
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _short(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return text if len(text) <= _MOST_LETTERS else text[:_MOST_LETTERS] + " ..."
+
+
+def _write_whatever_the_locale() -> None:
+    """Has the output streams escape what their encoding lacks, as ASCII lacks a middle dot."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

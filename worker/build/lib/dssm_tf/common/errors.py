@@ -1,0 +1,53 @@
+"""The exceptions that reach a person at the terminal, and what their messages share."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+
+
+class UserError(Exception):
+    """What was received, what was expected and how to mend it, in one line.
+
+    The command line prints it without a traceback and exits with 1.
+    """
+
+
+class OptionError(UserError):
+    """A problem with what an option was given.
+
+    Attributes:
+        option: such as `--input`; a command that calls it otherwise puts its own name there.
+        problem: the rest of the line.
+    """
+
+    def __init__(self, option: str, problem: str) -> None:
+        super().__init__(f"{option} {problem}")
+        self.option = option
+        self.problem = problem
+
+
+class NoClicks(UserError):
+    """A system that learns from clicks alone got none to learn from."""
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """The end of a message about a word that is unknown: the known one it may be a typo of.
+
+    >>> did_you_mean("lstn", ["dssm", "lstm"]), did_you_mean("xyz", ["dssm"])
+    (" Did you mean 'lstm'?", '')
+    """
+    known, word = list(known), str(word)
+    near = get_close_matches(word, known, n=1, cutoff=0.7)
+    near = near or [one for one in known if word and one.startswith(word)]
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra for this Python: from a checkout, where it comes from."""
+    checkout = Path(__file__).parents[2]
+    if (checkout / "setup.py").is_file():
+        return f"{sys.executable} -m pip install -e '{checkout}[{extra}]'"
+    return f"{sys.executable} -m pip install '.[{extra}]' in a checkout of dssm-tf"

@@ -1,0 +1,60 @@
+"""The mobile click log of Best Buy, two Kaggle hackathons."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+from xml.etree import ElementTree
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.datasets.adapter import BY_LATER_CLICKS, SPLIT_BY_TIME, Adapter
+from dssm_tf.datasets.output import Output
+from dssm_tf.datasets.source import LINE, Numbered, Source
+
+
+def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+    """Titles come from XML: one file, or the many of the big competition."""
+    names = ("small_product_data.xml", "products_*.xml", "product*.xml")
+    for path in source.find_all(*names) or [source.find(*names)]:
+        try:  # as bytes, whose encoding XML tells
+            source.read(
+                path, LINE, output.add_title, format="txt", encoding="latin-1", parts=_products
+            )
+        except (ElementTree.ParseError, ValueError, LookupError) as error:
+            raise UserError(f"{path} is not well-formed XML: {error}.") from error
+
+    def clicked(query: str, sku: str, time: str) -> None:
+        output.add_event(query, sku, 1, time.strip())
+
+    source.read(source.find("train.csv"), ("query", "sku", "click_time"), clicked)
+
+
+def _products(lines: Numbered) -> Iterator[tuple[int, tuple[str, str]]]:
+    """The sku and the name of each `<product>`, one in memory at a time."""
+    parser: Any = ElementTree.XMLPullParser(("start", "end"))
+    depth = 0
+    for number, (line,) in lines:
+        parser.feed(f"{line}\n".encode("latin-1"))
+        for event, element in parser.read_events():
+            # Products hold further products (accessories): only the outer ones are catalogued.
+            depth += 1 if event == "start" else -1
+            if event == "end" and element.tag == "product" and depth == 1:
+                yield number, (element.findtext("sku") or "", element.findtext("name") or "")
+                element.clear()
+    parser.close()
+
+
+ADAPTER = Adapter(
+    title="Best Buy mobile search, a click log",
+    described="the Kaggle hackathons of the ACM SF Bay Area Chapter, Best Buy mobile web site",
+    licence="the rules of the competition; not for redistribution",
+    files=(
+        "train.csv",
+        "small_product_data.xml, or product_data/products/*.xml given as SRC's folder",
+    ),
+    grades=BY_LATER_CLICKS,
+    split=SPLIT_BY_TIME,
+    convert=convert,
+    held_out=0.2,
+    columns=("timestamp",),
+)

@@ -1,0 +1,53 @@
+"""Home Depot product search relevance, a Kaggle competition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
+from dssm_tf.datasets.output import Output, clean
+from dssm_tf.datasets.source import Source
+from dssm_tf.tables.cells import BadRow, number
+
+# The files are not UTF-8: registered and degree signs are single bytes.
+_ENCODING = "latin-1"
+_CLICKED_FROM = 1.6
+
+
+def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+    """Relevance 1 to 3, the mean of raters, becomes a grade from 0 to 2."""
+    ids: dict[str, str] = {}  # numbered in order of appearance
+
+    def product(doc_id: str, title: str) -> None:
+        if doc_id.strip() not in output.titles:  # a row is a pair, not a product
+            output.add_title(doc_id, title)
+
+    def judged(doc_id: str, query: str, text: str) -> None:
+        relevance = number(text, "relevance")
+        if not 1.0 <= relevance <= 3.0:
+            raise BadRow(
+                "relevance out of range",
+                f"relevance is {text!r:.40}; expected a number from 1 to 3",
+            )
+        # Not the float's 0.33000000000000007: the file has two decimals.
+        grade = round(relevance - 1.0, 2)
+        query_id = ids.setdefault(clean(query), f"q{len(ids) + 1:06d}")
+        output.add_graded(query_id, query, doc_id, grade, _CLICKED_FROM)
+
+    train = source.find("train.csv")
+    for path in (train, *source.find_all("test.csv")):
+        source.read(path, ("product_uid", "product_title"), product, encoding=_ENCODING)
+    columns = ("product_uid", "search_term", "relevance")
+    source.read(train, columns, judged, encoding=_ENCODING)
+
+
+ADAPTER = Adapter(
+    title="Home Depot product search, graded by annotators",
+    described="the Kaggle competition Home Depot Product Search Relevance",
+    licence="the rules of the competition; not for redistribution",
+    files=("train.csv", "test.csv (if there: more titles)"),
+    grades="relevance - 1, so 0 to 2 with fractions; pairs graded 1.6 or more count as clicks",
+    split=SPLIT_BY_QUERY,
+    convert=convert,
+    held_out=0.2,
+)

@@ -1,0 +1,145 @@
+"""The files a publisher gives: found by name, and read row by row by one method."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import progress_of
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.layout import Layout, Reject, reject
+from dssm_tf.tables.reader import open_table
+from dssm_tf.tables.tally import MAX_REJECTED, Tally
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+LINE = ("text",)
+"""The column of a line of text, which is the only one; blank lines are no rows."""
+LONGEST = (1 << 31) - 1
+"""Bytes of a line, which may hold a document."""
+
+Numbered = Iterable[tuple[int, Any]]
+_SHOWN = 500  # characters
+_ROWS_TOLD = 1 << 12
+
+
+class Source:
+    """A directory as it was downloaded, or one file of it.
+
+    Files are looked for in the directory and two levels below it, with and without `.gz`.
+
+    Args:
+        path: the directory, or a file whose directory holds the others.
+        console: where to show progress; None shows none.
+        encoding: of files of which the adapter does not know better.
+
+    Attributes:
+        rejected: rows left out, by reason and file.
+
+    Raises:
+        UserError: the path does not exist.
+    """
+
+    def __init__(self, path: Path, console: Console | None = None, encoding: str = "utf-8") -> None:
+        if not path.exists():
+            raise UserError(
+                f"{path} does not exist; give the directory with the publisher's files."
+            )
+        self.folder = path if path.is_dir() else path.parent
+        self.rejected: Counter[str] = Counter()
+        self._console = console
+        self._encoding = encoding
+
+    def find(self, *patterns: str) -> Path:
+        """The file of one of the names, the first pattern first.
+
+        Raises:
+            UserError: there is none, or several for one pattern.
+        """
+        found = self.find_all(*patterns)
+        if len(found) != 1:
+            there = sorted(path.name for path in found or self._files())
+            raise UserError(
+                f"{self.folder} has {'several files for' if found else 'no'} "
+                f"{' or '.join(patterns)} (also .gz); expected one, found: "
+                f"{', '.join(there)[:_SHOWN] or 'no file'}."
+            )
+        return found[0]
+
+    def find_all(self, *patterns: str) -> list[Path]:
+        """All files of the first pattern that any file has, by name."""
+        files = self._files()
+        for pattern in patterns:
+            found = [path for path in files if Path(path.name.removesuffix(".gz")).match(pattern)]
+            if found:
+                return sorted(found)
+        return []
+
+    def _files(self) -> list[Path]:
+        return [
+            path
+            for pattern in ("*", "*/*", "*/*/*")
+            for path in self.folder.glob(pattern)
+            if path.is_file() and not path.name.startswith(".")
+        ]
+
+    def read(
+        self,
+        path: Path,
+        columns: Sequence[str],
+        use: Callable[..., object],
+        *,
+        format: str = "",
+        header: bool = True,
+        delimiter: str = ",",
+        encoding: str = "",
+        parts: Callable[[Numbered], Numbered] = iter,
+    ) -> None:
+        """Reads a file: what cannot be used of it is left out and counted.
+
+        Args:
+            path: the file.
+            columns: whose cells are wanted; a JSON object may lack some, which are None then.
+            use: takes the cells of a row; raises `BadRow` if it is malformed.
+            format: of `open_table`, if not that of the name.
+            header: whether the first row names the columns; else they are all the columns.
+            delimiter: between the cells of CSV.
+            encoding: if the publisher's is known.
+            parts: makes other numbered rows of those of the file.
+
+        Raises:
+            UserError: the file cannot be read, a column is missing, or too many rows are
+                malformed, see `Tally`.
+        """
+        names = None if header else tuple(columns)
+        layout = Layout(
+            encoding or self._encoding,
+            delimiter=delimiter,
+            strict_quotes=False,  # publishers' quotes are not always whole
+            longest=LONGEST,
+            names=names,
+        )
+        tally = Tally()
+        with (
+            progress_of(path.name, 100, self._console, "percent") as task,
+            open_table(path, format, layout) as table,
+        ):
+            filled = (row for row in table.rows(columns, strict=False) if any(row[1]))
+            for number, row in parts(filled):
+                if not isinstance(row, Reject):
+                    try:
+                        use(*row)
+                    except BadRow as bad:
+                        row = reject(number, bad, bad.detail)
+                if isinstance(row, Reject):
+                    tally.reject(str(path), row)
+                    self.rejected[f"{row.reason}, in {path.name}"] += 1
+                else:
+                    tally.accept()
+                if tally.rows % _ROWS_TOLD == 0:
+                    task.update(100 * (table.share_read() or 0))
+        tally.refuse(MAX_REJECTED)

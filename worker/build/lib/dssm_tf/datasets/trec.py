@@ -1,0 +1,94 @@
+"""Any TREC collection: topics, qrels, documents, and runs to re-rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from dssm_tf.datasets.adapter import SPLIT_BY_QUERY, Adapter
+from dssm_tf.datasets.output import Output, clean
+from dssm_tf.datasets.source import LINE, Source
+from dssm_tf.tables.cells import BadRow
+from dssm_tf.tables.trec import qrels_line, run_line
+
+_LEADING_WORDS = 20
+_CLICKED_FROM = 1.0
+_DOCUMENT = ("doc_id", "_id", "id", "docno")
+_TOPIC = ("query_id", "_id", "id", "qid")
+
+
+def convert(source: Source, output: Output, options: Mapping[str, str]) -> None:
+    """Judged pairs are split by query; a run's titles that nobody judged get grade 0."""
+    topics, qrels = source.find("*topics*", "queries*"), source.find("*qrels*")
+    documents = source.find_all("*docs*", "*documents*", "corpus*")
+    judged_queries = set[str]()
+
+    def document(doc_id: str, title: str, *texts: str) -> None:
+        start = " ".join(next(filter(None, texts), "").split()[:_LEADING_WORDS])
+        output.add_title(doc_id, title or start)
+
+    def topic(query_id: str, *texts: str) -> None:
+        # Topics are numbered 051 where qrels say 51.
+        output.add_query(query_id.lstrip("0"), next(filter(None, texts), ""))
+
+    def judge(query_id: str, doc_id: str, grade: float) -> None:
+        query = output.query(query_id.lstrip("0"))
+        output.add_graded(query_id, query, doc_id, grade, _CLICKED_FROM)
+
+    def judged(line: str) -> None:
+        query_id, doc_id, grade = qrels_line(line)
+        judged_queries.add(query_id)
+        judge(query_id, doc_id, grade)
+
+    def ranked(line: str) -> None:
+        query_id, doc_id, _ = run_line(line)
+        if query_id in judged_queries and (query_id, doc_id) not in output.judged:
+            judge(query_id, doc_id, 0.0)
+
+    for path in sorted({*documents} - {topics, qrels}):
+        _read(source, path, _DOCUMENT, ("title", "text", "contents"), document)
+    _read(source, topics, _TOPIC, ("query", "text", "title"), topic)
+    source.read(qrels, LINE, judged, format="txt")
+    for path in source.find_all("*run*", "*.trec"):
+        source.read(path, LINE, ranked, format="txt")
+
+
+def _read(
+    source: Source, path: Path, ids: Sequence[str], texts: Sequence[str], use: Callable[..., None]
+) -> None:
+    """Reads ids and texts: of JSON objects under any of these keys, else id, tab, text."""
+
+    def named(*cells: object) -> None:
+        found = [*map(clean, cells)]
+        name = next(filter(None, found[: len(ids)]), "")
+        if not name:
+            raise BadRow(f"no {ids[0]}", f"expected one of the keys {', '.join(ids)}")
+        use(name, *found[len(ids) :])
+
+    def line(name: str, text: str) -> None:
+        if name not in ids:  # a header, as in our own corpus.tsv
+            use(name, text)
+
+    if ".json" in path.name:
+        source.read(path, (*ids, *texts), named, format="jsonl")
+    else:
+        source.read(path, ("id", "text"), line, format="tsv", header=False)
+
+
+ADAPTER = Adapter(
+    title="any TREC collection",
+    described="NIST's TREC (topics, qrels, runs); JSON lines as in the project BEIR",
+    licence="that of the collection: newswire needs an agreement with its owner",
+    files=(
+        "*topics* or queries*: .jsonl, else an id, a tab and the text a line; mark-up of TREC's "
+        "disks as ir_datasets exports it",
+        "*qrels*",
+        "*docs*, *documents* or corpus*: .jsonl, else an id, a tab and the title; any number",
+        "*run* or *.trec (if there: their titles are ranked too)",
+    ),
+    grades="as in the qrels, negative ones 0; titles of a run that nobody judged 0; pairs graded 1 "
+    "or more count as clicks",
+    split=SPLIT_BY_QUERY,
+    convert=convert,
+    held_out=0.5,
+)

@@ -1,0 +1,138 @@
+"""What DSE, SSI and PSI learn from links: pairs by margin rank loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+from scipy import sparse
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.dse.networks import BagPair, Scores, dense_rows, margin_rank, pair_scores
+from dssm_tf.dse.pretraining import Callback
+from dssm_tf.dse.settings import FineTuning
+from dssm_tf.dse.tuple_batches import TupleBatch, TupleBatches
+from dssm_tf.evaluation.rank_loss import rank_loss
+
+
+@dataclass(frozen=True)
+class LinkTask:
+    """Queries and titles as bags of words, and which title answers which query.
+
+    Links are bool `(queries, titles)`.
+
+    Args:
+        queries: `(queries, words)`.
+        titles: `(titles, words)`.
+        learned: links to learn from.
+        known: what must not serve as irrelevant while learning.
+        ignored: what counts neither as relevant nor as irrelevant while measuring; `known`
+            where None.
+        validation: links to choose the model by; None takes the last one.
+        weights: how often each of the learned links is drawn, see `TupleBatches`.
+    """
+
+    queries: sparse.csr_matrix
+    titles: sparse.csr_matrix
+    learned: sparse.csr_matrix
+    known: sparse.csr_matrix
+    ignored: sparse.csr_matrix | None = None
+    validation: sparse.csr_matrix | None = None
+    weights: np.ndarray | None = None
+
+    def loss(self, scores: Scores, links: sparse.csr_matrix) -> float:
+        """Rank loss in per cent on links; others that are ignored are left out of it."""
+        ignored = self.known if self.ignored is None else self.ignored
+        return rank_loss(scores, links, ignored > links)
+
+    def batches(self, batch_size: int, seed: int) -> TupleBatches:
+        """Batches of tuples of the learned links."""
+        return TupleBatches(self.learned, self.known, batch_size, self.weights, seed)
+
+
+def fine_tune(
+    model: BagPair,
+    task: LinkTask,
+    settings: FineTuning,
+    *,
+    batches: Iterable[TupleBatch] | None = None,
+    seed: int = 0,
+    callback: Callback = lambda _: None,
+) -> list[float]:
+    """Fits a pair model to the learned links of a task.
+
+    Args:
+        model: changed in place.
+        task: what is learned; of the models on the way the one is kept that has the least rank
+            loss on the links for validation.
+        settings: how.
+        batches: what is learned from, without end; those of the task by default.
+        seed: of the task's batches.
+        callback: called after every step.
+
+    Returns:
+        The loss of every step; fewer than asked for once every tuple keeps its margin.
+
+    Raises:
+        UserError: the links make no tuple; or the loss or a weight is not finite: the step and
+            the cause.
+    """
+    batches = task.batches(settings.batch_size, seed) if batches is None else batches
+    optimizer = _optimizer(settings)
+    variables = model.trainable_variables
+    optimizer.build(variables)
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def step(queries, titles, rows, columns, counted):
+        with tf.GradientTape() as tape:
+            scores = ops.take(ops.take(model(queries, titles), rows, axis=0), columns, axis=1)
+            loss = margin_rank(scores, counted)
+        optimizer.apply(tape.gradient(loss, variables), variables)
+        return loss
+
+    losses: list[float] = []
+    best, best_weights = math.inf, None
+    for done, batch in zip(range(1, settings.steps + 1), batches, strict=False):
+        # A text that is several times in the batch is encoded once.
+        queries, rows = np.unique(batch.queries, return_inverse=True)
+        titles, columns = np.unique(batch.titles, return_inverse=True)
+        sides = dense_rows(task.queries, queries), dense_rows(task.titles, titles)
+        losses.append(float(step(*sides, rows, columns, batch.counted)))
+        state = f"loss {losses[-1]:.4f}"
+        look = done == settings.steps or done % settings.check_every == 0
+        cause = "" if math.isfinite(losses[-1]) else f"the loss is {losses[-1]}"
+        # The last update came after the loss.
+        if look and not all(np.isfinite(weight).all() for weight in model.get_weights()):
+            cause = "a weight is not a finite number"
+        if cause:
+            raise UserError(
+                f"fine-tuning diverged at step {done}: {cause}. The learning rate "
+                f"{settings.learning_rate:g} is too high; lower it, or set clip_norm."
+            )
+        if look and task.validation is not None:
+            loss = task.loss(pair_scores(model, task.queries, task.titles), task.validation)
+            state += f" validation {loss:.2f} %"
+            if loss < best:
+                best, best_weights = loss, model.get_weights()
+        callback(state)
+        if len(losses) >= settings.check_every and not any(losses[-settings.check_every :]):
+            break  # every tuple keeps its margin: there is no gradient left
+    if best_weights is not None:
+        model.set_weights(best_weights)
+    return losses
+
+
+def _optimizer(settings: FineTuning) -> keras.optimizers.Optimizer:
+    schedule = keras.optimizers.schedules.CosineDecay(float(settings.learning_rate), settings.steps)
+    options = {"weight_decay": settings.weight_decay, "global_clipnorm": settings.clip_norm}
+    if settings.optimizer == "adam":
+        optimizer = keras.optimizers.Adam(schedule, **options)
+    else:
+        optimizer = keras.optimizers.SGD(schedule, momentum=settings.momentum, **options)
+    optimizer.exclude_from_weight_decay(var_names=["bias"])
+    return optimizer

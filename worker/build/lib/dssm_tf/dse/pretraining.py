@@ -1,0 +1,105 @@
+"""What DSE learns without labels: its RBMs, one by one from the bottom up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+from numpy.typing import NDArray
+from scipy import sparse
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.dse.networks import Bags, DSETower, dense_rows, encode
+from dssm_tf.dse.rbm import RBM
+from dssm_tf.dse.settings import Pretraining
+
+_LARGEST_WEIGHT = 1e3
+_LOOKS = 10  # at the likelihood, while an RBM is taught
+_SAMPLE = 1024  # texts that are looked at
+
+Callback = Callable[[str], object]
+"""Called after every step with how it goes."""
+
+
+def pretrain(
+    tower: DSETower,
+    bags: sparse.csr_matrix,
+    settings: Pretraining,
+    *,
+    seed: int = 0,
+    first: int = 0,
+    callback: Callback = lambda _: None,
+) -> None:
+    """Teaches the RBMs of a tower, each on the means of the hidden units of the one below.
+
+    Args:
+        tower: changed in place.
+        bags: `(texts, words)`, entries from 0 to 1.
+        settings: how.
+        seed: of the order of the texts.
+        first: RBM that is taught; those below stay as they are.
+        callback: called after every step; there are `settings.steps` for each RBM.
+
+    Raises:
+        UserError: an entry is not from 0 to 1, or an RBM diverges: the step and the cause.
+    """
+    if not ((bags.data >= 0).all() and (bags.data <= 1).all()):
+        raise UserError(
+            f"RBM inputs go from {bags.data.min():.3g} to {bags.data.max():.3g}; visible units "
+            "take 0 to 1. Use binary or normalised features."
+        )
+    visible: Bags = bags
+    for place, rbm in enumerate(tower.rbms):
+        if place >= first:
+            name = f"RBM {place + 1} of {len(tower.rbms)} ({rbm.hidden_kind})"
+            _teach(rbm, visible, settings, seed, name, callback)
+        if rbm is not tower.rbms[-1]:
+            visible = encode(rbm, visible)
+
+
+def _teach(
+    rbm: RBM, visible: Bags, settings: Pretraining, seed: int, name: str, callback: Callback
+) -> None:
+    """Contrastive divergence with momentum and weight decay."""
+    number = visible.shape[0]
+    gaussian = rbm.hidden_kind == "gaussian"
+    rate = settings.gaussian_learning_rate if gaussian else settings.learning_rate
+    optimizer = keras.optimizers.SGD(float(rate), momentum=settings.momentum)
+    parameters = [rbm.kernel, rbm.hidden_bias, rbm.visible_bias]
+    optimizer.build(parameters)
+    random = np.random.default_rng(seed)
+
+    def texts(rows: NDArray[np.int64]) -> NDArray[Any]:
+        return dense_rows(visible, rows).astype(rbm.compute_dtype, copy=False)
+
+    sample = texts(random.permutation(number)[:_SAMPLE])
+    # A visible unit starts as often on as it is in the data, so that W need not say so.
+    often = np.clip(sample.mean(axis=0), 0.01, 0.99)
+    rbm.visible_bias.assign(np.log(often / (1 - often)))
+
+    @tf.function(reduce_retracing=True, autograph=False)
+    def step(data):
+        kernel, hidden_bias, visible_bias = rbm.contrastive_divergence(data)
+        decay = settings.weight_decay * rbm.kernel
+        optimizer.apply([decay - kernel, -hidden_bias, -visible_bias], parameters)
+        return ops.max(ops.abs(rbm.kernel))
+
+    state = name
+    order = np.empty(0, dtype=np.int64)
+    for done in range(1, settings.steps + 1):
+        if len(order) < min(settings.batch_size, number):
+            order = np.concatenate([order, random.permutation(number)])
+        chosen, order = order[: settings.batch_size], order[settings.batch_size :]
+        largest = float(step(texts(chosen)))
+        if not largest <= _LARGEST_WEIGHT:
+            raise UserError(
+                f"{name} diverged at step {done} of {settings.steps}: its largest weight is "
+                f"{largest:.3g}. The learning rate {rate:g} is too high for its inputs; lower it."
+            )
+        if done * _LOOKS // settings.steps > (done - 1) * _LOOKS // settings.steps:
+            state = f"{name}: log p {float(rbm.pseudo_log_likelihood(sample)):.1f}"
+        callback(state)

@@ -1,0 +1,310 @@
+"""What an evaluation or a benchmark found: rows of systems, their values a query, their tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dssm_tf.evaluation.description import Description
+from dssm_tf.evaluation.intervals import mean_intervals
+from dssm_tf.evaluation.metrics import Values
+from dssm_tf.evaluation.ranking import Ranking
+from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
+from dssm_tf.evaluation.task import RankingTask
+
+UNKNOWN = "unknown_trigrams"
+"""In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
+
+CLICKS = "clicks"
+"""The key that a learning curve sweeps: the share of the clicks."""
+
+PRIOR_SUFFIX = "+prior"
+"""How the name of a row ends that adds the titles' prior to another."""
+
+_MANY_UNKNOWN = 1 / 3  # of the letter trigrams: from here on it is said
+
+COST_NAMES = ("training_seconds", "microseconds_per_query", "megabytes", "parameters")
+"""What may be known of a row's cost: names in `SeedResult.about`."""
+
+
+def about_vocabulary(unknown: float) -> dict[str, Any]:
+    """Of the share of the queries' letter trigrams that a model does not know: for `about`."""
+    note = (
+        f"does not know {100 * unknown:.0f} % of the letter trigrams of the judged queries: was it "
+        "trained on texts like these?"
+    )
+    return {UNKNOWN: unknown, "notes": [note] if unknown >= _MANY_UNKNOWN else []}
+
+
+class Part(NamedTuple):
+    """Some of the queries, or all of them with other weights: further means beside the plain ones.
+
+    Attributes:
+        name: `known` and `new` to the log, or `traffic`.
+        weights: `(queries,)`, 0 for a query that does not count.
+    """
+
+    name: str
+    weights: NDArray[np.float64]
+
+    @property
+    def queries(self) -> int:
+        """How many count."""
+        return int((self.weights > 0).sum())
+
+
+class RankedTitle(NamedTuple):
+    """One line of a ranking; the grade is None where nobody judged."""
+
+    rank: int
+    doc_id: str
+    title: str
+    score: float
+    grade: float | None
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """One row's result for one seed.
+
+    Attributes:
+        seed: None for a system that is not random.
+        values: by metric, `(queries,)`, NaN for queries that means leave out.
+        rankings: the top of each query's ranking.
+        about: cost and what was chosen, as a benchmark's worker tells it; empty elsewhere.
+    """
+
+    seed: int | None
+    values: Mapping[str, Values]
+    rankings: Sequence[Ranking]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass
+class Row:
+    """A row of the table.
+
+    Attributes:
+        name: of the system.
+        kind: `system` or `run`; in a benchmark `baseline`, `tower`, `encoder`, `popularity`,
+            `run`, `embeddings`, `model` or `hybrid`.
+        seeds: results, one a seed; empty if the system failed.
+        error: why it failed; with some `seeds`, why the others did.
+        sweep: key and value, for a row of a sweep.
+        prior: whether the score holds the title's share of clicks, so that the row is compared
+            with such rows only.
+    """
+
+    name: str
+    kind: str
+    seeds: list[SeedResult] = field(default_factory=list)
+    error: str | None = None
+    sweep: tuple[str, Any] | None = None
+    prior: bool = False
+
+    def values(self, metric: str) -> Values:
+        """The mean over seeds, query by query: what enters the tests."""
+        mean: Values = np.mean([one.values[metric] for one in self.seeds], axis=0)
+        return mean
+
+    def means(self, metric: str, part: Part | None = None) -> list[float]:
+        """Means over queries, one a seed."""
+        if part is None:
+            return [float(np.nanmean(one.values[metric])) for one in self.seeds]
+        kept = part.weights > 0
+        weights = part.weights[kept]
+        return [float(np.average(one.values[metric][kept], weights=weights)) for one in self.seeds]
+
+    def part(self, queries: NDArray[np.int64]) -> Row:
+        """The row for some of the queries."""
+        seeds = [
+            replace(
+                one,
+                values={metric: values[queries] for metric, values in one.values.items()},
+                rankings=[one.rankings[query] for query in queries],
+            )
+            for one in self.seeds
+        ]
+        return replace(self, seeds=seeds)
+
+    def cost(self, name: str) -> float | None:
+        """The mean over seeds of a cost; None where it is not known."""
+        found = [one.about[name] for one in self.seeds if one.about.get(name) is not None]
+        return float(np.mean(found)) if found else None
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader of the row has to know."""
+        notes = [note for one in self.seeds[:1] for note in one.about.get("notes", ())]
+        if any(one.about.get("resumed") for one in self.seeds):
+            notes.append("was interrupted; its training time is that of the last part")
+        return notes
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Systems measured on one task: everything that tables, pages and files are made from.
+
+    Attributes:
+        task: the queries, titles and grades.
+        metrics: names, in table order.
+        rows: all of them, failed ones too, in table order.
+        comparisons: tests of the rows' means over seeds, two by two.
+        against: the systems that raised letters are about.
+        seen: `(queries,)`, whether the click log holds the query (after normalisation); None
+            where no log is known.
+        half: `(queries,)`, the half of the cross validation; None where there was none.
+        traffic: `(queries,)`, clicks; None where no log is known.
+        settings: how it was run: inputs, models, versions; what a benchmark was told.
+        misspelt: the same with a typing error in each query; None where that was not asked for.
+    """
+
+    task: RankingTask
+    metrics: tuple[str, ...]
+    rows: Sequence[Row]
+    comparisons: Sequence[Comparison]
+    against: tuple[str, ...]
+    seen: NDArray[np.bool_] | None = None
+    half: NDArray[np.int64] | None = None
+    traffic: NDArray[np.float64] | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    misspelt: Evaluation | None = None
+
+    @property
+    def measured_rows(self) -> list[Row]:
+        """Rows that have a result."""
+        return [row for row in self.rows if row.seeds]
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Names of the rows that have a result, in table order."""
+        return tuple(row.name for row in self.measured_rows)
+
+    @cached_property
+    def values(self) -> Mapping[str, Mapping[str, Values]]:
+        """`values[system][metric]` is `(queries,)`, the mean over seeds; NaN where left out."""
+        return {
+            row.name: {metric: row.values(metric) for metric in self.metrics}
+            for row in self.measured_rows
+        }
+
+    @property
+    def rankings(self) -> Mapping[str, Sequence[Ranking]]:
+        """`rankings[system][query]`, the top of the first seed's ranking."""
+        return {row.name: row.seeds[0].rankings for row in self.measured_rows}
+
+    @cached_property
+    def description(self) -> Description:
+        """Lengths of texts, grades of first titles."""
+        return Description.of(self.task, self.rankings)
+
+    @cached_property
+    def counted(self) -> NDArray[np.bool_]:
+        """`(queries,)`, whether the means count a query: whether it has a relevant title."""
+        counted = np.ones(len(self.task.queries), dtype=bool)
+        counted[self.task.left_out()] = False
+        return counted
+
+    @property
+    def measured_queries(self) -> int:
+        """Queries that the means count."""
+        return int(self.counted.sum())
+
+    @cached_property
+    def new_queries(self) -> NDArray[np.bool_]:
+        """`(queries,)`: counted by the means, and known not to be in the log."""
+        return self.counted & (False if self.seen is None else ~self.seen)
+
+    @property
+    def splits_by_seen(self) -> bool:
+        """Whether some of the counted queries are new to the log and some are not."""
+        return 0 < int(self.new_queries.sum()) < self.measured_queries
+
+    @property
+    def parts(self) -> list[Part]:
+        """What is shown beside the means over all queries."""
+        parts = []
+        if self.splits_by_seen:
+            new = self.new_queries
+            parts = [Part("known", (self.counted & ~new).astype(float))]
+            parts.append(Part("new", new.astype(float)))
+        if self.traffic is not None and self.traffic[self.counted].any():
+            weights = np.where(self.counted, self.traffic, 0.0)
+            if len(set(weights[self.counted])) > 1:  # equal weights give the plain means
+                parts.append(Part("traffic", weights))
+        return parts
+
+    @property
+    def costed(self) -> bool:
+        """Whether anything is known of what the systems cost."""
+        return any(row.cost(name) is not None for row in self.rows for name in COST_NAMES)
+
+    def intervals(self, system: str, part: Part | None = None) -> dict[str, tuple[float, float]]:
+        """95 % interval of the mean over queries, by metric."""
+        values = np.stack([self.values[system][metric] for metric in self.metrics], axis=1)
+        ends = mean_intervals(values, None if part is None else part.weights)
+        return {
+            metric: (float(low), float(high))
+            for metric, (low, high) in zip(self.metrics, ends, strict=True)
+        }
+
+    def mean(self, system: str, metric: str) -> float:
+        """Mean over the queries that have a relevant title."""
+        return float(np.nanmean(self.values[system][metric]))
+
+    def top(self, system: str, query: int, depth: int = 10) -> list[RankedTitle]:
+        """The first titles of a system for a query, by the query's place in `task.queries`."""
+        task, (columns, scores) = self.task, self.rankings[system][query]
+        found = zip(columns[:depth], scores[:depth], strict=True)
+        return [
+            RankedTitle(
+                rank, task.doc_ids[at], task.titles[at], float(score), task.grade(query, int(at))
+            )
+            for rank, (at, score) in enumerate(found, start=1)
+        ]
+
+    def beaten(self, system: str, metric: str) -> list[str]:
+        """Systems of `against` that this one beats with an adjusted p below 0.05."""
+        found = set()
+        for test in self.comparisons:
+            if test.metric == metric and test.p_adjusted < SIGNIFICANT:
+                better, worse = (test.a, test.b) if test.difference > 0 else (test.b, test.a)
+                if better == system and test.difference:
+                    found.add(worse)
+        return [name for name in self.against if name in found]
+
+    def reference(self, system: str) -> str | None:
+        """The first of `against` to compare a system with: both with the prior, or neither."""
+        prior = {row.name: row.prior for row in self.rows}
+        alike = (name for name in self.against if prior[name] == prior[system])
+        return next((name for name in alike if name != system), None)
+
+    @cached_property
+    def sweeps(self) -> Mapping[str, Sequence[tuple[str, Row]]]:
+        """By what was swept, the values and their rows; a learning curve ends with all clicks."""
+        rows = {row.name: row for row in self.measured_rows}
+        found: dict[str, list[tuple[str, Row]]] = {}
+        for row in self.measured_rows:
+            if row.sweep:
+                target = row.name.split("=")[0] + (PRIOR_SUFFIX if row.prior else "")
+                found.setdefault(target, []).append((str(row.sweep[1]), row))
+        for target, points in found.items():
+            whole = rows.get(target.replace(f".{CLICKS}", ""))
+            if whole and whole.name != target:
+                points.append(("all", whole))
+        return found
+
+    @property
+    def deciding_metric(self) -> str:
+        """The metric that a report opens with: NDCG@10 where it was measured."""
+        return "ndcg@10" if "ndcg@10" in self.metrics else self.metrics[0]
+
+
+def spread(means: Sequence[float]) -> float | None:
+    """Standard deviation over seeds, None for fewer than two."""
+    return float(np.std(means, ddof=1)) if len(means) > 1 else None

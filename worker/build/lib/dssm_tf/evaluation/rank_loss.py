@@ -1,0 +1,82 @@
+"""Rank loss: the share of (query, relevant, irrelevant) triples that scores order wrongly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Floats = NDArray[np.floating[Any]]
+
+
+def rank_loss(
+    scores: Floats | Callable[[NDArray[np.int64]], Floats],
+    relevant: sparse.csr_matrix,
+    ignored: sparse.csr_matrix | None = None,
+    *,
+    block: int = 512,
+) -> float:
+    """Rank loss in per cent, exact, without enumerating the triples.
+
+    A triple is wrong when the irrelevant title scores higher, and half wrong when the two tie:
+    the share is `1 - AUC` with the usual handling of ties, over the triples of all queries
+    together, as the paper's test tuples are. One sort a query finds, for every relevant title,
+    how many irrelevant ones stand above it: `O(n log n)` a query where the triples are `O(n^2)`.
+
+    Args:
+        scores: `(queries, titles)`; or a function from query numbers to their rows, so that
+            only `block` rows need be held at a time.
+        relevant: true where the title answers the query, `(queries, titles)`.
+        ignored: true where the title is neither, such as one seen in training, the same shape.
+        block: queries asked for at a time when `scores` is a function.
+
+    Returns:
+        From 0, every triple in order, to 100.
+
+    Raises:
+        ValueError: shapes differ, a score is NaN, or there is no triple to count.
+
+    Reference: Wu et al. 2014, sec. 4; Hanley and McNeil 1982 for the sum of ranks.
+    """
+    relevant = relevant.tocsr()
+    queries, titles = relevant.shape
+    if ignored is not None and ignored.shape != relevant.shape:
+        raise ValueError(
+            f"rank_loss received relevant of shape {relevant.shape} and ignored of shape "
+            f"{ignored.shape}; expected the same."
+        )
+    asked = np.flatnonzero(np.diff(relevant.indptr))
+    wrong, triples = 0.0, 0
+    for start in range(0, len(asked), block):
+        rows = asked[start : start + block]
+        table = scores(rows) if callable(scores) else scores[rows]
+        if table.shape != (len(rows), titles) or (not callable(scores) and len(scores) != queries):
+            raise ValueError(
+                f"rank_loss received scores of shape {table.shape} for {len(rows)} queries of "
+                f"{queries} and {titles} titles; expected one row a query, one column a title."
+            )
+        if np.isnan(table).any():
+            raise ValueError("rank_loss received a score that is NaN; the model diverged.")
+        is_relevant = relevant[rows].toarray().astype(bool)
+        others = ~is_relevant
+        if ignored is not None:
+            is_ignored = ignored[rows].toarray().astype(bool)
+            others &= ~is_ignored
+            is_relevant &= ~is_ignored
+        for row, right, other in zip(table, is_relevant, others, strict=True):
+            rivals = np.sort(row[other])
+            own = row[right]
+            below = np.searchsorted(rivals, own, "left")
+            below_or_equal = np.searchsorted(rivals, own, "right")
+            above = len(rivals) - below_or_equal
+            wrong += float(above.sum() + 0.5 * (below_or_equal - below).sum())
+            triples += len(own) * len(rivals)
+    if not triples:
+        raise ValueError(
+            "rank_loss received no triple of a query, a relevant and an irrelevant title; "
+            "expected at least one query that has both."
+        )
+    return 100.0 * wrong / triples

@@ -1,0 +1,1 @@
+"""A trained run as files that serve; may import model, data, text and configuration."""

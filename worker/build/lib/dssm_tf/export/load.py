@@ -1,0 +1,117 @@
+"""Whatever a directory holds as a ranker; a compact model loads no TensorFlow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.model_versions import newest_version, versions_in
+from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.data.format import SPEC
+from dssm_tf.model.run_files import CONFIG
+from dssm_tf.runtime.compact_files import COMPACT
+
+if TYPE_CHECKING:
+    from dssm_tf.baselines.base import Baseline
+    from dssm_tf.runtime.vector_ranker import VectorRanker
+
+_EXPECTED = "expected a directory that `dssm train` or `dssm export` wrote"
+
+
+class Place(NamedTuple):
+    """Where a trained model lies, and as what.
+
+    Attributes:
+        kind: `run`, or of what `dssm export` wrote `export` (a SavedModel) or `compact`.
+        path: of the run, or of the version of an export.
+        name: of the run's or the model's directory.
+    """
+
+    kind: str
+    path: Path
+    name: str
+
+
+def find_model(path: Path) -> Place | None:
+    """Looks for a run or an export: a version, a model with its newest, or `OUT` with one model.
+
+    Args:
+        path: any directory; one with several models is none.
+    """
+    if (path / CONFIG).exists():
+        return Place("run", path, path.resolve().name)
+    version = newest_version(path)
+    name = (path.resolve() if version != path else path.resolve().parent).name
+    for kind, file in (("export", "saved_model.pb"), ("compact", COMPACT)):
+        if (version / file).exists():
+            return Place(kind, version, name)
+    models = [one for one in path.glob("*") if versions_in(one)]
+    return find_model(models[0]) if len(models) == 1 else None
+
+
+def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
+    """Loads a ranker: a run, an export, a compact model or a saved baseline.
+
+    Args:
+        path: what `dssm train`, `dssm export` or a baseline's `save` wrote. Of an export or a
+            compact model either a version's directory, or the model's, whose newest version is
+            taken.
+        name: what tables call it; the tower's name, or the model's directory, by default. Of a
+            baseline which one it is, where the directory does not tell.
+
+    Returns:
+        The ranker. A run and an export load TensorFlow, which takes seconds; a compact model loads
+        NumPy alone.
+
+    Raises:
+        UserError: there is no such directory, it holds no model, the training has not come to its
+            end, or a file was damaged or changed.
+    """
+    path = Path(path)
+    if not path.is_dir():
+        kind = "is a file" if path.exists() else "does not exist"
+        raise UserError(f"{path} {kind}; {_EXPECTED}.")
+    if (place := find_model(path)) is None:
+        return _load_baseline(path, name)
+    ranker: VectorRanker
+    if place.kind == "compact":
+        from dssm_tf.runtime import Ranker
+
+        ranker = Ranker.load(place.path)
+    elif place.kind == "run":
+        load_tensorflow()
+        from dssm_tf.model.semantic_ranker import SemanticRanker
+
+        ranker = SemanticRanker.load(place.path)
+    else:
+        load_tensorflow()
+        from dssm_tf.export.saved_model import ExportedRanker
+
+        ranker = ExportedRanker(place.path)
+    ranker.name = name or (ranker.name if place.kind == "run" else place.name)
+    ranker.kind, ranker.path = place.kind, place.path
+    return ranker
+
+
+def load_model(path: Path | str, name: str | None = None) -> VectorRanker:
+    """Loads what has vectors: a run, an export or a compact model; see `load`."""
+    ranker = load(path, name)
+    if find_model(Path(path)) is None:
+        raise UserError(f"{path} is a baseline, which has no vectors; give a trained model.")
+    return cast("VectorRanker", ranker)
+
+
+def _load_baseline(path: Path, name: str | None) -> Baseline:
+    from dssm_tf.systems import BASELINES
+
+    saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
+    if not saved and name is not None and name in BASELINES:
+        saved = [name]  # one that has other files, such as skip-thought's weights
+    if len(saved) == 1:
+        return BASELINES[saved[0]].load(path)
+    hint = " It was written by `dssm preprocess`: train on it first." * (path / SPEC).exists()
+    inside = sorted(one for one in path.iterdir() if one.is_dir() and find_model(one))
+    if inside and not hint:
+        hint = f" Perhaps {' or '.join(map(str, inside[:3]))}?"
+    raise UserError(f"{path} holds no trained model; {_EXPECTED}.{hint}")

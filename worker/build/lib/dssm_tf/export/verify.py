@@ -1,0 +1,81 @@
+"""Checks that a model that ships answers as the trained one does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.runtime.vector_ranker import VectorRanker
+
+TOLERANCE = 1e-4
+"""What sums of float32 in another order explain amply; a wrong word is a hundredfold."""
+
+# What once broke somebody's model: empty, blank, one letter, unseen, long, odd Unicode.
+ADVERSARIAL = (
+    "",
+    "   ",
+    "a",
+    "zzyzx qqqq",
+    "wizard of oz",
+    "The WIZARD-of-Oz (1939)!",
+    "x" * 10_000,
+    "word " * 500,
+    "\u0130stanbul \u039f\u0394\u039f\u03a3 stra\u00dfe",
+    "cafe\u0301 caf\u00e9",
+    "soft\u00adhyphen zero\u200bwidth",
+    "\u05e9\u05dc\u05d5\u05dd \u0645\u0631\u062d\u0628\u0627",
+    "\u6771\u4eac \u30db\u30c6\u30eb",
+    "\U0001f355 pizza",
+    "nul\x00byte tab\tnew\nline",
+    "\ud800 lone surrogate",
+    "a wizard\u241fof oz \u241f\u241f1939\u241f",
+)
+
+
+def verify(candidate: VectorRanker, trained: VectorRanker, clicked: Sequence[str]) -> float:
+    """Compares vectors and scores of awkward texts and of clicked titles.
+
+    Args:
+        candidate: what was written, read back.
+        trained: the trained model, rounded and shortened as the candidate is.
+        clicked: titles that have a prior.
+
+    Returns:
+        The largest difference of two numbers.
+
+    Raises:
+        UserError: one is larger than `TOLERANCE`; the text is named.
+    """
+    texts = [*ADVERSARIAL, *clicked[:32], *(f" {title.upper()}!" for title in clicked[:32])]
+
+    def answers(ranker: VectorRanker) -> dict[str, np.ndarray]:
+        return {
+            "query": ranker.encode_queries(texts),
+            "title": ranker.encode_titles(texts),
+            "query with prior": ranker.encode_queries(texts, prior=True),
+            "title with prior": ranker.encode_titles(texts, prior=True),
+            "score": ranker.score(texts[4], texts)[:, None],
+            "scores": ranker.score_matrix(texts, texts).T,
+        }
+
+    largest, expected = 0.0, answers(trained)
+    for name, found in answers(candidate).items():
+        differences = np.abs(found - expected[name]).max(axis=1)
+        worst = float(differences.max())
+        if not worst <= TOLERANCE:  # NaN is refused, too
+            row = int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))
+            raise UserError(
+                f"the exported {name} of {texts[row][:40]!r} is {differences[row]:.2g} from the "
+                f"trained model's (allowed {TOLERANCE:g}); nothing was exported."
+            )
+        largest = max(largest, worst)
+    return largest
+
+
+def check_name(name: str | None) -> None:
+    """Raises UserError where a model's name is no directory name."""
+    if name is not None and name != Path(name).name:
+        raise UserError(f"--name {name!r} is not one directory name, such as 'lstm'.")

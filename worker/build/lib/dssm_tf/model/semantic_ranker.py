@@ -1,0 +1,209 @@
+"""A trained model as a `Ranker`: raw texts in, vectors and scores out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.plain_data import read_json
+from dssm_tf.config import Config, load_config
+from dssm_tf.data.format import Spec, load_vocabulary
+from dssm_tf.data.titles import load_titles
+from dssm_tf.evaluation.title_cache import TitleCache
+from dssm_tf.model.prior import TitlePrior
+from dssm_tf.model.run_files import CONFIG, RANKING, WEIGHTS, check_run, is_finished
+from dssm_tf.model.siamese import NestedSiamese, Siamese
+from dssm_tf.model.text_features import TextFeatures
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
+from dssm_tf.text.vocabulary import Vocabulary
+from dssm_tf.towers import TOWERS
+
+
+def build_model(config: Config, vocabulary_size: int, precision: str = "float32") -> Siamese:
+    """The untrained model of a configuration, weights made.
+
+    Args:
+        config: the towers, whether the loss has a factor that is learned, and nested lengths.
+        vocabulary_size: number of trigram ids, padding not counted.
+        precision: a Keras dtype policy. Training has one of its own, `training.precision`; what
+            ranks computes in float32, in which all weights are. In bfloat16 a vector would
+            depend on the CPU, and there on the batch the text is encoded in.
+
+    Raises:
+        UserError: a nested length is not below the tower's dimension.
+    """
+    make, arguments = TOWERS[config.tower.name], config.tower.arguments
+
+    def tower(side: str) -> Any:
+        return make(vocabulary_size, name=side, dtype=precision, **arguments)
+
+    query_tower, nested = tower("query_tower"), config.training.nested_lengths
+    if nested and nested[-1] >= query_tower.dimension:
+        raise UserError(
+            f"training.nested_lengths: {nested[-1]} is not shorter than the tower's vectors, which "
+            f"have {query_tower.dimension} numbers; that length is always learned."
+        )
+    towers = query_tower, None if config.shared_towers else tower("title_tower")
+    model = (
+        NestedSiamese(*towers, nested_lengths=nested, name="siamese")
+        if nested
+        else Siamese(*towers, name="siamese")
+    )
+    model.build()
+    return model
+
+
+class Encoder:
+    """Raw texts to unit semantic vectors, each distinct text once.
+
+    Args:
+        model: a `Siamese`.
+        vocabulary: what its towers were trained with.
+        batch_size: texts encoded at once.
+    """
+
+    def __init__(self, model: Siamese, vocabulary: Vocabulary, batch_size: int = 1024) -> None:
+        self.batch_size = batch_size
+        features = self.features = TextFeatures(vocabulary)
+
+        def compiled(encode: Callable[[dict[str, Any]], Any]) -> Any:
+            return tf.function(
+                lambda texts: encode(features(texts)),
+                input_signature=[tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            )
+
+        queries = compiled(model.encode_query)
+        titles = queries if model.shared else compiled(model.encode_title)
+        self._functions = {"query": queries, "title": titles}
+        self.dimension = model.query_tower.dimension
+
+    def __call__(self, side: str, texts: Sequence[str]) -> Vectors:
+        """Vectors float32 `(len(texts), dimension)` of `side` `query` or `title`."""
+        return encode_distinct(self._functions[side], texts, self.dimension, self.batch_size)
+
+
+def encode_distinct(
+    encode: Callable[[tf.Tensor], tf.Tensor],
+    texts: Sequence[str],
+    dimension: int,
+    batch_size: int = 1024,
+) -> Vectors:
+    """Encodes each distinct text once, in batches of texts of like length.
+
+    Args:
+        encode: string `(texts,)` to vectors `(texts, dimension)`.
+        texts: raw texts.
+        dimension: of a vector.
+        batch_size: texts encoded at once.
+
+    Returns:
+        Vectors float32 `(len(texts), dimension)`.
+    """
+    distinct = list(dict.fromkeys(texts))
+    # Like lengths together: a batch is as wide as its longest text.
+    distinct.sort(key=len)
+    rows = np.empty((len(distinct), dimension), np.float32)
+    for start in range(0, len(distinct), batch_size):
+        chunk = distinct[start : start + batch_size]
+        raw = tf.constant([text.encode("utf-8", "surrogatepass") for text in chunk])
+        rows[start : start + len(chunk)] = encode(raw).numpy()
+    place = {text: row for row, text in enumerate(distinct)}
+    return rows[[place[text] for text in texts]] if texts else rows
+
+
+class SemanticRanker(VectorRanker):
+    """A run as a ranker, by its Keras model.
+
+    The score is the cosine plus `prior_weight` times the title's log-prior, in float32 whatever
+    precision the model was trained in.
+
+    Args:
+        name: what tables call it.
+        config: how it was built and trained.
+        model: the trained towers.
+        vocabulary: their trigrams.
+        prior: the log-prior of titles.
+        prior_weight: its weight, 0 for the bare cosine.
+        bm25_weight: see `VectorRanker`, as `cutoff`.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        config: Config,
+        model: Siamese,
+        vocabulary: Vocabulary,
+        prior: TitlePrior,
+        prior_weight: float,
+        bm25_weight: float = 0.5,
+        cutoff: float = -1.0,
+    ) -> None:
+        self.name = name
+        self.config = config
+        self.model = model
+        self.vocabulary = vocabulary
+        self.prior = prior
+        self.prior_weight = prior_weight
+        self.bm25_weight, self.cutoff = bm25_weight, cutoff
+        self._encoder = Encoder(model, vocabulary)
+        self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
+
+    @classmethod
+    def load(cls, run: Path | str, name: str | None = None) -> SemanticRanker:
+        """Loads what `dssm train` wrote, ready to answer: TensorFlow traces the towers here.
+
+        Raises:
+            UserError: the directory is missing, unfinished or damaged.
+        """
+        run = Path(run)
+        if not (run / CONFIG).exists():
+            raise UserError(f"{run} holds no {CONFIG}; give a directory that `dssm train` wrote.")
+        if not is_finished(run):
+            raise UserError(f"{run} is not finished. Run the same `dssm train` again to resume.")
+        check_run(run)
+        config = load_config(run / CONFIG)
+        spec = Spec.load(run)
+        vocabulary = load_vocabulary(run, spec)
+        model = build_model(config, vocabulary.size)
+        try:
+            model.load_weights(run / WEIGHTS)
+        except Exception as error:  # HDF5 and Keras raise almost any kind
+            reason = str(error).split("\n")[0]
+            raise UserError(f"{run / WEIGHTS} cannot be loaded ({reason}).") from None
+        ranking = read_json(run / RANKING, "Train the run again.")
+        chosen = ranking.get("validation", {})
+        prior = TitlePrior(load_titles(run), vocabulary.rules)
+        ranker = cls(
+            name or config.tower.name, config, model, vocabulary, prior,
+            ranking["prior_weight"], chosen.get("bm25_weight", 0.5), chosen.get("cutoff", -1.0),
+        )  # fmt: skip
+        for encode in (ranker.encode_queries, ranker.encode_titles):
+            encode(["a"])  # else the first text of all would take a second longer
+        return ranker
+
+    @property
+    def features(self) -> TextFeatures:
+        """What turns raw texts into text batches of this model."""
+        return self._encoder.features
+
+    @property
+    def mean_prior(self) -> float:  # type: ignore[override]
+        """The mean of `weighted_prior` over the titles that were clicked."""
+        return self.prior_weight * self.prior.mean
+
+    def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
+        return self._encoder(side, texts)
+
+    def _weighted(self, titles: Sequence[str]) -> Vectors:
+        weighted: Vectors = self.prior_weight * self.prior(titles)
+        return weighted
+
+    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
+        return self._titles.get(titles, super()._prepared)

@@ -1,0 +1,114 @@
+"""The examination curve: how often each position of a list is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow, count, number
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.writer import write_table
+
+COLUMNS = ("position", "propensity")
+UNIT = 1000
+"""Weighted clicks are summed in thousandths: whole numbers add up to the same in any order."""
+
+
+@dataclass(frozen=True)
+class ExaminationCurve:
+    """Propensities: how often positions 1, 2, ... are looked at, relative to position 1.
+
+    Args:
+        propensities: of positions 1, 2, ..., each above 0 and at most 1.
+        intervals: 95 % of each, `(low, high)`; empty where nothing was estimated.
+        method: `harvesting`, or the file that it was read from.
+        basis: what it rests on, in counts, by name.
+        problem: why the log cannot tell; the curve is then 1 everywhere.
+    """
+
+    propensities: tuple[float, ...]
+    intervals: tuple[tuple[float, float], ...] = ()
+    method: str = ""
+    basis: Mapping[str, int] = field(default_factory=dict)
+    problem: str = ""
+
+    def weights(self, most: float) -> tuple[int, ...]:
+        """What a click at each position counts, in thousandths: clipped inverse propensities.
+
+        Positions behind the last have the weight of the last.
+
+        >>> ExaminationCurve((1.0, 0.5, 0.02)).weights(most=10)
+        (1000, 2000, 10000)
+
+        Args:
+            most: the largest weight, which bounds the variance of a sum of few clicks.
+
+        Reference: Joachims et al. 2017, "Unbiased Learning-to-Rank with Biased Feedback".
+        """
+        return tuple(round(UNIT * min(1 / one, most)) for one in self.propensities)
+
+    def described(self, most: float) -> dict[str, Any]:
+        """All of it, for programs."""
+        return {
+            "method": self.method,
+            "basis": dict(self.basis),
+            "problem": self.problem,
+            "propensities": list(self.propensities),
+            "intervals": [list(one) for one in self.intervals],
+            "weights": [one / UNIT for one in self.weights(most)],
+        }
+
+
+def read_curve(path: Path | str) -> ExaminationCurve:
+    """Reads a table with `position` and `propensity`, in any format of `tables.reader`.
+
+    Propensities may be absolute: they are divided by that of position 1.
+
+    Raises:
+        UserError: naming file and line; the positions are not 1, 2, 3 and so on, a propensity is
+            not above 0 and at most 1, or is larger than that of position 1, or there is no row.
+    """
+    found: list[float] = []
+    for line, (position, propensity) in read_rows(
+        path, {"position": count, "propensity": _propensity}
+    ):
+        if position != len(found) + 1:
+            raise UserError(
+                f"{path}:{line} has position {position}; expected {len(found) + 1}: positions "
+                "begin with 1 and leave none out."
+            )
+        if found and propensity > found[0]:
+            raise UserError(
+                f"{path}:{line} has propensity {propensity:g}; expected at most that of position "
+                f"1, {found[0]:g}."
+            )
+        found.append(propensity)
+    if not found:
+        raise UserError(f"{path} has a header and no row; expected a position on each.")
+    return ExaminationCurve(tuple(one / found[0] for one in found), method=str(path))
+
+
+def write_curve(path: Path | str, curve: ExaminationCurve) -> None:
+    """Writes a table that `read_curve` reads, with the intervals where there are any."""
+    columns = (*COLUMNS, *(("low", "high") if curve.intervals else ()))
+    rows = (
+        (str(position), *(f"{value:.6g}" for value in (one, *interval)))
+        for position, (one, interval) in enumerate(
+            zip(curve.propensities, curve.intervals or [()] * len(curve.propensities), strict=True),
+            start=1,
+        )
+    )
+    write_table(path, columns, rows)
+
+
+def _propensity(cell: object, name: str) -> float:
+    found = number(cell, name)
+    if not 0 < found <= 1:
+        raise BadRow(
+            "propensity out of range",
+            f"propensity {cell!r:.40}; expected a number above 0 and at most 1",
+        )
+    return found

@@ -1,0 +1,258 @@
+"""What tables and pages have in common: labels, numbers, and what was done, in words."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
+from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
+from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.tables.splits import in_words
+
+COSTS = dict(zip(COST_NAMES, ("Training", "µs a query", "MB", "Parameters"), strict=True))
+"""What is known of a row's cost, and how tables head it."""
+
+PARTS = {
+    "known": "Queries that the log holds",
+    "new": "Queries that the log does not hold",
+    "traffic": "Weighted by traffic",
+}
+"""How tables head the parts of an evaluation."""
+
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no raised q
+_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Cell(NamedTuple):
+    """A mean as every table shows it.
+
+    Attributes:
+        mean: over seeds, of the means over queries.
+        shown: the same in three digits.
+        interval: 95 % interval of the mean over queries, as tables show it.
+        spread: standard deviation over seeds, None for fewer than two.
+        best: whether it is the highest of its column, as shown; never in a table of one row.
+        beaten: the systems with a letter that it is significantly better than.
+    """
+
+    mean: float
+    shown: str
+    interval: str
+    spread: float | None
+    best: bool
+    beaten: list[str]
+
+
+def cells_of(evaluation: Evaluation, part: Part | None = None) -> dict[str, list[Cell]]:
+    """The means of every row that has some, metric by metric.
+
+    Args:
+        evaluation: what was found.
+        part: of the queries, all of them alike if None; of a part, nothing was tested.
+    """
+    rows = evaluation.measured_rows
+    cells: dict[str, list[Cell]] = {row.name: [] for row in rows}
+    intervals = {row.name: evaluation.intervals(row.name, part) for row in rows}
+    for metric in evaluation.metrics:
+        means = {row.name: row.means(metric, part) for row in rows}
+        shown = {name: f"{np.mean(one):.3f}" for name, one in means.items()}
+        for name, one in means.items():
+            best = shown[name] == max(shown.values()) and len(rows) > 1
+            beaten = evaluation.beaten(name, metric) if part is None else []
+            ends = interval(*intervals[name][metric])
+            mean = float(np.mean(one))
+            cells[name].append(Cell(mean, shown[name], ends, spread(one), best, beaten))
+    return cells
+
+
+def about_part(evaluation: Evaluation, part: Part) -> str:
+    """Which queries a part counts, and how."""
+    queries = plural(part.queries, "query", "queries")
+    if part.name != "traffic":
+        return f"{queries}."
+    effect = plural(round(queries_in_effect(part.weights)), "query", "queries")
+    return (
+        f"Each query counts as often as it was clicked for: {part.weights.sum():,.0f} clicks of "
+        f"{queries}, as uncertain as {effect} of equal weight."
+    )
+
+
+def cautions(evaluation: Evaluation) -> list[str]:
+    """What means nothing, and what rests on few queries."""
+    found = caution("The means rest on", evaluation.measured_queries)
+    if not found:  # of fewer in all, the parts have fewer still
+        whose = {
+            "known": "Means of queries that the log holds rest on",
+            "new": "Means of queries that the log does not hold rest on",
+            "traffic": "Means weighted by traffic rest on the equivalent of",
+        }
+        for part in evaluation.parts:
+            found += caution(whose[part.name], queries_in_effect(part.weights))
+    if evaluation.half is not None and _chosen(evaluation):
+        half = min(int((evaluation.half[evaluation.counted] == h).sum()) for h in (0, 1))
+        found += caution("Free parameters were chosen on halves, the smaller of", half)
+    return evaluation.task.foregone() + found
+
+
+def _chosen(evaluation: Evaluation) -> bool:
+    """Whether cross validation chose something."""
+    return any(
+        isinstance(one.about.get("chosen"), list) for row in evaluation.rows for one in row.seeds
+    )
+
+
+def mark(evaluation: Evaluation, system: str) -> str:
+    """The raised letter of a system in `against`, where anything is tested; empty for others."""
+    if system not in evaluation.against or not evaluation.comparisons:
+        return ""
+    place = evaluation.against.index(system)
+    return _LETTERS[place] if place < len(_LETTERS) else f"⁽{place + 1}⁾".translate(_DIGITS)
+
+
+def cost(name: str, number: float | None) -> str:
+    """One of `COSTS` in three digits or so.
+
+    >>> cost("parameters", 1234567), cost("parameters", 971100), cost("parameters", 950)
+    ('1.2M', '971K', '950')
+    >>> cost("megabytes", 0.0312), cost("megabytes", 4.01), cost("microseconds_per_query", 1234.5)
+    ('0.03', '4.0', '1,234')
+    >>> [cost("training_seconds", number) for number in (0.034, 8.2, 75, 7300, None)]
+    ['0.03 s', '8.2 s', '75 s', '122 min', '-']
+    """
+    if number is None:
+        return "-"
+    if name == "training_seconds":
+        if number >= 600:
+            return f"{number / 60:.0f} min"
+        return f"{number:.0f} s" if number >= 10 else f"{number:.{1 if number >= 1 else 2}f} s"
+    if name != "parameters":
+        return f"{number:,.{0 if number >= 10 else 1 if number >= 1 else 2}f}"
+    for letter in ("", "K", "M"):
+        if number < 1000:
+            return f"{number:.{1 if letter and number < 100 else 0}f}{letter}"
+        number /= 1000
+    return f"{number:.1f}G"
+
+
+def title(evaluation: Evaluation) -> str:
+    """What it is: a benchmark knows costs."""
+    return "Benchmark" if evaluation.costed else "Evaluation"
+
+
+def cost_heads(evaluation: Evaluation) -> list[str]:
+    """Heads of the columns of costs; none where no cost is known."""
+    return list(COSTS.values()) if evaluation.costed else []
+
+
+def named(evaluation: Evaluation, system: str) -> str:
+    """A system with its letter."""
+    return f"{system} {mark(evaluation, system)}".strip()
+
+
+def plural(number: int, one: str, many: str) -> str:
+    """A number with the right words.
+
+    >>> plural(1, "query has", "queries have"), plural(1000, "query", "queries")
+    ('1 query has', '1,000 queries')
+    """
+    return f"{number:,} {one if number == 1 else many}"
+
+
+def sentence(text: str) -> str:
+    """A text that ends as a sentence does."""
+    return text if text.endswith((".", "?")) else f"{text}."
+
+
+def _noise_of_training(evaluation: Evaluation) -> list[str]:
+    """What the tests leave out: another seed would have given another model."""
+    if not evaluation.comparisons:
+        return []
+    metric = evaluation.deciding_metric
+    means = [row.means(metric) for row in evaluation.measured_rows]
+    spreads = [found for one in means if (found := spread(one)) is not None]
+    known = (
+        f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
+        f"here (standard deviation, by system; median {np.median(spreads):.3f})"
+        if spreads
+        else "what another seed would change is not known from one seed"
+    )
+    return [f"The tests count the luck of the queries, not that of training: {known}."]
+
+
+def protocol(evaluation: Evaluation) -> list[str]:
+    """What was done, in sentences: shown with every table."""
+    task, settings = evaluation.task, evaluation.settings
+    left_out = len(task.left_out())
+    measured = plural(evaluation.measured_queries, "query", "queries")
+    sentences = [
+        f"Each query ranks the whole corpus of {len(task.titles):,} titles; "
+        "titles that are not judged have grade 0."
+        if task.whole_corpus
+        else "Each query ranks its judged titles.",
+        f"Means over {measured}, each with its 95 % interval over queries (Student's t).",
+        f"{plural(left_out, 'further query has', 'further queries have')} no relevant title "
+        "(all grades 0) and no part in the means."
+        if left_out
+        else "Every query has a relevant title (grade above 0).",
+        "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties go by a hash of the title's text, "
+        "whatever the order of rows or ids.",
+    ]
+    if task.dropped:
+        sentences.append(
+            f"{task.dropped:,} judgments with grade 0 are of titles that the corpus lacks."
+        )
+    if task.retitled:
+        sentences.append(
+            f"{task.retitled:,} judgments were found by a doc id that has another title "
+            "in the corpus."
+        )
+    if split := settings.get("log", {}).get("split"):
+        sentences.append(f"The log: {in_words(split)}.")
+    if evaluation.seen is not None:
+        sentences.append(
+            f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
+        )
+    if wordless := evaluation.description.queries_without_words:
+        sentences.append(
+            f"{plural(wordless, 'query has', 'queries have')} no word after normalisation; no "
+            "system can tell titles apart for them but by popularity, and they count."
+        )
+    seeds = max((len(row.seeds) for row in evaluation.rows), default=0)
+    if seeds > 1:
+        sentences.append(
+            f"Random systems: mean ± standard deviation over up to {seeds} seeds; tests use "
+            "each query's mean over seeds; run files, first titles and examples are of the "
+            "first seed, further seeds' runs are beside it."
+        )
+    sentences += _noise_of_training(evaluation)
+    if any(row.prior for row in evaluation.rows):
+        sentences.append(
+            "A row NAME+prior ranks by the score of NAME plus a weight times the log of the "
+            "title's share of clicks in the log: the difference of the two is popularity, NAME "
+            "alone is what the system makes of the texts. The weight is chosen like other free "
+            "parameters, after them, from one grid for all systems in units of the spread of "
+            "their scores; tests compare rows with the prior with each other, rows without with "
+            "each other, and each row with its own."
+        )
+    if _chosen(evaluation):
+        sentences.append(
+            f"Free parameters: 2-fold cross validation by {settings['tune']}, chosen on "
+            "one half of the queries and reported on the other, the halves joined."
+        )
+    if evaluation.comparisons:
+        systems = ", ".join(f"{mark(evaluation, name)} {name}" for name in evaluation.against)
+        sentences.append(
+            f"Raised letters: significantly better than {systems} (paired t-test, p < 0.05 after "
+            f"Holm's correction over all {len(evaluation.comparisons):,} tests; 95 % "
+            "intervals of the differences are in report.html and results.json)."
+        )
+    if jobs := settings.get("jobs"):
+        beside = f"up to {jobs} systems side by side" if jobs > 1 else "one system at a time"
+        sentences.append(
+            "Training: seconds of the fit. µs a query: median time of scoring one query against "
+            "its titles, which were encoded before; towers in their compact form. MB: what is "
+            f"loaded to score. Measured with {beside}."
+        )
+    return sentences

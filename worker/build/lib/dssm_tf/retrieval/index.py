@@ -1,0 +1,355 @@
+"""A corpus ready to be searched, in memory or in a directory: by words, by meaning and by both."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dssm_tf.common.checksums import QUICK, check_files, write_checksums
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.plain_data import read_json
+from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
+from dssm_tf.evaluation.ranking import top_columns
+from dssm_tf.retrieval.nearest import (
+    TARGET,
+    Measured,
+    Nearest,
+    Rows,
+    Vectors,
+    choose_nearest,
+    probe_queries,
+)
+from dssm_tf.tables.cells import readable
+from dssm_tf.tables.judgments import CorpusTitle
+from dssm_tf.text.rules import FOLDED
+
+if TYPE_CHECKING:
+    from dssm_tf.evaluation.ranker import Ranker
+    from dssm_tf.runtime.vector_ranker import VectorRanker
+
+SYSTEMS = {"hybrid": "Words + meaning", "bm25": "Words (BM25)", "semantic": "Meaning (model)"}
+"""The rankings of a query in the order they are shown, and what they are called."""
+
+NOTHING_GOOD = "Nothing good was found."
+"""The note of a hybrid ranking if no title is near the query or holds all of its words."""
+
+FORMAT = 2
+ABOUT, TITLES, WORDS, NEAREST, MODEL = (
+    "index.json", "titles.arrow", "words", "vectors.faiss", "model",
+)  # fmt: skip
+AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
+_CHUNK = 1 << 14  # titles encoded between two reports
+
+Report = Callable[[str, float], object]
+
+
+class Hit(NamedTuple):
+    """A title that was found.
+
+    Args:
+        doc_id: its id.
+        title: its text.
+        score: what its ranking is sorted by.
+        words: its score by BM25.
+        similarity: the cosine of its vector and the query's.
+        popularity: its weighted log-prior less that of the average clicked title: above 0 if it is
+            clicked more than that one.
+    """
+
+    doc_id: str
+    title: str
+    score: float
+    words: float
+    similarity: float
+    popularity: float
+
+    def parts(self) -> list[str]:
+        """What a person is shown of the score.
+
+        >>> Hit("d1", "Red Hat", 1.0, words=2.5, similarity=0.8125, popularity=0.25).parts()
+        ['similarity 0.81', 'popularity +0.25', 'words 2.5']
+        >>> Hit("d2", "Blue Box", 0.0, words=0.0, similarity=0.5, popularity=0.0).parts()
+        ['similarity 0.50']
+        """
+        found = [f"similarity {self.similarity:.2f}"]
+        found += [f"popularity {self.popularity:+.2f}"] * (round(self.popularity, 2) != 0)
+        found += [f"words {self.words:.1f}"] * (self.words > 0)
+        return found
+
+
+class Found(NamedTuple):
+    """What one system found.
+
+    Args:
+        hits: best first, equal scores in the order of the corpus.
+        milliseconds: how long it took; of `hybrid`, all steps.
+        note: why there are no hits, or no good ones; else empty.
+    """
+
+    hits: list[Hit]
+    milliseconds: float
+    note: str = ""
+
+
+class Index:
+    """The titles of a corpus with what finds them by words and by meaning.
+
+    The semantic score is the model's, the cosine plus the weighted log-prior of the title. The
+    hybrid joins the best 100 titles of both by `fuse`, with the weight that the model's validation
+    queries chose.
+
+    Args:
+        model: which made the vectors and encodes the queries.
+        titles: Arrow's table with `doc_id` and `title`.
+        words: BM25 of the titles, of bm25s.
+        nearest: finds titles by their vectors, prior included.
+    """
+
+    def __init__(self, model: VectorRanker, titles: Any, words: Any, nearest: Nearest) -> None:
+        self.model, self.titles, self.nearest = model, titles, nearest
+        self._words = words
+
+    def __len__(self) -> int:
+        return len(self.titles)
+
+    @classmethod
+    def build(
+        cls,
+        model: VectorRanker,
+        corpus: Sequence[CorpusTitle],
+        kind: str = "auto",
+        target: float = TARGET,
+        queries: Sequence[str] = (),
+        report: Report = lambda step, share: None,
+        vectors: Vectors | None = None,
+    ) -> Index:
+        """Makes an index in memory.
+
+        Args:
+            model: see the class.
+            corpus: titles; equal ones tie.
+            kind: see `choose_nearest`, as `target`.
+            target: least recall@10 of a fast index.
+            queries: real ones to measure it on; made of the titles' words if there are none.
+            report: called with what is being done and its share so far, from 0 to 1.
+            vectors: of the titles with the prior, where they are known.
+
+        Raises:
+            UserError: no title holds a word, faiss is not installed, or a vector is not finite.
+        """
+        import pyarrow
+
+        texts = [entry.title for entry in corpus]
+        report("counting words", 0.0)
+        words = _count_words(texts)
+        if vectors is None:
+            vectors = _encode(model, texts, report)
+        if not np.isfinite(vectors).all():
+            row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
+            raise UserError(f"The vector of title {corpus[row].doc_id!r} is not finite.")
+        nearest = choose_nearest(
+            vectors,
+            lambda: model.encode_queries(list(queries) or probe_queries(texts), prior=True),
+            kind,
+            target,
+            lambda step: report(step, 1.0),
+        )
+        titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
+        return cls(model, titles, words, nearest)
+
+    def save(self, directory: Path) -> None:
+        """Writes the index into a directory that has its model in `MODEL`, and the checksums."""
+        from pyarrow import feather
+
+        feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
+        self._words.save(directory / WORDS, show_progress=False)
+        self.nearest.save(directory / NEAREST)
+        about = {
+            "format": FORMAT,
+            "dimension": self.nearest.dimension,
+            "measured": asdict(self.nearest.measured),
+        }
+        (directory / ABOUT).write_text(json.dumps(about, indent=2) + "\n", "utf-8")
+        files = [one.relative_to(directory) for one in directory.rglob("*") if one.is_file()]
+        write_checksums(directory, map(str, files), QUICK)
+
+    @classmethod
+    def open(cls, directory: Path | str) -> Index:
+        """Maps what `save` wrote into memory, once its checksums are compared; loads the model.
+
+        Raises:
+            UserError: the directory is no index, or is damaged.
+        """
+        import bm25s
+        from pyarrow import feather
+
+        from dssm_tf.runtime import Ranker
+
+        directory = Path(directory)
+        if not (directory / ABOUT).exists():
+            raise UserError(
+                f"{directory} holds no {ABOUT}; give a directory that `dssm index` wrote."
+            )
+        check_files(directory, None, AGAIN, QUICK)
+        about = read_json(directory / ABOUT, AGAIN)
+        if about["format"] != FORMAT:
+            raise UserError(
+                f"{directory} is of format {about['format']}; this version reads {FORMAT}. {AGAIN}"
+            )
+        measured = Measured(**about["measured"])
+        return cls(
+            Ranker.load(directory / MODEL),
+            feather.read_table(directory / TITLES, memory_map=True),
+            bm25s.BM25.load(directory / WORDS, mmap=True),
+            Nearest.open(directory / NEAREST, about["dimension"], measured),
+        )
+
+    @cached_property
+    def bm25(self) -> Ranker:
+        """BM25 as a ranker of any texts, for explanations."""
+        from dssm_tf.baselines.bm25 import BM25
+
+        return BM25().fit([], self.titles["title"].to_pylist())
+
+    def rows(self, ids: Sequence[str]) -> Rows:
+        """The rows of titles, increasing, to search among them alone.
+
+        Raises:
+            UserError: an id is not there.
+        """
+        import pyarrow.compute
+
+        place = pyarrow.compute.index_in(pyarrow.array(ids, "string"), self.titles["doc_id"])
+        if place.null_count:
+            missing = ids[place.is_null().to_pylist().index(True)]
+            raise UserError(f"id {missing!r:.80} is not in the index.")
+        rows: Rows = np.unique(place.to_numpy()).astype(np.int64)
+        return rows
+
+    def search(self, query: str, k: int = 10, rows: Rows | None = None) -> dict[str, Found]:
+        """Finds the best `k` titles by each of `SYSTEMS`.
+
+        A query without a word finds nothing. One whose words no title holds has no BM25 hits, and
+        one of whose letter trigrams the model knows none has no semantic hits; the hybrid ranking
+        is then the other one.
+
+        Args:
+            query: any text.
+            k: titles of each system, at least 1.
+            rows: the only titles to find, see `rows`; all if None.
+        """
+        query, vocabulary = readable(query), self.model.vocabulary
+        if not (asked := vocabulary.words(query)):
+            return dict.fromkeys(SYSTEMS, Found([], 0.0, "the query holds no word"))
+        depth, started = max(k, DEPTH), perf_counter()
+        scores = self._count(query)
+        if rows is not None:
+            among = np.zeros_like(scores)
+            among[rows] = scores[rows]
+            scores = among
+        held = np.flatnonzero(scores > 0)
+        by_words = held[top_columns(scores[held], depth)]
+        words_done = perf_counter()
+
+        by_meaning = np.zeros(0, np.int64)
+        vector = self.model.encode_queries([query], prior=True)[0]
+        if known := any(vocabulary.ngram_ids(word) for word in asked):
+            by_meaning = self.nearest.search(vector, depth, rows)[1]
+        meaning_done = perf_counter()
+
+        pool = np.union1d(by_words, by_meaning)
+        meaning = self.nearest.score(vector, pool) if known else np.zeros(len(pool))
+        fused = fuse(scores[pool], meaning, self.model.bm25_weight)
+        best = pool[np.argsort(-fused, kind="stable")]
+        ended = perf_counter()
+
+        # A query's vector is its unit vector and 1; a title's last number is its prior.
+        priors = self.nearest.score(np.eye(len(vector))[-1], pool)
+        parts = scores[pool], meaning - priors * known, priors - self.model.mean_prior
+
+        def found(ranked: Rows, by: Scores, seconds: float, note: str) -> Found:
+            places = np.searchsorted(pool, ranked[:k])
+            table = self.titles.take(ranked[:k]).to_pydict()
+            numbers = (of_pool[places].tolist() for of_pool in (by, *parts))
+            hits = list(map(Hit, table["doc_id"], table["title"], *numbers))
+            return Found(hits, 1000 * seconds, "" if hits else note)
+
+        results = {
+            "hybrid": found(best, fused, ended - started, "neither found a title"),
+            "bm25": found(
+                by_words, scores[pool], words_done - started,
+                "no title holds one of the query's words",
+            ),
+            "semantic": found(
+                by_meaning, meaning, meaning_done - words_done,
+                "the model knows none of the query's letter trigrams",
+            ),
+        }  # fmt: skip
+        hits = [hit for one in results.values() for hit in one.hits]
+        if hits and not any(self._good(asked, hit) for hit in hits):
+            results["hybrid"] = results["hybrid"]._replace(note=NOTHING_GOOD)
+        return results
+
+    def _good(self, asked: Sequence[str], hit: Hit) -> bool:
+        """Whether a title is near the query, or holds all that was asked."""
+        words = self.model.vocabulary.words(hit.title)
+        return hit.similarity >= self.model.cutoff or set(asked) <= set(words)
+
+    def _count(self, query: str) -> Any:
+        """BM25 of every title, float64 `(titles,)`."""
+        known = [word for word in FOLDED.words(query) if word in self._words.vocab_dict]
+        return self._words.get_scores(known) if known else np.zeros(len(self))
+
+
+def check_vectors(model: VectorRanker, corpus: Sequence[CorpusTitle], vectors: Vectors) -> None:
+    """Compares some vectors with what a model makes of their titles now.
+
+    Raises:
+        UserError: they differ by more than rounding: another model made them, or without the prior.
+    """
+    sample = np.unique(np.linspace(0, len(corpus) - 1, 16).astype(np.int64))
+    fresh = model.encode_titles([corpus[row].title for row in sample], prior=True)
+    if vectors.shape[1] != fresh.shape[1]:
+        raise UserError(
+            f"The vectors have length {vectors.shape[1]}; this model's have {fresh.shape[1]}, the "
+            "prior included. Make them with it, without --cosine."
+        )
+    # Written so that NaN, of a damaged file, is refused too.
+    far = ~(np.linalg.norm(vectors[sample] - fresh, axis=1) < 0.05)
+    if far.any():
+        raise UserError(
+            f"The vector of title {corpus[sample[far][0]].doc_id!r:.80} is not what this model "
+            "makes of it: another model, or another corpus made it."
+        )
+
+
+def _count_words(titles: Sequence[str]) -> Any:
+    import bm25s
+
+    # The library logs every index it builds, whatever the level of the root logger.
+    logging.getLogger("bm25s").setLevel(logging.WARNING)
+    tokens = [FOLDED.words(title) for title in titles]
+    if not any(tokens):
+        raise UserError(f"There are {len(titles)} titles and no word in them; give a corpus.")
+    words = bm25s.BM25(method="lucene", dtype="float64", backend="numpy")
+    words.index(tokens, create_empty_token=False, show_progress=False)
+    return words
+
+
+def _encode(model: VectorRanker, titles: Sequence[str], report: Report) -> Vectors:
+    """The vectors of titles; equal titles share one, so they tie."""
+    place = {title: row for row, title in enumerate(dict.fromkeys(titles))}
+    distinct, parts = list(place), []
+    for start in range(0, len(distinct), _CHUNK):
+        report("encoding titles", start / len(distinct))
+        parts.append(model.encode_titles(distinct[start : start + _CHUNK], prior=True))
+    vectors: Vectors = np.concatenate(parts)[[place[title] for title in titles]]
+    return vectors

@@ -1,0 +1,208 @@
+"""The towers of `dssm_tf.towers` in NumPy, from the first layer's words on.
+
+A tower here is made of the arrays of one there, by their Keras names. It takes the words of texts
+step by step: `steps[t]`, `(texts with more than t words, units)`, is what the first matrix and
+`constant` make of the t-th word of each text, the longest text first. It gives the texts' semantic
+vectors `(texts, dimension)`, not yet of length 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+Steps = Sequence[Vectors]
+Arrays = Mapping[str, Vectors]
+
+
+class Tower(Protocol):
+    """What turns hashed words into semantic vectors."""
+
+    constant: Vectors
+    """What the table adds to every word, `(units,)` or one number."""
+
+    def __call__(self, steps: Steps) -> Vectors:
+        """Vectors `(texts, dimension)`; see the head of this file."""
+        ...
+
+
+def pool(how: np.ufunc, steps: Steps) -> Vectors:
+    """The sum or the maximum of each text's words, `(texts, units)`."""
+    found = steps[0].copy()
+    for step in steps[1:]:
+        part = found[: len(step)]
+        how(part, step, out=part)
+    return found
+
+
+class FeedForward:
+    """DSSM: the sum of the words, then tanh layers.
+
+    Args:
+        arrays: `bias`, then `semantic_1/kernel`, `semantic_1/bias` and so on.
+
+    Reference: Shen et al. 2014, sec. 2.3.
+    """
+
+    constant: Vectors = np.zeros(1, np.float32)
+
+    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+        self._bias = arrays["bias"]
+        self._layers = [
+            (arrays[f"semantic_{i}/kernel"], arrays[f"semantic_{i}/bias"])
+            for i in range(1, len(tower["widths"]))
+        ]
+
+    def __call__(self, steps: Steps) -> Vectors:
+        """Vectors `(texts, widths[-1])`."""
+        vectors: Vectors = np.tanh(pool(np.add, steps) + self._bias)
+        for kernel, bias in self._layers:
+            vectors = np.tanh(vectors @ kernel + bias)
+        return vectors
+
+
+class Convolution:
+    """CLSM: windows of words, the maximum over the text, tanh layers.
+
+    Args:
+        arrays: `convolution/padding_word` if the window has several words, then
+            `semantic_1/kernel` and so on.
+
+    Reference: Shen et al. 2014, sec. 3, eq. 1-3.
+    """
+
+    constant: Vectors = np.zeros(1, np.float32)
+
+    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+        self._shape = (-1, tower["window"], tower["features"])
+        reach = tower["window"] // 2
+        shifts = (*range(-reach, 0), *range(1, reach + 1))
+        paddings = arrays["convolution/padding_word"] if reach else ()
+        self._reach, self._around = reach, [*zip(shifts, paddings, strict=True)]
+        self._layers = [arrays[f"semantic_{i}/kernel"] for i in range(1, 1 + len(tower["widths"]))]
+
+    def __call__(self, steps: Steps) -> Vectors:
+        """Vectors `(texts, widths[-1])`."""
+        blocks = [step.reshape(self._shape) for step in steps]
+        windows = [self._window(blocks, t) for t in range(len(blocks))]
+        vectors: Vectors = np.tanh(pool(np.maximum, windows))
+        for kernel in self._layers:
+            vectors = np.tanh(vectors @ kernel)
+        return vectors
+
+    def _window(self, blocks: Steps, t: int) -> Vectors:
+        """`W_c l_t` of the t-th words, `(texts with more than t words, features)`."""
+        total: Vectors = blocks[t][:, self._reach].copy()
+        for shift, padding in self._around:
+            beside = blocks[t + shift] if 0 <= t + shift < len(blocks) else blocks[t][:0]
+            beside = beside[: len(total), self._reach + shift]
+            total[: len(beside)] += beside
+            total[len(beside) :] += padding
+        return total
+
+
+class Recurrence:
+    """RNN and the LSTMs: a cell that reads the words one after another, in one direction or two.
+
+    Args:
+        arrays: of each direction its `recurrent_kernel`, `bias` and `peephole_kernel`, below the
+            name of the direction.
+        cell: `_TanhCell` or `_LSTMCell`.
+        directions: their names; the second reads right to left.
+
+    Reference: Palangi et al. 2016, eq. 1 and 2.
+    """
+
+    def __init__(
+        self,
+        arrays: Arrays,
+        tower: Mapping[str, Any],
+        cell: Any,
+        directions: Sequence[str] = ("recurrence",),
+    ) -> None:
+        own = [
+            {key.removeprefix(f"{name}/"): array for key, array in arrays.items()}
+            for name in directions
+        ]
+        self._cells = [cell(one, tower) for one in own]
+        # Every word reads the bias once, so the table of words holds it added.
+        self.constant: Vectors = np.concatenate([one["bias"] for one in own])
+
+    def __call__(self, steps: Steps) -> Vectors:
+        """Vectors `(texts, directions * units)`."""
+        if len(self._cells) == 1:
+            return self._read(self._cells[0], steps)
+        left, right = zip(*(np.split(step, 2, axis=1) for step in steps), strict=True)
+        ways = zip(self._cells, (left, right[::-1]), strict=True)
+        return np.concatenate([self._read(cell, way) for cell, way in ways], axis=1)
+
+    def _read(self, cell: Any, steps: Steps) -> Vectors:
+        """`y` after each text's last word; right to left, a short text begins later."""
+        texts = max(len(steps[0]), len(steps[-1]))
+        y, c = np.zeros((2, texts, len(cell.kernel)), np.float32)
+        for step in steps:
+            before = y[: len(step)]
+            before[:] = cell(step, before, c[: len(step)])
+        return y
+
+
+class _TanhCell:
+    """`y(t) = tanh(W l(t) + W_rec y(t-1) + b)`."""
+
+    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+        self.kernel = arrays["recurrent_kernel"]
+
+    def __call__(self, net: Vectors, y: Vectors, c: Vectors) -> Vectors:
+        """The next `y`, `(texts, units)`.
+
+        Args:
+            net: `W l(t) + b`.
+            y: of the word before.
+            c: the cell state, to be changed in place.
+        """
+        y_next: Vectors = np.tanh(net + y @ self.kernel)
+        return y_next
+
+
+class _LSTMCell:
+    """One LSTM step; see `PeepholeLSTMCell`, whose blocks are o, f (if learned), i and g."""
+
+    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
+        self.kernel = arrays["recurrent_kernel"]
+        self._forget_gate = tower["forget_gate"]
+        self._peepholes = arrays.get("peephole_kernel", np.zeros((4, 1), np.float32))
+
+    # Of a gate that is shut the exponential may be infinite: 1 / infinity is right.
+    @np.errstate(over="ignore")
+    def __call__(self, net: Vectors, y: Vectors, c: Vectors) -> Vectors:
+        """The next `y`, see `_TanhCell`."""
+        blocks = (net + y @ self.kernel).reshape(len(net), -1, len(self.kernel))
+        o, g = blocks[:, 0], np.tanh(blocks[:, -1])
+        gates = _sigmoid(blocks[:, 1:-1] + self._peepholes[1 : blocks.shape[1] - 1] * c[:, None])
+        if self._forget_gate:
+            c *= gates[:, 0]
+        c += gates[:, -1] * g
+        y_next: Vectors = _sigmoid(o + self._peepholes[0] * c) * np.tanh(c)
+        return y_next
+
+
+def _sigmoid(x: Vectors) -> Vectors:
+    """`1 / (1 + exp(-x))`."""
+    one = np.float32(1)
+    found: Vectors = one / (one + np.exp(-x))
+    return found
+
+
+TOWERS: Mapping[str, Callable[[Arrays, Mapping[str, Any]], Tower]] = {
+    "dssm": FeedForward,
+    "clsm": Convolution,
+    "rnn": partial(Recurrence, cell=_TanhCell),
+    "lstm": partial(Recurrence, cell=_LSTMCell),
+    "bilstm": partial(Recurrence, cell=_LSTMCell, directions=("left_to_right", "right_to_left")),
+}
+"""What makes a tower of its arrays, without the first matrix, and its configuration."""

@@ -1,0 +1,153 @@
+"""The search page: one query, three rankings side by side, and why; at `/` of the REST port."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from jinja2 import Environment, PackageLoader
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.page import page as whole_page
+from dssm_tf.retrieval.index import SYSTEMS, Found, Index
+from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.server.service import Service
+from dssm_tf.server.versions import Model, Version
+from dssm_tf.tables.cells import readable
+
+_RESULTS = 10
+_EXAMPLES = 3
+_LONGEST = 1000  # letters of a query
+_LONGEST_WHY = 64  # words of a query and a title together that are explained
+
+_SCRIPT = (files("dssm_tf.server") / "search.js").read_text("utf-8")
+_STYLE = Markup((files("dssm_tf.server") / "search.css").read_text("utf-8"))
+_HASH = b64encode(sha256(f"\n{_SCRIPT}".encode()).digest()).decode()
+# What a title or a query might become, it runs nothing and asks nobody but this server.
+_POLICY = (
+    f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{_HASH}'; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'"
+)
+_HEADERS = {
+    "cache-control": "no-store",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+
+Report = Callable[[str, float], object]
+
+
+def _address(query: str, why: str = "", system: str = "") -> str:
+    """The address of a query's page, with one hit explained if `why` is its id."""
+    asked = {"q": query, "why": why, "in": system if why else ""}
+    return "/?" + urlencode({name: value for name, value in asked.items() if value})
+
+
+_TEMPLATES = Environment(loader=PackageLoader("dssm_tf.server", ""), autoescape=True)
+_TEMPLATES.filters |= {"address": _address, "readable": lambda text: readable(text).strip()}
+
+
+class Searched(NamedTuple):
+    """A version with what its vectors find; the page shows and uses the two together."""
+
+    version: Version
+    titles: Index
+
+
+class SearchPage:
+    """Answers `GET /`.
+
+    Args:
+        model: by whose vectors titles are searched.
+        build: makes the index of a version.
+    """
+
+    def __init__(self, model: Model, build: Callable[[VectorRanker, Report], Index]) -> None:
+        self._model, self._build = model, build
+        self.searched: Searched | None = None
+
+    def follow(self, report: Report = lambda step, share: None) -> None:
+        """Indexes for the version that answers now; until then the one before is searched.
+
+        Args:
+            report: see `Index.build`.
+
+        Raises:
+            UserError: the model cannot search this corpus.
+        """
+        version = self._model.current
+        if version is not None and (self.searched is None or self.searched.version is not version):
+            self.searched = Searched(version, self._build(version.ranker, report))
+
+    def routes(self, service: Service) -> list[Route]:
+        """The page's route; a search is work within the limits of the service."""
+
+        async def get(request: Request) -> Response:
+            asked = [request.query_params.get(name, "") for name in ("q", "why", "in")]
+            status, html = await service.handle(
+                "page", service.compute(lambda: self.render(*asked))
+            )
+            return HTMLResponse(html.encode("utf-8", "replace"), status, _HEADERS)
+
+        return [Route("/", get)]
+
+    def render(self, query: str = "", why: str = "", system: str = "") -> tuple[int, str]:
+        """HTTP's status, and the page.
+
+        Args:
+            query: as it was typed.
+            why: the doc id of the hit to explain, or empty.
+            system: in whose ranking.
+        """
+        assert self.searched is not None  # noqa: S101 - the server starts when it is
+        version, index = searched = self.searched
+        query, status = readable(query).strip(), 200
+        found: Mapping[str, Found] = {}
+        message, hint, examples = "", "", []
+        if len(query) > _LONGEST:
+            status, hint = 400, f"Ask with {_LONGEST:,} at most."
+            message = f"The query has {len(query):,} letters."
+        elif query:
+            found = index.search(query, _RESULTS)
+            if not found["hybrid"].hits:
+                message = "Nothing was found."
+                notes = dict.fromkeys(one.note for one in reversed(found.values()))
+                hint, found = "; ".join(notes).capitalize() + ".", {}
+            elif message := found["hybrid"].note:
+                hint = "No title holds all of these words, and none is close enough in meaning."
+        else:
+            step = max(1, len(index) // _EXAMPLES)
+            rows = range(step // 2, len(index), step)[:_EXAMPLES]
+            examples = list(dict.fromkeys(index.titles["title"].take(list(rows)).to_pylist()))
+        words = version.ranker.vocabulary.rules.words
+        body = _TEMPLATES.get_template("page.html").render(
+            query=query, message=message, hint=hint, examples=examples, names=SYSTEMS, found=found,
+            asked=set(words(query)), words=words, opened=(why, system or "hybrid"),
+            explain=lambda title, name: _why(searched, query, title, name), style=_STYLE,
+            longest=_LONGEST, titles=len(index), model=self._model.name, version=version.number,
+        )  # fmt: skip
+        title = f"{query[:60]} - search" if query else "Search"
+        return status, whole_page(title, body, [_SCRIPT], _POLICY)
+
+
+def _why(searched: Searched, query: str, title: str, system: str) -> Markup:
+    """The explanation of a hit, as HTML."""
+    from dssm_tf.analysis.explanation import explain
+    from dssm_tf.analysis.show import explained_html
+
+    if len(query.split()) + len(title.split()) > _LONGEST_WHY:
+        return Markup('<p class="soft">Texts of so many words are not explained here.</p>')
+    ranker: Any = searched.titles.bm25 if system == "bm25" else searched.version.ranker
+    try:
+        return Markup(explained_html(explain(ranker, query, title)))
+    except UserError as error:
+        return Markup('<p class="soft">{}</p>').format(str(error))

@@ -1,0 +1,229 @@
+"""What a cell may hold: texts, ids, counts of clicks, grades; every other value is a bad row.
+
+Each function takes a cell and the name of its column.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+
+from dssm_tf.text.fields import SEPARATOR
+
+MAX_COUNT = 1 << 40
+LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
+_BREAKS = str.maketrans("\t\r\n", "   ")
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_GROUPED = re.compile(r"(\d{1,3}(?=([,.'’_\s]))(?:\2\d{2,3})*\2\d{3})(?:(?!\2)[.,]0+)?")
+_LONGEST_GROUPED = len(f"{MAX_COUNT:,}.00")
+THOUSANDS = (",", ".", "'", "_", " ")
+"""What stands between thousands: ’ is taken for ', any other white space for a space."""
+
+
+class BadRow(ValueError):
+    """Why a row cannot be used.
+
+    Args:
+        reason: out of a small fixed set, so that rows can be counted by it.
+        detail: the same with what was received and expected, for a reader that stops here.
+
+    Attributes:
+        clicks: what is lost with the row, as far as anybody can tell.
+    """
+
+    clicks = 1
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(reason)
+        self.detail = detail or reason
+
+
+def text(value: object, name: str) -> str:
+    """A text on one line, perhaps empty.
+
+    Raises:
+        BadRow: there is none, or a value of another type.
+    """
+    if isinstance(value, str):
+        return one_line(value)
+    raise BadRow(
+        f"no {name}" if value is None else f"{name} is not text",
+        f"{name!r} is {value!r:.40}; expected text",
+    )
+
+
+def clean_text(value: object, name: str) -> str:
+    """A text on one line, without white space at its ends.
+
+    Raises:
+        BadRow: nothing is left, or the text holds what no UTF-8 file can hold.
+    """
+    found = text(value, name).strip()
+    if not found:
+        raise BadRow(f"empty {name}", f"the {name} is empty")
+    if _SURROGATES.search(found):
+        raise BadRow("bad UTF-8")
+    return found
+
+
+def title_field(value: object, name: str) -> str:
+    """A field of a title, without white space at its ends; an empty cell is an empty field.
+
+    Raises:
+        BadRow: it is neither text nor a whole number, or holds the separator.
+    """
+    return "" if value is None else without_separator(identifier(value, name).strip(), name)
+
+
+def without_separator(text: str, name: str) -> str:
+    """A text as it is.
+
+    Raises:
+        BadRow: it holds what divides the fields of a title.
+    """
+    if SEPARATOR in text:
+        raise BadRow(
+            f"{SEPARATOR} in {name}",
+            f"the {name} {text!r:.40} holds {SEPARATOR} (U+241F), which divides the fields of a "
+            "title; take it out",
+        )
+    return text
+
+
+def identifier(value: object, name: str) -> str:
+    """A text, or a whole number of JSON or Parquet, on one line.
+
+    Raises:
+        BadRow: any other value.
+    """
+    if isinstance(value, (str, int)) and not isinstance(value, bool):
+        return one_line(str(value))
+    raise BadRow(f"no {name}", f"{name!r} is {value!r:.40}; expected text or a whole number")
+
+
+def filled_identifier(value: object, name: str) -> str:
+    """As `identifier`, but not blank."""
+    found = identifier(value, name)
+    if not found.strip():
+        raise BadRow(f"empty {name}", f"the {name} is empty")
+    return found
+
+
+def count(value: object, name: str, default: int = 0, thousands: str = "") -> int:
+    """A count of clicks or impressions: a whole number from 0 to 2**40; empty means the default.
+
+    >>> count("3", "clicks"), count("3.0", "clicks"), count("", "clicks", default=1)
+    (3, 3, 1)
+    >>> count("67,998", "clicks", thousands=",")
+    67998
+
+    Args:
+        value: of the cell.
+        name: of the column.
+        default: what an empty cell means.
+        thousands: the sign between thousands, one of `THOUSANDS`. Without one, `1.000` is refused:
+            it may be one or a thousand.
+
+    Raises:
+        BadRow: anything else.
+    """
+    if isinstance(value, str):
+        value = value.strip()
+        sign, digits = grouped(value)
+        if sign and sign == thousands:
+            value = digits
+        elif sign and (sign != "." or not thousands):
+            raise BadRow(
+                between_thousands(name, sign),
+                f"{name} {value!r:.40} has {sign!r} between its thousands; say so with "
+                f"--thousands {sign!r}",
+            )
+        elif "_" in value or (thousands == "." and "." in value):  # Python's own, 1_000
+            raise BadRow(f"{name} is not a number")
+    if value is None or value == "":
+        return default
+    try:
+        if isinstance(value, bool):
+            raise ValueError
+        number = float(value)  # type: ignore[arg-type]
+    except OverflowError:
+        raise BadRow(f"{name} is too large") from None
+    except (TypeError, ValueError):
+        raise BadRow(f"{name} is not a number") from None
+    if not math.isfinite(number):
+        raise BadRow(f"{name} is not finite")
+    if number < 0:
+        raise BadRow(f"{name} is negative")
+    if number > MAX_COUNT:
+        raise BadRow(f"{name} is too large")
+    if number != int(number):
+        raise BadRow(f"{name} is not a whole number")
+    return int(number)
+
+
+def likely_clicks(value: object) -> int:
+    """What a bad row's cell would be, read as well as anybody can; 1 if that is unclear."""
+    sign, _ = grouped(value.strip()) if isinstance(value, str) else ("", "")
+    try:
+        return count(value, "clicks", 1, sign)
+    except BadRow:
+        return 1
+
+
+def grouped(text: str) -> tuple[str, str]:
+    """The sign between a number's thousands and its digits; two empty texts if there is none.
+
+    >>> grouped("67,998"), grouped("1.234.567,00"), grouped("12,34,567"), grouped("1,5")
+    ((',', '67998'), ('.', '1234567'), (',', '1234567'), ('', ''))
+    """
+    found = _GROUPED.fullmatch(text) if len(text) <= _LONGEST_GROUPED else None
+    if found is None:
+        return "", ""
+    sign = " " if found[2].isspace() else found[2].replace("’", "'")
+    return sign, found[1].replace(found[2], "")
+
+
+def between_thousands(name: str, sign: str) -> str:
+    """The reason why a count is refused that has a sign between its thousands."""
+    return f"{name} with {sign!r} between thousands"
+
+
+def number(value: object, name: str) -> float:
+    """A number, possibly infinite.
+
+    Raises:
+        BadRow: it is none.
+    """
+    try:
+        found = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if math.isnan(found):
+        raise BadRow(f"{name} is not a number", f"{name} {value!r:.40} is not a number")
+    return found
+
+
+def grade(value: object, name: str = "grade") -> float:
+    """A grade from 0 to 100.
+
+    Raises:
+        BadRow: anything else.
+    """
+    found = number(value, name)
+    if not 0 <= found <= LARGEST_GRADE:
+        raise BadRow(
+            "grade out of range",
+            f"grade {value!r:.40}; expected a number from 0 to {LARGEST_GRADE:g} "
+            "(the gain is 2^grade - 1)",
+        )
+    return found
+
+
+def one_line(text: str) -> str:
+    """The text without what would end a cell or a line of a table."""
+    return text.translate(_BREAKS) if not text.isprintable() else text
+
+
+def readable(text: str) -> str:
+    """The text with U+FFFD for surrogates, which stand for bytes that were not UTF-8."""
+    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)

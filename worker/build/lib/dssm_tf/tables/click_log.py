@@ -1,0 +1,222 @@
+"""Click logs: `query` and `title`, and perhaps `clicks`, `impressions`, `session_id`, `timestamp`.
+
+`position` is read where it is asked for. Other columns, such as `doc_id`, are ignored.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyarrow import compute as pc
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.block import Faults, Read, read_cells, values
+from dssm_tf.tables.cells import (
+    BadRow,
+    clean_text,
+    count,
+    likely_clicks,
+    readable,
+    without_separator,
+)
+from dssm_tf.tables.layout import TITLE, Layout, Reject, reject
+from dssm_tf.tables.reader import Table, open_table
+from dssm_tf.tables.tally import MAX_REJECTED, Tally
+from dssm_tf.tables.writer import write_table
+from dssm_tf.text.fields import SEPARATOR
+from dssm_tf.text.rules import FOLDED
+
+REQUIRED = ("query", "title")
+OPTIONAL = ("clicks", "impressions", "session_id", "timestamp")
+POSITION = "position"
+_TEXT, _COUNT = pa.large_string(), pa.int64()
+_DEFAULTS = {"clicks": 1, "impressions": 0, POSITION: 0}
+_PLAIN_COUNT = "^[0-9]{1,12}$"
+_ODD_TEXT = f"[\t\r\n{SEPARATOR}]"
+
+
+class LogRow(NamedTuple):
+    """One good row of a log.
+
+    Args:
+        query: as logged, white space at the ends and line breaks removed.
+        title: the same.
+        clicks: clicks the row stands for; 0 for an impression without a click.
+        impressions: how often the title was shown.
+        session: the session's name, empty where the log has none.
+        timestamp: as logged, empty where the log has none.
+        position: of the title in the list, from 1; 0 where it is unknown or not asked for.
+    """
+
+    query: str
+    title: str
+    clicks: int = 1
+    impressions: int = 0
+    session: str = ""
+    timestamp: str = ""
+    position: int = 0
+
+
+SCHEMA = pa.schema([(name, _COUNT if name in _DEFAULTS else _TEXT) for name in LogRow._fields])
+"""The columns of `log_blocks`, those of `LogRow`."""
+
+
+def log_blocks(table: Table, place: Read | None = None) -> Iterator[tuple[pa.Table, list[Reject]]]:
+    """The good rows of an open log, in columns as `SCHEMA` says, and the malformed ones.
+
+    Usual cells are checked a column at once, others one by one, by the rules for a single cell.
+
+    Args:
+        table: the log.
+        place: reads cells of the column `position` that are unusual, as `position` does; if None,
+            the column is not read and all positions are 0.
+    """
+    thousands = table.layout.thousands
+    reads: dict[str, Read] = {
+        "query": _query,
+        "title": clean_text,
+        "clicks": partial(count, default=1, thousands=thousands),
+        "impressions": partial(count, thousands=thousands),
+        "session_id": _as_text,
+        "timestamp": _as_text,
+        **({POSITION: place} if place else {}),
+    }
+    if not table.names_in_rows:
+        table.check_names(REQUIRED, [*reads][2:])
+    for block in table.blocks([*reads]):
+        faults: Faults = {}
+        columns = [
+            _column(name, cells, read, faults)
+            for (name, read), cells in zip(reads.items(), block.columns, strict=True)
+        ]
+        if not place:
+            columns.append(pa.array(np.zeros(len(block.numbers), np.int64)))
+        clicks = values(block.columns[2]) if faults else []
+        for at, fault in faults.items():
+            fault.clicks = likely_clicks(clicks[at])
+        found = pa.Table.from_arrays(columns, schema=SCHEMA)
+        if faults:
+            found = found.take(np.delete(np.arange(len(found)), [*faults]))
+        yield found, [reject(*bad) for bad in block._replace(columns=[]).without(faults).bad]
+
+
+def _column(name: str, cells: Any, read: Read, faults: Faults) -> pa.Array:
+    """A column of a log as `SCHEMA` has it; what it has in rows with a fault is of no meaning."""
+    array, usual = _usual(name, cells)
+    odd = np.flatnonzero(~usual).tolist()
+    if odd:
+        found = pa.array(read_cells(values(cells), read, name, odd, faults), array.type)
+        array = pc.replace_with_mask(array, ~usual, found)
+    return array
+
+
+def _usual(name: str, cells: Any) -> tuple[pa.Array, NDArray[np.bool_]]:
+    """A column of a log as `SCHEMA` has it, and which of its cells are as in most logs."""
+    kind = _COUNT if name in _DEFAULTS else _TEXT
+    try:
+        kinds = {*map(type, cells)} - {type(None)} if isinstance(cells, list) else {str}
+        if not (kinds <= {str} or (kinds == {int} and name not in REQUIRED)):
+            raise TypeError
+        array = pa.array(cells, None if int in kinds else _TEXT).cast(_TEXT)
+        array = pc.utf8_trim_whitespace(array)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return pa.nulls(len(cells), kind), np.zeros(len(cells), bool)
+    absent = pc.equal(array, "").fill_null(True)
+    if kind == _COUNT:
+        plain = pc.match_substring_regex(array, _PLAIN_COUNT).fill_null(False)
+        array = pc.if_else(plain, array, None).cast(_COUNT)
+        above = pc.greater_equal(array, int(name == POSITION)).fill_null(False)
+        good, array = pc.or_(above, absent), array.fill_null(_DEFAULTS[name])
+    else:
+        array = array.fill_null("")
+        odd = pc.or_(absent, pc.match_substring_regex(array, _ODD_TEXT))
+        good = pc.invert(odd) if name in REQUIRED else pc.is_valid(array)
+    return array, good.to_numpy(zero_copy_only=False)
+
+
+def read_logs(
+    paths: Sequence[Path],
+    layout: Layout | None = None,
+    max_rejected: float = MAX_REJECTED,
+    flag: str = "--max-reject-fraction",
+    *,
+    place: Read | None = None,
+) -> tuple[list[LogRow], Tally]:
+    """The good rows of log files, and what else there was.
+
+    Args:
+        paths: the files.
+        layout: what their names do not say.
+        max_rejected: the share of rows, and of clicks, that may be malformed.
+        flag: what raises it, if anything does.
+        place: see `log_blocks`.
+
+    Raises:
+        UserError: a file cannot be read or is no log, too much is malformed, or there is no good
+            row.
+    """
+    rows: list[LogRow] = []
+    tally = Tally()
+    for path in paths:
+        with open_table(path, layout=layout) as table:
+            for found, rejects in log_blocks(table, place):
+                rows += map(LogRow._make, zip(*(one.to_pylist() for one in found), strict=True))
+                for row in rejects:
+                    tally.reject(str(path), row)
+    tally.rows += len(rows)
+    tally.clicks += sum(row.clicks for row in rows)
+    if tally.rows:
+        tally.refuse(max_rejected, flag)
+    if not rows:
+        usable = "usable " if tally.rows else ""
+        raise UserError(
+            f"{' '.join(map(str, paths))} holds no {usable}rows below the header; is it the right "
+            "log?"
+        )
+    return rows, tally
+
+
+def traffic(rows: Iterable[LogRow]) -> Counter[str]:
+    """How often each query, normalised, was clicked for."""
+    clicks: Counter[str] = Counter()
+    for row in rows:
+        clicks[FOLDED.key(row.query)] += row.clicks
+    return clicks
+
+
+def write_log(
+    path: Path | str, rows: Iterable[LogRow], title_fields: Sequence[str] = (TITLE,)
+) -> None:
+    """Writes a TSV log that `read_logs` reads back; with positions where a row has one."""
+    rows = list(rows)
+    last = None if any(row.position for row in rows) else -1
+    columns = (*REQUIRED, *OPTIONAL, POSITION)[:last]
+    cells = ((*map(str, row[:-1]), str(row.position or ""))[:last] for row in rows)
+    write_table(path, columns, cells, title_fields)
+
+
+def position(value: object, name: str = POSITION) -> int:
+    """A place in a list, from 1; 0 where the cell is empty.
+
+    Raises:
+        BadRow: anything else.
+    """
+    found = count(value, name)
+    if not found and value is not None and str(value).strip():
+        raise BadRow(f"{name} below 1")
+    return found
+
+
+def _query(value: object, name: str) -> str:
+    return without_separator(clean_text(value, name), name)
+
+
+def _as_text(value: object, _: str) -> str:
+    return "" if value is None else readable(str(value).strip())

@@ -1,0 +1,191 @@
+"""Judgments and corpora: which titles there are, and how well they answer which query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Literal, NamedTuple
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.block import Read
+from dssm_tf.tables.cells import filled_identifier, grade, text
+from dssm_tf.tables.layout import TITLE, Layout
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.writer import write_table
+from dssm_tf.text.rules import Key, Rules
+
+JUDGMENT_COLUMNS: dict[str, Read] = {
+    "query_id": filled_identifier,
+    "query": text,
+    "doc_id": filled_identifier,
+    "title": text,
+    "grade": grade,
+}
+CORPUS_COLUMNS = {name: JUDGMENT_COLUMNS[name] for name in ("doc_id", "title")}
+
+
+class Judgment(NamedTuple):
+    """How well one title answers one query: 0 is bad, higher is better, fractions allowed."""
+
+    query_id: str
+    query: str
+    doc_id: str
+    title: str
+    grade: float
+
+
+class CorpusTitle(NamedTuple):
+    """One title that can be ranked."""
+
+    doc_id: str
+    title: str
+
+
+def read_judgments(
+    path: Path | str,
+    *,
+    repeats: Literal["refuse", "mean"] = "refuse",
+    encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
+    layout: Layout | None = None,
+    corpus: Sequence[CorpusTitle] | None = None,
+) -> list[Judgment]:
+    """Reads a judgments table, `query_id query doc_id title grade`.
+
+    Args:
+        path: the table, of any format of `reader`.
+        repeats: what a pair that is judged more than once is: an error, or one
+            judgment with the mean of its grades, as for several raters.
+        encoding: of its text.
+        title_fields: columns that a title is made of.
+        layout: instead of these two.
+        corpus: with several title fields, its titles take the place of the table's, by doc id: the
+            table then needs only a column `title`.
+
+    Raises:
+        UserError: naming file and line; columns are missing, a grade is not a
+            number from 0 to 100, an id is empty, a pair is judged twice, a
+            query id has two texts, or the file holds no judgment.
+    """
+    titles: dict[str, str] = {}
+    layout = layout or Layout(encoding, title_fields)
+    if corpus is not None and len(layout.title_fields) > 1:
+        layout, titles = replace(layout, title_fields=(TITLE,)), dict(corpus)
+    found: dict[tuple[str, str], tuple[int, Judgment, list[float]]] = {}
+    queries: dict[str, str] = {}
+    for number, cells in read_rows(path, JUDGMENT_COLUMNS, layout):
+        row = Judgment(*cells)
+        pair = row.query_id, row.doc_id
+        line, _, grades = found.setdefault(pair, (number, row, []))
+        if line != number and repeats == "refuse":
+            raise UserError(
+                f"{path}:{number}: query {row.query_id!r} and doc_id {row.doc_id!r} are judged "
+                f"twice, here and on line {line}; keep one of the lines."
+            )
+        query = queries.setdefault(row.query_id, row.query)
+        if query != row.query:
+            raise UserError(
+                f"{path}:{number}: query_id {row.query_id!r} stands for {row.query!r} here "
+                f"and for {query!r} above; give each query its own id."
+            )
+        grades.append(row.grade)
+    if not found:
+        raise UserError(f"{path} has a header and no judgment; nothing can be measured with it.")
+    return [
+        row._replace(grade=fmean(grades), title=titles.get(row.doc_id, row.title))
+        for _, row, grades in found.values()
+    ]
+
+
+def read_corpus(
+    path: Path | str,
+    encoding: str = "utf-8",
+    title_fields: tuple[str, ...] = (TITLE,),
+    layout: Layout | None = None,
+) -> list[CorpusTitle]:
+    """Reads a corpus table of any format of `reader`, `doc_id title`.
+
+    Args:
+        path: the table.
+        encoding: of its text.
+        title_fields: columns that a title is made of.
+        layout: instead of these two.
+
+    Raises:
+        UserError: naming file and line; columns are missing, a doc id is empty
+            or comes twice, or the file holds no title.
+    """
+    lines: dict[str, int] = {}
+    found = []
+    for number, row in read_rows(path, CORPUS_COLUMNS, layout or Layout(encoding, title_fields)):
+        found.append(CorpusTitle(*row))
+        line = lines.setdefault(found[-1].doc_id, number)
+        if line != number:
+            raise UserError(
+                f"{path}:{number}: doc_id {found[-1].doc_id!r} stands on line {line} already; "
+                "give each title its own id."
+            )
+    if not found:
+        raise UserError(f"{path} has a header and no title; nothing can be ranked with it.")
+    return found
+
+
+def write_judgments(
+    path: Path | str, judgments: Iterable[Judgment], title_fields: Sequence[str] = (TITLE,)
+) -> None:
+    """Writes a judgments table that `read_judgments` reads back."""
+    rows = ((*judgment[:4], format_grade(judgment.grade)) for judgment in judgments)
+    write_table(path, [*JUDGMENT_COLUMNS], rows, title_fields)
+
+
+def write_corpus(
+    path: Path | str, corpus: Iterable[CorpusTitle], title_fields: Sequence[str] = (TITLE,)
+) -> None:
+    """Writes a corpus table that `read_corpus` reads back."""
+    write_table(path, [*CORPUS_COLUMNS], corpus, title_fields)
+
+
+def judgments_from_clicks(
+    clicks: Iterable[tuple[str, str, float]],
+    rules: Rules,
+    doc_ids: Mapping[str, str] | None = None,
+) -> list[Judgment]:
+    """Grades titles by their clicks, for logs that nobody has judged.
+
+    Per query: grade 3 for the most clicked title and ties, 2 for at least half
+    of its clicks, else 1. Queries equal after normalisation are one query,
+    shown in the form that came first; those without a word are left out.
+
+    Args:
+        clicks: `(query, title, clicks)`; repeats of a pair are added up.
+        rules: which queries are one.
+        doc_ids: the corpus' id of each title; if not given, titles are numbered in order of
+            appearance.
+
+    Returns:
+        Judgments in order of appearance.
+    """
+    queries: dict[Key, tuple[str, dict[str, float]]] = {}
+    numbers: dict[str, str] = {}
+    for query, title, count in clicks:
+        if (key := rules.key(query)) and count > 0:
+            _, titles = queries.setdefault(key, (query, {}))
+            titles[title] = titles.get(title, 0.0) + count
+            numbers.setdefault(title, f"d{len(numbers) + 1:06d}")
+    return [
+        Judgment(f"q{number:06d}", query, (doc_ids or numbers)[title], title, _grade(count, titles))
+        for number, (query, titles) in enumerate(queries.values(), start=1)
+        for title, count in titles.items()
+    ]
+
+
+def format_grade(grade: float) -> str:
+    """A grade as written in files: 2 as `2`, 1.33 as `1.33`."""
+    return str(int(grade)) if grade == int(grade) else repr(float(grade))
+
+
+def _grade(count: float, titles: Mapping[str, float]) -> float:
+    most = max(titles.values())
+    return 3.0 if count == most else 2.0 if 2 * count >= most else 1.0

@@ -1,0 +1,124 @@
+"""TREC's files, white space between the columns: runs (`.trec`) and qrels."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.tables.cells import BadRow, grade, number
+from dssm_tf.tables.judgments import Judgment, format_grade
+from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.writer import write_lines
+
+_RUN = "query_id Q0 doc_id rank score tag"
+_QRELS = "query_id 0 doc_id grade"
+
+Run = dict[str, dict[str, float]]
+"""`run[query_id][doc_id]` is a score; of qrels it is a grade."""
+
+
+def read_run(path: Path | str, encoding: str = "utf-8") -> Run:
+    """Reads a TREC run: `query_id Q0 doc_id rank score tag`.
+
+    The order is the scores'; the written rank and tag are not used, as in trec_eval.
+
+    Raises:
+        UserError: naming file and line; a line has not six columns, a score
+            is not a number, or a title comes twice for a query.
+    """
+    return _read(path, _RUN, run_line, encoding)
+
+
+def read_qrels(path: Path | str, encoding: str = "utf-8") -> Run:
+    """Reads TREC qrels: `query_id 0 doc_id grade`; negative grades (not judged) count as 0.
+
+    Raises:
+        UserError: naming file and line, as `read_run`; a grade is too high.
+    """
+    return _read(path, _QRELS, qrels_line, encoding)
+
+
+def run_line(line: str) -> tuple[str, str, float]:
+    """Query id, doc id and score of a line of a run.
+
+    Raises:
+        BadRow: it has not six columns, or the score is not a number.
+    """
+    cells = _columns(line, _RUN)
+    return cells[0], cells[2], number(cells[4], "score")
+
+
+def qrels_line(line: str) -> tuple[str, str, float]:
+    """Query id, doc id and grade of a line of qrels.
+
+    Raises:
+        BadRow: it has not four columns, or the grade is not one.
+    """
+    cells = _columns(line, _QRELS)
+    return cells[0], cells[2], grade(max(number(cells[3], "grade"), 0.0))
+
+
+def write_run(path: Path | str, run: Mapping[str, Mapping[str, float]], tag: str) -> None:
+    """Writes a TREC run, best title first; equal scores keep the order they are given in.
+
+    Args:
+        path: file to write.
+        run: scores by query id and doc id.
+        tag: the system's name.
+    """
+
+    def lines() -> Iterator[str]:
+        doc = cache(_token)  # the same ids come back with every query
+        last = _token(tag)
+        for query_id, scores in run.items():
+            first = _token(query_id)
+            ranked = sorted(scores.items(), key=lambda item: -item[1])
+            for rank, (doc_id, score) in enumerate(ranked, start=1):
+                yield f"{first} Q0 {doc(doc_id)} {rank} {score:.9g} {last}"
+
+    write_lines(path, lines())
+
+
+def write_qrels(path: Path | str, judgments: Iterable[Judgment]) -> None:
+    """Writes judgments as TREC qrels. Fractions stay fractions, which some tools refuse."""
+    write_lines(
+        path,
+        (
+            f"{_token(one.query_id)} 0 {_token(one.doc_id)} {format_grade(one.grade)}"
+            for one in judgments
+        ),
+    )
+
+
+def _columns(line: str, columns: str) -> list[str]:
+    cells = line.split()
+    if len(cells) != columns.count(" ") + 1:
+        raise BadRow("wrong column count", f"{len(cells)} columns; expected {columns}")
+    return cells
+
+
+def _read(
+    path: Path | str, columns: str, parse: Callable[[str], tuple[str, str, float]], encoding: str
+) -> Run:
+    run: Run = {}
+    reads = {"text": lambda text, _: parse(text) if text.strip() else None}
+    for line, (row,) in read_rows(path, reads, Layout(encoding), "txt"):
+        if row:
+            query_id, doc_id, value = row
+            if doc_id in run.setdefault(query_id, {}):
+                raise UserError(
+                    f"{path}:{line}: title {doc_id!r} comes twice for query {query_id!r}."
+                )
+            run[query_id][doc_id] = value
+    if not run:
+        raise UserError(f"{path} is empty; expected {columns}.")
+    return run
+
+
+def _token(text: str) -> str:
+    """The text without white space, which TREC files use between columns: `%20` for a space."""
+    return re.sub(r"\s", lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode()), text)

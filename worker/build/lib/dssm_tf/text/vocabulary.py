@@ -1,0 +1,168 @@
+"""The letter trigrams a model knows, most frequent first, and the ids of a word's n-grams."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import atomic_write
+from dssm_tf.text.fields import cut
+from dssm_tf.text.letter_ngrams import (
+    BOUNDARY,
+    bucket,
+    letter_ngrams,
+    whole_word,
+    without_mark,
+)
+from dssm_tf.text.rules import Rules
+
+
+class Vocabulary:
+    """Maps letter trigrams to ids: 0 is padding, known trigrams from 1, then the hash buckets.
+
+    Differs from a plain dictionary by its fingerprint, which ties records, checkpoints and
+    exported models to the ids they were made with.
+
+    Args:
+        ngrams: distinct trigrams, most frequent first, and perhaps whole words, `#hammer#`.
+        rules: how texts are read.
+    """
+
+    def __init__(self, ngrams: Iterable[str], rules: Rules) -> None:
+        self.ngrams = tuple(ngrams)
+        self.rules = rules
+        self._ids = {ngram: i for i, ngram in enumerate(self.ngrams, start=1)}
+        if len(self._ids) != len(self.ngrams):
+            raise ValueError(
+                f"The vocabulary lists {len(self.ngrams)} trigrams of which only "
+                f"{len(self._ids)} are distinct; list each one once."
+            )
+        self.whole_words = {
+            ngram: id for ngram, id in self._ids.items() if len(without_mark(ngram)[1]) > 3
+        }
+        self._word_cache: dict[str, tuple[int, ...]] = {}
+
+    @classmethod
+    def from_counts(
+        cls,
+        counts: Mapping[str, int],
+        max_size: int,
+        rules: Rules,
+        min_count: int = 1,
+    ) -> Vocabulary:
+        """The `max_size` most frequent trigrams; equal counts in code point order."""
+        kept = [ngram for ngram, count in counts.items() if count >= min_count]
+        kept.sort(key=lambda ngram: (-counts[ngram], ngram))
+        return cls(kept[:max_size], rules)
+
+    def with_words(self, words: Iterable[str]) -> Vocabulary:
+        """The same and, below, those of the words that have two letters and are not there."""
+        whole = dict.fromkeys(whole_word(word, self.rules.max_letters) for word in words)
+        new = [
+            ngram for ngram in whole if ngram not in self._ids and len(without_mark(ngram)[1]) > 3
+        ]
+        return Vocabulary((*self.ngrams, *new), self.rules)
+
+    @property
+    def size(self) -> int:
+        """Number of ids in use, padding not counted: trigrams and hash buckets."""
+        return len(self.ngrams) + self.rules.hash_buckets
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that change with any trigram, their order or a rule."""
+        whole = "\n".join([repr(self.rules), *self.ngrams])
+        return sha256(whole.encode()).hexdigest()[:16]
+
+    def words(self, text: str) -> list[str]:
+        """The first `max_words` words of a text, each cut to `max_letters`."""
+        letters = self.rules.max_letters
+        return [cut(word, letters) for word in self.rules.words(text)[: self.rules.max_words]]
+
+    def ngram_ids(self, word: str) -> tuple[int, ...]:
+        """Ids of the word's trigrams, remembered; see `look_up`."""
+        cached = self._word_cache.get(word)
+        if cached is not None:
+            return cached
+        ids = self.look_up(word)
+        if len(self._word_cache) < _CACHED_WORDS:
+            self._word_cache[word] = ids
+        return ids
+
+    def look_up(self, word: str) -> tuple[int, ...]:
+        """Ids of the word's trigrams, with repetition, and last of the word if it has one.
+
+        Unseen trigrams are dropped or in a bucket.
+        """
+        found = []
+        for ngram in letter_ngrams(word, self.rules.max_letters):
+            known = self._ids.get(ngram)
+            if known is not None:
+                found.append(known)
+            elif self.rules.hash_buckets:
+                found.append(1 + len(self.ngrams) + bucket(ngram, self.rules.hash_buckets))
+        whole = self.whole_words.get(whole_word(word, self.rules.max_letters))
+        return (*found,) if whole is None else (*found, whole)
+
+    def unknown_share(self, texts: Iterable[str]) -> float:
+        """The share of the texts' letter trigrams that it does not list; 0 where there is none."""
+        trigrams = [
+            ngram
+            for text in texts
+            for word in self.words(text)
+            for ngram in letter_ngrams(word, self.rules.max_letters)
+        ]
+        return sum(ngram not in self._ids for ngram in trigrams) / max(1, len(trigrams))
+
+    def save(self, path: Path) -> None:
+        """Writes one trigram a line, most frequent first, in UTF-8."""
+        with atomic_write(path) as file:
+            file.writelines(f"{ngram}\n" for ngram in self.ngrams)
+
+    @classmethod
+    def load(cls, path: Path, rules: Rules) -> Vocabulary:
+        """Reads a file written by `save`.
+
+        Raises:
+            UserError: the file is missing, or a line is not a trigram.
+        """
+        try:
+            lines = Path(path).read_text("utf-8").split("\n")
+        except FileNotFoundError:
+            raise UserError(f"{path} does not exist; preprocess writes it.") from None
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is not UTF-8 ({error}); is it a vocabulary?") from None
+        if lines[-1] == "":
+            lines.pop()
+        for number, line in enumerate(lines, start=1):
+            if not _is_ngram(line):
+                raise UserError(
+                    f"{path}:{number} holds {line[:20]!r}; expected a letter trigram "
+                    "such as '#ca', or a word such as '#cat#', one a line."
+                )
+        try:
+            return cls(lines, rules)
+        except ValueError as error:
+            raise UserError(f"{path}: {error}") from None
+
+    def __reduce__(
+        self,
+    ) -> tuple[
+        type, tuple[tuple[str, ...], Rules]
+    ]:  # the cache stays behind when Beam pickles a vocabulary
+        return Vocabulary, (self.ngrams, self.rules)
+
+
+def _is_ngram(line: str) -> bool:
+    """Whether a line is a trigram or a whole word, perhaps after the number of its field."""
+    mark, ngram = without_mark(line)
+    if mark not in ("", *"12345"):
+        return False
+    if len(ngram) > 3:
+        return ngram[0] == ngram[-1] == BOUNDARY and BOUNDARY not in ngram[1:-1]
+    return len(ngram) == 3 and ngram[1] != BOUNDARY
+
+
+_CACHED_WORDS = 1_000_000

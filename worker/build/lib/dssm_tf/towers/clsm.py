@@ -1,0 +1,101 @@
+"""CLSM: the convolutional latent semantic model on windows of words."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from dssm_tf.layers import WordNgramConvolution
+from dssm_tf.towers.tower import Tower
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class CLSM(Tower):
+    """Looks at each word with its neighbours and keeps the strongest feature anywhere in the text.
+
+        h_t = tanh(W_c l_t), l_t the trigram counts of the window around word t
+        v(i) = max_t h_t(i), over the words of the text
+        y = tanh(W_s v)
+
+    Differs from DSSM by word order within a window and by the maximum in place of the sum. No
+    layer has a bias, as in the paper.
+
+    Args:
+        vocabulary_size: number of trigram ids, padding not counted.
+        window: words in a window, odd; S14 has 1, 3 and 5.
+        features: units of the convolution (K); S14 has 300, P16 288.
+        widths: units of each tanh layer after the maximum (W_s); the last is the semantic
+            vector's length (L). S14 has one of 128, P16 one of 96; more are the extension that
+            S14 sec. 3.5 speaks of.
+        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
+
+    Reference: Shen et al. 2014, sec. 3, eq. 1-3; Palangi et al. 2016, table IV.
+    """
+
+    def __init__(self, vocabulary_size, window=3, features=300, widths=(128,), **kwargs):
+        widths = tuple(widths)
+        if not widths or min(widths) < 1:
+            raise ValueError(f"CLSM received widths={widths}; expected one or more, each >= 1.")
+        convolution = WordNgramConvolution(
+            window, features, name="convolution", dtype=kwargs.get("dtype")
+        )
+        super().__init__(vocabulary_size, window * features, **kwargs)
+        self.window = window
+        self.features = features
+        self.widths = widths
+        self.convolution = convolution
+        self.semantic = [
+            keras.layers.Dense(
+                units,
+                activation="tanh",
+                use_bias=False,
+                name=f"semantic_{i}",
+                dtype=self.dtype_policy,
+            )
+            for i, units in enumerate(widths, start=1)
+        ]
+
+    def build(self, *_):
+        """Builds the convolution and the semantic layers."""
+        self.convolution.build()
+        for layer, units in zip(self.semantic, (self.features, *self.widths), strict=False):
+            layer.build((None, units))
+        super().build()
+
+    def encode(self, words, present):
+        """Convolution, maximum over the words, tanh layers: `(texts, widths[-1])`."""
+        # The maximum of the tanh is the tanh of the maximum, taken once a text, not once a word.
+        vectors = ops.tanh(ops.max(self._windows(words, present), axis=1))
+        for layer in self.semantic:
+            vectors = layer(vectors)
+        return vectors
+
+    def activations(self, texts):
+        """`h_t`, the features of the window around each word of a text batch, eq. 2.
+
+        Returns:
+            `(texts, max_words, features)`, -1 at padding; its maximum over the words is `v`.
+        """
+        words = self.hashing(texts["word_ngrams"], texts["tokens"])
+        return ops.tanh(self._windows(words, ops.not_equal(texts["tokens"], 0)))
+
+    def _windows(self, words, present):
+        """`W_c l_t` of each word, minus infinity at padding: `(texts, max_words, features)`."""
+        inputs = self.convolution(words, present)
+        # Minus infinity at padding, whatever the weights: it never wins. Added, not selected,
+        # since the gradient of a sum costs nothing.
+        never = ops.where(present, 0.0, -float("inf"))
+        return inputs + ops.cast(ops.expand_dims(never, -1), inputs.dtype)
+
+    @property
+    def dimension(self):
+        """Length of a semantic vector."""
+        return self.widths[-1]
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {
+            "window": self.window,
+            "features": self.features,
+            "widths": list(self.widths),
+        }

@@ -1,0 +1,62 @@
+"""DSSM: the deep structured semantic model on a bag of letter trigrams."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from dssm_tf.towers.tower import Tower
+
+
+@keras.saving.register_keras_serializable(package="dssm_tf")
+class DSSM(Tower):
+    """A feed-forward tower: a bag of letter trigrams through tanh layers.
+
+    The bag of a text is the sum of its words' bags, so the first layer is the sum of the hashed
+    words plus a bias. Word order is lost, which CLSM and LSTM-RNN mend.
+
+    Args:
+        vocabulary_size: number of trigram ids, padding not counted.
+        widths: units of each tanh layer; the last is the semantic vector's length. S14 has
+            300-300-128, P16 288-96.
+        kwargs: `initializer`, `dropout` and `ngram_dropout` of `Tower`; Keras's own.
+
+    Reference: Huang et al. 2013; Shen et al. 2014, sec. 2.3 and 5.2; Palangi et al. 2016,
+    table IV.
+    """
+
+    def __init__(self, vocabulary_size, widths=(300, 300, 128), **kwargs):
+        widths = tuple(widths)
+        if not widths or min(widths) < 1:
+            raise ValueError(f"DSSM received widths={widths}; expected one or more, each >= 1.")
+        super().__init__(vocabulary_size, widths[0], **kwargs)
+        self.widths = widths
+        self.semantic = [
+            keras.layers.Dense(
+                units, activation="tanh", name=f"semantic_{i}", dtype=self.dtype_policy
+            )
+            for i, units in enumerate(widths[1:], start=1)
+        ]
+
+    def build(self, *_):
+        """Makes the first layer's bias `(widths[0],)` and the further layers."""
+        self.bias = self.add_weight(name="bias", shape=(self.widths[0],), initializer="zeros")
+        for layer, units in zip(self.semantic, self.widths, strict=False):
+            layer.build((None, units))
+        super().build()
+
+    def encode(self, words, present):
+        """Sums the words, then tanh layers: `(texts, widths[-1])`."""
+        vectors = ops.tanh(ops.sum(words, axis=1) + self.bias)
+        for layer in self.semantic:
+            vectors = layer(vectors)
+        return vectors
+
+    @property
+    def dimension(self):
+        """Length of a semantic vector."""
+        return self.widths[-1]
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {"widths": list(self.widths)}

@@ -1,0 +1,101 @@
+"""What every tower shares: a text batch in, one semantic vector a text out."""
+
+from __future__ import annotations
+
+import abc
+
+import keras
+from keras import ops
+
+from dssm_tf.layers import WordHashing
+
+
+class Tower(keras.layers.Layer, abc.ABC):
+    """Encodes texts as semantic vectors.
+
+    A subclass writes `encode`; the base owns the word-hashing layer and the empty text, whose
+    vector is zero in every tower (so its cosine with anything is 0, whatever the biases).
+
+    Args:
+        vocabulary_size: number of trigram ids, padding not counted.
+        hashed_units: columns of the first matrix.
+        initializer: of the first matrix.
+        dropout: share of the hashed words' entries dropped in training.
+        ngram_dropout: share of the words' trigrams dropped in training.
+
+    Call arguments:
+        texts: dict with `word_ngrams` int `(distinct_words, max_ngrams_per_word)` and `tokens`
+            int `(texts, max_words)`; 0 is padding in both. Either may be a tuple of such
+            matrices, rows of like length together so that less is padding: `tokens` then
+            count the words of all matrices, one below another, and `rows` int `(texts,)` says
+            likewise where each text stands.
+
+    Returns:
+        `(texts, dimension)`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        hashed_units,
+        initializer="glorot_uniform",
+        dropout=0.0,
+        ngram_dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        for name, share in (("dropout", dropout), ("ngram_dropout", ngram_dropout)):
+            if not 0 <= share < 1:
+                raise ValueError(f"A tower received {name}={share}; expected 0 <= {name} < 1.")
+        self.vocabulary_size = vocabulary_size
+        self.hashing = WordHashing(
+            vocabulary_size,
+            hashed_units,
+            initializer,
+            ngram_dropout,
+            name="hashing",
+            dtype=self.dtype_policy,
+        )
+        self.drop = keras.layers.Dropout(dropout, name="drop", dtype=self.dtype_policy)
+
+    def build(self, *_):
+        """Builds the sublayers; no weight's shape depends on the input."""
+        self.hashing.build()
+        self.built = True
+
+    def call(self, texts, training=False):
+        """Hashes, encodes, and zeroes the vectors of empty texts."""
+        words = self.hashing(texts["word_ngrams"], training=training)
+        words = self.drop(words, training=training)
+        if "rows" not in texts:
+            return self._vectors(words, texts["tokens"])
+        vectors = [self._vectors(words, tokens) for tokens in texts["tokens"]]
+        return ops.take(ops.concatenate(vectors), texts["rows"], axis=0)
+
+    def _vectors(self, words, tokens):
+        present = ops.not_equal(tokens, 0)
+        vectors = self.encode(ops.take(words, tokens, axis=0), present)
+        return vectors * ops.cast(ops.any(present, axis=1, keepdims=True), vectors.dtype)
+
+    @abc.abstractmethod
+    def encode(self, words, present):
+        """Semantic vectors `(texts, dimension)` of hashed words.
+
+        Args:
+            words: `(texts, max_words, hashed_units)`, zero at padding.
+            present: bool `(texts, max_words)`, false at padding.
+        """
+
+    @property
+    @abc.abstractmethod
+    def dimension(self) -> int:
+        """Length of a semantic vector."""
+
+    def get_config(self):
+        """Constructor arguments, for `keras.saving`."""
+        return super().get_config() | {
+            "vocabulary_size": self.vocabulary_size,
+            "initializer": keras.initializers.serialize(self.hashing.initializer),
+            "dropout": self.drop.rate,
+            "ngram_dropout": self.hashing.drop.rate,
+        }

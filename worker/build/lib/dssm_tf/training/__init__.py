@@ -1,0 +1,4 @@
+"""A training run, from configuration to weights.
+
+May import models, towers, losses, data, tables, evaluation's metrics, text and configuration.
+"""

@@ -1,0 +1,263 @@
+"""Trains the settings of a search one after the other and keeps the best of them."""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from itertools import product
+from pathlib import Path
+
+import keras
+import numpy as np
+import optuna
+from numpy.typing import NDArray
+from optuna.pruners import MedianPruner, NopPruner
+from optuna.samplers import TPESampler
+from optuna.storages import JournalStorage
+from optuna.storages.journal import JournalFileBackend
+from optuna.trial import FrozenTrial, Trial, TrialState
+from rich.console import Console
+from rich.text import Text
+from scipy import stats
+
+from dssm_tf.common.checksums import fingerprint
+from dssm_tf.common.errors import UserError
+from dssm_tf.common.files import alone, atomic_write
+from dssm_tf.common.terminal import note, print_table
+from dssm_tf.common.versions import versions
+from dssm_tf.data.format import SPEC
+from dssm_tf.data.preprocessed import Preprocessed
+from dssm_tf.evaluation.intervals import caution
+from dssm_tf.graded.sources import pinned
+from dssm_tf.tables.writer import write_table
+from dssm_tf.training.result import Result
+from dssm_tf.training.train import check_settings, train
+from dssm_tf.tuning.search import Search, typed
+
+TRIALS = "trials"
+JOURNAL = "trials.log"
+_SURE = 0.05
+
+
+def tune(
+    search: Search,
+    data: Sequence[Path],
+    out: Path,
+    *,
+    retry_failed: bool = False,
+    console: Console | None = None,
+) -> optuna.Study:
+    """Tries what a search says and writes the configuration that did best.
+
+    Called again, after a kill at any moment or with another search, it keeps what is finished, goes
+    on with an unfinished training run at its last saved step, and trains what is new.
+
+    Args:
+        search: what to try; `check` has passed.
+        data: directories that preprocess wrote; each setting is trained on each.
+        out: gets `trials.log`, Optuna's journal; `trials/`, the runs; `trials.tsv`; `best.yaml`.
+        retry_failed: tries the settings that failed before again.
+        console: where to print; None is silent.
+
+    Returns:
+        The study; of a trial, `user_attrs["values"]` has the metric, `(logs, seeds)`.
+
+    Raises:
+        UserError: the data do not suit, `out` holds something else or is being written, or every
+            trial failed.
+    """
+    for log in map(Preprocessed, data):
+        for setting in search.settings:
+            config = search.trial(setting)
+            if not (config.training.folds or log.count("validation")):
+                raise UserError(
+                    f"{log.directory} holds no validation records; preprocess with a larger share "
+                    "for validation, or --set training.folds=5."
+                )
+            check_settings(pinned(config), log)
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / JOURNAL).exists()):
+        raise UserError(f"{out} holds something that `dssm tune` did not make; choose another.")
+    with alone(out):
+        study = _study(search, data, out)
+        _enqueue(study, search, retry_failed)
+        while study.get_trials(states=[TrialState.WAITING]) or len(_ended(study)) < (
+            search.tpe or 0
+        ):
+            trial = study.ask(search.space)
+            if console:
+                note(console, f"trial {trial.number}: {' '.join(typed(trial.params))}", "bold")
+            try:
+                study.tell(trial, _train(trial, search, data, out, console is None))
+            except optuna.TrialPruned:
+                study.tell(trial, state=TrialState.PRUNED)
+            except OSError:  # no space, no permission: no setting's fault
+                raise
+            except Exception as error:
+                reason = f"{type(error).__name__}: {error}".removeprefix("UserError: ")
+                trial.set_user_attr("reason", " ".join(reason.split()))
+                study.tell(trial, state=TrialState.FAIL)
+            finally:
+                # Keras's global state and the last model would grow with every trial.
+                keras.utils.clear_session()
+                gc.collect()
+        _report(study, search, data, out, console)
+    return study
+
+
+def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
+    """The study of this search, these data and these versions, new or gone on with."""
+    journal = out / JOURNAL
+    out.mkdir(parents=True, exist_ok=True)
+    # A killed process leaves its lock, and perhaps half a line.
+    journal.with_name(f"{JOURNAL}.lock").unlink(missing_ok=True)
+    if journal.exists():
+        os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
+    study = optuna.create_study(
+        study_name=_digest(search, pinned(search.load()), *map(_fingerprint, data)),
+        storage=JournalStorage(JournalFileBackend(str(journal))),
+        load_if_exists=True,
+        direction="minimize" if search.measure == "loss" else "maximize",
+        pruner=MedianPruner() if search.prune else NopPruner(),
+    )
+    # A sampler that began anew would make the suggestions of before the kill once more.
+    study.sampler = TPESampler(seed=search.seed + len(study.trials))
+    return study
+
+
+def _enqueue(study: optuna.Study, search: Search, retry_failed: bool) -> None:
+    """Puts in line what is to be tried: also what a kill cut off, perhaps what failed."""
+    for trial in study.get_trials(states=[TrialState.RUNNING]):
+        study.tell(trial.number, state=TrialState.FAIL)
+        study.enqueue_trial(trial.system_attrs.get("fixed_params", trial.params))
+    for setting in [] if search.tpe else search.settings:
+        study.enqueue_trial(setting, skip_if_exists=True)
+    for trial in _ended(study) if retry_failed else []:
+        if trial.state == TrialState.FAIL:
+            study.enqueue_trial(trial.params)
+
+
+def _ended(study: optuna.Study) -> list[FrozenTrial]:
+    """The trials with a result, the last one of each setting."""
+    ended = {
+        str(trial.params): trial
+        for trial in study.trials
+        if trial.state in (TrialState.COMPLETE, TrialState.PRUNED) or "reason" in trial.user_attrs
+    }
+    return list(ended.values())
+
+
+def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet: bool) -> float:
+    """Trains a setting on each log with each seed.
+
+    Returns:
+        The mean over seeds of the geometric mean over logs of the metric: a log of hard queries, on
+        which all figures are low, counts as much as others.
+    """
+    config, metric = pinned(search.trial(trial.params)), search.measure
+    found: dict[str, Result] = {}
+
+    def told(phase: str, epoch: int, metrics: Mapping[str, float]) -> None:
+        if search.prune and phase == "fit" and not found:
+            trial.report(metrics["val_loss" if metric == "loss" else metric], epoch)
+            if trial.should_prune():
+                raise optuna.TrialPruned
+
+    for log, seed in product(data, range(search.seeds)):
+        training = config.training.model_copy(update={"seed": config.training.seed + seed})
+        seeded = config.model_copy(update={"training": training})
+        run = f"{TRIALS}/{_digest(seeded, _fingerprint(log))}"
+        found[run] = train(seeded, log, out / run, quiet=quiet, told=told)
+    measured = [
+        one.history[one.best_epoch - 1]["val_loss"] if metric == "loss" else one.ndcg[metric]
+        for one in found.values()
+    ]
+    trial.set_user_attr("values", np.reshape(measured, (len(data), -1)).tolist())
+    trial.set_user_attr("queries", min(one.ndcg["queries"] for one in found.values()))
+    trial.set_user_attr("runs", list(found))
+    return float(_by_seed(trial).mean())
+
+
+def _by_seed(trial: Trial | FrozenTrial) -> NDArray[np.float64]:
+    """What trials are compared by, `(seeds,)`."""
+    return np.asarray(stats.gmean(trial.user_attrs["values"], axis=0))
+
+
+def _digest(*parts: object) -> str:
+    """Twelve digits of what a result depends on, versions included."""
+    return hashlib.sha256(repr((*parts, versions())).encode()).hexdigest()[:12]
+
+
+def _fingerprint(log: Path) -> str:
+    return fingerprint(Preprocessed(log).directory / SPEC)
+
+
+def _report(
+    study: optuna.Study, search: Search, data: Sequence[Path], out: Path, console: Console | None
+) -> None:
+    """Writes `trials.tsv` and `best.yaml`; prints the trials, best first, failed ones in red."""
+    trials = _ended(study)
+    done = [one for one in trials if one.state == TrialState.COMPLETE]
+    sign = 1 if search.measure == "loss" else -1
+    done.sort(key=lambda one: sign * (one.value or 0.0))
+    rest = [one for one in trials if one not in done]
+    heads = ["trial", *search.space, *(path.name for path in data), search.measure, "state"]
+    rows = []
+    for one in [*done, *rest]:
+        settings = (word.partition("=")[2] for word in typed(one.params))
+        values = [*one.user_attrs["values"], _by_seed(one)] if one in done else [()] * len(heads)
+        state = one.user_attrs.get("reason", one.state.name.lower())
+        rows.append([str(one.number), *settings, *map(_spread, values[: len(data) + 1]), state])
+    runs = (" ".join(one.user_attrs.get("runs", ())) for one in [*done, *rest])
+    table = ([*row, run] for row, run in zip(rows, runs, strict=True))
+    write_table(out / "trials.tsv", [*heads, "runs"], table)
+    if console:
+        styles = ["green", *[""] * (len(done) - 1), *["red"] * len(rest)] if done else ()
+        print_table(console, heads, [list(map(Text, row)) for row in rows], styles)
+    if not done:
+        raise UserError(
+            f"all {len(rest)} trials failed, the first because: {rows[0][-1]} When the cause is "
+            "mended, add --retry-failed."
+        )
+    best = done[0]
+    words = ["--config", out / "best.yaml", "--data", data[0] if len(data) == 1 else "DATA"]
+    command = shlex.join(["dssm", "train", *map(str, words), "--out", "RUN"])
+    head = [
+        f"Chosen by validation {search.measure} from {len(done)} trials; {len(rest)} failed or "
+        f"were pruned. {search.measure} {rows[0][-2]}:",
+        *(f"  {word}" for word in typed(best.params)),
+        *caution(
+            "The trial, its epoch and its log-prior are chosen on", best.user_attrs["queries"]
+        ),
+        *_alike(done),
+        f"Tried:      {' '.join(search.grid)}; {search.seeds} seeds on {', '.join(map(str, data))}",
+        f"Command:    {command}",
+    ]
+    with atomic_write(out / "best.yaml") as file:
+        file.writelines(f"# {line}\n" for line in head)
+        file.write(pinned(search.load(*typed(best.params))).dump())
+    if console:
+        for line in head:
+            note(console, line)
+
+
+def _alike(done: Sequence[FrozenTrial]) -> list[str]:
+    """Says which trials seeds do not tell from the best: Welch's t-test, p of .05 or more."""
+    best, *others = done
+    alike = [
+        str(one.number)
+        for one in others
+        if len(_by_seed(best)) > 1
+        and not stats.ttest_ind(_by_seed(best), _by_seed(one), equal_var=False).pvalue < _SURE
+    ]
+    which = f"Trial {', '.join(alike)}: not told from the best one by the seeds"
+    return [f"{which} (t-test, p of .05 or more), which is no reason to choose."] if alike else []
+
+
+def _spread(values: Sequence[float] | NDArray[np.float64]) -> str:
+    """A mean over seeds and its standard deviation; nothing of nothing."""
+    if len(values) < 2:
+        return "".join(f"{one:.4f}" for one in values)
+    return f"{np.mean(values):.4f} ±{np.std(values, ddof=1):.4f}"

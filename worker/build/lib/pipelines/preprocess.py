@@ -1,0 +1,58 @@
+"""`python -m pipelines.preprocess`, which is `dssm preprocess`; Beam is loaded when it runs."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from dssm_tf.common.command_line import run as run_command
+from pipelines.options import BeamFlags, PreprocessOptions
+
+
+def preprocess(
+    *beam_flags: BeamFlags,
+    options: PreprocessOptions,
+    runner: str = "DirectRunner",
+    verbose: bool = False,
+) -> None:
+    """Turn search click logs into training records.
+
+    Parses, cleans, sums clicks, splits by query, chooses the letter-trigram vocabulary, draws
+    negatives, hashes, shuffles and writes.
+
+        dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
+
+    Flags that are not listed go to Beam, for example --direct_num_workers=2
+    --direct_running_mode=multi_processing, or --runner=DataflowRunner --project=... --region=...
+    --temp_location=gs://... --setup_file=./setup.py.
+
+    Args:
+        beam_flags: flags of Beam and of its runner.
+        options: the settings.
+        runner: any Beam runner.
+        verbose: show Beam's log.
+
+    Raises:
+        UserError: bad input or settings; nothing is left at the output.
+    """
+    from pipelines.launcher import preprocess_once
+
+    said = preprocess_once(options, beam_flags, runner=runner, verbose=verbose)
+    sys.stderr.write(f"{said}\n")
+
+
+def run(argv: Sequence[str] | None = None) -> int:
+    """Runs preprocess as the command line does.
+
+    Args:
+        argv: the arguments; those of the process when None.
+
+    Returns:
+        0 done, 1 failed with a one-line reason, 2 wrong usage.
+    """
+    words = sys.argv[1:] if argv is None else argv
+    return run_command("dssm preprocess", preprocess, words, "nothing was written")
+
+
+if __name__ == "__main__":
+    sys.exit(run())

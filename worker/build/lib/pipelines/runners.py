@@ -1,0 +1,174 @@
+"""The Beam runner for a name, and a run that works offline, in silence, and fails in one line."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import re
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import apache_beam as beam
+import grpc
+from apache_beam.options.pipeline_options import (
+    DirectOptions,
+    PipelineOptions,
+    PortableOptions,
+    SetupOptions,
+)
+from apache_beam.runners.runner import PipelineState, create_runner
+
+import pipelines
+from dssm_tf.common.errors import UserError, did_you_mean
+
+LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
+MANY_BYTES = 50 << 20
+"""Of input, from which on worker processes are worth the seconds in which they start."""
+# What a person can mend, in the traceback that Beam makes of what a worker raised.
+_FROM_WORKER = re.compile(
+    r"(?:(?:User|Option)Error: |(?:Error|Exception): (?=\[Errno \d))(.*?)(?: \[while running|\n|$)"
+)
+
+
+class Runner(NamedTuple):
+    """Where a pipeline runs.
+
+    Args:
+        name: as `--runner` names it.
+        runner: for `beam.Pipeline`.
+        options: the same.
+        verbose: whether Beam's log is shown.
+    """
+
+    name: str
+    runner: Any
+    options: PipelineOptions
+    verbose: bool
+
+    @property
+    def local(self) -> bool:
+        """Whether it is on this machine, in processes of ours."""
+        return self.name in LOCAL_RUNNERS
+
+    def run(self, add_steps: Callable[[beam.Pipeline], None]) -> Any:
+        """Runs a pipeline to its end.
+
+        Args:
+            add_steps: to the pipeline.
+
+        Raises:
+            UserError: what a worker met that a person can mend, or the runner cannot be used.
+        """
+        with ExitStack() as stack:
+            if not self.verbose:
+                stack.callback(logging.disable, logging.root.manager.disable)
+                logging.disable(logging.ERROR)
+            try:
+                pipeline = beam.Pipeline(runner=self.runner, options=self.options)
+                add_steps(pipeline)
+                result = pipeline.run()
+                state = result.wait_until_finish()
+            except Exception as error:  # Beam's word for whatever a worker raised
+                if found := _FROM_WORKER.search(f"{type(error).__name__}: {error}"):
+                    raise UserError(found[1].strip()) from error
+                if self.local:
+                    raise
+                raise UserError(f"--runner {self.name}: {self._reason(error)}") from error
+        if state not in (PipelineState.DONE, None):
+            raise UserError(f"The pipeline ended as {state}; see the runner's log.")
+        return result
+
+    def _reason(self, error: Exception) -> str:
+        server = self.options.view_as(PortableOptions).job_endpoint
+        if isinstance(error, grpc.FutureTimeoutError):
+            return f"nothing answers at {server}; start the job server, or mend --job_endpoint."
+        if isinstance(error, grpc.Call):
+            return f"lost the job server {server} ({error.details()}); see its log."
+        return f"{' '.join(str(error).split()):.500}"
+
+
+def choose_runner(
+    name: str, flags: Sequence[str], known: Sequence[str], *, size: int = 0, verbose: bool = False
+) -> Runner:
+    """The runner of a name.
+
+    Beam's DirectRunner hands a pipeline to Prism, which it downloads; a local run must not need
+    the network, so it gets the runner that DirectRunner otherwise falls back to, FnApiRunner.
+    Every other runner is passed through as it is.
+
+    Args:
+        name: as `--runner` names it.
+        flags: Beam's own. A local run that has much to do gets a worker a core unless they say how
+            it runs.
+        known: flags that are not Beam's, of which an unknown one may be a typo.
+        size: bytes of input.
+        verbose: whether Beam's log is shown.
+
+    Raises:
+        UserError: there is no such runner; a flag has a bad value or, for a local run, is unknown.
+            Other runners may bring flags of their own.
+    """
+    local = name in LOCAL_RUNNERS
+    if local and (unknown := _unknown_flags(flags)):
+        typed = unknown[0].partition("=")[0]
+        raise UserError(f"Neither this command nor Beam has {typed}.{did_you_mean(typed, known)}")
+    if not local:
+        try:
+            create_runner(name)
+        except (AttributeError, ImportError, ValueError) as error:
+            raise UserError(f"--runner {name}: {error}") from None
+        flags = [*flags, f"--runner={name}"]
+    elif size > MANY_BYTES and not any(one.startswith("--direct_") for one in flags):
+        flags = [*flags, "--direct_running_mode=multi_processing", "--direct_num_workers=0"]
+    options = PipelineOptions(flags=[*flags])
+    options.view_as(SetupOptions).save_main_session = False
+    return Runner(name, _local_runner(options, verbose) if local else name, options, verbose)
+
+
+class _Flags(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(message)
+
+
+def _unknown_flags(flags: Sequence[str]) -> list[str]:
+    """What none of Beam's option classes takes; Beam itself drops it with a warning."""
+    parser = _Flags(allow_abbrev=False, add_help=False, conflict_handler="resolve")
+    for options in PipelineOptions.__subclasses__():
+        options._add_argparse_args(parser)
+    return parser.parse_known_args(list(flags))[1]
+
+
+def _local_runner(options: PipelineOptions, verbose: bool) -> Any:
+    from apache_beam.portability.api import beam_provision_api_pb2
+    from apache_beam.runners.portability.fn_api_runner import fn_runner
+    from apache_beam.runners.portability.portable_runner import JobServiceHandle
+    from apache_beam.transforms import environments
+
+    provision = fn_runner.ExtendedProvisionInfo(
+        beam_provision_api_pb2.ProvisionInfo(
+            pipeline_options=JobServiceHandle.encode_pipeline_options(options.get_all_options())
+        )
+    )
+    direct = options.view_as(DirectOptions)
+    environment = None
+    if direct.direct_running_mode == "multi_processing":
+        # Processes of ours instead of the runner's own choice, which logs to the terminal.
+        direct.direct_running_mode = "in_memory"
+        environment = environments.SubprocessSDKEnvironment.from_command_string(_worker(verbose))
+    return fn_runner.FnApiRunner(default_environment=environment, provision_info=provision)
+
+
+def _worker(verbose: bool) -> str:
+    """The shell command that starts a worker with this Python and this package."""
+    root = str(Path(pipelines.__file__).resolve().parents[1])
+    code = (
+        f"import logging, sys; sys.path.insert(0, {root!r}); import pipelines; "
+        f"logging.disable({0 if verbose else logging.ERROR}); "
+        "from apache_beam.runners.worker.sdk_worker_main import main; main([])"
+    )
+    # There is a worker a core.
+    return f"POLARS_MAX_THREADS=1 {shlex.quote(sys.executable)} -c {shlex.quote(code)}"

@@ -1,0 +1,181 @@
+"""Which files to read, in which pieces, and the rows of one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from glob import glob
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from apache_beam.io.filesystem import BeamIOError, FileMetadata
+from apache_beam.io.filesystems import FileSystems
+
+from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.tables.click_log import OPTIONAL, REQUIRED
+from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout
+from dssm_tf.tables.reader import Columns, Table, format_of, open_table, reading
+from pipelines.output import is_local, open_bytes
+
+MIN_PIECE_BYTES = 1 << 20
+MAX_PIECE_BYTES = 8 << 20
+PIECES = 64
+_PLAIN = Layout()
+
+
+class Piece(NamedTuple):
+    """A part of a file that one worker reads.
+
+    Args:
+        number: position in reading order over all files; orders the rejects.
+        file: position of the file.
+        path: the file.
+        names: the header's; None if the piece holds the header, or has no use for one.
+        start: first byte, or the row group of a Parquet file; None for a whole file.
+        end: byte after the last; None if these are no bytes.
+    """
+
+    number: int
+    file: int
+    path: str
+    names: tuple[str, ...] | None = None
+    start: int | None = None
+    end: int | None = None
+
+
+def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetadata]:
+    """The tables of paths, globs and directories, each once, in path order.
+
+    Raises:
+        UserError: a pattern matches nothing, or a file is of no known format.
+    """
+    found = {one.path: one for pattern in patterns for one in _match(pattern, flag)}
+    for path in found:
+        format_of(path)
+    files = [found[path] for path in sorted(found) if found[path].size_in_bytes]
+    if found and not files:
+        raise OptionError(flag, f"{' '.join(patterns)} holds no rows; is it the right file?")
+    return files
+
+
+def plan(
+    files: Sequence[FileMetadata],
+    layout: Layout = _PLAIN,
+    columns: Sequence[str] = REQUIRED,
+    optional: Sequence[str] = OPTIONAL,
+) -> list[Piece]:
+    """Cuts files into pieces, reading each header; the cut depends on the files alone.
+
+    Args:
+        files: tables.
+        layout: what their names do not say.
+        columns: that a header must have; by default those of a click log.
+        optional: that it may have, once.
+
+    Raises:
+        UserError: a file cannot be read, or its header lacks a column.
+    """
+    total = sum(one.size_in_bytes for one in files)
+    size = min(MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
+    pieces: list[Piece] = []
+    for file, one in enumerate(files):
+        path, end, kind = one.path, one.size_in_bytes, format_of(one.path)
+        names: tuple[str, ...] = ()
+        cuts: list[tuple[int | None, int | None]] = [(None, None)]
+        if kind != "jsonl":
+            with opened(Piece(0, file, path), layout) as table:
+                table.check_names(columns, optional)
+                names = table.names
+                if kind == "parquet":
+                    cuts = [(group, None) for group in range(table.row_groups)]
+        by_lines = kind in ("tsv", "jsonl") or (kind == "csv" and _unquoted(path))
+        if by_lines and layout.by_bytes and not path.endswith(".gz"):
+            cuts = [(start, min(start + size, end)) for start in range(0, end, size)]
+        for start, stop in cuts:
+            header = names if start and stop else None
+            pieces.append(Piece(len(pieces), file, path, header, start, stop))
+    return pieces
+
+
+def _unquoted(path: str) -> bool:
+    """Whether each line of a CSV file is a row: nothing is in quotes, and lines end as usual."""
+    with open_bytes(path) as file:
+        blocks = iter(lambda: file.read(1 << 20), b"")
+        return all(b'"' not in block and b"\n" in block for block in blocks)
+
+
+@contextmanager
+def opened(piece: Piece, layout: Layout = _PLAIN) -> Iterator[Table]:
+    """Opens a piece of a file of any of Beam's file systems; its lines are numbered from 1.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    with reading(piece.path):
+        raw = open_bytes(piece.path)  # what is packed is unpacked by the table
+    with raw as file:
+        if piece.end is None:
+            layout = replace(layout, row_group=piece.start)
+        else:
+            layout = replace(layout, names=piece.names)
+            with reading(piece.path):
+                file = BytesIO(_lines_within(file, piece.start or 0, piece.end))
+        with open_table(piece.path, layout=layout, raw=file) as table:
+            yield table
+
+
+def rows_of(piece: Piece, layout: Layout, columns: Columns) -> Iterator[Any]:
+    """What is made of the cells of each row of a piece, see `Table.rows`.
+
+    Raises:
+        UserError: naming the line: a row is malformed, or the file cannot be read.
+    """
+    try:
+        with opened(piece, layout) as table:
+            for _, row in table.rows(columns):
+                yield row
+    except UserError:
+        if piece.start:  # the number of the line is wanted, and not that within the piece
+            yield from rows_of(Piece(0, 0, piece.path), layout, columns)
+        raise
+
+
+def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
+    """The lines that start within a range of a file; of the last one, as much as a row may have."""
+    file.seek(max(start - 1, 0))
+    # A line that starts before belongs to the piece before; nobody knows how long it is.
+    while start and (part := file.readline(MAX_LINE_BYTES)) and not part.endswith(b"\n"):
+        pass
+    lines = file.read(max(end - file.tell(), 0))
+    if lines and not lines.endswith(b"\n"):
+        lines += file.readline(MAX_LINE_BYTES + 1)
+    return lines
+
+
+def _match(pattern: str, flag: str) -> list[FileMetadata]:
+    found: list[FileMetadata] = []
+    try:
+        if is_local(pattern):
+            path = Path(pattern)  # of this very name, whatever brackets are in it
+            inside = map(str, path.iterdir()) if path.is_dir() else glob(pattern, recursive=True)
+            files = [
+                one for one in ([pattern] if path.is_file() else inside) if Path(one).is_file()
+            ]
+            found = [FileMetadata(one, Path(one).stat().st_size) for one in files]
+        else:
+            for place in (pattern, FileSystems.join(pattern, "*")):
+                found = found or list(FileSystems.match([place])[0].metadata_list)
+    except (BeamIOError, OSError, ValueError) as error:
+        raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
+    found = [one for one in found if one.path == pattern or _usual(one.path)]
+    if not found:
+        raise OptionError(flag, f"{pattern} matches no file that is a table.")
+    return found
+
+
+def _usual(path: str) -> bool:
+    """Whether a file that was not named itself is meant: a table that is not hidden."""
+    name = path.replace("\\", "/").rsplit("/", 1)[-1]
+    return not name.startswith((".", "_")) and format_of(path, otherwise="") != ""

@@ -1,0 +1,118 @@
+"""`tfds.load("click_log", ...)`: the records of `pipelines.preprocess` as a TensorFlow dataset.
+
+    import tensorflow_datasets as tfds
+    import pipelines.tfds_builder  # registers the name "click_log"
+
+    train = tfds.load("click_log", split="train", builder_kwargs={"logs": "clicks/"})
+
+`logs` is what `--input` is: files, globs or directories; `flags` are settings of preprocess:
+`builder_kwargs={"logs": "clicks/", "flags": {"negatives": 8, "corpus": ["titles.tsv"]}}`.
+Nothing is downloaded. A dataset is prepared once for each log, corpus and setting; one that changed
+is another dataset.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow_datasets as tfds
+
+from dssm_tf.common.errors import UserError
+from dssm_tf.data.preprocessed import Preprocessed
+from pipelines.launcher import preprocess, request
+from pipelines.options import PreprocessOptions
+
+_TEXT, _NUMBER = tfds.features.Text(), np.int64
+_LIST = tfds.features.Sequence
+_FEATURES = {
+    "clicks": np.float32,
+    "query": _TEXT,
+    "query_ngrams": _LIST(_LIST(_NUMBER)),  # ids of the trigrams of each word
+    "query_number": _NUMBER,
+    "titles": _LIST(_TEXT),  # the clicked one, then the negatives
+    "title_ngrams": _LIST(_LIST(_LIST(_NUMBER))),
+    "title_numbers": _LIST(_NUMBER),
+    "clicked_numbers": _LIST(_NUMBER),  # of all titles that were clicked for the query
+}
+
+
+class ClickLog(tfds.core.GeneratorBasedBuilder):
+    """Query and clicked title pairs with negatives, hashed to letter trigrams.
+
+    Differs from the batches of `dssm_tf.data` by going through tfds: its files, its splits and its
+    caching. Numbers are looked up in the tables; the order is that of the records.
+
+    Args:
+        logs: click logs: a path, glob or directory, or several.
+        flags: of `dssm preprocess`, as `PreprocessOptions` has them.
+        **tfds_arguments: passed on to tfds.
+    """
+
+    name = "click_log"
+    VERSION = tfds.core.Version("2.0.0")
+    RELEASE_NOTES = {"2.0.0": "Texts and trigrams of the third format."}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        logs: str | Path | Sequence[str | Path] = (),
+        flags: dict[str, Any] | None = None,
+        **tfds_arguments: Any,
+    ) -> None:
+        if not logs:
+            raise UserError(
+                "The click_log dataset needs its logs: "
+                'tfds.load("click_log", builder_kwargs={"logs": "clicks/"}).'
+            )
+        logs = (logs,) if isinstance(logs, str | Path) else logs
+        paths = tuple(str(Path(one).resolve()) for one in logs)
+        self._options = PreprocessOptions(paths, "", **(flags or {}))
+        tfds_arguments["config"] = tfds.core.BuilderConfig(
+            name=sha256(request(self._options)).hexdigest()[:16],
+            description=f"click logs {' '.join(paths)}",
+        )
+        super().__init__(**tfds_arguments)
+
+    def _info(self) -> tfds.core.DatasetInfo:
+        return self.dataset_info_from_configs(
+            features=tfds.features.FeaturesDict(_FEATURES),
+            description="Query and clicked title pairs of search click logs, with negatives.",
+            disable_shuffling=True,
+        )
+
+    def _split_generators(self, dl_manager: Any) -> dict[str, Any]:
+        self._work = tempfile.TemporaryDirectory(prefix="click-log-")
+        data = Path(self._work.name, "data")
+        preprocess(replace(self._options, output=str(data)))
+        return {split: self._generate_examples(data, split) for split in Preprocessed(data).splits}
+
+    def _generate_examples(self, data: Path, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        yield from enumerate(read_examples(data, split))
+
+
+def read_examples(directory: Path, split: str) -> Iterator[dict[str, Any]]:
+    """The pairs of a split that preprocess wrote, as features by name, in file order."""
+    data = Preprocessed(directory)
+    queries, titles = data.texts("queries"), data.texts("titles")
+    query_words, title_words = data.words("queries"), data.words("titles")
+    _, ngrams = data.distinct_words
+    for query, row, clicks in zip(*(one.tolist() for one in data.parts[split]), strict=True):
+        numbers = [one for one in row if one >= 0]
+        yield {
+            "clicks": clicks,
+            "query": queries[query],
+            "query_ngrams": [ngrams[word].as_py() for word in query_words[query].as_py()],
+            "query_number": query,
+            "titles": [titles[one] for one in numbers],
+            "title_ngrams": [
+                [ngrams[word].as_py() for word in title_words[one].as_py()] for one in numbers
+            ],
+            "title_numbers": numbers,
+            "clicked_numbers": data.clicked[query].as_py(),
+        }

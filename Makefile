@@ -85,7 +85,7 @@ test-engines: BEAM = $(shell sed -n 's/^apache-beam==//p' constraints.txt)
 test-engines: INTO = $(CURDIR)/build/engines
 test-engines: $(STAMP)  ## the pipelines on Flink and Spark (they need Java and Maven) and Prism (Go)
 	@if command -v mvn >/dev/null && command -v java >/dev/null; then \
-	  for engine in flink spark; do mvn -q -B -f tests/engines/pom.xml -P$$engine \
+	  for engine in flink spark tensorflow; do mvn -q -B -f tests/engines/pom.xml -P$$engine \
 	    dependency:copy-dependencies -DoutputDirectory=$(INTO)/$$engine || exit 1; done; \
 	  [ -d $(INTO)/pyspark ] || $(PY) -m pip install -q --disable-pip-version-check --no-deps \
 	    --target $(INTO)/pyspark pyspark==3.5.9; \

@@ -1,7 +1,6 @@
 """The package's metadata and dependencies.
 
-Beam runners build a source distribution from this file (`--setup_file ./setup.py`) and install it
-on every worker, so everything an installation needs stands here; pyproject.toml configures tools.
+Beam's workers install what worker/setup.py says; pyproject.toml configures tools.
 """
 
 import re

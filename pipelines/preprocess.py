@@ -25,7 +25,7 @@ def preprocess(
 
     Flags that are not listed go to Beam, for example --direct_num_workers=2
     --direct_running_mode=multi_processing, or --runner=DataflowRunner --project=... --region=...
-    --temp_location=gs://... --setup_file=./setup.py.
+    --temp_location=gs://... --setup_file=./worker/setup.py.
 
     Args:
         beam_flags: flags of Beam and of its runner.

@@ -180,7 +180,8 @@ def flink(engine: Engine, task_managers: int = 2) -> None:
         f"rest.address: localhost\nrest.bind-address: localhost\nrest.port: {rest}\n"
         "taskmanager.host: localhost\ntaskmanager.bind-host: localhost\n"
         f"taskmanager.numberOfTaskSlots: 1\nparallelism.default: {task_managers}\n"
-        "heartbeat.interval: 1000\nheartbeat.timeout: 10000\n",
+        "heartbeat.interval: 1000\nheartbeat.timeout: 10000\nrestart-strategy.type: fixed-delay\n"
+        "restart-strategy.fixed-delay.attempts: 3\nrestart-strategy.fixed-delay.delay: 1 s\n",
         "utf-8",
     )
     entry = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
@@ -292,14 +293,15 @@ def ended(started: subprocess.Popen[str], seconds: float = 600) -> tuple[int, st
     return started.returncode, said
 
 
-def children(process: int, command: str = "") -> list[int]:
-    """The processes under a process whose command line holds some text."""
+def children(processes: Sequence[int], command: str) -> list[int]:
+    """The processes under some processes whose command line holds some text."""
     found = []
     for one in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
-            if f"\nPPid:\t{process}\n" in (one / "status").read_text():
+            parent = int((one / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent in processes:
                 found += [int(one.name)] * (command in (one / "cmdline").read_text())
-                found += children(int(one.name), command)
+                found += children([int(one.name)], command)
     return found
 
 

@@ -168,7 +168,7 @@ def job_graph(tmp_path, topics):
     files = find_files([str(log)])
     flags = [
         "--runner=DataflowRunner", "--project=p", "--region=europe-west1",
-        "--temp_location=gs://bucket/tmp", "--setup_file=./setup.py",
+        "--temp_location=gs://bucket/tmp", "--setup_file=./worker/setup.py",
     ]  # fmt: skip
     # Building needs no cloud; the extra apache-beam[gcp] is needed to submit.
     pipeline = beam.Pipeline(runner="DirectRunner", options=PipelineOptions(flags))

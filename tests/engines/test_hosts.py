@@ -1,0 +1,104 @@
+"""Training on two hosts, which are network namespaces here, against one host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+import yaml
+
+from tests.clicks import click_log, write_data
+from tests.engines.engines import CHECKOUT, within
+from tests.training.test_distributed import CONFIG, SAME
+
+ADDRESSES = ("10.77.0.1", "10.77.0.2")
+PORT = 2222
+EPOCHS = 12
+LINK = ["ip", "link", "add", "dssm-0", "type", "veth", "peer", "name", "dssm-1"]
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[list[str]]:
+    """The names of two network namespaces with a cable between them."""
+    names = [f"dssm-host-{number}" for number in range(2)]
+    with ExitStack() as stack:
+        for number, name in enumerate(names):
+            if os.geteuid() or subprocess.run(["ip", "netns", "add", name]).returncode:
+                pytest.skip("needs root and iproute2, for network namespaces")
+            stack.callback(subprocess.run, ["ip", "netns", "delete", name], check=True)
+            if not number:
+                subprocess.run(LINK, check=True)
+        for number, name in enumerate(names):
+            one = f"dssm-{number}"
+            inside = ["ip", "-n", name]
+            subprocess.run(["ip", "link", "set", one, "netns", name], check=True)
+            subprocess.run(
+                [*inside, "addr", "add", f"{ADDRESSES[number]}/24", "dev", one], check=True
+            )
+            for link in ("lo", one):
+                subprocess.run([*inside, "link", "set", link, "up"], check=True)
+        yield names
+
+
+def start(out: Path, config: Path, data: Path, host: str = "", index: int = 0) -> subprocess.Popen:
+    """`dssm train`, on a host."""
+    command = [sys.executable, "-m", "dssm_tf.cli", "train", "--config", config, "--data", data]
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}
+    if host:
+        command = ["ip", "netns", "exec", host, *command]
+        workers = [f"{address}:{PORT}" for address in ADDRESSES]
+        task = {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+        environment["TF_CONFIG"] = json.dumps(task)
+    words = list(map(str, [*command, "--out", out]))
+    return subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    )
+
+
+def ends(processes: list[subprocess.Popen]) -> None:
+    for one in processes:
+        with one:
+            said, _ = one.communicate(timeout=600)
+        assert one.returncode == 0, said
+
+
+def weights(run: Path) -> dict[str, np.ndarray]:
+    found: dict[str, np.ndarray] = {}
+    with h5py.File(run / "model.weights.h5") as file:
+        file.visititems(
+            lambda name, one: found.update({name: one[()]}) if hasattr(one, "shape") else None
+        )
+    return found
+
+
+@pytest.mark.engines
+def test_two_hosts_of_which_one_is_lost_and_comes_back_reach_the_weights_of_one(hosts, tmp_path):
+    data = write_data(tmp_path / "data", click_log()).path
+    config = tmp_path / "config.yaml"
+    training = {**CONFIG["training"], "epochs": EPOCHS}
+    config.write_text(yaml.safe_dump({**CONFIG, "training": training}), "utf-8")
+    ends([start(tmp_path / "one", config, data)])
+
+    def both() -> list[subprocess.Popen]:
+        return [start(tmp_path / "two", config, data, host, at) for at, host in enumerate(hosts)]
+
+    chief, other = both()
+    assert within(500, lambda: chief.poll() is not None or any(tmp_path.glob("two/state/*.npz")))
+    assert chief.poll() is None
+    for one in (other, chief):  # the chief can do nothing alone: a Kubernetes job restarts both
+        one.kill()
+        one.communicate()
+    ends(both())
+    alone, together = weights(tmp_path / "one"), weights(tmp_path / "two")
+    assert alone.keys() == together.keys()
+    for name, wanted in alone.items():
+        # six times the steps of test_distributed
+        np.testing.assert_allclose(together[name], wanted, atol=6 * SAME, rtol=0, err_msg=name)

@@ -1,0 +1,58 @@
+"""The SavedModel answered by TensorFlow's Java API: another loader, another runtime."""
+
+from __future__ import annotations
+
+import subprocess
+
+import numpy as np
+import pytest
+from google.protobuf import wrappers_pb2
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+
+from dssm_tf.export.saved_model import ExportedRanker, export
+from serving import predict_pb2
+from tests.clicks import click_log, write_data
+from tests.engines.engines import CHECKOUT, INSTALLED
+from tests.runs import finished_run
+
+JARS = INSTALLED / "tensorflow"
+TITLES = ["red fox", "blue owl", "", "Größe 42"]
+
+
+@pytest.mark.engines
+@pytest.mark.parametrize(
+    ("signature", "inputs", "output"),
+    [
+        ("score", {"queries": ["red fox"] * 4, "titles": TITLES}, "scores"),
+        ("encode_title", {"titles": TITLES}, "embeddings"),
+    ],
+)
+def test_java_answers_a_published_request_as_python_does(tmp_path, signature, inputs, output):
+    if not JARS.is_dir():
+        pytest.skip("run `make test-engines`, which needs Java 11 or newer and Maven")
+    data = write_data(tmp_path / "data", click_log(), validation=())
+    run = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [8, 6]}})
+    model = export(run, tmp_path / "export" / "model")
+    request = predict_pb2.PredictRequest()
+    request.model_spec.signature_name = signature
+    for name, texts in inputs.items():
+        request.inputs[name].dtype = predict_pb2.DT_STRING
+        request.inputs[name].string_val.extend(text.encode() for text in texts)
+    (tmp_path / "request").write_bytes(request.SerializeToString())
+    compiled = FileDescriptorSet()
+    for file in (wrappers_pb2.DESCRIPTOR, predict_pb2.DESCRIPTOR):
+        file.CopyToProto(compiled.file.add())
+    (tmp_path / "descriptors").write_bytes(compiled.SerializeToString())
+    names = [model, *(tmp_path / one for one in ("descriptors", "request", "response"))]
+    program = ["java", "-cp", f"{JARS}/*", CHECKOUT / "tests/engines/Predict.java"]
+    done = subprocess.run(list(map(str, [*program, *names])), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    response = predict_pb2.PredictResponse.FromString((tmp_path / "response").read_bytes())
+    ranker = ExportedRanker(model)
+    wanted = (
+        ranker.score("red fox", TITLES)
+        if signature == "score"
+        else ranker.encode_titles(TITLES, prior=False)
+    )
+    found = np.array(response.outputs[output].float_val, np.float32)
+    np.testing.assert_allclose(found, np.ravel(wanted), atol=1e-6)

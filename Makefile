@@ -95,8 +95,7 @@ test-engines: $(STAMP)  ## the pipelines on Flink and Spark (they need Java and 
 	else echo "make test-engines: without Go the tests of Prism are skipped"; fi
 	@$(PY) -m pytest -q -m 'engines or not engines' tests/engines $(ARGS)
 
-bench: $(STAMP)  ## the speed measurements of tests/benchmarks, against PyTorch, which this installs
-	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt
+bench: $(STAMP)  ## the speed of preprocess, measured
 	@$(PY) -m pytest -s -m benchmark tests/benchmarks $(ARGS)
 
 check: $(STAMP)  ## format, lint, types and the import rules; changes nothing

@@ -164,29 +164,47 @@ class ClickData:
         """Writes a trained model as a run, for `dssm_tf.load`, `dssm export` and the rest.
 
         The weight of the log-prior is chosen on the validation part, as `ranking.prior` says.
-        `config.yaml` says what `fit` did: the loss and the optimizer that the model was compiled
-        with, and the epochs of the last `fit`; the model card has them as Keras writes them.
+        `config.yaml` is that of the data, with the epochs of the last `fit`; the model card has the
+        loss and the optimizer that the model was compiled with, as Keras writes them.
 
         Args:
             model: of `build_model`, trained.
             out: the run's directory, new.
 
         Raises:
-            UserError: `out` exists, or the model is not of this configuration.
+            UserError: `out` exists, or the model was not compiled, or is not of this configuration.
         """
-        from dssm_tf.api.fitted import fitted_config, float32_copy, history
+        import keras
+
         from dssm_tf.model.prior import TitlePrior
         from dssm_tf.model.run_files import MODEL_CARD
-        from dssm_tf.model.semantic_ranker import Encoder
+        from dssm_tf.model.semantic_ranker import Encoder, build_model
+        from dssm_tf.training.keeper import put
         from dssm_tf.training.run_directory import Result, finish_run, start_run
         from dssm_tf.training.train import held_out
         from dssm_tf.training.validation import weigh_prior
 
         out, data = Path(out), self._data
         refuse_existing(out)
-        epochs = history(model)
-        config = fitted_config(self.config, model, len(epochs))
-        ranked = float32_copy(config, model, data.vocabulary.size)
+        if not model.compiled:
+            raise UserError("the model was not compiled; save one that `fit` has trained.")
+        metrics = getattr(getattr(model, "history", None), "history", {})
+        epochs = [
+            dict(zip(metrics, map(float, epoch), strict=True))
+            for epoch in zip(*metrics.values(), strict=True)
+        ]
+        done = {"refit": False, "epochs": len(epochs) or self.config.training.epochs}
+        training = self.config.training.model_copy(update=done)
+        config = self.config.model_copy(update={"training": training})
+        ranked = build_model(config, data.vocabulary.size)
+        values = [keras.ops.convert_to_numpy(one) for one in model.weights]
+        shapes = [[tuple(one.shape) for one in weights] for weights in (values, ranked.weights)]
+        if shapes[0] != shapes[1]:
+            raise UserError(
+                f"the model has weights of the shapes {shapes[0]!r:.120}, the configuration's has "
+                f"{shapes[1]!r:.120}; save what `build_model` made."
+            )
+        put(ranked.weights, values)
         task = held_out(config, data, self._start, self._sources)
         titles = data.titles if self._start is None else self._start.titles
         encode = Encoder(ranked, data.vocabulary)
@@ -206,7 +224,8 @@ class ClickData:
 _COMPILED = """
 ## Compiled with
 
-Trained by Keras's `fit` from Python; the best epoch was not looked for. Compiled with:
+Trained by Keras's `fit` from Python; the best epoch was not looked for. The loss and the optimizer
+were these, whatever the configuration says:
 
 ```json
 {}

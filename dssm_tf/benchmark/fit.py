@@ -13,12 +13,12 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from dssm_tf.baselines.base import Baseline
 from dssm_tf.benchmark.external import load_encoder, megabytes, microseconds
 from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, folds, grid, to_choose_by
 from dssm_tf.benchmark.prepare import Inputs
@@ -40,14 +40,14 @@ class Candidate(NamedTuple):
     Attributes:
         setting: values by name.
         ranker: with them.
-        keep: saves it as the result's model and tells costs.
+        about: costs and notes.
         deployed: the ranker as it is used, where that is another form.
         usual: how many of these values the system has by default.
     """
 
     setting: dict[str, Any]
     ranker: Ranker
-    keep: Callable[[], dict[str, Any]]
+    about: dict[str, Any]
     deployed: Ranker | None = None
     usual: int = 0
 
@@ -62,7 +62,7 @@ def fit(folder: Path) -> None:
     inputs = Inputs(folder.parents[1] / job["inputs"])
     task, tune = inputs.task(), job["tune"]
     make = {"tower": _tower, "encoder": _encoder, "baseline": _baseline}[job["kind"]]
-    candidates = make(job, inputs, task, folder)
+    candidates = make(job, inputs, folder)
     fold, about = folds(task), dict[str, Any]()
     chosen = [max(range(len(candidates)), key=lambda at: candidates[at].usual)] * 3
     if len(candidates) > 1:
@@ -74,7 +74,12 @@ def fit(folder: Path) -> None:
         chosen, about = best or chosen, described([candidates[at].setting for at in best])
     runs = {place: _run(job, candidates[place], task) for place in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
-    about = final.keep() | about
+    about = final.about | about
+    if job["kind"] == "baseline":
+        model, ranker = folder / _MODEL, cast("Baseline", final.ranker)
+        ranker.save(model)
+        about["parameters"] = _learned_numbers(model) + len(final.setting)
+        about["megabytes"] = megabytes(model)
     about["microseconds_per_query"] = microseconds(final.deployed or final.ranker, task)
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
@@ -86,9 +91,7 @@ def _run(job: dict[str, Any], candidate: Candidate, task: RankingTask) -> Any:
     return make_run(job["name"], by_ranker(candidate.ranker, task), task)
 
 
-def _baseline(
-    job: dict[str, Any], inputs: Inputs, task: RankingTask, folder: Path
-) -> list[Candidate]:
+def _baseline(job: dict[str, Any], inputs: Inputs, folder: Path) -> list[Candidate]:
     """A baseline with every combination of its free parameters, fitted as seldom as that allows."""
     from dssm_tf.systems import BASELINES
 
@@ -105,21 +108,13 @@ def _baseline(
         fitted = make(**given, **variant).fit(clicks, titles)
         seconds = time.monotonic() - started
         for setting in grid(free):
-            ranker = fitted.with_parameters(**setting)
-
-            def keep(ranker: Any = ranker, seconds: float = seconds) -> dict[str, Any]:
-                ranker.save(folder / _MODEL)
-                size = megabytes(folder / _MODEL)
-                numbers = _learned_numbers(folder / _MODEL) + len(free) + len(refit)
-                return {"training_seconds": seconds, "parameters": numbers, "megabytes": size}
-
-            setting = {**variant, **setting}
+            ranker, setting = fitted.with_parameters(**setting), {**variant, **setting}
             usual = sum(getattr(default, name) == value for name, value in setting.items())
-            found.append(Candidate(setting, ranker, keep, usual=usual))
+            found.append(Candidate(setting, ranker, {"training_seconds": seconds}, usual=usual))
     return found
 
 
-def _tower(job: dict[str, Any], inputs: Inputs, task: RankingTask, folder: Path) -> list[Candidate]:
+def _tower(job: dict[str, Any], inputs: Inputs, folder: Path) -> list[Candidate]:
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
     from dssm_tf.model.semantic_ranker import SemanticRanker
@@ -142,19 +137,16 @@ def _tower(job: dict[str, Any], inputs: Inputs, task: RankingTask, folder: Path)
         "prior_weight": result.prior_weight,
         "parameters": int(ranker.model.count_params()),
         "megabytes": megabytes(form),
-        **about_vocabulary(ranker.vocabulary.unknown_share(task.queries)),
+        **about_vocabulary(ranker.vocabulary.unknown_share(inputs.task().queries)),
     }
     about["notes"] += [f"may have learned nothing: {result.doubt}"] if result.doubt else []
     # Rows of their own add the prior, as to every other system.
     compact = without_prior(CompactRanker.load(form))
-    return [Candidate({}, without_prior(ranker), lambda: about, compact)]
+    return [Candidate({}, without_prior(ranker), about, compact)]
 
 
-def _encoder(
-    job: dict[str, Any], inputs: Inputs, task: RankingTask, folder: Path
-) -> list[Candidate]:
-    ranker, costs = load_encoder(job["name"], job["base"])
-    return [Candidate({}, ranker, lambda: costs)]
+def _encoder(job: dict[str, Any], inputs: Inputs, folder: Path) -> list[Candidate]:
+    return [Candidate({}, *load_encoder(job["name"], job["base"]))]
 
 
 def _learned_numbers(directory: Path) -> int:

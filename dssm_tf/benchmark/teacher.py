@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,8 +18,6 @@ from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED, Key
-
-_CELLS = 1 << 24  # of a block of scores, 64 MiB
 
 
 class Lesson(NamedTuple):
@@ -44,16 +43,14 @@ class Lesson(NamedTuple):
         """
         titles = _distinct(title.text for title in data.titles)
         place = {key: number for number, key in enumerate(titles)}
+        pairs = [(query, title) for query, title, _ in data.log()]
+        pairs += [(title, title) for title in titles.values()] if title_queries else []
         queries: dict[Key, str] = {}
-        clicked: dict[Key, set[int]] = {}
-        for query, title, _ in data.log():
+        clicked: dict[Key, set[int]] = defaultdict(set)
+        for query, title in pairs:
             key = FOLDED.key(query)
             queries.setdefault(key, query)
-            clicked.setdefault(key, set()).add(place[FOLDED.key(title)])
-        if title_queries:
-            for key, title in titles.items():
-                queries.setdefault(key, title)
-                clicked.setdefault(key, set()).add(place[key])
+            clicked[key].add(place[FOLDED.key(title)])
         keys = sorted(queries)
         return cls(
             tuple(queries[key] for key in keys),
@@ -108,18 +105,15 @@ def teach(
         raise UserError(f"--best {best} and --random {random}: expected at least one title.")
     scores_of = vectors("teacher", embeddings, lesson.query_ids, lesson.doc_ids)
     rng = np.random.default_rng(seed)
-    count, step = len(lesson.titles), max(1, _CELLS // max(1, len(lesson.titles)))
     with progress_of("teach", len(lesson.queries), told, unit="queries") as task:
-        for start in range(0, len(lesson.queries), step):
-            rows = np.arange(start, min(start + step, len(lesson.queries)))
-            for row, scores in zip(rows, scores_of(rows, None), strict=True):
-                first = top_columns(scores, max(best, 1))[:best]
-                drawn = rng.integers(0, count, random)
-                chosen = [*lesson.clicked[row], *first.tolist(), *drawn.tolist()]
-                places = list(dict.fromkeys(chosen))
-                titles = tuple(lesson.titles[place] for place in places)
-                yield GradedList(lesson.queries[row], titles, tuple(map(float, scores[places])))
-            task.update(int(rows[-1]) + 1)
+        for row, query in enumerate(lesson.queries):
+            (scores,) = scores_of(np.array([row]), None)
+            first = top_columns(scores, max(best, 1))[:best].tolist()
+            drawn = rng.integers(0, len(lesson.titles), random).tolist()
+            places = list(dict.fromkeys([*lesson.clicked[row], *first, *drawn]))
+            titles = tuple(lesson.titles[place] for place in places)
+            yield GradedList(query, titles, tuple(map(float, scores[places])))
+            task.advance()
 
 
 def _distinct(texts: Iterator[str]) -> dict[Key, str]:

@@ -50,7 +50,8 @@ def evaluate(
         judgments: table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade; or
             TREC qrels, with --queries and --corpus.
         out: directory to write, new.
-        model: [NAME=]DIR: what `dssm train` or `dssm export` wrote; may be repeated.
+        model: [NAME=]DIR: what `dssm train` or `dssm export` wrote, or a saved baseline; may be
+            repeated.
         baselines: with commas between, or '' for none; NAME=DIR loads what was saved instead of
             fitting on the titles, e.g. skip_thought=DIR for skip-thought weights.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
@@ -69,11 +70,13 @@ def evaluate(
     # Only now: the command line must answer --help without these.
     from rich.console import Console
 
+    from dssm_tf.baselines.base import Baseline
     from dssm_tf.common.versions import versions
     from dssm_tf.evaluation.evaluate import evaluate as measure
     from dssm_tf.evaluation.evaluation import about_vocabulary
     from dssm_tf.evaluation.ranking import tie_key
     from dssm_tf.evaluation.read import read_judged
+    from dssm_tf.export.load import load
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.report import show
     from dssm_tf.tables.judgments import read_corpus
@@ -96,11 +99,10 @@ def evaluate(
     systems = {name: _baseline(name, saved.get(name), log, ranked) for name in names}
     about = {}
     for name, path in models.items():
-        from dssm_tf.model.semantic_ranker import SemanticRanker
-
-        systems[name] = ranker = SemanticRanker.load(path)
-        texts = list(dict.fromkeys(one.query for one in grades))
-        about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
+        systems[name] = ranker = load(path, name)
+        if not isinstance(ranker, Baseline):
+            texts = list(dict.fromkeys(one.query for one in grades))
+            about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
     read = {name: read_run(path, layout.encoding) for name, path in others.items()}
     found = measure(systems, grades, titles, runs=read, about=about, console=Console())
     inputs = {"judgments": judgments, "queries": queries, "corpus": corpus, "data": data}
@@ -174,10 +176,11 @@ def _seen(
     """Whether a log that something learned from holds a query; None where no log is known."""
     import numpy as np
 
-    from dssm_tf.model.run_files import were_learned
+    from dssm_tf.benchmark.external import learned
     from dssm_tf.text.rules import FOLDED
 
-    seen = [were_learned(queries, path) for path in models.values()]
+    found = (learned(queries, path) for path in models.values())
+    seen = [one for one in found if one is not None]
     if log is not None:
         logged = FOLDED.column(query for query, _, _ in log)
         seen.append(np.isin(FOLDED.column(queries), logged))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+from scipy import sparse, stats
 
 Floats = NDArray[np.floating[Any]]
 
@@ -42,7 +42,6 @@ def rank_loss(
     Reference: Wu et al. 2014, sec. 4; Hanley and McNeil 1982 for the sum of ranks.
     """
     relevant = relevant.tocsr()
-    neither = np.zeros((1, 1), bool)
     asked = np.flatnonzero(np.diff(relevant.indptr))
     wrong, triples = 0.0, 0
     for start in range(0, len(asked), block):
@@ -50,13 +49,13 @@ def rank_loss(
         table = scores(rows) if callable(scores) else scores[rows]
         if np.isnan(table).any():
             raise ValueError("rank_loss received a score that is NaN; the model diverged.")
-        kept = ~(neither if ignored is None else ignored[rows].toarray().astype(bool))
-        is_relevant = relevant[rows].toarray().astype(bool)
-        for row, right, other in zip(table, is_relevant & kept, ~is_relevant & kept, strict=True):
-            own, rivals = row[right], np.sort(row[other])
-            below = np.searchsorted(rivals, own, "left") + np.searchsorted(rivals, own, "right")
-            triples += len(own) * len(rivals)
-            wrong += len(own) * len(rivals) - below.sum() / 2
+        good = relevant[rows].toarray().astype(bool)
+        kept = np.ones_like(good) if ignored is None else ~ignored[rows].toarray().astype(bool)
+        for row, right, counted in zip(table, good, kept, strict=True):
+            ranks = stats.rankdata(row[counted])[right[counted]]
+            pairs = len(ranks) * int(counted.sum() - len(ranks))
+            triples += pairs
+            wrong += pairs - (ranks.sum() - len(ranks) * (len(ranks) + 1) / 2)
     if not triples:
         raise ValueError(
             "rank_loss received no triple of a query, a relevant and an irrelevant title; "

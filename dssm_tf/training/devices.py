@@ -41,7 +41,7 @@ def reuse_memory() -> None:
     """Makes TensorFlow keep freed memory for the next step; before its first use of a device.
 
     XLA returns updated weights in fresh memory. Got from the system at every step, its pages
-    took a third of the time of training `lstm` (python -m tests.benchmarks.towers).
+    took a third of the time of training `lstm`.
     """
     os.environ.setdefault("TF_CPU_ALLOCATOR_USE_BFC", "true")
 
@@ -134,8 +134,7 @@ def use_xla(config: Config, devices: Devices) -> bool:
     """Whether XLA compiles the steps: as `training.xla` says, or on a GPU.
 
     It does not compile the exchange of gradients between CPUs, or between workers. On CPUs it
-    quarters the speed of batches of 256, and compiling costs about ten seconds
-    (tests/benchmarks/towers.py).
+    quarters the speed of batches of 256, and compiling costs about ten seconds.
 
     Args:
         config: the model and how to train it.

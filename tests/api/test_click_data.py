@@ -70,14 +70,11 @@ def test_fit_has_the_losses_of_dssm_train(data, tmp_path):
     assert history == losses(tmp_path / "run")
 
 
-@pytest.mark.numeric
-def test_dssm_train_repeats_what_was_saved_by_its_configuration(trained, data, tmp_path):
+def test_a_saved_run_has_the_losses_and_the_number_of_epochs(trained):
     _, history, run = trained
-    again = load_config(run / "config.yaml")
-    assert again.optimizer.options == {"momentum": 0.5}
-    assert again.loss.arguments["gamma"] == 5
-    train(again, data.path, tmp_path / "again", quiet=True)
-    assert losses(tmp_path / "again") == history == losses(run)
+    assert losses(run) == history
+    saved = load_config(run / "config.yaml").training
+    assert (saved.epochs, saved.refit) == (EPOCHS, False)
 
 
 def test_a_saved_model_ranks_with_the_weights_of_the_fitted_one(trained):
@@ -95,7 +92,6 @@ def test_the_model_card_has_the_optimizer_and_the_loss_as_keras_writes_them(trai
     compiled = json.loads(card.partition("```json\n")[2].partition("```")[0])
     assert compiled["optimizer"]["config"]["momentum"] == 0.5
     assert compiled["loss"]["config"]["gamma"] == 5
-    assert "| optimiser | sgd, step size 0.05 |" in card
     assert "| validation part" not in card
 
 

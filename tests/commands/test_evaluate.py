@@ -46,6 +46,7 @@ def paths(tmp_path, monkeypatch):
     (tmp_path / "c.tsv").write_text(CORPUS)
     for run in ("lstm", "dssm", "other/lstm"):
         (tmp_path / run).mkdir(parents=True)
+        (tmp_path / run / "config.yaml").touch()
         np.save(tmp_path / run / "query_ids.npy", [FOLDED.id("Red HAT")])
         spec = Spec(FOLDED, ("title",), 6, "", 0, 1.0, 0, 0, dict.fromkeys(KINDS, ()), {})
         spec.save(tmp_path / run)

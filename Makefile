@@ -83,16 +83,19 @@ test-keras: $(STAMP)  ## what rests on Keras's internals, on the lowest Keras th
 # tests/engines/pom.xml has the versions of Flink and of Beam's job servers; Prism is of Beam's.
 test-engines: BEAM = $(shell sed -n 's/^apache-beam==//p' constraints.txt)
 test-engines: INTO = $(CURDIR)/build/engines
-test-engines: $(STAMP)  ## the pipelines on Flink and Spark (they need Java and Maven) and Prism (Go)
+test-engines: ENGINES ?= flink spark tensorflow prism
+test-engines: $(STAMP)  ## the pipelines on Flink and Spark, TensorFlow's Java API (Java, Maven), Prism (Go)
 	@if command -v mvn >/dev/null && command -v java >/dev/null; then \
-	  for engine in flink spark tensorflow; do mvn -q -B -f tests/engines/pom.xml -P$$engine \
+	  for engine in $(filter-out prism,$(ENGINES)); do mvn -q -B -f tests/engines/pom.xml -P$$engine \
 	    dependency:copy-dependencies -DoutputDirectory=$(INTO)/$$engine || exit 1; done; \
-	  [ -d $(INTO)/pyspark ] || $(PY) -m pip install -q --disable-pip-version-check --no-deps \
-	    --target $(INTO)/pyspark pyspark==3.5.9; \
-	else echo "make test-engines: without Java and Maven the tests of Flink and Spark are skipped"; fi
-	@if command -v go >/dev/null; then \
+	  [ -z "$(filter spark,$(ENGINES))" ] || [ -d $(INTO)/pyspark ] || \
+	    $(PY) -m pip install -q --disable-pip-version-check --no-deps \
+	      --target $(INTO)/pyspark pyspark==3.5.9; \
+	else echo "make test-engines: Java 11 or newer and Maven are missing (apt install default-jdk" \
+	  "maven): the tests of $(filter-out prism,$(ENGINES)) are skipped"; fi
+	@[ -z "$(filter prism,$(ENGINES))" ] || if command -v go >/dev/null; then \
 	  GOBIN=$(INTO)/bin go install github.com/apache/beam/sdks/v2/go/cmd/prism@v$(BEAM); \
-	else echo "make test-engines: without Go the tests of Prism are skipped"; fi
+	else echo "make test-engines: Go is missing (apt install golang): the tests of prism are skipped"; fi
 	@$(PY) -m pytest -q -m 'engines or not engines' tests/engines $(ARGS)
 
 bench: $(STAMP)  ## the speed of preprocess, measured

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from inspect import signature
 from itertools import pairwise
 from pkgutil import resolve_name
 from typing import Annotated, Any, Literal
@@ -84,6 +85,18 @@ class Named(Section):
         return self.model_dump(exclude={"name"})
 
 
+def defaults_of(section: type[Section]) -> Callable[[Any], Any]:
+    """Gives a constructor, whose last arguments are keys of a section, the defaults of these."""
+
+    def given(constructor: Any) -> Any:
+        fields = section.model_fields
+        names = [name for name in signature(constructor).parameters if name in fields]
+        constructor.__defaults__ = tuple(fields[name].default for name in names)
+        return constructor
+
+    return given
+
+
 class Choice:
     """A line of a table: a class, and the arguments that a configuration may give it.
 
@@ -93,7 +106,7 @@ class Choice:
     Args:
         place: `module:Class`.
         section: with the keys that the line shares with others.
-        keys: further keys, each with type and default. The class has the same defaults.
+        keys: further keys, each with type and default; the class takes these, see `defaults_of`.
     """
 
     def __init__(self, place: str, section: type[Named], **keys: tuple[Any, Any]) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import WordNgramConvolution
+from dssm_tf.towers import TOWERS
 from dssm_tf.towers.tower import Tower
 
 
@@ -32,7 +34,8 @@ class CLSM(Tower):
     Reference: Shen et al. 2014, sec. 3, eq. 1-3; Palangi et al. 2016, table IV.
     """
 
-    def __init__(self, vocabulary_size, window=3, features=300, widths=(128,), **kwargs):
+    @defaults_of(TOWERS["clsm"].section)
+    def __init__(self, vocabulary_size, window, features, widths, **kwargs):
         widths = tuple(widths)
         if not widths or min(widths) < 1:
             raise ValueError(f"CLSM received widths={widths}; expected one or more, each >= 1.")

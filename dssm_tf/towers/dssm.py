@@ -5,6 +5,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from dssm_tf.common.sections import defaults_of
+from dssm_tf.towers import TOWERS
 from dssm_tf.towers.tower import Tower
 
 
@@ -25,7 +27,8 @@ class DSSM(Tower):
     table IV.
     """
 
-    def __init__(self, vocabulary_size, widths=(300, 300, 128), **kwargs):
+    @defaults_of(TOWERS["dssm"].section)
+    def __init__(self, vocabulary_size, widths, **kwargs):
         widths = tuple(widths)
         if not widths or min(widths) < 1:
             raise ValueError(f"DSSM received widths={widths}; expected one or more, each >= 1.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import keras
 
+from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import PeepholeLSTMCell
+from dssm_tf.towers import LSTMSection
 from dssm_tf.towers.recurrent import RecurrentTower, described
 
 
@@ -28,14 +30,15 @@ class LSTMRNN(RecurrentTower):
     Reference: Palangi et al. 2016, eq. 2 and fig. 2; Palangi et al. 2014, eq. 1-6.
     """
 
+    @defaults_of(LSTMSection)
     def __init__(
         self,
         vocabulary_size,
-        cells=96,
-        peepholes=True,
-        forget_gate=True,
-        forget_bias=1.0,
-        peephole_initializer="zeros",
+        cells,
+        peepholes,
+        forget_gate,
+        forget_bias,
+        peephole_initializer,
         **kwargs,
     ):
         options = {

@@ -7,7 +7,9 @@ from typing import ClassVar
 import keras
 from keras import ops
 
+from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers.word_recurrence import WordRecurrence
+from dssm_tf.towers import RecurrentSection
 from dssm_tf.towers.tower import Tower
 
 
@@ -44,16 +46,17 @@ class RecurrentTower(Tower):
     directions: ClassVar = {"recurrence": False}
     """Name of each recurrence, by which weights are stored: whether it reads right to left."""
 
+    @defaults_of(RecurrentSection)
     def __init__(
         self,
         vocabulary_size,
         cell,
         units,
-        blocks=1,
-        options=None,
-        recurrent_initializer="orthogonal",
-        bias_initializer="zeros",
-        bptt_steps=None,
+        blocks,
+        options,
+        recurrent_initializer,
+        bias_initializer,
+        bptt_steps,
         **kwargs,
     ):
         if units < 1:
@@ -64,7 +67,7 @@ class RecurrentTower(Tower):
         self.options = {
             "recurrent_initializer": described(recurrent_initializer),
             "bias_initializer": described(bias_initializer),
-            **(options or {}),
+            **options,
         }
         for name, backwards in self.directions.items():
             recurrence = WordRecurrence(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import keras
 
+from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import TanhCell
+from dssm_tf.towers import TOWERS
 from dssm_tf.towers.recurrent import RecurrentTower
 
 
@@ -22,8 +24,9 @@ class RNN(RecurrentTower):
     Reference: Palangi et al. 2016, eq. 1 and fig. 1.
     """
 
-    def __init__(self, vocabulary_size, hidden=288, **kwargs):
-        super().__init__(vocabulary_size, TanhCell, hidden, **kwargs)
+    @defaults_of(TOWERS["rnn"].section)
+    def __init__(self, vocabulary_size, hidden, **kwargs):
+        super().__init__(vocabulary_size, TanhCell, hidden, 1, {}, **kwargs)
 
     def get_config(self):
         """Constructor arguments, for `keras.saving`."""

@@ -7,7 +7,9 @@ import abc
 import keras
 from keras import ops
 
+from dssm_tf.common.sections import defaults_of
 from dssm_tf.layers import WordHashing
+from dssm_tf.towers import TowerSection
 
 
 class Tower(keras.layers.Layer, abc.ABC):
@@ -34,14 +36,9 @@ class Tower(keras.layers.Layer, abc.ABC):
         `(texts, dimension)`.
     """
 
+    @defaults_of(TowerSection)
     def __init__(
-        self,
-        vocabulary_size,
-        hashed_units,
-        initializer="glorot_uniform",
-        dropout=0.0,
-        ngram_dropout=0.0,
-        **kwargs,
+        self, vocabulary_size, hashed_units, initializer, dropout, ngram_dropout, **kwargs
     ):
         super().__init__(**kwargs)
         for name, share in (("dropout", dropout), ("ngram_dropout", ngram_dropout)):

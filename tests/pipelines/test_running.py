@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import signal
 import subprocess
 import sys
 
@@ -58,32 +57,6 @@ def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypa
     monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
     monkeypatch.setattr("dssm_tf.tables.reader.BLOCK_BYTES", 100)
     assert run(mixed, *MIXED).bytes() == whole.bytes()
-
-
-# Instead of moving a file or a directory to where it belongs.
-DIES = """
-import os, signal, sys
-from pathlib import Path
-from pipelines import preprocess
-from dssm_tf.text.rules import FOLDED
-Path.replace = lambda *_: os.killpg(0, signal.SIGKILL)
-preprocess.run(sys.argv[1:])
-"""
-
-
-def test_a_killed_run_leaves_no_output_and_the_next_run_succeeds(tmp_path, topics):
-    log, output = tmp_path / "log.tsv", tmp_path / "data"
-    log.write_text(topics, "utf-8")
-    arguments = ["--input", str(log), "--output", str(output)]
-    killed = subprocess.run(
-        [sys.executable, "-c", DIES, *arguments], capture_output=True, start_new_session=True
-    )
-    assert killed.returncode == -signal.SIGKILL
-    # Its own directory beside the output is all there is.
-    assert not output.exists()
-    assert list(tmp_path.glob(".data.*"))
-    assert preprocess.run(arguments) == 0
-    assert (output / "spec.json").exists()
 
 
 def test_a_log_that_ends_in_the_middle_leaves_no_output_and_its_reason_is_one_line(

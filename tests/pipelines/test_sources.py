@@ -20,14 +20,12 @@ def read(*patterns):
     return pieces, [row for piece in pieces for row in rows_of(piece)]
 
 
-def rows_of(piece, lines=None):
-    """The good rows of each block, then its rejects; notes how many lines were read."""
+def rows_of(piece):
+    """The good rows of each block, then its rejects."""
     with opened(piece) as table:
         for rows, rejects in log_blocks(table):
             yield from map(LogRow._make, zip(*(one.to_pylist() for one in rows), strict=True))
             yield from rejects
-        if lines is not None:
-            lines.append(table.lines)
 
 
 def tsv(number, start=0):
@@ -96,36 +94,6 @@ def test_a_glob_in_the_current_folder_is_matched(tmp_path, monkeypatch):
         (tmp_path / name).write_text(tsv(2), "utf-8")
     assert [one.path for one in find_files(["click*.tsv"])] == ["clicks-1.tsv", "clicks-2.tsv"]
     assert [one.path for one in find_files(["d*/*.tsv"])] == ["deep/clicks-3.tsv"]
-
-
-def test_parquet_rows_are_read_by_row_group_with_their_numbers(tmp_path):
-    pyarrow = pytest.importorskip("pyarrow")
-    from pyarrow import parquet
-
-    table = pyarrow.table(
-        {
-            "Title": pyarrow.array(["a", None, "c", "d", b"caf\xe9"], pyarrow.binary()).cast(
-                pyarrow.binary()
-            ),
-            "query": pyarrow.array(["qa", "qb", "qc", "qd", "qe"]).dictionary_encode(),
-            "clicks": pyarrow.array([1, 2, -3, None, 1]),
-            "other": pyarrow.array([1.0] * 5),
-        }
-    )
-    path = tmp_path / "log.parquet"
-    parquet.write_table(table, path, row_group_size=2)
-    lines: list[int] = []
-    found = [list(rows_of(piece, lines)) for piece in plan(find_files([str(path)]))]
-    rows = [row for rows in found for row in rows]
-    assert lines == [2, 2, 1]
-    assert [row for row in rows if isinstance(row, LogRow)] == [
-        LogRow("qa", "a", 1), LogRow("qd", "d", 1),
-    ]  # fmt: skip
-    # Numbers are those within the piece; the lines of the pieces before come on top.
-    rejects = [
-        [(row.line, row.reason) for row in rows if isinstance(row, Reject)] for rows in found
-    ]
-    assert rejects == [[(2, "no title")], [(1, "clicks is negative")], [(1, "bad UTF-8")]]
 
 
 def test_an_input_that_matches_nothing_or_is_of_no_known_format_is_refused(tmp_path):

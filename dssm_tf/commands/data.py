@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from dssm_tf.commands.data_judged import judged
 from dssm_tf.commands.flags import PLAIN, Tables, fields_flag
-from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
 
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ def list_(name: str | None = None, /) -> None:
     """
     from dssm_tf.datasets import ADAPTERS
 
-    for each in ADAPTERS if name is None else [_known(name)]:
+    if name is not None:
+        check_name("source", name, ADAPTERS)
+    for each in ADAPTERS if name is None else [name]:
         _print([each, *(f"  {line}" for line in _description(ADAPTERS[each])), ""])
 
 
@@ -76,7 +78,8 @@ def convert(
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, Output
     from dssm_tf.datasets.source import Source
 
-    adapter = ADAPTERS[_known(name)]
+    check_name("source", name, ADAPTERS)
+    adapter = ADAPTERS[name]
     options, share = _options(name, adapter, settings), _share(name, adapter, held_out)
     refuse_existing(out)
     files = Source(source, Console(), encoding)
@@ -209,17 +212,6 @@ def _print(lines: Sequence[str]) -> None:
 def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:
     text = "\n".join([f"# {title}", "", *(f"- {line}." for line in lines)])
     (folder / NOTES).write_text(text + "\n", "utf-8")
-
-
-def _known(name: str) -> str:
-    from dssm_tf.datasets import ADAPTERS
-
-    if name not in ADAPTERS:
-        raise UserError(
-            f"there is no source {name!r}; choose from {', '.join(ADAPTERS)}."
-            f"{did_you_mean(name, ADAPTERS)}"
-        )
-    return name
 
 
 def _options(name: str, adapter: Adapter, settings: Sequence[str]) -> dict[str, str]:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from dssm_tf.commands.flags import PLAIN, Tables
-from dssm_tf.commands.named import named_paths
+from dssm_tf.commands.named import named_paths, only_names
 from dssm_tf.common.checksums import fingerprint
-from dssm_tf.common.errors import NoClicks, UserError, did_you_mean
+from dssm_tf.common.errors import NoClicks, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
 from dssm_tf.common.quiet import load_tensorflow
 
@@ -79,9 +79,11 @@ def evaluate(
     from dssm_tf.export.load import load
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.report import show
+    from dssm_tf.systems import BASELINES
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.layout import TITLE
     from dssm_tf.tables.trec import read_run
+    from pipelines.sources import find_files
 
     refuse_existing(out)
     models, others = named_paths(model, "--model"), named_paths(runs, "--runs")
@@ -89,12 +91,18 @@ def evaluate(
     entries = [one for one in baselines.split(",") if one]
     saved = dict(entry.split("=", 1) for entry in entries if "=" in entry)
     names = list(dict.fromkeys(entry.partition("=")[0] for entry in entries))
-    _refuse_clashes(names, [*models, *others])
+    for name in names:
+        check_name("baseline", name, BASELINES)
+    only_names([(name, None) for name in (*names, *models, *others)], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
     grades = read_judged(judgments, queries, titles, repeats, layout)
-    logs = _log_files(traffic)
+    logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
+    if data is not None and len(names) == len(saved):
+        raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
     load_tensorflow()
-    log = None if data is None else _log(data, fitted=len(names) > len(saved))
+    from dssm_tf.data.preprocessed import Preprocessed
+
+    log = None if data is None else Preprocessed(data).log()
     ranked = sorted({one.title for one in titles or grades}, key=tie_key)
     systems = {name: _baseline(name, saved.get(name), log, ranked) for name in names}
     about = {}
@@ -122,35 +130,6 @@ def evaluate(
     with atomic_directory(out) as folder:
         write(found, folder)
     show(found, f"Written: {out}/{WRITTEN}")
-
-
-def _refuse_clashes(baselines: Sequence[str], others: Sequence[str]) -> None:
-    from dssm_tf.systems import BASELINES
-
-    for name in baselines:
-        if name not in BASELINES:
-            raise UserError(
-                f"there is no baseline {name!r}; choose from {', '.join(BASELINES)}."
-                f"{did_you_mean(name, BASELINES)}"
-            )
-    names = [*baselines, *others]
-    if clash := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"two systems are called {clash!r}; name one of them otherwise, NAME=PATH.")
-
-
-def _log_files(entries: Sequence[str]) -> list[Path]:
-    from pipelines.sources import find_files
-
-    return [Path(one.path) for one in find_files(entries, "--traffic")] if entries else []
-
-
-def _log(data: Path, fitted: bool) -> list[Click]:
-    """The clicks to learn from."""
-    from dssm_tf.data.preprocessed import Preprocessed
-
-    if not fitted:
-        raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
-    return Preprocessed(data).log()
 
 
 def _baseline(

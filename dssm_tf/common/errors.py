@@ -45,6 +45,16 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
+def check_name(what: str, name: str, known: Iterable[str]) -> None:
+    """Raises UserError if a name is not among those that are known, which it lists."""
+    known = list(known)
+    if name not in known:
+        raise UserError(
+            f"there is no {what} {name!r}; choose from {', '.join(known)}."
+            f"{did_you_mean(name, known)}"
+        )
+
+
 def install(extra: str) -> str:
     """The command that installs an extra for this Python: from a checkout, where it comes from."""
     checkout = Path(__file__).parents[2]

@@ -1,4 +1,0 @@
-"""What every package uses: errors, whole files, progress, pages, sections of the configuration.
-
-Imports no other package.
-"""

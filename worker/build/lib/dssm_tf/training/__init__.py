@@ -1,4 +1,0 @@
-"""A training run, from configuration to weights.
-
-May import models, towers, losses, data, tables, evaluation's metrics, text and configuration.
-"""

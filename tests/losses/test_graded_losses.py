@@ -99,6 +99,13 @@ def test_a_query_without_a_good_title_has_no_listwise_loss():
     assert not slopes(LISTS, [[0.1, 0.9], [0.1, 0.9]], told)[0].any()
 
 
+@pytest.mark.parametrize("made", [RankingLoss("kl"), RankingLoss("margin_mse")])
+def test_a_student_that_scores_as_its_teacher_has_nothing_to_learn(made):
+    shifted = SCORES + 3.0  # a constant for all titles ranks nothing
+    assert loss(made, SCORES, known(shifted)) == pytest.approx(np.zeros(5), abs=1e-9)
+    assert slopes(made, SCORES, known(shifted)) == pytest.approx(np.zeros((5, 6)), abs=1e-9)
+
+
 def test_margins_of_a_pair_cost_the_square_of_their_difference():
     # Cosines .5 and .1, teacher 9 and 3: (10 * .4 - 6)^2.
     assert loss(

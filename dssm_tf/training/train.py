@@ -57,6 +57,7 @@ def train(
     started, out, devices = monotonic(), Path(out), Devices.choose()
     config, data = settled(config, Preprocessed(Path(directory)))
     check_settings(config, data)
+    check_optimizer(config.optimizer)
     check_devices(config, devices)
     begun = None if start is None else WarmStart.load(start, config, data)
     if config.training.folds and (begun or config.lists):
@@ -172,13 +173,12 @@ def settled(config: Config, data: Preprocessed) -> tuple[Config, Preprocessed]:
 
 
 def check_settings(config: Config, data: Preprocessed) -> None:
-    """Raises UserError if records, negatives or optimizer are unusable.
+    """Raises UserError if records or negatives are unusable.
 
     Args:
         config: the model and how to train it.
         data: what preprocess wrote.
     """
-    check_optimizer(config.optimizer)
     if not data.count("train"):
         raise UserError(
             f"{data.directory} holds no training records; give preprocess a longer log."

@@ -34,6 +34,7 @@ from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
 from dssm_tf.graded.sources import pinned
 from dssm_tf.tables.writer import write_table
+from dssm_tf.training.optimizers import check_optimizer
 from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import check_settings, train
 from dssm_tf.tuning.search import Search, typed
@@ -77,6 +78,7 @@ def tune(
                     "for validation, or --set training.folds=5."
                 )
             check_settings(pinned(config), log)
+            check_optimizer(config.optimizer)
     if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / JOURNAL).exists()):
         raise UserError(f"{out} holds something that `dssm tune` did not make; choose another.")
     with alone(out):

@@ -171,7 +171,7 @@ def job_api(engine: Engine) -> None:
     engine.flags = portable(port, "LOOPBACK")
 
 
-def flink(engine: Engine, task_managers: int = 2) -> None:
+def flink(engine: Engine, task_managers: int = 2, *, pinned: bool = False) -> None:
     """A Flink cluster with memory limits and one slot a TaskManager, and Beam's job server."""
     rest, rpc = free_port(), free_port()
     (engine.folder / "config.yaml").write_text(
@@ -189,6 +189,8 @@ def flink(engine: Engine, task_managers: int = 2) -> None:
     engine.java("job_manager", [FLINK], command, lambda: listens(rest))
     for number in range(task_managers):
         task_manager(engine, number)
+        if pinned:
+            os.sched_setaffinity(engine.parts[f"task_manager_{number}"].pid, [number])
     if not within(120, lambda: says(rest, "overview", "taskmanagers", task_managers)):
         raise TimeoutError(f"Flink's TaskManagers; see {engine.folder}")
     engine.job_server("Flink", f"--flink-master=localhost:{rest}", [FLINK])

@@ -24,10 +24,10 @@ COMMANDS = {
     "preprocess": Command("turn a click log into training records"),
     "train": Command("train a model on preprocessed clicks", _RESUMES),
     "evaluate": Command("rank judged queries and measure NDCG, MRR, recall"),
-    "benchmark": Command("compare systems on a click log of your own", _RESUMES),
+    "benchmark": Command("compare systems on your own click log", _RESUMES),
     "tune": Command("search for better settings", _RESUMES),
-    "mine": Command("find hard negatives for a training"),
-    "teach": Command("write another model's scores for a small model to learn from"),
+    "mine": Command("find hard negatives to train on"),
+    "teach": Command("write a larger model's scores for a small model to learn"),
     "export": Command("write a SavedModel for TensorFlow Serving, or a compact model"),
     "embed": Command("write the vectors of titles or queries"),
     "index": Command("index a corpus for search"),
@@ -36,10 +36,10 @@ COMMANDS = {
     "explain": Command("say why a title matches a query"),
     "report": Command("write a page about a run"),
     "data": Command("list, convert and split data sets"),
-    "demo": Command("see all of it on bundled data", "run the same command again to start over"),
+    "demo": Command("try everything on bundled data", "run the same command again to start over"),
 }
 
-_USUAL = """the usual way:
+_USUAL = """typical use:
   dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
   dssm train --config dssm --data DATA --out RUN
   dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
@@ -47,7 +47,7 @@ _USUAL = """the usual way:
   dssm search --model RUN --corpus corpus.tsv
   dssm serve EXPORT
 
-see it all at once on bundled data:  dssm demo --out demo
+try everything on bundled data:  dssm demo --out demo
 """
 
 
@@ -71,7 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     name, *words = words
     if name not in COMMANDS:
         meant = did_you_mean(name, COMMANDS)
-        sys.stderr.write(f"dssm: there is no command {name!r}.{meant} (`dssm --help` lists all.)\n")
+        sys.stderr.write(
+            f"dssm: there is no command {name!r}.{meant} (`dssm --help` lists them.)\n"
+        )
         return 2
     return _run(name, words)
 
@@ -89,9 +91,9 @@ def _help() -> str:
     return "\n".join(
         [
             "usage: dssm COMMAND ...\n",
-            "From search click logs to a semantic ranker in production.\n",
+            "Train a semantic ranker on search click logs, and serve it.\n",
             *(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()),
-            "\n`dssm COMMAND --help` shows the flags of a command.\n",
+            "\n`dssm COMMAND --help` lists the flags of a command.\n",
             _USUAL,
         ]
     )

@@ -153,8 +153,8 @@ def embed(
         output: directory to write, such as gs://BUCKET/V.
         cosine: vectors without the titles' prior.
         batch_size: titles encoded at once.
-        encoding: of the text of --input.
-        title_fields: columns that a title is made of, with commas between, as preprocess had them.
+        encoding: encoding of --input.
+        title_fields: comma-separated columns that make up a title, as in preprocess.
         runner: any Beam runner.
         verbose: show Beam's log.
 

@@ -39,44 +39,43 @@ class PreprocessOptions:
             columns query, title and optionally clicks, impressions, session_id, doc_id, timestamp,
             and position, which --position-weights reads.
         output: directory to write; local or of any Beam file system, such as gs://.
-        corpus: titles that may be ranked, clicked or not: files as of --input with a column title,
-            every row whole; trigrams of those that nobody clicked are known too, and
-            training.title_queries learns them; none if not given.
+        corpus: titles that can be found, clicked or not: files as for --input with a column title
+            and no malformed row; training.title_queries learns those that nobody clicked.
         overwrite: replace an earlier output of preprocess.
-        shards: files of each kind to write, a power of two: the log is grouped in as many pieces,
-            of which a worker holds one at a time; 0: by the size of the input.
-        max_reject_fraction: fail when more of the rows, or of the clicks, is malformed.
-        encoding: of the text of --input and --corpus, such as cp1252.
+        shards: files of each kind to write, a power of two: the log is grouped into as many
+            pieces, and a worker holds one at a time; 0: by the size of the input.
+        max_reject_fraction: fail if a larger share of the rows, or of the clicks, is malformed.
+        encoding: encoding of --input and --corpus, such as cp1252.
         columns: what the files call their columns, such as query=search_term,title=product_title.
-        thousands: sign between the thousands of clicks and impressions, such as , in 67,998.
-        title_fields: columns that a title is made of, with commas between, such as
-            title,brand,category; both --input and --corpus have them. A title is then one text,
+        thousands: thousands separator of clicks and impressions, such as , in 67,998.
+        title_fields: columns that make up a title, separated by commas, such as
+            title,brand,category, in both --input and --corpus. A title is then one text,
             Halo␟Microsoft␟Games.
         min_clicks: drop (query, title) pairs with fewer clicks.
-        block_list: file with one entry a line: a word drops every query that holds it, several
-            words or =word drop the query that equals them; # starts a comment.
+        block_list: file with one entry per line: a word drops every query that contains it,
+            several words or =word drop the query that equals them; # starts a comment.
         max_queries_per_session: drop sessions with more distinct queries (bots); 0: keep all.
         max_clicks_per_session: drop sessions with more clicks (spam); 0: keep all.
-        vocabulary_size: most letter trigrams kept, by frequency in the training part and in the
-            corpus's titles without a click there.
+        vocabulary_size: letter trigrams to keep at most, by frequency in the training part and in
+            titles that were not clicked there.
         vocabulary_from: a run or an earlier output of preprocess: its letter trigrams keep their
-            ids and new ones follow, so that `dssm train --from` can go on from the run; the flags
-            of texts must be those it was made with.
+            ids and new ones follow, as `dssm train --from` needs; flags about texts must be the
+            same as then.
         min_ngram_count: drop rarer letter trigrams.
         hash_buckets: ids shared by trigrams not in the vocabulary; 0: they are dropped.
-        keep_accents: tell words apart that differ in accents alone, such as pâté and pate; else
-            leixoes finds leixões.
-        max_words: words read of a text.
-        max_letters: letters read of a word.
-        field_rows: own: the trigrams of a title's further fields are told apart from those of
-            queries and of the first field; shared: a trigram is the same in every field.
+        keep_accents: distinguish words that differ only in accents, such as pâté and pate; by
+            default leixoes finds leixões.
+        max_words: words of a text that are read.
+        max_letters: letters of a word that are read.
+        field_rows: own: trigrams of a title's further fields have rows of their own; shared: a
+            trigram is the same in every field.
         validation_fraction: share of the queries held out for validation.
-        negatives: titles not clicked for the query, recorded with each pair.
+        negatives: unclicked titles to record with each pair.
         negative_alpha: draw titles in proportion to clicks ** this; 0: all alike.
         negatives_from: titles of the log; titles shown for the query and not clicked (rows with
             clicks 0 and impressions above 0); or those first and then the log's.
         negative_pool: titles a worker draws from; a larger log is sampled by clicks.
-        position_weights: weight a click by how seldom its position is looked at: none; harvesting:
+        position_weights: weight clicks by how rarely their position is looked at: none; harvesting:
             estimated from titles shown at several positions for one query, with the columns
             position and impressions; or a file with position and propensity. Give
             training.click_weight=linear to train with such weights.

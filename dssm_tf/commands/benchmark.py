@@ -51,8 +51,7 @@ def benchmark(
     """Measure many systems on the same judgments, with tests, in one table.
 
     Fits or trains every system for every seed, ranks, and writes report.html, report.md, table.tex,
-    metrics.json, per_query.json and runs/. The same command again resumes, and tries
-    failed systems once more.
+    metrics.json, per_query.json and runs/. The same command resumes and retries failed systems.
 
         dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --out BENCH
 
@@ -62,41 +61,42 @@ def benchmark(
         judgments: table with query_id, query, doc_id, title, grade; or TREC qrels.
         queries: texts of the queries (query_id, query) of TREC qrels.
         corpus: table with doc_id, title: rank all of it.
-        judge_later: SHARE: instead of judgments, learn from the earlier clicks, judge by the
-            latest SHARE.
-        hold_out_queries: SHARE: measure on SHARE of the judged queries, and take them out of the
-            click log; without --judgments, judge them by their clicks.
-        typos: rank each judged query also with a typing error in its longest word, if that has
-            four letters: further tables, in OUT/typos.
-        repeats: what to do with a pair that is judged more than once.
+        judge_later: SHARE: instead of --judgments, judge by the latest SHARE of the clicks and
+            learn from the others.
+        hold_out_queries: SHARE: take SHARE of the queries out of the click log and measure on
+            them; without --judgments, their clicks judge.
+        typos: also rank each judged query with a typing error in its longest word, if that has
+            four letters; tables in OUT/typos.
+        repeats: what to do if a pair is judged more than once.
         tables: how they are laid out.
-        time_format: of the log's time stamps, such as %d/%m/%Y.
-        max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
-        systems: with commas between: baselines and configurations by name, configuration files,
+        time_format: format of the log's time stamps, such as %d/%m/%Y.
+        max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
+        systems: comma-separated baselines and configurations by name, configuration files,
             `popularity`, or the groups all, baselines, towers.
-        seeds: of each random system.
+        seeds: seeds of each random system.
         configs: NAME=FILE: train the configuration FILE, or one that comes with the package such
             as paper/lstm-96, as the row NAME; may be repeated.
         overrides: KEY=VALUE: a setting of every configuration; may be repeated.
-        sweep: SYSTEM.KEY=V1,V2: a row a value, e.g. lstm.tower.cells=32,64 or plsa.topics=100,500;
-            SYSTEM.clicks=1/8,1/4,1/2 fits it on these shares of the clicks; may be repeated.
-        model: [NAME=]DIR: a system as it is, not trained again: what `dssm train` or `dssm export`
+        sweep: SYSTEM.KEY=V1,V2: one row per value, such as lstm.tower.cells=32,64 or
+            plsa.topics=100,500; SYSTEM.clicks=1/8,1/4,1/2 fits it on these shares of the clicks;
+            may be repeated.
+        model: [NAME=]DIR: a trained system: what `dssm train` or `dssm export`
             wrote, or the directory of a saved baseline; may be repeated.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         embeddings: [NAME=]QUERIES,TITLES: vectors of another model, ranked by cosine: .npy files
             with rows in the order of OUT/queries.tsv and OUT/titles.tsv, or Parquet files with id
             and vector; may be repeated.
-        encoder: [NAME=]MODEL: an encoder as it is, ranked by cosine: the name or the directory of
-            a sentence-transformers model; may be repeated.
+        encoder: [NAME=]MODEL: rank by the cosine of an encoder: the name or directory of a
+            sentence-transformers model; may be repeated.
         hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores, or by
-            reciprocal ranks with rrf:A+B; each row alone is there with the prior anyway; with
-            commas between, may be repeated.
-        metrics: with commas between: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
-        tune: what cross validation chooses free parameters by.
-        against: rows, with commas between, that superscripts and tests are about, or all; by
-            default those of bm25, ptm, dssm that are there.
+            reciprocal ranks with rrf:A+B; each single row has its row with the prior anyway;
+            comma-separated, may be repeated.
+        metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
+        tune: metric by which cross validation chooses free parameters.
+        against: comma-separated rows that tests and superscripts compare with, or all; by default
+            bm25, ptm and dssm, if present.
         cross: A,B: the two rows of the cross table of first titles.
-        jobs: systems at a time, by default one a core.
+        jobs: systems to run in parallel, by default one per core.
 
     Raises:
         UserError: an input or a flag is unusable, or a system failed; the others are in the table.

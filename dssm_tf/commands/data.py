@@ -119,7 +119,7 @@ def split(
     max_reject_fraction: float = 0.1,
     tables: Tables = PLAIN,
 ) -> None:
-    """Divide your own click log into clicks and judgments.
+    """Split your own click log into clicks and judgments.
 
     Writes clicks.tsv, to learn from (`preprocess --input`), and judgments.tsv, made of the clicks
     of the rest (`dssm evaluate --judgments`): per query grade 3 for the most clicked title, 2 for

@@ -19,7 +19,7 @@ def judged(
     good_from: float | None = None,
     tables: Tables = PLAIN,
 ) -> None:
-    """Make a log, a corpus and judgments of judgments alone.
+    """Make a log, a corpus and held-out judgments from judgments alone.
 
     Writes clicks.tsv, the pairs with good grades as a log (`preprocess --input`); corpus.tsv, all
     titles; judgments.tsv, to learn from (`dssm train --judgments`); with --hold-out-queries also

@@ -28,23 +28,23 @@ def embed(
 ) -> None:
     """Turn texts into semantic vectors.
 
-    Writes the columns id, text and vector, in the order of the input. Memory does not grow with
-    it. The inner product of a query's vector and a title's is the model's score: behind a unit
-    vector stands one more number, 1 of a query and the weighted log-prior of a title. A text
-    without a word has zeros before it.
+    Writes the columns id, text and vector, in the order of the input. Memory use does not depend
+    on its size. The inner product of a query's vector and a title's is the model's score: a unit
+    vector is followed by one more number, 1 for a query and the weighted log-prior for a title. A
+    text without words has zeros before it.
 
         dssm embed --model RUN --input corpus.tsv --out vectors.parquet
 
     Args:
         model: what `dssm train` or `dssm export` wrote
-        input: texts: .txt (one a line), .tsv, .csv, .jsonl, .parquet, also .gz; - for stdin
+        input: texts: .txt (one per line), .tsv, .csv, .jsonl, .parquet, also .gz; - for stdin
         out: Parquet file to write, replaced when complete
         side: which tower
         cosine: unit vectors, for cosines, without the dimension that holds the titles' prior
-        column: holds the text; title, query or text by default
-        id_column: holds the id; doc_id, query_id or id by default; without, rows are numbered
-        encoding: of the text of the input, such as cp1252 or utf-16
-        title_fields: columns that a title is made of, with commas between; if not given, those
+        column: column of the text; by default title, query or text
+        id_column: column of the id; by default doc_id, query_id or id, else row numbers
+        encoding: encoding of the input, such as cp1252 or utf-16
+        title_fields: comma-separated columns that make up a title; by default, those
             that the model learned from, or title
 
     Raises:

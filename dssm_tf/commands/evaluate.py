@@ -52,7 +52,7 @@ def evaluate(
         out: directory to write, new.
         model: [NAME=]DIR: what `dssm train` or `dssm export` wrote, or a saved baseline; may be
             repeated.
-        baselines: with commas between, or '' for none; NAME=DIR loads what was saved instead of
+        baselines: comma-separated, or '' for none; NAME=DIR loads what was saved instead of
             fitting on the titles, e.g. skip_thought=DIR for skip-thought weights.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         queries: texts of the queries of TREC qrels: query_id, query.

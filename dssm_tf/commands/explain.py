@@ -22,7 +22,7 @@ def explain(
     out: Path | None = None,
     json: bool = False,
 ) -> None:
-    """Show why a title matches a query, or what a word is like.
+    """Show why a title matches a query, or which words are similar.
 
     What each word of both texts adds to the score; of a recurrent run also its gates, most active
     cells and keywords (Palangi et al. 2016, sec. V), of a CLSM the words that win its neurons (Shen
@@ -35,7 +35,7 @@ def explain(
         model: what `dssm train` or `dssm export` wrote (all of OUT, OUT/NAME or
             OUT/NAME/VERSION), or a baseline was saved in.
         query: as a user would type it.
-        title: as it is shown.
+        title: as it is displayed.
         word: instead of a query and a title, for a run or doc2vec: the words nearest to this one
             (Palangi et al. 2016, supplement F; Wu et al. 2014, table 2).
         texts: with --word, for a CLSM or a recurrent run: texts that have the word, to compare the

@@ -19,7 +19,7 @@ def export(
     table: Literal["float32", "float16", "int8"] = "float32",
     dimension: int | None = None,
 ) -> None:
-    """Write a SavedModel that takes raw strings, or a small directory for NumPy alone.
+    """Write a SavedModel that takes raw strings, or a compact model for NumPy alone.
 
     A SavedModel has the signatures encode_query, encode_title, the same with_prior, and score,
     and warm-up requests for TensorFlow Serving; a compact model is read by dssm_tf.runtime.
@@ -30,8 +30,8 @@ def export(
     Args:
         model: directory `dssm train` wrote
         out: writes OUT/NAME/VERSION/
-        name: the served model's name; the tower's by default
-        format: what to write; the options below are of compact
+        name: the served model's name; by default the tower's
+        format: what to write; the options below are for compact
         table: how to store the first matrix, most of a model's bytes
         dimension: shorten vectors to this many numbers
 

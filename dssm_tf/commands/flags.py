@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 @Parameter(name="*")
 @dataclass(frozen=True)
 class Tables:
-    """How the tables are laid out that a command reads.
+    """The layout of the tables that a command reads.
 
     Attributes:
-        encoding: of the text of the files, such as cp1252 or utf-16
-        title_fields: columns that a title is made of, with commas between; if not given, those
+        encoding: encoding of the files, such as cp1252 or utf-16
+        title_fields: comma-separated columns that make up a title; by default, those
             that the model learned from, or title
         columns: what your files call their columns, such as query=search_term,title=product_title
-        thousands: sign between the thousands of clicks, such as , in 67,998
+        thousands: thousands separator of clicks, such as , in 67,998
     """
 
     encoding: str = "utf-8"

@@ -26,9 +26,9 @@ def index(
     queries: Path | None = None,
     tables: Tables = PLAIN,
 ) -> None:
-    """Make a corpus ready to be searched.
+    """Build a searchable index of a corpus.
 
-    The directory holds all that a search needs, the model in its compact form included: it is
+    The directory holds everything a search needs, including the model in its compact form: it is
     what you deploy, and `dssm search --index` and `dssm serve --index` open it without TensorFlow.
 
         dssm index --model RUN --corpus corpus.tsv --out INDEX
@@ -39,9 +39,9 @@ def index(
         out: directory of the index, new
         corpus: table with doc_id, title
         vectors: Parquet files that `dssm embed` or `pipelines.embed` wrote, instead of --corpus
-        kind: exact compares all titles, fast walks a graph; auto is exact up to 100,000 titles
-        recall: least recall@10 of a fast index; one that stays below becomes exact
-        queries: queries to measure it on (.txt or a table); else made of titles
+        kind: exact compares all titles, fast searches a graph; auto is exact up to 100,000 titles
+        recall: lowest recall@10 of a fast index; below it the index becomes exact
+        queries: queries to measure it on (.txt or a table); by default made from titles
         tables: how the files are laid out
 
     Raises:

@@ -19,8 +19,8 @@ def mine(
 ) -> None:
     """Find hard negatives: titles that rank high for a query and were never clicked for it.
 
-    Ranks all titles of the data for each of its queries. Training draws some of a query's in each
-    epoch, beside its other negatives.
+    Ranks all titles of the data for each of its queries. Training draws some of them for each
+    query and epoch, in addition to other negatives.
 
         dssm mine --data DATA --bm25 --out mined.tsv
         dssm train ... --set negatives.mined=4 --set negatives.mined_from=mined.tsv
@@ -30,8 +30,8 @@ def mine(
         out: table to write: query, title, system, rank, score.
         model: [NAME=]RUN, a directory `dssm train` wrote, which ranks by its cosine; may be
             repeated.
-        bm25: mine by BM25, alone or beside models.
-        ranks: FIRST LAST, which ranks to take, among the titles that could be negatives.
+        bm25: mine by BM25, alone or together with models.
+        ranks: FIRST LAST: the ranks to take, counted among possible negatives.
         margin: leave out titles whose score is within this share of the best clicked title's, or
             above it: they may be good, though nobody clicked them.
 

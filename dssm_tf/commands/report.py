@@ -29,8 +29,7 @@ def report(
         out: directory to write, new.
         judgments: table, as for `dssm evaluate`.
         corpus: table with doc_id, title; all of it is ranked.
-        beside: [NAME=]RUN: another run, whose curves, scores and keywords stand beside; may be
-            repeated.
+        beside: [NAME=]RUN: another run to compare: curves, scores and keywords; may be repeated.
 
     Raises:
         UserError: a file is missing or malformed, or `out` exists.

@@ -30,12 +30,12 @@ def search(
         dssm search --model RUN --corpus corpus.tsv
 
     Args:
-        queries: what to search for; else typed, or one a line from stdin
+        queries: what to search for; by default typed, or one per line from stdin
         index: directory `dssm index` wrote
         model: what `dssm train` or `dssm export` wrote, instead of --index
-        corpus: table (TSV, CSV, JSONL, Parquet) with doc_id, title, encoded by it first
-        k: results a system
-        only: search among the ids of a file, one a line
+        corpus: table (TSV, CSV, JSONL, Parquet) with doc_id, title, to encode first
+        k: results per system
+        only: search only the ids in this file, one per line
         tables: how the corpus is laid out
 
     Raises:

@@ -38,23 +38,23 @@ def serve(
 ) -> None:
     """Serve trained models over gRPC and REST, as TensorFlow Serving does.
 
-    For development, tests and small sites, in one process. A new version in a model's directory
-    takes over while requests go on; one that cannot be loaded never does. SIGTERM or Ctrl-C ends
-    it when what was asked is answered. More than the limits is refused at once.
+    For development, tests and small sites; one process. A new version in a model's directory
+    takes over without dropping requests; one that cannot be loaded never does. SIGTERM or Ctrl-C
+    ends it after open requests are answered. Requests over a limit are refused at once.
 
         dssm serve --index INDEX
 
     Args:
         models: [NAME=]PATH: what `dssm export` wrote, all of OUT, OUT/NAME or OUT/NAME/VERSION;
             or a run
-        index: what `dssm index` wrote: its model is served, and a page at / of the REST port
+        index: what `dssm index` wrote: serves its model and, at / of the REST port, a page that
             searches by words (BM25) and meaning (the model) together, and by each alone
-        host: address to listen at; no one is asked who they are, so keep it inside your network
-        allow_host: a name that requests may give in their header Host, beside those of loopback
-            and --host; * for any; may be repeated
+        host: address to listen on; there is no authentication, so keep it inside your network
+        allow_host: a name that requests may have in their Host header, besides loopback and
+            --host; * for any; may be repeated
         port: of gRPC; 0 for none
         rest_port: of REST, metrics and the page; 0 for none
-        poll: seconds between two looks for new versions; 0 looks but once
+        poll: seconds between checks for new versions; 0 checks once
         limits: see `Limits`
 
     Raises:

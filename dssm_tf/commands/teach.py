@@ -30,7 +30,7 @@ def teach(
     title_queries: bool = False,
     seed: int = 0,
 ) -> None:
-    """Write another model's scores for a small model to learn from.
+    """Write a larger model's scores for a small model to learn.
 
     Writes queries.tsv and titles.tsv, of the log and the corpus that preprocess read. Embed both
     with any model, in their order, and give the same command again with --embeddings: it writes
@@ -45,9 +45,9 @@ def teach(
         out: directory to write.
         embeddings: QUERIES.npy TITLES.npy, vectors, scored by cosine: rows in the order of
             OUT/queries.tsv and OUT/titles.tsv, or with ids in STEM.ids.txt beside each.
-        best: titles a query that the teacher ranks first.
-        random: titles a query drawn from all.
-        title_queries: also ask about each title as a query.
+        best: titles per query that the teacher ranks first.
+        random: random titles per query.
+        title_queries: also score each title as a query.
         seed: of the draw.
 
     Raises:

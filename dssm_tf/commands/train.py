@@ -25,24 +25,22 @@ def train(
 ) -> None:
     """Train a model on preprocessed clicks.
 
-    Uses all local GPUs, and several machines through TF_CONFIG. The same command resumes a run
-    that was interrupted, and leaves a finished one as it is. It stops if loss or weights are not
-    numbers, no click has a negative, or the model stands still, and warns if no epoch ranks better
-    than the untrained model.
+    Uses all local GPUs, and several machines through TF_CONFIG. The same command resumes an
+    interrupted run and leaves a finished one unchanged. It stops if the loss or a weight is not a
+    number or no click has a negative, and warns if no epoch ranks better than the untrained model.
 
         dssm train --config dssm --data DATA --out RUN
 
     Args:
         data: directory that preprocess wrote.
         out: directory of the run, new.
-        config: YAML file, or the name of one that comes with the package, such as lstm or dssm;
-            that of --from if not given.
-        judgments: table with query, title, grade to learn from as well; instead of clicks with
-            --set training.clicks=false.
-        teacher: table with query, title, score of another model to learn from, likewise; see
-            dssm teach.
-        start: a finished run to go on from: its weights are the first ones, and its clicks of
-            titles stay in the prior; --data is of `preprocess --vocabulary-from RUN` and holds
+        config: YAML file, or the name of one that comes with the package, such as dssm;
+            by default that of --from.
+        judgments: also learn from this table of query, title, grade; only from it with --set
+            training.clicks=false.
+        teacher: also learn from this table of query, title, score of another model; see dssm teach.
+        start: a finished run to start from: training starts with its weights, and its
+            clicks stay in the prior; --data is from `preprocess --vocabulary-from RUN` and holds
             the clicks since.
         overrides: KEY=VALUE, a setting such as training.epochs=5; may be repeated.
 

@@ -25,7 +25,7 @@ def tune(
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     prune: bool = False,
 ) -> None:
-    """Choose settings on the validation part: a grid, random draws or Optuna's TPE.
+    """Choose settings on the validation part, by a grid, at random or with Optuna's TPE.
 
     Trains each setting, compares them and writes the chosen configuration, OUT/best.yaml, with
     the table OUT/trials.tsv beside it. With another grid in the same OUT, runs that were done
@@ -35,18 +35,18 @@ def tune(
 
     Args:
         config: YAML file, or the name of one that comes with the package, such as lstm.
-        data: directory preprocess wrote; of several, the geometric mean of the metric decides.
-        out: directory to write, or of an earlier search.
+        data: directory preprocess wrote; with several, the geometric mean of the metric decides.
+        out: directory to write, or that of an earlier search.
         grid: KEY=VALUES: a setting and what to try: V1,V2,... or, with --random or --tpe,
             LOW:HIGH or log:LOW:HIGH, whole numbers if both ends are; may be repeated.
-        random: draw so many settings instead of all.
-        tpe: try so many settings, each suggested by the results so far.
+        random: try this many random settings instead of all.
+        tpe: try this many settings, each suggested by the results so far.
         seed: of --random and --tpe.
         seeds: training runs of each setting on each log; the table has the spread over them.
         metric: of the validation part, chooses the setting and the epoch it keeps; by default
             training.monitor of the configuration.
         overrides: KEY=VALUE: a setting of every trial, e.g. training.epochs=5; may be repeated.
-        prune: give up a setting whose first training run is behind the median of the others.
+        prune: stop a setting whose first training run falls behind the median of the others.
 
     Raises:
         UserError: what is asked for cannot be tried, or every trial failed.

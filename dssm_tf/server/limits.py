@@ -13,13 +13,13 @@ class Limits:
 
     Attributes:
         message_bytes: a request on the wire
-        texts: texts of an input
+        texts: texts per input
         text_bytes: a text, in UTF-8
-        total_bytes: all texts of a request, repeated ones written out
-        pending_bytes: all that is being received or sent; a gRPC request counts as --message-bytes
-        in_flight: requests computed or waiting, over gRPC and REST together
-        connections: connections, of each protocol
-        seconds: a request, its body included; a silent connection ends after twice that
+        total_bytes: all texts of a request, repeats included
+        pending_bytes: everything being received or sent; a gRPC request counts as --message-bytes
+        in_flight: requests running or waiting, gRPC and REST together
+        connections: connections per protocol
+        seconds: a request, including its body; a silent connection is closed after twice that
     """
 
     message_bytes: int = 4 << 20

@@ -8,7 +8,7 @@ from dssm_tf.common.quiet import load_tensorflow
 
 
 def demo(*, out: Path = Path("build/demo")) -> None:
-    """See all of it on bundled data: click log to served ranker, start to finish.
+    """Try everything on bundled data, from a click log to a served ranker.
 
     Preprocesses WebQuestions, trains dssm and lstm, evaluates them against BM25, exports, searches,
     and writes one HTML page.

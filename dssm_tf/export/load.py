@@ -106,8 +106,8 @@ def _load_baseline(path: Path, name: str | None) -> Baseline:
     from dssm_tf.systems import BASELINES
 
     saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
-    if not saved and name is not None and name in BASELINES:
-        saved = [name]  # one that has other files, such as skip-thought's weights
+    if not saved:  # one that has other files, such as skip-thought's weights
+        saved = [one for one in BASELINES if one == name]
     if len(saved) == 1:
         return BASELINES[saved[0]].load(path)
     hint = " It was written by `dssm preprocess`: train on it first." * (path / SPEC).exists()

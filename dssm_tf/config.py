@@ -230,8 +230,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     raw = _read(path)
     if _BASELINE in raw:
         raise UserError(
-            f"{path} configures a baseline, which `dssm benchmark` fits beside others: "
-            f"dssm benchmark --systems bm25 --configs mine={path} ..."
+            f"{path} configures a baseline, which `dssm benchmark` fits: dssm "
+            f"benchmark --systems bm25 --configs mine={path} ..."
         )
     changed = deepcopy(raw)
     for override in overrides:
@@ -258,7 +258,7 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
         return None
     chosen = raw[_BASELINE]
     if set(raw) != {_BASELINE} or not isinstance(chosen, dict) or "name" not in chosen:
-        raise UserError(f"{path}: expected `baseline:` alone, with its `name` and parameters.")
+        raise UserError(f"{path}: expected only `baseline:`, with its `name` and parameters.")
     return str(chosen["name"]), {key: value for key, value in chosen.items() if key != "name"}
 
 
@@ -301,7 +301,7 @@ def _apply(raw: dict[str, Any], override: str) -> None:
             target[parent] = {}
         target = target[parent]
         if not isinstance(target, dict):
-            raise UserError(f"--set {override!r}: {parent} is a value, it has no keys below it.")
+            raise UserError(f"--set {override!r}: {parent} is a value and has no keys below it.")
     try:
         target[last] = parse_yaml(value)
     except ValueError:

@@ -167,7 +167,7 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions, rejects
     learned = counts[f"pairs {TRAIN}"]
     if not learned:
         raise UserError(
-            f"All {pairs:,} pairs fell into the held-out part; the log is too small for "
+            f"All {pairs:,} pairs are in the validation part; the log is too small for "
             f"--validation-fraction {options.validation_fraction:g}."
         )
     shown = options.negatives_from == "impressions" and options.negatives

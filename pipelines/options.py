@@ -120,7 +120,7 @@ class PreprocessOptions:
     def __post_init__(self) -> None:
         if self.max_position_weight != 10 and self.position_weights == NONE:
             raise UserError(
-                "--max-position-weight clips the weights of --position-weights, which is not given."
+                "--max-position-weight clips the weights of --position-weights, which is missing."
             )
         if self.shards & (self.shards - 1):
             raise UserError(f"--shards is {self.shards}; expected a power of two, such as 16.")

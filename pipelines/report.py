@@ -83,7 +83,7 @@ def lines(report: Mapping[str, Any]) -> list[str]:
     found += [f"{split}: {listed(counts)}" for split, counts in report["splits"].items()]
     if settings["negatives"] and (bare := report["pairs_without_negatives"]):
         found.append(f"{bare:,} of the training pairs have no negative")
-    corpus = f"; {report['titles_corpus']:,} are of the corpus" if report["titles_corpus"] else ""
+    corpus = f"; {report['titles_corpus']:,} are from the corpus" if report["titles_corpus"] else ""
     found.append(
         f"{report['titles_train']:,} of {report['titles']:,} titles are clicked in the training "
         f"part{corpus}"
@@ -122,7 +122,7 @@ def _text(report: Mapping[str, Any]) -> str:
         [
             "# Click log to training records",
             bullets(lines(report)),
-            "## What became of the rows",
+            "## What happened to the rows",
             table(["rows", "reason", "number", "share"], shares, text=2),
             "Rejected rows are malformed; rejects.tsv lists each with its file, line and reason.",
             "## Settings",

@@ -86,7 +86,7 @@ class Runner(NamedTuple):
     def _reason(self, error: Exception) -> str:
         server = self.options.view_as(PortableOptions).job_endpoint
         if isinstance(error, grpc.FutureTimeoutError):
-            return f"nothing answers at {server}; start the job server, or mend --job_endpoint."
+            return f"nothing answers at {server}; start the job server, or correct --job_endpoint."
         if isinstance(error, grpc.Call):
             return f"lost the job server {server} ({error.details()}); see its log."
         return f"{' '.join(str(error).split()):.500}"

@@ -154,8 +154,8 @@ class Client:
         queries = _texts("queries", queries)
         if len(queries) != len(titles):
             raise ValueError(
-                f"queries holds {len(queries)} texts and titles {len(titles)}; expected as many "
-                "of both, or one query as a str."
+                f"queries holds {len(queries)} texts and titles {len(titles)}; expected the same "
+                "number of both, or one query as a str."
             )
         return self._ask("score", {"queries": queries, "titles": titles}, "scores", ())
 

@@ -71,8 +71,8 @@ def described(value):
 def test_what_is_no_baseline_s_configuration_is_refused(tmp_path):
     path = tmp_path / "mine.yaml"
     for text, message in [
-        ("baseline: {size: 3}\n", "`baseline:` alone, with its `name`"),
-        ("baseline: {name: dse}\ngamma: 1\n", "`baseline:` alone, with its `name`"),
+        ("baseline: {size: 3}\n", "expected only `baseline:`, with its `name`"),
+        ("baseline: {name: dse}\ngamma: 1\n", "expected only `baseline:`, with its `name`"),
         ("baseline: {name: bm52}\n", "no baseline 'bm52'; choose from bm25"),
         ("baseline: {name: bm25, c: 1}\n", "bm25 has no parameter 'c'; it has k1, b"),
         (

@@ -138,7 +138,7 @@ class Explanation:
         # Where a text without words is worth something, the words share the rest.
         whole = self.cosine - (self.query.start if self.measure == SCORE else 0.0)
         if whole <= 0:
-            return ["The model sees nothing in common between the two texts."]
+            return ["The model finds nothing in common between the two texts."]
         adds = self.query.contributions
         found, others = [], []
         for place in np.argsort(-adds, kind="stable"):
@@ -255,8 +255,8 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
         inside = {side: look_inside(ranker, side, words[side]) for side in texts}
     elif measure == COSINE:
         notes.append(
-            "An export does not show its layers: explain the run that it was made of to see "
-            "gates and neurons."
+            "An export does not show its layers: explain the run it was made from to see gates "
+            "and neurons."
         )
 
     def side_of(name: str, value: Callable[[Sequence[str]], Array], lost: Array) -> Side:
@@ -297,8 +297,8 @@ def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
     unknown = [word for word in words if not vocabulary.ngram_ids(word)]
     if words and len(unknown) == len(words):
         raise UserError(
-            f"the model knows no letter trigram of the {side} {text!r}: its log has nothing like "
-            "it, and the score means nothing."
+            f"the vocabulary has no letter trigram of the {side} {text!r}: its log had nothing "
+            "like it, so the score means nothing."
         )
     if cut := len(vocabulary.rules.words(text)) - len(words):
         notes.append(
@@ -306,5 +306,5 @@ def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:
         )
     if unknown:
         names = ", ".join(f"'{word}'" for word in dict.fromkeys(unknown))
-        notes.append(f"The model knows no letter trigram of {names} in the {side}.")
+        notes.append(f"The vocabulary has no letter trigram of {names} in the {side}.")
     return notes

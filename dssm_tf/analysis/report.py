@@ -82,7 +82,7 @@ def report(
 def _about(ranker: SemanticRanker, run: Path) -> str:
     """What the run was made of."""
     return (
-        f"# {plain(ranker.name)}, seen from inside\n\nWhat {plain(str(run))} learned from its "
+        f"# {plain(ranker.name)}, what it learned\n\nWhat {plain(str(run))} learned from its "
         f"clicks: {ranker.model.count_params():,} parameters, "
         f"{len(ranker.prior.log_shares):,} clicked titles; their log-prior has "
         f"weight {ranker.prior_weight:g}."

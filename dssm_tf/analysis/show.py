@@ -69,7 +69,7 @@ def paragraphs(explanation: Explanation) -> list[str]:
         said.append(f"Cells that query and title share, by what they add: {cells}.")
     method = "What words add: Shapley values"
     if "standard error" in explanation.query.columns() | explanation.title.columns():
-        method += ", sampled for texts of many words, with standard errors"
+        method += ", sampled for long texts, with standard errors"
     return [*said, *explanation.notes, f"{method}."]
 
 

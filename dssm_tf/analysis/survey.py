@@ -75,7 +75,7 @@ def contexts(tower: Tower, vocabulary: Vocabulary, word: str, texts: Sequence[st
         raise UserError(f"{type(tower).__name__} has no vector for a word in its context.")
     (word,) = vocabulary.words(word)[:1] or [word]
     if lacking := [text for text in texts if word not in vocabulary.words(text)]:
-        raise UserError(f"{word!r} is not among the words that are read of {lacking[0]!r}.")
+        raise UserError(f"{word!r} is not among the words that the model reads in {lacking[0]!r}.")
     read, vectors = [], []
     for words, found in activations(tower, vocabulary, texts):
         if isinstance(tower, RecurrentTower):

@@ -93,7 +93,7 @@ def benchmark(options: Options, console: Console | None = None) -> Evaluation:
         UserError: options or inputs are unusable, or no system could be measured.
     """
     if min(options.seeds, options.jobs) < 1 or not options.metrics:
-        raise UserError("--seeds, --jobs: expected 1 or more; --metrics: expected some.")
+        raise UserError("--seeds, --jobs: expected 1 or more; --metrics: expected at least one.")
     for metric in (*options.metrics, options.tune):
         parse_metric(metric)
     fitted = [name for name in options.systems if name != POPULARITY]
@@ -239,7 +239,7 @@ def _reason(folder: Path, code: int) -> str:
     if code == 0:
         return ""
     if code < 0:
-        return f"ended by signal {-code}; its last words are in {folder / 'log.txt'}"
+        return f"ended by signal {-code}; its output is in {folder / 'log.txt'}"
     lines = (folder / "log.txt").read_text("utf-8", "replace").split("\n")
     return next((line for line in reversed(lines) if line), f"ended with code {code}")
 
@@ -269,7 +269,7 @@ def _hybrids(options: Options, names: Sequence[str]) -> list[Hybrid]:
     """
     clash = next((name for name in names if names.count(name) > 1), None)
     if clash or PRIOR in names:
-        raise UserError(f"two rows are called {clash or PRIOR!r}; name one otherwise.")
+        raise UserError(f"two rows are called {clash or PRIOR!r}; rename one.")
     if not names:
         raise UserError("there is no system to measure; name some with --systems.")
     found = [Hybrid.with_prior(name) for name in names if name != POPULARITY]

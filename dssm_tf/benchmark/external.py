@@ -91,7 +91,7 @@ def _saved_system(name: str, path: Path, task: RankingTask) -> External:
     known = learned(task.queries, path)
     if known is None or known.any():  # a log without a judged query holds no judged click
         log = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
-        about["notes"] += [f"was trained elsewhere, on {log}: judged clicks may be among it"]
+        about["notes"] += [f"was trained elsewhere, on {log}: that may include judged clicks"]
     about["microseconds_per_query"] = microseconds(ranker, task)
     run = partial(make_run, name, by_ranker(ranker, task), task)
     return External(name, kind, run, about, known)

@@ -99,7 +99,9 @@ class Sources:
             if share is not None and not 0 < share <= 1:
                 raise UserError(f"{name} {share:g}: expected a share above 0 and at most 1.")
         if later is not None and (self.judgments or held_out):
-            raise UserError("--judge-later: expected it without --judgments, --hold-out-queries.")
+            raise UserError(
+                "--judge-later: cannot be combined with --judgments or --hold-out-queries."
+            )
         if not (self.judgments or later or held_out):
             raise UserError(
                 "nothing to judge by: give --judgments FILE, or --judge-later 0.2 to judge by the "

@@ -191,13 +191,13 @@ def split(
         write_log(aside / CLICKS, parts.learned, fields)
         write_judgments(aside / JUDGMENTS, judgments, fields)
         write_corpus(aside / CORPUS, titles, fields)
-        _write_notes(aside, "A click log, divided by `dssm data split`", words)
+        _write_notes(aside, "A click log, split by `dssm data split`", words)
     same = fields_flag(fields)
     _print([
         *words,
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
         f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS}{same} --output DATA",
-        f"      and, with what is trained on it, dssm evaluate --model RUN --judgments "
+        f"      and, after training, dssm evaluate --model RUN --judgments "
         f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS}{same} --out EVALUATION",
     ])  # fmt: skip
 
@@ -232,7 +232,7 @@ def _share(name: str, adapter: Adapter, held_out: float | None) -> float:
     if held_out is None:
         return adapter.held_out or 0.0
     if adapter.held_out is None:
-        raise UserError(f"--held-out: {name} is split by its publisher: {adapter.split}.")
+        raise UserError(f"--held-out: the publisher has split {name}: {adapter.split}.")
     if not 0.0 <= held_out <= 1.0:
         raise UserError(f"--held-out is {held_out}; expected a share from 0 to 1.")
     return held_out

@@ -59,8 +59,8 @@ def judged(
     if not learned or (share and not held_out):
         raise UserError(
             f"--hold-out-queries {share:g}: {len(learned):,} queries are left to learn from and "
-            f"{len(held_out):,} to measure with; choose another share, of a table that was "
-            "divided before a larger one (queries are chosen by their text)."
+            f"{len(held_out):,} to measure with; choose another "
+            "share (queries are chosen by their text)."
         )
     clicks = [
         LogRow(one.query, title)

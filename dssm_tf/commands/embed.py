@@ -84,6 +84,6 @@ def embed(
                 raise UserError(f"{input} holds no text; nothing was written.")
     use = "cosine" if cosine else "inner product, which is the model's score"
     console.print(
-        f"{count} vectors of length {dimension}, to compare by {use}, written: {out}",
+        f"{out}: {count} vectors of length {dimension}; compare them by {use}",
         highlight=False, markup=False, soft_wrap=True,
     )  # fmt: skip

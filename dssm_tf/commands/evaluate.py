@@ -98,7 +98,7 @@ def evaluate(
     grades = read_judged(judgments, queries, titles, repeats, layout)
     logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
     if data is not None and len(names) == len(saved):
-        raise UserError(f"--data {data} is for baselines to learn from, and none is fitted.")
+        raise UserError(f"--data {data} is what baselines learn from, but none is fitted.")
     load_tensorflow()
     from dssm_tf.data.preprocessed import Preprocessed
 
@@ -184,7 +184,7 @@ def _clicks(
     if files and not found.any():
         raise UserError(
             f"--traffic: none of the {len(queries):,} judged queries was clicked for in the "
-            f"{len(files):,} logs; they would all weigh nothing."
+            f"{len(files):,} logs; all their weights would be 0."
         )
     return found if clicks else None
 

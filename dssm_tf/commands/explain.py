@@ -80,9 +80,9 @@ def _check(
 
     if word is None:
         if None in (query, title) or texts:
-            raise UserError("give --query and --title; or --word, which --texts may follow.")
+            raise UserError("give --query and --title, or --word with or without --texts.")
     elif (query, title, out) != (None, None, None):
-        raise UserError("--word stands without --query, --title and --out.")
+        raise UserError("--word cannot be combined with --query, --title and --out.")
     if len(texts) == 1:
         raise UserError("--texts has one text; give two or more.")
     if out is not None:
@@ -103,7 +103,7 @@ def _nearest(ranker: Any, word: str, _: tuple[str, ...]) -> tuple[Any, str]:
         read = vocabulary.words(word)[:1] or [word]
         nearest = neighbours(ranker.model.title_tower, vocabulary, read[0], among)
         if not nearest:
-            raise UserError(f"the model knows no letter trigram of {word!r}.")
+            raise UserError(f"the vocabulary has no letter trigram of {word!r}.")
     else:
         raise UserError(f"{ranker.name} has no vectors of words; --word is for runs and doc2vec.")
     rows = [[plain(one), f"{cosine:.3f}"] for one, cosine in nearest]

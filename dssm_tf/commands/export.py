@@ -39,7 +39,7 @@ def export(
         UserError: an input cannot be used, or an option is not of this format.
     """
     if format == "saved_model" and (table != "float32" or dimension):
-        raise UserError("--table and --dimension are of compact models; add --format compact.")
+        raise UserError("--table and --dimension are for compact models; add --format compact.")
     load_tensorflow()
     if format == "saved_model":
         from dssm_tf.export.saved_model import export

@@ -49,7 +49,7 @@ def mine(
     lines = [f"{out}: {len(rows):,} hard negatives, {titles:,} distinct titles"]
     for system in dict.fromkeys(row.system for row in rows):
         queries = len({row.query for row in rows if row.system == system})
-        none = "" if queries == every else "; the others have no such title within the ranks"
+        none = "" if queries == every else "; the others have no such title at these ranks"
         lines.append(f"{system}: of {queries:,} of {every:,} queries{none}")
     lines.append(
         f"next: dssm train --config dssm --data {data} --set negatives.mined=4 "

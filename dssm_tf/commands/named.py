@@ -75,5 +75,5 @@ def only_names(found: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
     """
     names = [name for name, _ in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
-        raise UserError(f"{option}: two are called {twice!r}; name them, NAME=PATH.")
+        raise UserError(f"{option}: two are called {twice!r}; rename one, NAME=PATH.")
     return dict(found)

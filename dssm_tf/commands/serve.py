@@ -80,11 +80,11 @@ def serve(
         if not 0 < limit < threading.TIMEOUT_MAX:
             raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
     if not 0 <= poll <= threading.TIMEOUT_MAX:
-        raise UserError("--poll: expected seconds from 0 on.")
+        raise UserError("--poll: expected 0 seconds or more.")
     if index and not rest_port:
-        raise UserError("--index: the page is at the REST port; leave --rest-port out.")
+        raise UserError("--index: the page needs the REST port; leave out --rest-port.")
     if not (models or index) or not (port or rest_port):
-        raise UserError("nothing is left to serve; give a model or --index, and a port.")
+        raise UserError("nothing to serve; give a model or --index, and a port.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     _LOG.setLevel(logging.INFO)
@@ -105,7 +105,7 @@ def serve(
         for line in _lines(server, found[0].name, searched is not None):
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     stopped.wait()
-    _LOG.info("stopping: what was asked is answered first")
+    _LOG.info("stopping after open requests are answered")
     server.stop()
 
 

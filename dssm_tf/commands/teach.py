@@ -64,7 +64,7 @@ def teach(
     _write_once(lesson, out)
     lines = [
         f"{out}: {len(lesson.queries):,} queries in {QUERIES}, {len(lesson.titles):,} titles in "
-        f"{TITLES}; embed both, a row a line without the header",
+        f"{TITLES}; embed both, one row per line without the header",
         "next: the same command with --embeddings QUERIES.npy TITLES.npy",
     ]
     if paths:

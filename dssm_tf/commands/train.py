@@ -68,7 +68,7 @@ def train(
     result = trained(settings, data, out, start=start)
     if read_cluster()[0]:
         return
-    took = f"in {result.seconds:.0f} s" if result.seconds else "before, nothing left to do"
+    took = f"in {result.seconds:.0f} s" if result.seconds else "before; nothing left to do"
     began = "" if start is None else f", on from {start}"
     lines = [f"{out}: {result.epochs} epochs {took}, best {result.best_epoch}{began}"]
     if result.ndcg:
@@ -77,7 +77,7 @@ def train(
             f"titles, 95 % intervals over {result.ndcg['queries']:,.0f} queries"
         )
     lines.append(
-        f"WARNING: it may have learned nothing: {result.doubt}. Try another "
+        f"WARNING: the model may have learned nothing: {result.doubt}. Try another "
         f"optimizer.learning_rate (it was {settings.optimizer.learning_rate:g}), or train for "
         "longer."
         if result.doubt
@@ -91,7 +91,9 @@ def _config_of(run: Path | None) -> Path:
     from dssm_tf.model.run_files import CONFIG
 
     if run is None:
-        raise UserError("give --config, such as dssm, or --from RUN, whose own it then is.")
+        raise UserError(
+            "give --config, such as dssm, or --from RUN, whose configuration is then used."
+        )
     if not (run / CONFIG).exists():
         raise UserError(f"--from {run} holds no {CONFIG}; give a directory of `dssm train`.")
     return run / CONFIG

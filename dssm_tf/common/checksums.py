@@ -51,8 +51,8 @@ def check_files(
             raise UserError(f"{path} does not exist. {mend}")
         if known.get(name) != _sha256(path):
             raise UserError(
-                f"{path} is damaged or was changed: it does not have the checksum in {manifest} "
-                f"beside it. {mend}"
+                f"{path} is damaged or was changed: it does not match its checksum in "
+                f"{manifest}. {mend}"
             )
 
 
@@ -83,8 +83,8 @@ def _read(path: Path, mend: str) -> dict[str, str]:
         if not path.parent.exists():
             raise UserError(f"{path.parent} does not exist. {mend}") from None
         raise UserError(
-            f"{path} does not exist, which is written last: what should be there is not complete, "
-            f"or of an earlier version. {mend}"
+            f"{path} does not exist, which is written last: the directory is incomplete, or of "
+            f"an earlier version. {mend}"
         ) from None
     except NotADirectoryError:
         raise UserError(f"{path.parent} is a file. {mend}") from None

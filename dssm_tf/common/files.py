@@ -137,8 +137,8 @@ def refuse_others(path: Path, own: Sequence[str]) -> None:
     for name in names:
         if not any(fnmatchcase(name, pattern) for pattern in own):
             raise UserError(
-                f"{path} is not replaced, because it holds {name}, which was not written by this "
-                "command; choose another name, or move it away first."
+                f"{path} is not replaced: this command did not write {name} in it. Choose "
+                "another name, or move it first."
             )
     if names and not any(fnmatchcase(name, own[0]) for name in names):
         raise UserError(

@@ -28,7 +28,7 @@ def read_json(path: Path, mend: str) -> Any:
     except NotADirectoryError:
         raise UserError(f"{path.parent} is a file. {mend}") from None
     except (ValueError, RecursionError) as error:  # RecursionError: a million brackets
-        raise UserError(f"{path} is damaged, it is no JSON ({error}). {mend}") from None
+        raise UserError(f"{path} is damaged, it is not JSON ({error}). {mend}") from None
 
 
 def parse_yaml(text: str) -> Any:

@@ -165,7 +165,7 @@ class Output(ExitStack):
             reasons = ", ".join(f"{count:,} x {why}" for why, count in self.dropped.most_common())
             raise UserError(
                 f"{source} gave {self.rows[CORPUS]:,} titles, {self.rows[CLICKS]:,} rows of clicks "
-                f"and {self.rows[JUDGMENTS]:,} judgments, which is of no use; left out: "
+                f"and {self.rows[JUDGMENTS]:,} judgments, which is not usable; left out: "
                 f"{reasons or 'nothing, its files are empty'}."
             )
         for name in self._files:

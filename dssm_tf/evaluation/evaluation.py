@@ -35,7 +35,7 @@ COST_NAMES = ("training_seconds", "microseconds_per_query", "megabytes", "parame
 def about_vocabulary(unknown: float) -> dict[str, Any]:
     """Of the share of the queries' letter trigrams that a model does not know: for `about`."""
     note = (
-        f"does not know {100 * unknown:.0f} % of the letter trigrams of the judged queries: was it "
+        f"lacks {100 * unknown:.0f} % of the letter trigrams of the judged queries: was it "
         "trained on texts like these?"
     )
     return {UNKNOWN: unknown, "notes": [note] if unknown >= _MANY_UNKNOWN else []}
@@ -142,7 +142,7 @@ class Row:
         """What a reader of the row has to know."""
         notes = [note for one in self.seeds[:1] for note in one.about.get("notes", ())]
         if any(one.about.get("resumed") for one in self.seeds):
-            notes.append("was interrupted; its training time is that of the last part")
+            notes.append("was interrupted; its training time is that since the last start")
         return notes
 
 

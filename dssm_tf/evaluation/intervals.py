@@ -75,7 +75,7 @@ def caution(what: str, queries: float) -> list[str]:
     """A sentence about a figure that rests on few queries; none where they are enough.
 
     >>> caution("It rests on", 200), caution("It rests on", 13)
-    ([], ['It rests on 13 queries, fewer than 200: other queries may give quite other figures.'])
+    ([], ['It rests on 13 queries, fewer than 200: other queries may give different figures.'])
 
     Args:
         what: rests on them, in words that the number can follow.
@@ -84,4 +84,4 @@ def caution(what: str, queries: float) -> list[str]:
     if queries >= FEW_QUERIES:
         return []
     few = f"{queries:.0f} {'query' if round(queries) == 1 else 'queries'}"
-    return [f"{what} {few}, fewer than {FEW_QUERIES}: other queries may give quite other figures."]
+    return [f"{what} {few}, fewer than {FEW_QUERIES}: other queries may give different figures."]

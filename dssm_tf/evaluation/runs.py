@@ -75,7 +75,7 @@ def make_run(
             row = int(np.argwhere(~(table < np.inf))[0, 0])
             raise UserError(
                 f"{name} gave a score that is not finite for the query "
-                f"{task.queries[queries[row]]!r}; a model that diverged in training does that."
+                f"{task.queries[queries[row]]!r}; the model may have diverged in training."
             )
         for query, row in zip(queries, table, strict=True):
             judged = task.judged_columns[query]

@@ -193,7 +193,7 @@ class RankingTask:
             raise UserError(
                 f"{len({one.doc_id for one in missing})} relevant titles are not in the corpus, "
                 f"by doc_id or by title: {missing[0].doc_id!r} ({missing[0].title!r}) for one; "
-                "add them to it, or drop their judgments."
+                "add them, or drop their judgments."
             )
         self.retitled = len(retitled)
         if 2 * len(retitled) > len(judgments):

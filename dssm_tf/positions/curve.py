@@ -78,7 +78,7 @@ def read_curve(path: Path | str) -> ExaminationCurve:
         if position != len(found) + 1:
             raise UserError(
                 f"{path}:{line} has position {position}; expected {len(found) + 1}: positions "
-                "begin with 1 and leave none out."
+                "start at 1 without gaps."
             )
         if found and propensity > found[0]:
             raise UserError(
@@ -87,7 +87,7 @@ def read_curve(path: Path | str) -> ExaminationCurve:
             )
         found.append(propensity)
     if not found:
-        raise UserError(f"{path} has a header and no row; expected a position on each.")
+        raise UserError(f"{path} has a header but no rows; expected one position per row.")
     return ExaminationCurve(tuple(one / found[0] for one in found), method=str(path))
 
 

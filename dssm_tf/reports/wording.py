@@ -166,9 +166,9 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
         f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
         f"here (standard deviation, by system; median {np.median(spreads):.3f})"
         if spreads
-        else "what another seed would change is not known from one seed"
+        else "one seed cannot say what another would change"
     )
-    return [f"The tests count the luck of the queries, not that of training: {known}."]
+    return [f"The tests account for chance in the queries, not in training: {known}."]
 
 
 def protocol(evaluation: Evaluation) -> list[str]:
@@ -186,8 +186,8 @@ def protocol(evaluation: Evaluation) -> list[str]:
         "(all grades 0) and no part in the means."
         if left_out
         else "Every query has a relevant title (grade above 0).",
-        "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties go by a hash of the title's text, "
-        "whatever the order of rows or ids.",
+        "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties are broken by a hash of the "
+        "title's text.",
     ]
     if task.dropped:
         sentences.append(
@@ -239,7 +239,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
             "intervals of the differences are in the report)."
         )
     if jobs := settings.get("jobs"):
-        beside = f"up to {jobs} systems side by side" if jobs > 1 else "one system at a time"
+        beside = f"up to {jobs} systems in parallel" if jobs > 1 else "one system at a time"
         sentences.append(
             "Training: seconds of the fit. µs a query: median time of scoring one query against "
             "its titles, which were encoded before; towers in their compact form. MB: what is "

@@ -236,7 +236,7 @@ class Index:
         """
         query, vocabulary = readable(query), self.model.vocabulary
         if not (asked := vocabulary.words(query)):
-            return dict.fromkeys(SYSTEMS, Found([], 0.0, "the query holds no word"))
+            return dict.fromkeys(SYSTEMS, Found([], 0.0, "the query has no word"))
         depth, started = max(k, DEPTH), perf_counter()
         scores = self._count(query)
         if rows is not None:
@@ -278,7 +278,7 @@ class Index:
             ),
             "semantic": found(
                 by_meaning, meaning, meaning_done - words_done,
-                "the model knows none of the query's letter trigrams",
+                "the vocabulary has none of the query's letter trigrams",
             ),
         }  # fmt: skip
         hits = [hit for one in results.values() for hit in one.hits]

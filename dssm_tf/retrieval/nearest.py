@@ -29,7 +29,7 @@ EFFORT = 512
 PROBES = 200
 """Queries that a fast index is measured on."""
 
-EXACT = "exact: all titles are compared"
+EXACT = "exact search (every title is compared)"
 
 _SPARE = 32  # candidates beyond k, so that titles that tie at the cut are seen
 _ROUNDING = 1e-5  # of an inner product in float32, for each unit of it

@@ -74,7 +74,7 @@ class Budget:
         def hold(more: int) -> None:
             nonlocal held
             if more > self._left:
-                raise Refusal(BUSY, "too much is being received or sent; ask again later.")
+                raise Refusal(BUSY, "too much is being received or sent; try again later.")
             self._left, held = self._left - more, held + more
 
         try:

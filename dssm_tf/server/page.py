@@ -108,7 +108,7 @@ def _why(index: Index, query: str, title: str, system: str) -> Markup:
     from dssm_tf.analysis.show import markdown
 
     if len(query.split()) + len(title.split()) > _LONGEST_WHY:
-        return Markup('<p class="soft">Texts of so many words are not explained here.</p>')
+        return Markup('<p class="soft">Texts this long are not explained here.</p>')
     ranker: Any = index.bm25 if system == "bm25" else index.model
     try:
         return Markup(html(markdown(explain(ranker, query, title))))

@@ -63,8 +63,8 @@ def _scores(ranker: VectorRanker, queries: list[str], titles: list[str]) -> NDAr
     if len(queries) not in (1, len(titles)):
         raise Refusal(
             INVALID,
-            f"inputs hold {len(queries)} queries and {len(titles)} titles; expected as many of "
-            "both, or one query for all titles.",
+            f"inputs hold {len(queries)} queries and {len(titles)} titles; expected the same "
+            "number of both, or one query for all titles.",
         )
     rows = {query: row for row, query in enumerate(dict.fromkeys(queries))}
     vectors = ranker.encode_queries(list(rows), prior=True)[[rows[query] for query in queries]]
@@ -136,7 +136,7 @@ class Service:
     async def compute(self, work: Callable[[], _T]) -> _T:
         """Lets a worker do something; raises Refusal if too much is in flight."""
         if not self._free.acquire(blocking=False):
-            raise Refusal(BUSY, f"{self.limits.in_flight} requests are in flight; ask again later.")
+            raise Refusal(BUSY, f"{self.limits.in_flight} requests are in flight; try again later.")
         future = self._pool.submit(work)
         # What nobody waits for any longer counts until it ends.
         future.add_done_callback(lambda _: self._free.release())
@@ -151,7 +151,7 @@ class Service:
         if name not in self.models:
             raise Refusal(
                 NOT_FOUND,
-                f"no model {name!r:.100} is served; there is {', '.join(sorted(self.models))}.",
+                f"no model {name!r:.100} is served; choose from {', '.join(sorted(self.models))}.",
             )
         return self.models[name]
 

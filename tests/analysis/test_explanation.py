@@ -107,7 +107,7 @@ def test_sampled_values_sum_to_the_cosine_and_are_near_the_exact_ones(rankers, n
     assert (errors <= 5 * found.query.standard_errors + SAME).all()
     assert errors.max() < 0.05  # of cosines from -1 to 1, by a model of random weights
     assert found.query.standard_errors.max() > 0
-    assert "sampled for texts of many words, with standard errors" in markdown(found)
+    assert "sampled for long texts, with standard errors" in markdown(found)
     assert f"{found.query.standard_errors[0]:+.3f}" in markdown(found)
 
 
@@ -213,7 +213,7 @@ def test_a_text_without_a_known_word_is_a_sentence_not_an_empty_picture(
 def test_what_the_model_does_not_see_of_a_text_is_said(rankers):
     found = explain(rankers("dssm"), "box ωψξ", "game " * 70)
     assert found.notes == [
-        "The model knows no letter trigram of 'ωψξ' in the query.",
+        "The vocabulary has no letter trigram of 'ωψξ' in the query.",
         "The model reads the first 64 words of the title; 6 more were cut.",
     ]
 
@@ -242,7 +242,7 @@ def test_words_of_less_than_a_tenth_are_named_together():
     assert len(said) == 3
     assert said[2] == "Of little weight: 'a', 'b' (+0.000)."
     assert by_hand([0.1, -0.2], cosine=-0.1).sentences() == [
-        "The model sees nothing in common between the two texts."
+        "The model finds nothing in common between the two texts."
     ]
 
 
@@ -373,10 +373,10 @@ def test_one_s_own_texts_are_compared_at_a_word(runs, rankers, capsys):
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (["--query", "a"], "give --query and --title; or --word"),
-        (["--word", "a", "--title", "b"], "--word stands without --query"),
+        (["--query", "a"], "give --query and --title, or --word"),
+        (["--word", "a", "--title", "b"], "--word cannot be combined with --query"),
         (["--word", "a", "--texts", "a"], "--texts has one text"),
-        (["--word", "ωψξ"], "knows no letter trigram of 'ωψξ'"),
+        (["--word", "ωψξ"], "has no letter trigram of 'ωψξ'"),
         (["--word", "fox", "--texts", "red fox", "a fox"], "DSSM has no vector for a word"),
     ],
 )

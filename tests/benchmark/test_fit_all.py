@@ -53,7 +53,7 @@ def test_a_failed_fit_tells_why_and_stops_nobody_and_is_tried_again(started, tmp
     bad, dead, good = (tmp_path / name for name in ("bad", "dead", "good"))
     errors = fit_all({bad: {"fails": "no clicks."}, dead: {"dies": 1}, good: {}}, 1)
     assert errors[bad] == "no clicks."
-    assert errors[dead].startswith("ended by signal 9; its last words are in")
+    assert errors[dead].startswith("ended by signal 9; its output is in")
     assert errors[good] == ""
     assert fit_all({bad: {}, good: {}}, 1) == {bad: "", good: ""}
     assert len(times(good)) == 2  # done before

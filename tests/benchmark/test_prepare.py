@@ -246,7 +246,7 @@ def test_a_corpus_with_equal_ids_is_refused(files):
     ("changes", "message"),
     [
         ({"judgments": None}, "nothing to judge by: give --judgments FILE, or --judge-later"),
-        ({"judge_later": 0.2}, "expected it without --judgments"),
+        ({"judge_later": 0.2}, "cannot be combined with --judgments"),
         ({"judgments": None, "judge_later": 0.0}, "--judge-later 0: expected a share above 0"),
         ({"hold_out_queries": 2.0}, "--hold-out-queries 2: expected a share"),
         (

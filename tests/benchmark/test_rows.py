@@ -75,7 +75,10 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     assert not any(
         "judged clicks" in note for name in ("run", "served") for note in rows[name].notes
     )
-    assert "trained elsewhere, on an unknown log: judged clicks may be" in rows["words"].notes[0]
+    assert (
+        "trained elsewhere, on an unknown log: that may include judged clicks"
+        in rows["words"].notes[0]
+    )
     assert "training_seconds" not in rows["run"].seeds[0].about
     models = json.loads((out / "metrics.json").read_text("utf-8"))["settings"]["models"]
     assert set(models) == {"run", "served", "small", "words"}
@@ -90,7 +93,7 @@ def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_
     run = finished_run(tmp_path / "run", data, TINY)
     (found,) = external(task, {"mine": run}, {}, {})
     assert found.known.tolist() == [query == "HAT!" for query in task.queries]
-    assert "on a log with 1 of them: judged clicks may be among it" in " ".join(
+    assert "on a log with 1 of them: that may include judged clicks" in " ".join(
         found.about["notes"]
     )
     with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):

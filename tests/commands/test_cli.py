@@ -82,7 +82,7 @@ def test_a_finished_training_given_again_says_so_and_ends_with_0(trained, folder
     again = dssm(*trained.args[3:], cwd=folder)
     assert (again.returncode, again.stderr) == (0, "")
     first, *_, last = again.stdout.splitlines()
-    assert re.fullmatch(r"run: 2 epochs before, nothing left to do, best [12]", first)
+    assert re.fullmatch(r"run: 2 epochs before; nothing left to do, best [12]", first)
     assert last == trained.stdout.splitlines()[-1]
 
 

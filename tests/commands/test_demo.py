@@ -47,12 +47,12 @@ def test_the_log_holds_no_question_that_is_judged(tmp_path):
 
 def test_something_else_is_not_overwritten_but_an_earlier_demo_is(tmp_path):
     (tmp_path / "thesis.txt").write_text("precious")
-    with pytest.raises(UserError, match=r"because it holds thesis\.txt"):
+    with pytest.raises(UserError, match=r"did not write thesis\.txt"):
         demonstration._start(tmp_path)
     assert (tmp_path / "thesis.txt").exists()
     earlier = demonstration._start(tmp_path / "demo")
     (earlier / "notes.txt").write_text("precious")
-    with pytest.raises(UserError, match=r"because it holds notes\.txt"):
+    with pytest.raises(UserError, match=r"did not write notes\.txt"):
         demonstration._start(earlier)
     (earlier / "notes.txt").rename(earlier / "metrics.json")
     (earlier / "runs" / "lstm").mkdir(parents=True)

@@ -87,7 +87,7 @@ def test_known_and_new_queries_are_apart_and_unknown_trigrams_are_said(paths, ca
     # "red hat" has 6 known trigrams; "blue box" (#bl blu lue ue# #bo box ox#) 7 unknown ones.
     assert lstm["about"][0]["unknown_trigrams"] == pytest.approx(7 / 13)
     shown = " ".join(capsys.readouterr().out.split())
-    assert "lstm does not know 54 % of the letter trigrams of the judged queries" in shown
+    assert "lstm lacks 54 % of the letter trigrams of the judged queries" in shown
     assert "Queries that the log does not hold:" in shown
     assert "The means rest on 2 queries, fewer than 200" in shown
     assert "unknown_trigrams" not in written["systems"]["bm25"]["about"][0]

@@ -120,7 +120,9 @@ def test_a_directory_with_a_strangers_file_is_never_replaced(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     (run / "notes.txt").write_text("mine")
-    with pytest.raises(UserError, match=r"run is not replaced, because it holds notes\.txt"):
+    with pytest.raises(
+        UserError, match=r"run is not replaced: this command did not write notes\.txt"
+    ):
         atomic_directory(run, own=["weights"]).__enter__()
     (run / "notes.txt").rename(run / "table.tsv")  # a name that the command uses, too
     with pytest.raises(UserError, match="because it holds no weights, which this command writes"):

@@ -50,7 +50,7 @@ def test_a_worker_of_another_version_is_refused_and_named(
 def test_an_engine_that_is_not_there_is_one_line(log, tmp_path):
     flags = ["--runner=PortableRunner", "--job_endpoint=localhost:9", "--job_server_timeout=2"]
     line = said_in_one_line("pipelines.preprocess", ["--input", log, *flags], tmp_path / "out")
-    assert "nothing answers at localhost:9; start the job server, or mend --job_endpoint" in line
+    assert "nothing answers at localhost:9; start the job server, or correct --job_endpoint" in line
 
 
 def test_a_job_server_that_dies_is_one_line(log, tmp_path):

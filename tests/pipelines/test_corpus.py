@@ -102,7 +102,7 @@ def test_the_report_says_how_many_titles_are_of_the_corpus(run, topics, corpus):
     report = json.loads((data.path / "report.json").read_text("utf-8"))
     assert (report["titles"], report["titles_train"], report["titles_corpus"]) == (27, 25, 3)
     page = (data.path / "report.html").read_text("utf-8")
-    assert "25 of 27 titles are clicked in the training part; 3 are of the corpus" in page
+    assert "25 of 27 titles are clicked in the training part; 3 are from the corpus" in page
     page = (run(topics, *ALL).path / "report.html").read_text("utf-8")
     assert "of the corpus" not in page
 

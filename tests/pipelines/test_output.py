@@ -42,7 +42,7 @@ def test_only_what_preprocess_wrote_is_replaced(log, capsys):
     assert preprocess.run(arguments) == 0
     (data / "notes.txt").write_text("precious")
     assert preprocess.run(arguments) == 1
-    assert "is not replaced, because it holds notes.txt" in capsys.readouterr().err
+    assert "is not replaced: this command did not write notes.txt" in capsys.readouterr().err
     for path in data.iterdir():
         path.unlink()
     (data / "vocabulary.txt").write_text("mine\n")  # it has the name of a file of ours

@@ -102,7 +102,7 @@ def test_the_terminal_ends_with_the_table_of_means_and_marks(shown):
     assert table.startswith("\n| System | ") or table.split("\n")[1].startswith("| System")
     assert "Means over 60 queries" in said
     assert "gain 2^grade - 1" in said
-    assert "Ties go by a hash of the title's text" in said
+    assert "Ties are broken by a hash of the title's text" in said
 
 
 @pytest.mark.parametrize("width", [20, 40, 60, 100])

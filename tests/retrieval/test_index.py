@@ -80,7 +80,7 @@ def test_fused_scores_are_weighted_shares_of_each_range(weight):
 
 def test_queries_that_mean_nothing_say_so(index):
     for query in ("", " ?! ", "\0"):
-        assert {one.note for one in index.search(query).values()} == {"the query holds no word"}
+        assert {one.note for one in index.search(query).values()} == {"the query has no word"}
     unknown = index.search("zzyzx 日本 \udcff")
     assert not any(system.hits for system in unknown.values())
     assert "no title" in unknown["bm25"].note

@@ -181,8 +181,8 @@ def test_the_command_writes_and_says_how_to_read(lstm_run, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--table", "int8"], "are of compact models"),
-        (["--dimension", "2"], "are of compact models"),
+        (["--table", "int8"], "are for compact models"),
+        (["--dimension", "2"], "are for compact models"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(lstm_run, tmp_path, capsys, options, message):

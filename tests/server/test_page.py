@@ -116,8 +116,8 @@ def test_nothing_found_says_why(search):
     text = search("xqzt").texts["results"]
     assert "Nothing was found." in text
     assert "no title holds one of the query's words" in text
-    assert "The model knows none of the query's letter trigrams" in text
-    assert "The query holds no word." in search("?!").texts["results"]
+    assert "The vocabulary has none of the query's letter trigrams" in text
+    assert "The query has no word." in search("?!").texts["results"]
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_what_clicks_add_is_told_beside_the_average_title(search, run):
 
 def test_what_is_too_long_to_explain_is_said(search):
     text = search("red " * 100, why="t1", system="semantic").texts["results"]
-    assert "Texts of so many words are not explained here." in text
+    assert "Texts this long are not explained here." in text
 
 
 def test_a_corpus_of_one_title_is_searched(index):

@@ -186,7 +186,7 @@ def test_an_answer_is_read_no_further_than_what_was_asked_for(client, ranker):
     [
         (
             lambda client: client.score(["a", "b"], ["c", "d", "e"]),
-            "queries holds 2 texts and titles 3; expected as many",
+            "queries holds 2 texts and titles 3; expected the same number of both",
         ),
         (lambda client: client.score("a", "title"), "titles is one str; expected a list"),
         (lambda client: client.encode_queries("abc"), "queries is one str"),

@@ -79,8 +79,8 @@ def demo_report(
         "## How it was measured",
         bullets(protocol(evaluation)),
         "## Your own log",
-        "Would it beat what you have? The last fifth of your clicks judges what was learned "
-        "from the rest; no judgments are needed.",
+        "Would it beat what you have? Systems learn from the first 80 % of your clicks and are "
+        "judged by the rest; you need no judgments.",
         f"    {BENCHMARK}",
         "Data: WebQuestions, Berant, Chou, Frostig and Liang 2013, CC BY 4.0.",
     ]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from dssm_tf.benchmark.prepare import INPUTS, RECORDED, SHARES, data_name
 from dssm_tf.common.checksums import fingerprint
-from dssm_tf.common.errors import UserError, did_you_mean
+from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.common.versions import versions
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
@@ -136,15 +136,15 @@ def _system(
             negatives = max(RECORDED, config.negatives.recorded)
             return System(row, "tower", config.dump(), negatives=negatives)
         base, given = found
-    settings = {**given, **parameters}
+    check_name("baseline", base, BASELINES)
+    settings, arguments = {**given, **parameters}, BASELINES[base].arguments()
+    for key in settings.keys() - set(arguments):
+        raise UserError(f"{base} has no parameter {key!r}; it has {', '.join(arguments)}.")
     try:
         BASELINES[base](**settings)
-    except (KeyError, TypeError, ValueError) as error:  # before anything is fitted
-        arguments = BASELINES[base].arguments() if base in BASELINES else BASELINES
-        raise UserError(
-            f"{base} with {settings}: {error}; choose from {', '.join(arguments)}."
-        ) from None
-    seeded = "seed" in BASELINES[base].arguments()
+    except (TypeError, ValueError) as error:  # before anything is fitted
+        raise UserError(f"{base} with {settings}: {error}") from None
+    seeded = "seed" in arguments
     return System(row, "baseline", base, settings, seeded)
 
 

@@ -55,9 +55,9 @@ def table(
             with the first column again. None for one table.
 
     >>> print(table(["word", "adds"], [["red", "+0.5"]]))
-    | word | adds |
-    |:-----|-----:|
-    | red  | +0.5 |
+    | word   |   adds |
+    |:-------|-------:|
+    | red    |   +0.5 |
     """
     rows = [[*row, *[""] * (len(heads) - len(row))] for row in rows]
     for end in range(len(heads), 0, -1):

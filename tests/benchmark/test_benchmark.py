@@ -42,7 +42,7 @@ def test_rows_that_failed_are_named_at_the_end(done):
 
 def test_a_failing_system_is_reported_in_its_row_and_stops_nobody(done, written, folder):
     entry = written["systems"]["broken"]
-    assert "in_batch is false; the click needs rivals" in entry["error"]
+    assert "Set negatives.in_batch or negatives.fresh" in entry["error"]
     assert "map" not in entry
     assert written["systems"]["bm25+broken"]["error"] == "its member broken has no result"
     assert re.search(r"broken +\| +failed", done[1])

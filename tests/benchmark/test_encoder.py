@@ -76,7 +76,7 @@ def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, c
                "--out", str(out)]  # fmt: skip
     assert main(command) == 1
     table = (out / "report.md").read_text()
-    assert "bad | failed: --encoder owner/nothing cannot be loaded: no such model |" in table
+    assert "- bad failed: --encoder owner/nothing cannot be loaded: no such model\n" in table
     rows = [line.split(" | ")[0].strip("| *ᵃᵇ") for line in table.splitlines() if "|" in line]
     assert rows[2:5] == ["vowels", "vowels+prior", "bad"]
     systems = json.loads((out / "metrics.json").read_text())["systems"]

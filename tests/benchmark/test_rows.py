@@ -186,12 +186,13 @@ def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
         (["--cross", "bm25"], "--cross bm25: expected two rows, A,B"),
         (["--cross", "bm25,x"], "--cross x: there is no such row"),
         (["--hybrid", "bm25+x"], "there is no row 'x'"),
-        (["--runs", "bm25=nowhere"], "two rows are called 'bm25'"),
+        (["--runs", "bm25={runs}/bm25.trec"], "two rows are called 'bm25'"),
         (["--runs", "nowhere.trec"], "nowhere.trec cannot be read"),
     ],
 )
 def test_flags_that_do_not_fit_are_refused_before_anything_runs(folder, done, arguments, message):
     before = set((folder / "out" / "work" / "systems").iterdir())
+    arguments = [one.format(runs=folder / "out" / "runs") for one in arguments]
     with pytest.raises(UserError, match=message):
         benchmark(folder, "--systems", "bm25", *arguments, "--out", str(folder / "out"))
     assert set((folder / "out" / "work" / "systems").iterdir()) == before

@@ -203,7 +203,7 @@ def test_clicks_that_no_baseline_would_learn_from_are_refused(paths):
 @pytest.mark.parametrize(
     ("models", "baselines", "message"),
     [
-        (["{0}/lstm", "{0}/other/lstm"], ["bm25"], "two are called 'lstm'; name them"),
+        (["{0}/lstm", "{0}/other/lstm"], ["bm25"], "two are called 'lstm'; rename one"),
         (["bm25={0}/lstm"], ["bm25"], "two are called 'bm25'"),
         (["={0}/lstm"], ["bm25"], "NAME=PATH"),
         ([], ["bm52"], "no baseline 'bm52'; choose from bm25"),

@@ -118,9 +118,9 @@ def a_version(request):
     ("make", "status", "words"),
     [
         (lambda: request_of(), "INVALID_ARGUMENT", "expected queries and titles"),
-        (changed(lambda r: r.model_spec.ClearField("name")), "NOT_FOUND", "there is pets"),
+        (changed(lambda r: r.model_spec.ClearField("name")), "NOT_FOUND", "choose from pets"),
         (changed(lambda r: r.model_spec.MergeFrom(type(r.model_spec)(name="pest"))), "NOT_FOUND",
-         "there is pets"),
+         "choose from pets"),
         (changed(a_version), "NOT_FOUND", "version 1 of pets is not served"),
         (changed(lambda r: r.model_spec.MergeFrom(type(r.model_spec)(version_label="x"))),
          "INVALID_ARGUMENT", "version_label"),

@@ -72,11 +72,11 @@ FINE = body_of("score", queries=QUERIES, titles=TITLES)
 @pytest.mark.parametrize(
     ("path", "body", "status", "words"),
     [
-        ("/v1/models/pest:predict", FINE, 404, "there is pets"),
-        ("/v1/models/pest", None, 404, "there is pets"),
+        ("/v1/models/pest:predict", FINE, 404, "choose from pets"),
+        ("/v1/models/pest", None, 404, "choose from pets"),
         ("/v1/models", None, 404, "/v1/models/NAME"),
         ("/v1/models/pets:guess", FINE, 405, "/v1/models/NAME:predict"),
-        ("/v1/models/pets:predict", None, 404, "there is pets"),
+        ("/v1/models/pets:predict", None, 404, "choose from pets"),
         ("/v2/models/pets", None, 404, "/v2/models/pets"),
         ("/", None, 404, "no GET /"),
         (PREDICT, b"", 400, "Invalid JSON"),

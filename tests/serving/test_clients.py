@@ -121,7 +121,7 @@ def test_a_wrong_model_name_is_reported_with_the_right_one(grpc_address, call):
         client.score("red", ["red"]) if call == "score" else client.status()
     assert caught.value.status == "NOT_FOUND"
     assert str(caught.value).startswith(f"{call} of model tinny at {grpc_address}: NOT_FOUND: ")
-    assert "there is tiny" in str(caught.value)
+    assert "choose from tiny" in str(caught.value)
 
 
 def test_a_slow_server_meets_the_deadline(grpc_address, ranker):

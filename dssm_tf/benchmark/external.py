@@ -21,8 +21,7 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.runs import Scores, by_ranker, make_run, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load
-from dssm_tf.export.saved_model import EXTRA
-from dssm_tf.model.run_files import QUERY_IDS, were_learned
+from dssm_tf.model.run_files import EXTRA, QUERY_IDS, were_learned
 from dssm_tf.tables.trec import read_run
 
 _UNIT = 1e-3  # how far the length of a unit vector may be from 1

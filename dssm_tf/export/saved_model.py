@@ -18,12 +18,11 @@ from dssm_tf.common.plain_data import read_json
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
 from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.export.verify import ADVERSARIAL, check_name, verify
-from dssm_tf.model.run_files import CONFIG, MODEL_CARD, QUERY_IDS, RANKING
+from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.model.text_features import TextFeatures, normalize
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 
-EXTRA = "assets.extra"  # where an export has copies of its run's files
 _WARMUP = "tf_serving_warmup_requests"
 _RANKING = ("mean_prior", "bm25_weight", "cutoff")  # attributes of a `VectorRanker`
 _AGAIN = "Copy the export again, or write it again with `dssm export`."

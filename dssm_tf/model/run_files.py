@@ -17,6 +17,7 @@ from dssm_tf.data.titles import TITLES
 CONFIG = "config.yaml"
 WEIGHTS = "model.weights.h5"
 QUERY_IDS = "query_ids.npy"
+EXTRA = "assets.extra"  # where an export has copies of its run's files
 RANKING = "ranking.json"
 HISTORY = "history.json"
 VERSIONS = "versions.json"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -86,6 +87,11 @@ def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, c
     # Twins tie for two of ten queries; by clicks the right one is first.
     assert systems["vowels+prior"]["ndcg@1"] == 1.0
     assert systems["vowels"]["ndcg@1"] in (0.8, 1.0)
+
+
+def test_an_encoder_is_loaded_before_tensorflow_which_pytorch_cannot_follow():
+    code = "import sys, dssm_tf.benchmark.fit; sys.exit('tensorflow' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_an_encoder_without_its_library_or_with_a_known_name_is_one_line(

@@ -136,7 +136,7 @@ def test_a_file_that_somebody_adds_meanwhile_is_not_lost(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     with (
-        pytest.raises(UserError, match=r"holds notes\.txt"),
+        pytest.raises(UserError, match=r"did not write notes\.txt"),
         atomic_directory(run, own=["weights"]),
     ):
         (run / "notes.txt").write_text("mine")

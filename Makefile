@@ -87,7 +87,8 @@ test-engines: ENGINES ?= flink spark tensorflow prism
 test-engines: $(STAMP)  ## the pipelines on Flink and Spark, TensorFlow's Java API (Java, Maven), Prism (Go)
 	@if command -v mvn >/dev/null && command -v java >/dev/null; then \
 	  for engine in $(filter-out prism,$(ENGINES)); do mvn -q -B -f tests/engines/pom.xml -P$$engine \
-	    dependency:copy-dependencies -DoutputDirectory=$(INTO)/$$engine || exit 1; done; \
+	    dependency:copy-dependencies -DoutputDirectory=$(INTO)/$$engine || { rm -rf $(INTO)/$$engine; \
+	    echo "make test-engines: Maven could not fetch $$engine: its tests are skipped"; }; done; \
 	  [ -z "$(filter spark,$(ENGINES))" ] || [ -d $(INTO)/pyspark ] || \
 	    $(PY) -m pip install -q --disable-pip-version-check --no-deps \
 	      --target $(INTO)/pyspark pyspark==3.5.9; \

@@ -78,7 +78,7 @@ def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:
 
 
 def described(chosen: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What was chosen, for `results.json`.
+    """What was chosen, for `metrics.json`.
 
     Args:
         chosen: the settings of folds 0 and 1 and the final one; empty if nothing could be chosen.

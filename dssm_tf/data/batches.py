@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dssm_tf.data.query_words import QueryWords
 from dssm_tf.data.rows import Rows
 from dssm_tf.data.shapes import Shapes, plan_shapes
-from dssm_tf.data.texts import Texts, fit, lists_of, padded, text_batch
+from dssm_tf.data.texts import Texts, fit, lists_of, text_batch
 
 _SPARE = 4
 _FRESH, _MINED, _WORDS = (np.array([0, number << 40]) for number in range(3))  # to a step's key
@@ -43,8 +43,6 @@ class Batches:
         fresh: further negatives a click, drawn from all titles anew in each pass.
         draw: chance of each title in that draw, `(titles,)`.
         in_batch: whether the other clicked titles of the replica's batch are negatives too.
-        correction: of the rows of a replica's batch and of a pass, by what each title's logit is
-            corrected, in nats, `(titles,)`; None for no correction.
         joint: whether one text batch holds queries and titles, which a shared tower reads.
         typos: share of the queries with a typing error, see `QueryWords`.
         mined: numbers of queries and of hard negatives for them, `(pairs, 2)`.
@@ -58,7 +56,6 @@ class Batches:
     fresh: int = 0
     draw: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
     in_batch: bool = True
-    correction: Callable[[int, int], NDArray[np.float32]] | None = None
     joint: bool = False
     typos: float = 0.0
     mined: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
@@ -95,7 +92,7 @@ class Batches:
             parts: into how many parts devices cut a step.
             batches: elements looked at.
         """
-        plain = replace(self, in_batch=False, correction=None, shapes=Shapes())  # the same texts
+        plain = replace(self, in_batch=False, shapes=Shapes())  # the same texts
         read = plain.epochs(0, 0, 1, replicas=parts).take(batches)
         return replace(self, shapes=plan_shapes([inputs for inputs, _, _ in read], fixed))
 
@@ -162,10 +159,6 @@ class Batches:
         clicks, shuffle = rows.targets is None, tf.random.experimental.index_shuffle
         query_words = QueryWords(self.texts, self.typos)
         draw = self._drawing()
-        correction = None
-        if clicks and self.correction is not None:
-            pairs = sum(one.per_pass for one in self.rows if one.targets is None)
-            correction = tf.constant(self.correction(share, pairs))
 
         def make(element: tf.Tensor) -> tuple[Any, Any, tf.Tensor]:
             epoch, _, step, replica = tf.unstack(element)
@@ -192,7 +185,7 @@ class Batches:
             words = tf.gather(self.texts.words, query)
             if seed is not None and (rows.pool or self.typos):
                 words = query_words(query, words, uniform(_WORDS, query_words.width))
-            inputs, labels = self._batch(query, words, titles, targets, real, correction)
+            inputs, labels = self._batch(query, words, titles, targets, real)
             if len(self.sources) > 1:
                 labels["source"] = tf.fill([share], rows.source)
             return inputs, labels, tf.where(real, weights, 0.0)
@@ -239,7 +232,6 @@ class Batches:
         titles: tf.Tensor,
         targets: list[tf.Tensor],
         real: tf.Tensor,
-        corrected: tf.Tensor | None,
     ) -> tuple[dict[str, Any], dict[str, tf.Tensor]]:
         """Inputs for `Siamese` and labels for a `RankingLoss`, of the words of queries."""
         shapes, rows, mask = self.shapes, tf.size(query), titles >= 0
@@ -257,10 +249,7 @@ class Batches:
             side: text_batch(found, self.texts.ngrams, shapes.of(side), size)
             for side, (found, size) in sides.items()
         }
-        correction = tf.zeros([count])
-        if corrected is not None:
-            correction = padded(tf.gather(corrected, distinct), [count])
-        corrections = tf.gather(correction, candidates)
+        correction = tf.zeros_like(candidates, tf.float32)
         if targets:
             (wanted,) = targets
         else:
@@ -270,13 +259,13 @@ class Batches:
             size = tf.minimum(rows, count) if fixed else tf.reduce_max(index[:rows]) + 1
             clicked = tf.where(real, candidates[:, 0], size)  # one past the end is dropped
             times = tf.math.bincount(clicked, minlength=size + 1, maxlength=size + 1)[:size]
-            counted = tf.math.log(tf.cast(tf.maximum(times, 1), tf.float32)) + correction[:size]
+            counted = tf.math.log(tf.cast(tf.maximum(times, 1), tf.float32))
             others = (times > 0)[None] & ~self._were_clicked(query, distinct[:size], size)
             candidates = tf.concat([candidates, tf.tile(tf.range(size)[None], [rows, 1])], 1)
-            corrections = tf.concat([corrections, tf.tile(counted[None], [rows, 1])], 1)
+            correction = tf.concat([correction, tf.tile(counted[None], [rows, 1])], 1)
             mask = tf.concat([mask, others], 1)
             wanted = tf.concat([wanted, tf.zeros_like(others, tf.float32)], 1)
-        labels = {"mask": mask, "correction": corrections, "targets": wanted}
+        labels = {"mask": mask, "correction": correction, "targets": wanted}
         return inputs | {"candidates": candidates}, labels
 
     def _were_clicked(self, query: tf.Tensor, titles: tf.Tensor, size: tf.Tensor) -> tf.Tensor:

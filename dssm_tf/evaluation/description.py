@@ -75,7 +75,7 @@ class Description:
         return [[pairs[row, column] for column in self.labels] for row in self.labels]
 
     def to_json(self) -> dict[str, Any]:
-        """Part of `results.json`."""
+        """Part of `metrics.json`."""
         return {
             "lengths": {
                 "queries": {str(words): count for words, count in self.query_lengths.items()},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
@@ -147,18 +146,6 @@ def test_a_batch_of_empty_texts_still_has_a_column_and_a_row():
     assert inputs["query"]["tokens"].shape == (2, 1)
     assert inputs["titles"]["tokens"].shape == (1, 1)
     assert inputs["titles"]["word_ngrams"].shape == (1, 1)
-
-
-def test_a_correction_is_taken_from_every_candidate_it_is_of():
-    # Titles by number: red fox, green owl, fish, bear.
-    found = rows(FOXES, correction=lambda size, pairs: np.float32([1, 2, 3, size * pairs]))
-    red, _, owl = found
-    assert red.positive == approx(math.e)
-    assert red.rivals == {
-        text("green owl"): approx(2 * math.exp(2)),
-        text("fish"): approx(math.exp(3)),
-    }
-    assert owl.rivals == {text("bear"): approx(math.exp(9)), text("red fox"): approx(2 * math.e)}
 
 
 # ------------------------------------------------------------------------- the same, for any log

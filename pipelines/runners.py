@@ -7,8 +7,10 @@ import logging
 import re
 import shlex
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
@@ -68,6 +70,8 @@ class Runner(NamedTuple):
             if not self.verbose:
                 stack.callback(logging.disable, logging.root.manager.disable)
                 logging.disable(logging.ERROR)
+                if not self.local:
+                    _silence_lost_threads()
             try:
                 pipeline = beam.Pipeline(runner=self.runner, options=self.options)
                 add_steps(pipeline)
@@ -90,6 +94,18 @@ class Runner(NamedTuple):
         if isinstance(error, grpc.Call):
             return f"lost the job server {server} ({error.details()}); see its log."
         return f"{' '.join(str(error).split()):.500}"
+
+
+@cache
+def _silence_lost_threads() -> None:
+    """A LOOPBACK worker's threads outlive the run; one that loses the job server adds nothing."""
+    shown = threading.excepthook
+
+    def show(args: threading.ExceptHookArgs) -> None:
+        if not isinstance(args.exc_value, grpc.RpcError):
+            shown(args)
+
+    threading.excepthook = show
 
 
 def choose_runner(

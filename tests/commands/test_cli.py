@@ -274,23 +274,23 @@ def test_a_place_that_cannot_be_written_is_one_line(folder, capsys):
     assert "mine.yaml" in line
 
 
-def test_an_interrupted_command_says_what_is_left(monkeypatch, capsys):
+def test_an_interrupted_command_says_what_is_left(tmp_path, monkeypatch, capsys):
     def interrupt(arguments):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("dssm_tf.commands.demo.steps.run", interrupt)
-    assert main(["demo"]) == 1
+    monkeypatch.setattr("dssm_tf.commands.demo.write_data", interrupt)
+    assert main(["demo", "--out", str(tmp_path / "out")]) == 1
     line = "dssm demo: interrupted; run the same command again to start over\n"
     assert capsys.readouterr().err == line
 
 
-def test_a_mistake_of_ours_keeps_its_traceback(monkeypatch):
+def test_a_mistake_of_ours_keeps_its_traceback(tmp_path, monkeypatch):
     def mistake(arguments):
         raise ZeroDivisionError
 
-    monkeypatch.setattr("dssm_tf.commands.demo.steps.run", mistake)
+    monkeypatch.setattr("dssm_tf.commands.demo.write_data", mistake)
     with pytest.raises(ZeroDivisionError):
-        main(["demo"])
+        main(["demo", "--out", str(tmp_path / "out")])
 
 
 @pytest.mark.parametrize("name", ["dssm", "lstm"])
@@ -300,11 +300,11 @@ def test_the_shipped_configurations_are_found_by_name_from_anywhere(name, tmp_pa
     assert config.tower.name == name
 
 
-def test_a_user_error_is_one_line_whatever_it_says(monkeypatch, capsys):
+def test_a_user_error_is_one_line_whatever_it_says(tmp_path, monkeypatch, capsys):
     def refuse(*_):
         raise UserError("no.")
 
-    monkeypatch.setattr("dssm_tf.commands.demo.steps.run", refuse)
-    assert main(["demo", "--out", "x"]) == 1
+    monkeypatch.setattr("dssm_tf.commands.demo.write_data", refuse)
+    assert main(["demo", "--out", str(tmp_path / "out")]) == 1
     assert capsys.readouterr().err == "dssm demo: no.\n"
     assert cli.__doc__

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.checksums import files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.data.titles import load_titles
+from dssm_tf.data.titles import Title, load_titles
 from dssm_tf.export.load import find_model
 from dssm_tf.export.verify import check_name, verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS
 from dssm_tf.runtime.ranker import Ranker
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
+from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, unit
 from dssm_tf.text.fingerprint import fingerprint64
 
 if TYPE_CHECKING:
@@ -130,18 +130,15 @@ def write_compact(
         raise UserError(
             f"--dimension {dimension}: the vectors have {full} numbers; expected fewer, at least 1."
         )
-    titles = [title.text for title in load_titles(run)[:_BASIS_TITLES]] if dimension else []
-    basis = _basis(ranker, titles, dimension) if dimension else None
     arrays = _rounded(ranker, table)
     trained: VectorRanker = ranker
-    if basis is not None:
-        trained = _Shortened(ranker, basis)
-        arrays |= {f"{side}/projection": basis for side in _sides(ranker)}
+    if dimension:
+        trained = _Shortened(ranker, _basis(ranker, load_titles(run), dimension))
+        arrays |= {f"{side}/projection": trained.basis for side in _sides(ranker)}
     _write(directory, ranker, arrays, dimension or full)
     size = sum(one.stat().st_size for one in directory.iterdir()) / 1e6
-    with atomic_write(directory / MODEL_CARD) as file:
-        file.write((run / MODEL_CARD).read_text("utf-8"))
-        file.write(_CARD.format(size, table, dimension or full, full))
+    card = _CARD.format(size, table, dimension or full, full)
+    (directory / MODEL_CARD).write_text((run / MODEL_CARD).read_text("utf-8") + card, "utf-8")
     write_checksums(directory, files_in(directory))
     return verify(Ranker.load(directory), trained, list(ranker.prior.log_shares))
 
@@ -150,12 +147,11 @@ class _Shortened(VectorRanker):
     """A trained model whose vectors are projected and brought to length one again."""
 
     def __init__(self, ranker: SemanticRanker, basis: Vectors) -> None:
-        self._ranker, self._basis = ranker, basis
+        self._ranker, self.basis = ranker, basis
         self.vocabulary = ranker.vocabulary
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        vectors = self._ranker._encode(side, texts) @ self._basis
-        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-6)
+        return unit(self._ranker._encode(side, texts) @ self.basis)
 
     def _weighted(self, titles: Sequence[str]) -> Vectors:
         return self._ranker._weighted(titles)
@@ -179,18 +175,18 @@ def _rounded(ranker: SemanticRanker, table: TableName) -> Arrays:
             arrays["/".join(dict.fromkeys((side, parts[0], parts[-1])))] = weight.numpy()
         kernel = arrays[f"{side}/{_KERNEL}"]
         kernel[0] = 0.0  # of no trigram; never read by Keras
-        if table == "float16":
-            arrays[f"{side}/{_KERNEL}"] = kernel = kernel.astype(np.float16)
-        elif table == "int8":
+        if table == "int8":
             scale = np.abs(kernel).max(axis=1, keepdims=True) / 127
             steps = np.rint(kernel / np.where(scale > 0, scale, 1)).astype(np.int8)
             arrays |= {f"{side}/{_KERNEL}": steps, f"{side}/hashing/scale": scale}
             kernel = steps * scale
+        else:
+            arrays[f"{side}/{_KERNEL}"] = kernel = kernel.astype(table)
         tower.hashing.kernel.assign(kernel.astype(np.float32))
     return arrays
 
 
-def _basis(ranker: SemanticRanker, titles: Sequence[str], dimension: int) -> Vectors:
+def _basis(ranker: SemanticRanker, titles: Sequence[Title], dimension: int) -> Vectors:
     """The directions in which known titles' vectors lie most, `(all, dimension)`, for both sides.
 
     Of vectors that were trained to be cut, the first ones. One basis for both sides, since queries
@@ -199,7 +195,8 @@ def _basis(ranker: SemanticRanker, titles: Sequence[str], dimension: int) -> Vec
     """
     if ranker.model.nested_lengths:
         return np.eye(ranker.dimension, dimension, dtype=np.float32)
-    vectors = np.concatenate([ranker.encode_titles(titles), ranker.encode_queries(titles)])
+    texts = [title.text for title in titles[:_BASIS_TITLES]]
+    vectors = np.concatenate([ranker.encode_titles(texts), ranker.encode_queries(texts)])
     _, directions = np.linalg.eigh(vectors.T @ vectors)  # the largest last
     return np.ascontiguousarray(directions[:, ::-1][:, :dimension], np.float32)
 

@@ -20,7 +20,7 @@ from dssm_tf.evaluation.title_cache import TitleCache
 from dssm_tf.export.verify import ADVERSARIAL, check_name, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
-from dssm_tf.model.text_features import TextFeatures, normalize
+from dssm_tf.model.text_features import Table, TextFeatures, hash_texts, normalize
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors
 
 _WARMUP = "tf_serving_warmup_requests"
@@ -73,34 +73,20 @@ def _functions(ranker: SemanticRanker) -> dict[str, Callable[..., dict[str, tf.T
 
 
 def _prior(ranker: SemanticRanker) -> Callable[[tf.Tensor], tf.Tensor]:
-    """The weighted log-prior in core ops: a binary search over fingerprints of titles."""
+    """The weighted log-prior in core ops."""
     prior = ranker.prior
-    if not ranker.prior_weight:
-        return lambda titles: tf.zeros([tf.size(titles)])
     encoded = [title.encode() for title in prior.log_shares]
     # A longer title is an unseen one, and need not be read to its end.
     longest = max(map(len, encoded), default=0)
-    keys = _fingerprint(tf.constant(encoded, tf.string)).numpy()
-    order = np.argsort(keys)
-    # The last key, which no title has, keeps the tables non-empty.
-    keys = np.append(keys[order], np.iinfo(np.int64).max)
-    shares = np.array([*prior.log_shares.values(), prior.unseen], np.float32)
-    shares = shares[np.append(order, -1)]
+    keys = hash_texts(tf.constant(encoded, tf.string)).numpy()
+    rows = Table.of(keys, range(1, 1 + len(encoded)))
+    shares = ranker.prior_weight * np.array([prior.unseen, *prior.log_shares.values()])
 
     def weighted(titles):
-        asked = _fingerprint(normalize(titles, prior.rules, longest))
-        place = tf.searchsorted(tf.constant(keys), asked)
-        known = tf.gather(tf.constant(keys), place) == asked
-        found = tf.where(known, tf.gather(tf.constant(shares), place), prior.unseen)
-        return ranker.prior_weight * found
+        row = rows(hash_texts(normalize(titles, prior.rules, longest)))
+        return tf.gather(tf.constant(shares, tf.float32), row)
 
     return weighted
-
-
-def _fingerprint(texts: tf.Tensor) -> tf.Tensor:
-    """Fingerprints of strings, int64: 62 bits, so that none reaches the key that ends the table."""
-    whole = tf.bitcast(tf.fingerprint(texts), tf.int64)
-    return tf.bitwise.bitwise_and(whole, tf.constant(np.iinfo(np.int64).max - 1, tf.int64))
 
 
 def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
@@ -127,9 +113,8 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
     """
     run = Path(run)
     check_name(name)
-    ranker = SemanticRanker.load(run)
-    base = Path(out) / (name or ranker.name)
-    target = next_version(base)
+    ranker = SemanticRanker.load(run, name)
+    target = next_version(Path(out) / ranker.name)
     with atomic_directory(target) as aside:
         served = tf.Module()
         served.weights = [weight.value for weight in ranker.model.weights]
@@ -146,7 +131,7 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         tf.saved_model.save(served, str(aside), signatures=signatures)
         extra = aside / EXTRA
         extra.mkdir()
-        write_warmup(extra / _WARMUP, base.name)
+        write_warmup(extra / _WARMUP, ranker.name)
         for file in (CONFIG, MODEL_CARD, VOCABULARY, SPEC, QUERY_IDS):
             if (run / file).exists():
                 shutil.copyfile(run / file, extra / file)
@@ -196,27 +181,21 @@ class ExportedRanker(VectorRanker):
         )
 
 
-def write_warmup(path: Path, model: str, texts: Sequence[str] = ADVERSARIAL[4:6]) -> None:
+def write_warmup(path: Path, model: str) -> None:
     """Writes requests TensorFlow Serving replays at load, so that no user waits for the first.
 
     Args:
         path: `assets.extra/tf_serving_warmup_requests`.
         model: the served model's name.
-        texts: what the requests hold.
     """
-    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+    from tensorflow_serving.apis import prediction_log_pb2
 
-    inputs = _INPUTS | {"serving_default": _INPUTS["score"]}
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature, names in inputs.items():
-            for size in (1, 8):
-                request = predict_pb2.PredictRequest()
-                request.model_spec.name = model
-                request.model_spec.signature_name = signature
-                values = [text.encode() for text in (list(texts) * size)[:size]]
+        for signature, names in (_INPUTS | {"serving_default": _INPUTS["score"]}).items():
+            for texts in (ADVERSARIAL[4:5], ADVERSARIAL[4:6] * 4):
+                log = prediction_log_pb2.PredictionLog()
+                request = log.predict_log.request
+                request.model_spec.name, request.model_spec.signature_name = model, signature
                 for name in names:
-                    request.inputs[name].CopyFrom(tf.make_tensor_proto(values, tf.string))
-                log = prediction_log_pb2.PredictionLog(
-                    predict_log=prediction_log_pb2.PredictLog(request=request)
-                )
+                    request.inputs[name].CopyFrom(tf.make_tensor_proto(texts, tf.string))
                 writer.write(log.SerializeToString(deterministic=True))

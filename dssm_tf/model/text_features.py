@@ -72,13 +72,13 @@ class TextFeatures:
             for id, ngram in enumerate(vocabulary.ngrams, start=1)
             if ngram not in whole
         }
-        self._trigrams = _Table.of(np.array([*trigrams], np.int64), [*trigrams.values()])
+        self._trigrams = Table.of(np.array([*trigrams], np.int64), [*trigrams.values()])
         names = [
             (mark or "0" * (self.rules.own_fields > 1)) + word[1:-1]
             for mark, word in map(without_mark, whole)
         ]
-        hashes = _hash(tf.constant(names, tf.string)).numpy()
-        self._whole = _Table.of(hashes, [*whole.values()]) if whole else None
+        hashes = hash_texts(tf.constant(names, tf.string)).numpy()
+        self._whole = Table.of(hashes, [*whole.values()]) if whole else None
         _letters(self.rules.keep_accents)  # made here, not with the first text
 
     def __call__(self, texts: tf.Tensor) -> TextBatch:
@@ -92,7 +92,7 @@ class TextFeatures:
         if rules.own_fields > 1:  # a word of two fields is two words
             words = tf.strings.as_string(fields) + words
         distinct, index = tf.unique(words, out_idx=tf.int32)
-        hashed = _hash(distinct)
+        hashed = hash_texts(distinct)
         fields = tf.zeros_like(index[:0])
         if rules.own_fields > 1:
             fields = tf.strings.to_number(tf.strings.substr(distinct, 0, 1), tf.int64)
@@ -177,7 +177,7 @@ class TextFeatures:
         return tf.where(ids > 0, ids, 1 + self.known + tf.cast(buckets, tf.int32))
 
 
-class _Table(NamedTuple):
+class Table(NamedTuple):
     """Ids by key, looked up without a resource.
 
     Args:
@@ -189,7 +189,7 @@ class _Table(NamedTuple):
     ids: NDArray[np.int32]
 
     @classmethod
-    def of(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> _Table:
+    def of(cls, keys: NDArray[np.int64], ids: Sequence[int]) -> Table:
         """The table of these keys and their ids."""
         order = np.argsort(keys)
         return cls(
@@ -204,9 +204,9 @@ class _Table(NamedTuple):
         return tf.where(found, tf.gather(tf.constant(self.ids), place), 0)
 
 
-def _hash(words: tf.Tensor) -> tf.Tensor:
-    """A number of 62 bits for each word: two of a million words share one once in 10 million."""
-    return tf.strings.to_hash_bucket_fast(words, 1 << 62)
+def hash_texts(texts: tf.Tensor) -> tf.Tensor:
+    """A number of 62 bits for each text: two of a million share one once in 10 million."""
+    return tf.strings.to_hash_bucket_fast(texts, 1 << 62)
 
 
 def _key(ngram: str) -> int:

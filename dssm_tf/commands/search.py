@@ -19,7 +19,6 @@ def search(
     model: Path | None = None,
     corpus: Path | None = None,
     k: int = 10,
-    only: Path | None = None,
     tables: Tables = PLAIN,
 ) -> None:
     """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
@@ -35,7 +34,6 @@ def search(
         model: what `dssm train` or `dssm export` wrote, instead of --index
         corpus: table (TSV, CSV, JSONL, Parquet) with doc_id, title, to encode first
         k: results per system
-        only: search only the ids in this file, one per line
         tables: how the corpus is laid out
 
     Raises:
@@ -47,7 +45,6 @@ def search(
     from dssm_tf.retrieval.index import Index
     from dssm_tf.tables.cells import readable
     from dssm_tf.tables.judgments import read_corpus
-    from dssm_tf.tables.texts import read_ids
 
     console = Console()
     if k < 1:
@@ -58,17 +55,16 @@ def search(
     with progress_of("search", 1.0, Console(stderr=True), unit="") as task:
         task.update(0.0, "loading")
         if model is None or corpus is None:
-            found = Index.open(str(index))
+            searched = Index.open(str(index))
         else:
             from dssm_tf.export.load import load_model
 
             titles = read_corpus(corpus, tables.layout(model))
-            found = Index.build(
+            searched = Index.build(
                 load_model(model), titles, report=lambda step, share: task.update(share, step)
             )
-        rows = None if only is None else found.rows(read_ids(only))
-    for query in queries or (_typed(console, len(found)) if sys.stdin.isatty() else _piped()):
-        show(console, readable(query), found.search(query, k, rows))
+    for query in queries or (_typed(console, len(searched)) if sys.stdin.isatty() else _piped()):
+        show(console, readable(query), searched.search(query, k))
 
 
 def _typed(console: Any, titles: int) -> Iterator[str]:

@@ -39,7 +39,7 @@ SYSTEMS = {"hybrid": "Words + meaning", "bm25": "Words (BM25)", "semantic": "Mea
 NOTHING_GOOD = "Nothing good was found."
 """The note of a hybrid ranking if no title is near the query or holds all of its words."""
 
-FORMAT = 3
+FORMAT = 4
 ABOUT, TITLES, WORDS, NEAREST, MODEL = (
     "index.json", "titles.arrow", "words", "vectors.faiss", "model",
 )  # fmt: skip
@@ -77,14 +77,14 @@ class Hit(NamedTuple):
         >>> Hit("d2", "Blue Box", 0.0, words=0.0, similarity=0.5, popularity=0.0).parts()
         ['similarity 0.50']
         """
-        found = [f"similarity {self.similarity:.2f}"]
-        found += [f"popularity {self.popularity:+.2f}"] * (round(self.popularity, 2) != 0)
-        found += [f"words {self.words:.1f}"] * (self.words > 0)
-        return found
+        parts = [f"similarity {self.similarity:.2f}"]
+        parts += [f"popularity {self.popularity:+.2f}"] * (round(self.popularity, 2) != 0)
+        parts += [f"words {self.words:.1f}"] * (self.words > 0)
+        return parts
 
 
-class Found(NamedTuple):
-    """What one system found.
+class Ranking(NamedTuple):
+    """The best titles by one system.
 
     Args:
         hits: best first, equal scores in the order of the corpus.
@@ -170,7 +170,7 @@ class Index:
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
         self._words.save(directory / WORDS, show_progress=False)
         self.nearest.save(directory / NEAREST)
-        about = {"format": FORMAT, "nearest": [self.nearest.dimension, self.nearest.measured]}
+        about = {"format": FORMAT, "measured": self.nearest.measured}
         (directory / ABOUT).write_text(json.dumps(about) + "\n", "utf-8")
         write_checksums(directory, files_in(directory))
 
@@ -197,7 +197,7 @@ class Index:
             Ranker.load(directory / MODEL),
             feather.read_table(directory / TITLES, memory_map=True),
             bm25s.BM25.load(directory / WORDS, mmap=True),
-            Nearest.open(directory / NEAREST, *about["nearest"]),
+            Nearest.open(directory / NEAREST, about["measured"]),
         )
 
     @cached_property
@@ -207,94 +207,72 @@ class Index:
 
         return BM25().fit([], self.titles["title"].to_pylist())
 
-    def rows(self, ids: Sequence[str]) -> Rows:
-        """The rows of titles, increasing, to search among them alone.
-
-        Raises:
-            UserError: an id is not there.
-        """
-        import pyarrow.compute
-
-        place = pyarrow.compute.index_in(pyarrow.array(ids, "string"), self.titles["doc_id"])
-        if place.null_count:
-            missing = ids[place.is_null().to_pylist().index(True)]
-            raise UserError(f"id {missing!r:.80} is not in the index.")
-        rows: Rows = np.unique(place.to_numpy()).astype(np.int64)
-        return rows
-
-    def search(self, query: str, k: int = 10, rows: Rows | None = None) -> dict[str, Found]:
+    def search(self, query: str, k: int = 10) -> dict[str, Ranking]:
         """Finds the best `k` titles by each of `SYSTEMS`.
 
         A query without a word finds nothing. One whose words no title holds has no BM25 hits, and
-        one of whose letter trigrams the model knows none has no semantic hits; the hybrid ranking
+        one whose letter trigrams the model has never seen has no semantic hits; the hybrid ranking
         is then the other one.
 
         Args:
             query: any text.
             k: titles of each system, at least 1.
-            rows: the only titles to find, see `rows`; all if None.
         """
         query, vocabulary = readable(query), self.model.vocabulary
-        if not (asked := vocabulary.words(query)):
-            return dict.fromkeys(SYSTEMS, Found([], 0.0, "the query has no word"))
+        if not (words := vocabulary.words(query)):
+            return dict.fromkeys(SYSTEMS, Ranking([], 0.0, "the query has no word"))
         depth, started = max(k, DEPTH), perf_counter()
-        scores = self._count(query)
-        if rows is not None:
-            among = np.zeros_like(scores)
-            among[rows] = scores[rows]
-            scores = among
-        held = np.flatnonzero(scores > 0)
-        by_words = held[top_columns(scores[held], depth)]
+        bm25 = self._bm25_scores(query)
+        matching = np.flatnonzero(bm25)
+        by_words = matching[top_columns(bm25[matching], depth)]
         words_done = perf_counter()
 
         by_meaning = np.zeros(0, np.int64)
         vector = self.model.encode_queries([query], prior=True)[0]
-        if known := any(vocabulary.ngram_ids(word) for word in asked):
-            by_meaning = self.nearest.search(vector, depth, rows)[1]
+        if has_vector := any(map(vocabulary.ngram_ids, words)):
+            by_meaning = self.nearest.search(vector, depth)[1]
         meaning_done = perf_counter()
 
         pool = np.union1d(by_words, by_meaning)
-        meaning = self.nearest.score(vector, pool) if known else np.zeros(len(pool))
-        fused = fuse(scores[pool], meaning, self.model.bm25_weight)
-        best = pool[np.argsort(-fused, kind="stable")]
+        semantic = self.nearest.score(vector, pool) * has_vector
+        fused = fuse(bm25[pool], semantic, self.model.bm25_weight)
+        by_both = pool[np.argsort(-fused, kind="stable")]
         ended = perf_counter()
 
         # A query's vector is its unit vector and 1; a title's last number is its prior.
         priors = self.nearest.score(np.eye(len(vector))[-1], pool)
-        parts = scores[pool], meaning - priors * known, priors - self.model.mean_prior
+        parts = bm25[pool], semantic - priors * has_vector, priors - self.model.mean_prior
 
-        def found(ranked: Rows, by: Scores, seconds: float, note: str) -> Found:
-            places = np.searchsorted(pool, ranked[:k])
-            table = self.titles.take(ranked[:k]).to_pydict()
-            numbers = (of_pool[places].tolist() for of_pool in (by, *parts))
+        def ranking(rows: Rows, scores: Scores, seconds: float, note: str) -> Ranking:
+            best = np.searchsorted(pool, rows[:k])
+            table = self.titles.take(rows[:k]).to_pydict()
+            numbers = (of_pool[best].tolist() for of_pool in (scores, *parts))
             hits = list(map(Hit, table["doc_id"], table["title"], *numbers))
-            return Found(hits, 1000 * seconds, "" if hits else note)
+            return Ranking(hits, 1000 * seconds, "" if hits else note)
 
         results = {
-            "hybrid": found(best, fused, ended - started, "neither found a title"),
-            "bm25": found(
-                by_words, scores[pool], words_done - started,
+            "hybrid": ranking(by_both, fused, ended - started, "neither found a title"),
+            "bm25": ranking(
+                by_words, bm25[pool], words_done - started,
                 "no title holds one of the query's words",
             ),
-            "semantic": found(
-                by_meaning, meaning, meaning_done - words_done,
+            "semantic": ranking(
+                by_meaning, semantic, meaning_done - words_done,
                 "the vocabulary has none of the query's letter trigrams",
             ),
         }  # fmt: skip
-        hits = [hit for one in results.values() for hit in one.hits]
-        if hits and not any(self._good(asked, hit) for hit in hits):
+        if len(pool) and not any(
+            hit.similarity >= self.model.cutoff or {*words} <= {*vocabulary.words(hit.title)}
+            for one in results.values()
+            for hit in one.hits
+        ):
             results["hybrid"] = results["hybrid"]._replace(note=NOTHING_GOOD)
         return results
 
-    def _good(self, asked: Sequence[str], hit: Hit) -> bool:
-        """Whether a title is near the query, or holds all that was asked."""
-        words = self.model.vocabulary.words(hit.title)
-        return hit.similarity >= self.model.cutoff or set(asked) <= set(words)
-
-    def _count(self, query: str) -> Any:
+    def _bm25_scores(self, query: str) -> Any:
         """BM25 of every title, float64 `(titles,)`."""
-        known = [word for word in FOLDED.words(query) if word in self._words.vocab_dict]
-        return self._words.get_scores(known) if known else np.zeros(len(self))
+        words = [word for word in FOLDED.words(query) if word in self._words.vocab_dict]
+        return self._words.get_scores(words) if words else np.zeros(len(self))
 
 
 def check_vectors(model: VectorRanker, corpus: Sequence[CorpusTitle], vectors: Vectors) -> None:
@@ -327,11 +305,11 @@ def _count_words(titles: Sequence[str]) -> Any:
 
 
 def _encode(model: VectorRanker, titles: Sequence[str], report: Report) -> Vectors:
-    """The vectors of titles; equal titles share one, so they tie."""
-    place = {title: row for row, title in enumerate(dict.fromkeys(titles))}
-    distinct, parts = list(place), []
+    """The vectors of titles; titles that the model cannot tell apart share one, so they tie."""
+    distinct, shared = model.vocabulary.rules.distinct(titles)
+    parts = []
     for start in range(0, len(distinct), _CHUNK):
         report("encoding titles", start / len(distinct))
         parts.append(model.encode_titles(distinct[start : start + _CHUNK], prior=True))
-    vectors: Vectors = np.concatenate(parts)[[place[title] for title in titles]]
+    vectors: Vectors = np.concatenate(parts)[shared]
     return vectors

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -44,17 +43,19 @@ class Nearest:
 
     Args:
         index: faiss's, `Flat` or `HNSW32`.
-        dimension: of the vectors, without that one more.
         measured: how it searches and how much it finds, in words.
 
     Reference: Bachrach et al. 2014 for the dimension; Malkov and Yashunin 2020 for the graph.
     """
 
-    def __init__(self, index: Any, dimension: int, measured: str = EXACT) -> None:
+    def __init__(self, index: Any, measured: str = EXACT) -> None:
         self._faiss = load_faiss()
-        self.index, self.dimension, self.measured = index, dimension, measured
+        self.index, self.measured = index, measured
         self.graph = isinstance(index, self._faiss.IndexHNSW)
         self._flat = self._faiss.downcast_index(index.storage) if self.graph else index
+        self.dimension = index.d - self.graph
+        if self.graph:
+            index.hnsw.efSearch = EFFORT
 
     @classmethod
     def build(cls, vectors: Vectors, graph: bool = False) -> Nearest:
@@ -72,43 +73,33 @@ class Nearest:
         else:
             index = faiss.index_factory(dimension, "Flat", faiss.METRIC_INNER_PRODUCT)
         index.add(np.ascontiguousarray(vectors, np.float32))
-        return cls(index, dimension)
+        return cls(index)
 
-    def search(
-        self, query: Vectors, k: int, rows: Rows | None = None, exact: bool = False
-    ) -> tuple[Vectors, Rows]:
-        """Finds the best titles of a query.
+    def search(self, query: Vectors, k: int, exact: bool = False) -> tuple[Vectors, Rows]:
+        """Finds the best titles for a query.
 
         Args:
             query: `(dimension,)`.
             k: how many titles at most, at least 1.
-            rows: the only titles to find, all compared; every title if None.
-            exact: whether a graph's titles are compared, too.
+            exact: whether a graph's titles are all compared, too.
 
         Returns:
             Scores and rows, both `(min(k, titles),)`, best first, equal scores by row.
         """
-        count = self.index.ntotal if rows is None else len(rows)
-        exact = exact or rows is not None or not self.graph
-        index = self._flat if exact else self.index
-        asked = np.zeros((1, index.d), np.float32)
-        asked[0, : self.dimension] = query
+        index, count = self._flat if exact else self.index, self.index.ntotal
+        extended = np.zeros((1, index.d), np.float32)
+        extended[0, : self.dimension] = query
         width = min(k + _SPARE, count)
-        while width:
-            if exact:
-                chosen = None if rows is None else self._faiss.IDSelectorBatch(rows)
-                how = self._faiss.SearchParameters(sel=chosen)
-            else:
-                how = self._faiss.SearchParametersHNSW(efSearch=max(EFFORT, width))
-            found = index.search(asked, width, params=how)[1][0]
-            found = found[found >= 0]
-            scores = self.score(query, found)
-            order = np.lexsort((found, -scores))[:k]
+        while True:
+            rows = index.search(extended, width)[1][0]
+            rows = rows[rows >= 0]
+            scores = self.score(query, rows)
+            order = np.lexsort((rows, -scores))[:k]
             last = scores[order[-1]]
-            if width == count or not exact or scores.min() < last - _ROUNDING * max(1, abs(last)):
-                return scores[order], found[order]
+            complete = width == count or index is not self._flat
+            if complete or scores.min() < last - _ROUNDING * max(1, abs(last)):
+                return scores[order], rows[order]
             width = min(4 * width, count)  # more titles tie at the cut than were spared
-        return np.zeros(0, np.float32), np.zeros(0, np.int64)
 
     def score(self, query: Vectors, rows: Rows) -> Vectors:
         """Scores of some titles, each the same whatever the others are: float32 `(rows,)`."""
@@ -122,10 +113,10 @@ class Nearest:
         self._faiss.write_index(self.index, str(path))
 
     @classmethod
-    def open(cls, path: Path, dimension: int, measured: str) -> Nearest:
+    def open(cls, path: Path, measured: str) -> Nearest:
         """Maps what `save` wrote into memory."""
         faiss = load_faiss()
-        return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC), dimension, measured)
+        return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC), measured)
 
     def recall(self, queries: Vectors, k: int) -> float:
         """The mean share of the best k titles that it finds; a tie with the last one counts."""
@@ -157,33 +148,25 @@ def choose_nearest(
     report("building the graph")
     nearest = Nearest.build(vectors, graph=True)
     report("measuring its recall")
-    asked = queries()
-    at_10, at_100 = (nearest.recall(asked, k) for k in (10, 100))
-    told = f"recall@10 {at_10:.3f}, @100 {at_100:.3f}, on {len(asked)} queries"
-    if at_10 >= target:
-        nearest.measured = f"fast: {told}"
-        return nearest
-    nearest = Nearest.build(vectors)
-    nearest.measured = f"a graph has {told}, less than {target:g} asked for; {EXACT}"
+    probes = queries()
+    at_10, at_100 = (nearest.recall(probes, k) for k in (10, 100))
+    recall = f"recall@10 {at_10:.3f}, @100 {at_100:.3f}, on {len(probes)} queries"
+    if at_10 < target:
+        nearest = Nearest.build(vectors)
+        nearest.measured = f"a graph has {recall}, less than {target:g} asked for; {EXACT}"
+    else:
+        nearest.measured = f"fast: {recall}"
     return nearest
 
 
 def probe_queries(titles: Sequence[str], count: int = PROBES) -> list[str]:
-    """Queries made of some of the words of titles drawn by lot; each word stays with even odds.
-
-    Args:
-        titles: at least one has a word.
-        count: how many queries.
-    """
+    """Queries made of words of random titles; each word is kept with probability 1/2."""
     random = np.random.default_rng(20131027)
-    made: list[str] = []
-    for row in cycle(random.permutation(len(titles)).tolist()):
+    queries = []
+    for row in random.integers(len(titles), size=count):
         words = FOLDED.words(titles[row])
-        chosen = [word for word in words if random.random() < 0.5] or words[:1]
-        made += [" ".join(chosen)] if chosen else []
-        if len(made) == count:
-            break
-    return made
+        queries.append(" ".join([one for one in words if random.random() < 0.5] or words))
+    return queries
 
 
 def load_faiss() -> Any:

@@ -19,7 +19,7 @@ from starlette.routing import Route
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.markdown import html
 from dssm_tf.common.page import document
-from dssm_tf.retrieval.index import SYSTEMS, Found, Index
+from dssm_tf.retrieval.index import SYSTEMS, Index, Ranking
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import readable
 
@@ -75,7 +75,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> tu
         system: in whose ranking.
     """
     query, status = readable(query).strip(), 200
-    found: Mapping[str, Found] = {}
+    found: Mapping[str, Ranking] = {}
     message, hint, examples = "", "", []
     if len(query) > _LONGEST:
         status, hint = 400, f"Ask with {_LONGEST:,} at most."

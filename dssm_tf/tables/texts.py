@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import identifier, readable, text
 from dssm_tf.tables.layout import TITLE, Layout, fold
-from dssm_tf.tables.reader import TABLES, format_of, open_table, read_rows
+from dssm_tf.tables.reader import TABLES, format_of, open_table
 
 _TEXT_COLUMNS = {
     "title": ("title", "text"),
@@ -85,19 +85,6 @@ def open_texts(
         columns = {text_name: _text, **dict.fromkeys(ids, _id)}
         rows = (Text(*cells) for _, cells in table.rows(columns))
         yield TextInput(rows, bool(ids), table.share_read)
-
-
-def read_ids(path: Path | str) -> list[str]:
-    """The ids of a file, one a line, each once.
-
-    Raises:
-        UserError: the file cannot be read, is not UTF-8, or holds none.
-    """
-    rows = read_rows(path, {"text": text}, format="txt")
-    found = list(dict.fromkeys(filter(None, (line.strip() for _, (line,) in rows))))
-    if not found:
-        raise UserError(f"{path} holds no id; expected one a line.")
-    return found
 
 
 # JSON can spell half a surrogate pair, which no UTF-8 file can hold.

@@ -148,10 +148,8 @@ class Client:
         Returns:
             float32 `(n,)`; higher is better.
         """
-        titles = _texts("titles", titles)
         # A single query is repeated here: a server that batches refuses inputs of unequal length.
         queries = [queries] * len(titles) if isinstance(queries, str) else queries
-        queries = _texts("queries", queries)
         if len(queries) != len(titles):
             raise ValueError(
                 f"queries holds {len(queries)} texts and titles {len(titles)}; expected the same "
@@ -168,16 +166,15 @@ class Client:
                 one more dimension, whose inner products with those of titles are the scores.
         """
         signature = "encode_query" + "_with_prior" * prior
-        return self._ask(signature, {"queries": _texts("queries", queries)}, "embeddings", (None,))
+        return self._ask(signature, {"queries": queries}, "embeddings", (None,))
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> np.ndarray:
         """Semantic vectors of titles; see `encode_queries`."""
         signature = "encode_title" + "_with_prior" * prior
-        return self._ask(signature, {"titles": _texts("titles", titles)}, "embeddings", (None,))
+        return self._ask(signature, {"titles": titles}, "embeddings", (None,))
 
     def rank(self, query: str, titles: Sequence[str]) -> list[RankedTitle]:
         """Titles from best to worst; equal scores keep the order of `titles`."""
-        titles = _texts("titles", titles)
         scores = self.score([query] * len(titles), titles)
         order = np.argsort(-scores, kind="stable").tolist()
         return [RankedTitle(titles[row], float(scores[row]), row) for row in order]
@@ -204,35 +201,32 @@ class Client:
     def _ask(
         self,
         signature: str,
-        inputs: Mapping[str, list[str]],
+        inputs: Mapping[str, Sequence[str]],
         output: str,
         row: tuple[int | None, ...],
     ) -> np.ndarray:
         """Asks in batches within the timeout; joins the answers, rows of the shape `row`."""
-        total = len(next(iter(inputs.values())))
-        deadline = time.monotonic() + self.timeout
+        for name, texts in inputs.items():
+            _check(name, texts)
+        total, deadline = len(texts), time.monotonic() + self.timeout
         parts = [] if total else [np.zeros((0, *(0 for _ in row)), np.float32)]
         for start in range(0, total, self.batch_size):
             left = deadline - time.monotonic()
             if left <= 0:
-                told = f"{start} of {total} texts done after {self.timeout:g} s"
-                raise self._error(signature, "DEADLINE_EXCEEDED", told)
+                progress = f"{start} of {total} texts done after {self.timeout:g} s"
+                raise self._error(signature, "DEADLINE_EXCEEDED", progress)
             request = PredictRequest(model_spec=self._spec)
             request.model_spec.signature_name = signature
-            end = min(start + self.batch_size, total)
             for name, texts in inputs.items():
-                request.inputs[name].CopyFrom(messages.encode_texts(texts[start:end]))
+                batch = texts[start : start + self.batch_size]
+                request.inputs[name].CopyFrom(messages.encode_texts(batch))
             answer = self._call(signature, self._predict, request, left)
-            if output not in answer.outputs:
-                raise self._error(signature, "BAD_ANSWER", f"the answer has no output {output!r}")
             try:
-                values = messages.decode_floats(
-                    answer.outputs[output], (end - start, *row), LONGEST_VECTOR
-                )
+                tensor = answer.outputs[output]  # an empty one if there is none
+                parts.append(messages.decode_floats(tensor, (len(batch), *row), LONGEST_VECTOR))
             except ValueError as error:
                 raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
-            parts.append(values)
-            row = values.shape[1:]  # of all batches alike
+            row = parts[-1].shape[1:]  # of all batches alike
         return np.concatenate(parts)
 
     def _call(self, name: str, call: Callable[..., Any], request: Any, timeout: float) -> Any:
@@ -250,10 +244,10 @@ class Client:
         return ServingError(f"{call} of model {spec.name}{version} at {self.host}", status, details)
 
 
-def _texts(name: str, texts: Sequence[str]) -> list[str]:
+def _check(name: str, texts: Sequence[str]) -> None:
+    """Raises ValueError if these are not texts."""
     if isinstance(texts, (str, bytes)):
         raise ValueError(f"{name} is one {type(texts).__name__}; expected a list of str.")
     for index, text in enumerate(texts):
         if not isinstance(text, str):
             raise ValueError(f"{name}[{index}] is {type(text).__name__}; expected str.")
-    return list(texts)

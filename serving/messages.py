@@ -22,7 +22,7 @@ GET_MODEL_STATUS = "/tensorflow.serving.ModelService/GetModelStatus"
 
 
 def state_name(status: ModelVersionStatus) -> str:
-    """The state of a model's version by name; UNKNOWN if it is none that we know."""
+    """The state of a model's version by name; UNKNOWN if it is not a state of ours."""
     states = ModelVersionStatus.State
     return states.Name(status.state) if status.state in states.values() else "UNKNOWN"
 
@@ -96,7 +96,7 @@ def decode_floats(tensor: Tensor, shape: tuple[int | None, ...], max_width: int)
     if not len(values):
         values = np.array(tensor.float_val, np.float32)
     missing = _missing(math.prod(sizes), len(values))
-    values = np.append(values, np.repeat(values[-1:], missing))
+    values = np.pad(values, (0, missing), "edge")
     if not np.isfinite(values).all():
         raise ValueError("holds numbers that are not finite")
     return values.reshape(sizes)

@@ -12,10 +12,9 @@ class Limits:
     """Limits of `dssm serve`; more than that is refused at once.
 
     Attributes:
-        message_bytes: a request on the wire
+        message_bytes: a request on the wire; also an input's texts, repeats included
         texts: texts per input
         text_bytes: a text, in UTF-8
-        total_bytes: all texts of a request, repeats included
         pending_bytes: everything being received or sent; a gRPC request counts as --message-bytes
         in_flight: requests running or waiting, gRPC and REST together
         connections: connections per protocol
@@ -25,7 +24,6 @@ class Limits:
     message_bytes: int = 4 << 20
     texts: int = 4096
     text_bytes: int = 1 << 16
-    total_bytes: int = 8 << 20
     pending_bytes: int = 128 << 20
     in_flight: int = 32
     connections: int = 256

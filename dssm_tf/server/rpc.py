@@ -89,7 +89,7 @@ def _read(service: Service, raw: bytes) -> Request:
     for name in {"queries", "titles"}.intersection(asked.inputs):
         try:
             inputs[name] = messages.decode_texts(
-                asked.inputs[name], limits.texts, limits.total_bytes
+                asked.inputs[name], limits.texts, limits.message_bytes
             )
         except ValueError as error:
             raise Refusal(INVALID, f"inputs[{name!r}]: {error}.") from None

@@ -6,8 +6,9 @@ import asyncio
 import logging
 import socket
 import threading
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
 
 import grpc
 import uvicorn
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("dssm_tf.server")
 _LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+_GRACE = 10  # seconds that open requests have when the server stops
 
 
 class Server:
     """Answers gRPC and REST until it is stopped.
 
-    Ports are bound at once, and connections refused until all models are loaded. The models may
-    be asked for while all workers compute: status, health and metrics are answered by the event
-    loop itself.
+    It listens once all models are loaded. Status, health and metrics are answered by the event loop
+    itself, so they are answered while all workers compute.
 
     Args:
         models: of different names.
@@ -43,9 +44,6 @@ class Server:
         poll: seconds between two looks for new versions; 0 looks but once.
         index: what the page at `/` searches; without one there is no page.
         credentials: of gRPC, such as `grpc.ssl_server_credentials`; None does not encrypt.
-
-    Raises:
-        UserError: a port cannot be listened at.
     """
 
     def __init__(
@@ -62,12 +60,9 @@ class Server:
         credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self.grpc_address = self.rest_address = ""
-        self._models, self._poll = models, poll
-        self._host, self._port, self._credentials = host, port, credentials
+        self._models, self._poll, self._credentials = models, poll, credentials
+        self._host, self._port, self._rest_port = host, port, rest_port
         self._service = Service(models, limits)
-        if port is not None:
-            _bound(host, port, "--port").close()
-        self._socket = None if rest_port is None else _bound(host, rest_port, "--rest-port")
         page = []
         if index is not None:
             from dssm_tf.server.page import search_route
@@ -76,48 +71,35 @@ class Server:
         app = rest_app(self._service, [*_LOOPBACK, host, *hosts], page)
         self._rest = uvicorn.Server(uvicorn.Config(
             app, http=mortal(limits), ws="none", lifespan="off", access_log=False, log_config=None,
-            log_level="critical", server_header=False, timeout_graceful_shutdown=10,
+            log_level="critical", server_header=False, timeout_graceful_shutdown=_GRACE,
             h11_max_incomplete_event_size=1 << 14,
         ))  # fmt: skip
         self._thread: threading.Thread | None = None
-        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Loads the models and begins to answer.
 
         Raises:
-            UserError: of a model no version can be loaded, or a port was taken meanwhile.
+            UserError: of a model no version can be loaded, or a port cannot be listened at.
         """
-        try:
-            for model in self._models:
-                model.look()
-                if model.current is None:
-                    told = [f"{number} ({one.error})" for number, one in model.states().items()]
-                    raise UserError(
-                        f"{model.directory}: no version of {model.name} can be served: "
-                        f"{', '.join(told) or 'there is none'}"
-                    )
-            self._loop = asyncio.new_event_loop()
-            self._thread = threading.Thread(target=self._live, daemon=True)
-            self._thread.start()
-            self._run(self._start())
-        except BaseException:
-            self.stop()
-            raise
+        for model in self._models:
+            model.look()
+            if model.current is None:
+                errors = [f"{number} ({one.error})" for number, one in model.states().items()]
+                raise UserError(
+                    f"{model.directory}: no version of {model.name} can be served: "
+                    f"{', '.join(errors) or 'there is none'}"
+                )
+        started: Future[None] = Future()
+        self._thread = threading.Thread(target=asyncio.run, args=(self._run(started),), daemon=True)
+        self._thread.start()
+        started.result()
 
-    def stop(self, grace: float = 10.0) -> None:
-        """Takes no more requests, and ends when those that came are answered.
-
-        Args:
-            grace: seconds to wait for them.
-        """
-        if self._thread is not None:
-            self._run(self._stop(grace))
-            self._loop.call_soon_threadsafe(self._loop.stop)
+    def stop(self) -> None:
+        """Takes no more requests, and ends when those that came are answered, or ten seconds on."""
+        if self._thread is not None and self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._stopping.set)
             self._thread.join()
-            self._thread = None
-        if self._socket is not None:
-            self._socket.close()
         self._service.close()
 
     def __enter__(self) -> Server:
@@ -127,56 +109,53 @@ class Server:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _live(self) -> None:
-        self._loop.run_forever()
-        # One more round, in which connections that were closed give their sockets back.
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    async def _start(self) -> None:
-        self._rpc = grpc_server(self._service)
-        self._watching = asyncio.create_task(self._watch())
-        if self._port is not None:
-            self.grpc_address = _address(self._host, self._listen(self._port))
-            await self._rpc.start()
-        if self._socket is not None:
-            self._socket.listen(2048)
-            self.rest_address = _address(self._host, self._socket.getsockname()[1])
-            self._tasks.append(asyncio.create_task(self._rest.serve(sockets=[self._socket])))
-            while not self._rest.started:
-                await asyncio.sleep(0.005)
-
-    async def _stop(self, grace: float) -> None:
-        self._watching.cancel()
+    async def _run(self, started: Future[None]) -> None:
+        self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
+        rpc, watching = grpc_server(self._service), asyncio.create_task(self._watch())
+        tasks = []
+        try:
+            if self._port is not None:
+                self.grpc_address = _address(self._host, self._listen(rpc, self._port))
+                await rpc.start()
+            if self._rest_port is not None:
+                listening = _listening(self._host, self._rest_port)
+                self.rest_address = _address(self._host, listening.getsockname()[1])
+                tasks.append(asyncio.create_task(self._rest.serve(sockets=[listening])))
+                while not self._rest.started:
+                    await asyncio.sleep(0.005)
+            started.set_result(None)
+            await self._stopping.wait()
+        except UserError as error:
+            started.set_exception(error)
+        watching.cancel()
         self._rest.should_exit = True
-        await asyncio.gather(self._rpc.stop(grace), *self._tasks)
+        await asyncio.gather(rpc.stop(_GRACE), *tasks)
 
-    def _listen(self, port: int) -> int:
-        """Binds gRPC's port, which was free a while ago; returns its number."""
+    def _listen(self, rpc: grpc.aio.Server, port: int) -> int:
+        """Listens at gRPC's port; returns its number."""
         address = _address(self._host, port)
         try:
             if self._credentials:
-                return int(self._rpc.add_secure_port(address, self._credentials))
-            return int(self._rpc.add_insecure_port(address))
-        except RuntimeError:
-            raise UserError(f"--port {port}: gRPC cannot listen at {address}.") from None
+                return int(rpc.add_secure_port(address, self._credentials))
+            return int(rpc.add_insecure_port(address))
+        except RuntimeError:  # gRPC does not say why
+            raise UserError(
+                f"--port {port}: cannot listen at {address}; choose another port."
+            ) from None
 
     async def _watch(self) -> None:
-        said = ""
+        last = ""
         while self._poll:
             await asyncio.sleep(self._poll)
             try:
                 for model in self._models:
                     await asyncio.to_thread(model.look)
-                said = ""
+                last = ""
             except Exception as error:  # a disk that is away now may be back at the next look
-                told = f"{type(error).__name__}: {error}"
-                if told != said:
-                    _LOG.error("new versions cannot be looked for: %s", told)
-                said = told
+                message = f"{type(error).__name__}: {error}"
+                if message != last:
+                    _LOG.error("new versions cannot be looked for: %s", message)
+                last = message
 
 
 def _address(host: str, port: int) -> str:
@@ -184,23 +163,20 @@ def _address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _bound(host: str, port: int, flag: str) -> socket.socket:
-    """A socket bound to a port; who connects before it listens is refused.
+def _listening(host: str, port: int) -> socket.socket:
+    """A socket that listens at REST's port.
 
     Raises:
         UserError: the port is in use, or the host is not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named, since asyncio sends at once only what it knows for TCP: on a kept
-    # connection each answer's second packet would else wait 40 ms.
-    bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        bound.bind((host, port))
+        listening = socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        bound.close()
-        why = error.strerror or error
         raise UserError(
-            f"{flag} {port}: cannot listen at {_address(host, port)} ({why}); choose another port."
+            f"--rest-port {port}: cannot listen at {_address(host, port)} "
+            f"({error.strerror or error}); choose another port."
         ) from None
-    return bound
+    # Else each answer's second packet would wait 40 ms on a kept connection.
+    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return listening

@@ -173,25 +173,18 @@ class Service:
         if set(request.inputs) != set(signature.inputs):
             expected = " and ".join(signature.inputs)
             raise Refusal(INVALID, f"inputs: expected {expected} for signature {name}.")
-        self._check(request.inputs)
-        texts = [
-            [text.decode("utf-8", "replace") for text in request.inputs[one]]
-            for one in signature.inputs
-        ]
+        texts = [self._texts(one, request.inputs[one]) for one in signature.inputs]
         # This version answers, whatever takes over meanwhile.
         values = signature.call(version.ranker, *texts)
         return Answer(request.model, version.number, name, signature.output, values)
 
-    def _check(self, inputs: Mapping[str, Sequence[bytes]]) -> None:
-        """Raises Refusal if texts are too many or too long."""
-        limits, total = self.limits, 0
-        for name, texts in inputs.items():
-            longest = max(map(len, texts), default=0)
-            total += sum(map(len, texts))
-            for size, most, unit in (
-                (len(texts), limits.texts, "texts"),
-                (longest, limits.text_bytes, "bytes in one text"),
-                (total, limits.total_bytes, "bytes in all texts"),
-            ):
-                if size > most:
-                    raise Refusal(INVALID, f"{name}: {size:,} {unit}, more than {most:,}.")
+    def _texts(self, name: str, texts: Sequence[bytes]) -> list[str]:
+        """The texts of an input; raises Refusal if they are too many or too long."""
+        longest = max(map(len, texts), default=0)
+        for size, limit, unit in (
+            (len(texts), self.limits.texts, "texts"),
+            (longest, self.limits.text_bytes, "bytes in one text"),
+        ):
+            if size > limit:
+                raise Refusal(INVALID, f"{name}: {size:,} {unit}, more than {limit:,}.")
+        return [text.decode("utf-8", "replace") for text in texts]

@@ -78,7 +78,7 @@ def test_left_out_repetitions_are_counted_before_they_are_filled_in(serve, chann
     request = request_of("tiny", "encode_query", queries=["x" * 65_000])
     request.inputs["queries"].tensor_shape.dim[0].size = 4096  # 266 MB
     status, details = predict(channel_to(server), request.SerializeToString())
-    assert (status, "8,388,608 bytes" in details) == ("INVALID_ARGUMENT", True)
+    assert (status, "4,194,304 bytes" in details) == ("INVALID_ARGUMENT", True)
     # The format's own use of it stays.
     request = request_of("tiny", "encode_query", queries=["ab"])
     request.inputs["queries"].tensor_shape.dim[0].size = 3

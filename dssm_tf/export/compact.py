@@ -130,11 +130,12 @@ def write_compact(
         raise UserError(
             f"--dimension {dimension}: the vectors have {full} numbers; expected fewer, at least 1."
         )
-    arrays = _rounded(ranker, table)
     trained: VectorRanker = ranker
-    if dimension:
+    projections: Arrays = {}
+    if dimension:  # chosen by the trained weights, before they are rounded
         trained = _Shortened(ranker, _basis(ranker, load_titles(run), dimension))
-        arrays |= {f"{side}/projection": trained.basis for side in _sides(ranker)}
+        projections = {f"{side}/projection": trained.basis for side in _sides(ranker)}
+    arrays = _rounded(ranker, table) | projections
     _write(directory, ranker, arrays, dimension or full)
     size = sum(one.stat().st_size for one in directory.iterdir()) / 1e6
     card = _CARD.format(size, table, dimension or full, full)

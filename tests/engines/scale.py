@@ -19,7 +19,7 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.preprocess import write_log
+from tests.benchmarks.scale import write_log
 from tests.engines.engines import ended, flink, running, start, written
 
 

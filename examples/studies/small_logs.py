@@ -1,6 +1,6 @@
 """Click models on small logs beside `trigram_tfidf`, which learns no click.
 
-    python -m tests.benchmarks.small_logs --variant random= --variant idf=training.idf_start=true
+    python -m examples.studies.small_logs --variant random= --variant idf=training.idf_start=true
 
 draws logs of 200, 500, 1,000 and 5,000 pairs from the bundled WebQuestions and, with
 `--best-buy FOLDER`, from the earlier four fifths of Best Buy's clicks (`clicks.tsv`, `corpus.tsv`),
@@ -30,7 +30,7 @@ from dssm_tf.systems import BASELINES
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, write_corpus
 from dssm_tf.tables.judgments import judgments_from_clicks as judged_by
 from dssm_tf.text.rules import FOLDED
-from tests.benchmarks.later_clicks import judged, split_by_time
+from examples.studies.later_clicks import judged, split_by_time
 
 CONTROL = "trigram_tfidf"
 METRICS = ("ndcg@10", "ndcg@1")

@@ -1,7 +1,7 @@
-"""What judgments and teachers are worth: NDCG of models that learn from them, or from clicks.
+r"""What judgments and teachers are worth: NDCG of models that learn from them, or from clicks.
 
-    python -m tests.benchmarks.grades judgments --judgments judgments.tsv --seeds 3
-    python -m tests.benchmarks.grades teacher --clicks clicks.tsv --corpus corpus.tsv \\
+    python -m examples.studies.grades judgments --judgments judgments.tsv --seeds 3
+    python -m examples.studies.grades teacher --clicks clicks.tsv --corpus corpus.tsv \
         --wordllama FOLDER --seeds 3
 
 The first trains on the judgments of four fifths of the queries and ranks the judged titles of the

@@ -1,4 +1,4 @@
-"""Logs to learn from, pairs to look at, and trained runs, for `tests.benchmarks.observations`."""
+"""Logs to learn from, pairs to look at, and trained runs, for `examples.studies.observations`."""
 
 from __future__ import annotations
 
@@ -143,8 +143,10 @@ def variants(ranker: SemanticRanker, system: str, seed: int) -> Iterator[str]:
 
 
 def hold(tower: LSTMRNN, place: int, gate: NDArray[np.floating]) -> None:
-    """Makes a gate the same numbers `(cells,)` at every word; place 1 is the forget gate,
-    2 the input gate."""
+    """Makes a gate the same numbers `(cells,)` at every word.
+
+    Place 1 is the forget gate, 2 the input gate.
+    """
     cell, columns = tower.recurrence.cell, slice(place * tower.units, (place + 1) * tower.units)
     for weight, index, value in (
         (tower.hashing.kernel, (slice(None), columns), 0.0),

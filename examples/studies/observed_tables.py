@@ -1,4 +1,4 @@
-"""Tables and figures of `tests.benchmarks.observations`."""
+"""Tables and figures of `examples.studies.observations`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import IO
 
 import numpy as np
 
-from tests.benchmarks import intervals as figures
-from tests.benchmarks.observed_quantities import over_seeds
+from examples.studies import intervals as figures
+from examples.studies.observed_quantities import over_seeds
 
 Row = tuple[str, str, int, str, float]
 """Set, system, seed, quantity, value."""

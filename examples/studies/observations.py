@@ -1,6 +1,6 @@
 """Whether what the papers say of trained models holds: numbers with intervals over seeds.
 
-    python -m tests.benchmarks.observations --data DATA --out OUT
+    python -m examples.studies.observations --data DATA --out OUT
 
 trains lstm, lstm_plain, rnn, dssm and clsm on parts of Best Buy, WebQuestions and Home Depot (those
 that DATA has; WebQuestions ships with the package), three seeds each, looks at pairs of other
@@ -35,9 +35,9 @@ from dssm_tf.analysis.survey import readings  # noqa: E402
 from dssm_tf.model.run_files import WEIGHTS  # noqa: E402
 from dssm_tf.model.semantic_ranker import SemanticRanker  # noqa: E402
 from dssm_tf.towers.recurrent import RecurrentTower  # noqa: E402
-from tests.benchmarks import observed_quantities as quantities  # noqa: E402
-from tests.benchmarks.observed_runs import SETS, Observed, topics_of, trained, variants  # noqa: E402
-from tests.benchmarks.observed_tables import LENGTHS, Row, show  # noqa: E402
+from examples.studies import observed_quantities as quantities  # noqa: E402
+from examples.studies.observed_runs import SETS, Observed, topics_of, trained, variants  # noqa: E402
+from examples.studies.observed_tables import LENGTHS, Row, show  # noqa: E402
 
 SYSTEMS = "lstm,lstm_plain,rnn,dssm,clsm"
 STOP_WORDS = frozenset(word for entry in STOPWORDS_EN_PLUS for word in FOLDED.words(entry))

@@ -1,6 +1,6 @@
 """Trains on the earlier part of a click log and ranks the whole catalogue for the later part.
 
-    python -m tests.benchmarks.later_clicks --clicks clicks.tsv --corpus corpus.tsv --seeds 3
+    python -m examples.studies.later_clicks --clicks clicks.tsv --corpus corpus.tsv --seeds 3
 
 prints a Markdown table: BM25 and each configuration, over all later queries and over those whose
 normalised text the earlier part does not hold; mean and spread over seeds; seconds of training.

@@ -1,6 +1,6 @@
 """Losses, negatives and vector lengths in one table, on the validation parts of four logs.
 
-    python -m tests.benchmarks.training_choices --data DATA --out OUT
+    python -m examples.studies.training_choices --data DATA --out OUT
 
 trains `--config` under each of `CHOICES` with each seed and prints docs/training.md's tables. DATA
 holds `bestbuy` and `homedepot`, see `logs`; WebQuestions is bundled. What other pages report stays
@@ -28,8 +28,8 @@ from dssm_tf.common.files import atomic_write
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
 from dssm_tf.tables.splits import is_held_out
-from tests.benchmarks.later_clicks import split_by_time
-from tests.benchmarks.whole_catalogue import split
+from examples.studies.later_clicks import split_by_time
+from examples.studies.whole_catalogue import split
 
 CUTOFFS = ("ndcg@1", "ndcg@3", "ndcg@10")
 BASE, NESTED = "softmax", "nested lengths"

@@ -1,6 +1,6 @@
 """What further fields of titles are worth, with trigram rows of their own or shared ones.
 
-    python -m tests.benchmarks.title_fields --data wikispeedia --seeds 3
+    python -m examples.studies.title_fields --data wikispeedia --seeds 3
 
 The log is of people who clicked from one Wikipedia article to the next: the article's name is the
 query, the other's the title, its subject and the first `--words` words of its text are further

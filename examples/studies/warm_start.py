@@ -1,6 +1,6 @@
 """Day after day: a run that goes on from yesterday's, against one trained anew on everything.
 
-    python -m tests.benchmarks.warm_start --clicks clicks.tsv --corpus corpus.tsv --seeds 2
+    python -m examples.studies.warm_start --clicks clicks.tsv --corpus corpus.tsv --seeds 2
 
 The rows are put in the order of time. The first part (`--first`) is learned from once; the rest
 falls into one more slice than `--days`, of equal numbers of rows. Day i is learned, and judged by
@@ -33,7 +33,7 @@ from dssm_tf.config import find_config, load_config
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.tables.judgments import read_corpus
 from dssm_tf.text.rules import FOLDED
-from tests.benchmarks.later_clicks import CUTOFFS, judged, split_by_time
+from examples.studies.later_clicks import CUTOFFS, judged, split_by_time
 
 SYSTEMS = ("anew", "warm", "today", "stale")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import read_corpus, read_judgments
-from tests.benchmarks.whole_catalogue import is_test, main
+from examples.studies.whole_catalogue import is_test, main
 
 QUERIES = [f"query {n}" for n in range(40)]
 LEARNED, TESTED = ([one for one in QUERIES if is_test(one) == tested] for tested in (False, True))

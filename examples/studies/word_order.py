@@ -1,6 +1,6 @@
 """Which click models read the order of words, and how far apart.
 
-    python -m tests.benchmarks.order --out OUT
+    python -m examples.studies.word_order --out OUT
 
 Trains small models on logs of `examples/order_log.py`. The step size of each model is chosen by
 NDCG@1 of the validation part on a log of a seed of its own, by the last epoch; then each model is

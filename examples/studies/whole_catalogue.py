@@ -1,6 +1,6 @@
 """Splits Home Depot's judgments by query: a log to learn from, the whole catalogue, judgments.
 
-    python -m tests.benchmarks.whole_catalogue --data DATA --out OUT
+    python -m examples.studies.whole_catalogue --data DATA --out OUT
 
 reads `clicks.tsv` and `judgments.tsv` of the folder DATA (not shipped) and writes three tables for
 `dssm benchmark`: `clicks.tsv` without the queries that are measured, `corpus.tsv` with every title,

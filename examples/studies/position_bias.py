@@ -1,6 +1,6 @@
 """How much of what position bias costs a training comes back by `--position-weights`.
 
-    python -m tests.benchmarks.position_bias --judgments judgments.tsv --figure FIGURE.png
+    python -m examples.studies.position_bias --judgments judgments.tsv --figure FIGURE.png
 
 Simulates clicks on judged lists with eta 0 and 1, preprocesses each log as it is and weighted,
 trains a DSSM on each and ranks the judged titles of the queries that were logged. Prints a table of
@@ -161,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stdout.write("\n".join([ranking, "", *table(seeds, options.first_seed), "", ""]))
     sys.stdout.write("\n".join(lines) + "\n")
     if options.figure:
-        from tests.benchmarks.intervals import with_intervals
+        from examples.studies.intervals import with_intervals
 
         with_intervals(panels, options.figure, "position", "propensity")
 

@@ -1,6 +1,6 @@
 """How far the gradients of an LSTM-RNN are from those of P16 appendix A.
 
-    python -m tests.benchmarks.paper_gradients --model RUN
+    python -m examples.studies.paper_gradients --model RUN
 
 The appendix holds the output of the word before, y(t-1), constant in all gates; training here
 follows it. Prints the cosine between both gradients of the loss, over all parameters of both
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from importlib.resources import files
 from pathlib import Path
 
 import keras
@@ -24,11 +25,9 @@ from dssm_tf.model.semantic_ranker import SemanticRanker, build_model
 from dssm_tf.model.siamese import Siamese
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.tables.reader import read_rows
-from tests.conftest import CHECKOUT
-from tests.labels import all_count
 
 BATCH, CANDIDATES = 256, 5
-PAIRS = CHECKOUT / "dssm_tf" / "datasets" / "webquestions" / "pairs.tsv"
+PAIRS = Path(str(files("dssm_tf.datasets"))) / "webquestions" / "pairs.tsv"
 
 
 class Held(PeepholeLSTMCell):
@@ -49,7 +48,12 @@ def gradient(model: Siamese, features, pairs) -> np.ndarray:
     with tf.GradientTape() as tape:
         inputs = {"query": features(tf.constant(queries)), "titles": features(tf.constant(titles))}
         cosines = model(inputs | {"candidates": candidates}, training=True)
-        loss = RankingLoss("click_softmax")(all_count(cosines), cosines)
+        labels = {
+            "mask": np.ones(cosines.shape, bool),
+            "correction": np.zeros(cosines.shape, np.float32),
+            "targets": np.eye(1, cosines.shape[1], dtype=np.float32).repeat(len(cosines), 0),
+        }
+        loss = RankingLoss("click_softmax")(labels, cosines)
     found = (tf.convert_to_tensor(one) for one in tape.gradient(loss, variables))
     return np.concatenate([one.numpy().ravel() for one in found])
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import approx
 
-from tests.benchmarks.observed_quantities import (
+from examples.studies.observed_quantities import (
     agreement,
     contrast,
     first_keyword,

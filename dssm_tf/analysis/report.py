@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 
 from dssm_tf.analysis.cells import topics
 from dssm_tf.analysis.explanation import explain
@@ -139,11 +140,11 @@ def _explained(
 ) -> Iterator[str]:
     """A query with its first title and its best one."""
     task, text = evaluation.task, evaluation.task.queries[query]
-    first = evaluation.top(ranker.name, query, 1)[0]
-    place = int(task.judged_grades[query].argmax())
-    best, highest = task.judged_columns[query][place], task.judged_grades[query][place]
-    titles = [(first.title, f"ranked first, grade {first.grade or 0:g}")]
-    if not first.grade or first.grade < highest:
+    first, grade = evaluation.top(ranker.name, query, 1).select("title", "grade").row(0)
+    judged = task.judged.filter(pl.col("query") == query)
+    best, highest = judged.select("title", "grade").row(judged["grade"].arg_max() or 0)
+    titles = [(first, f"ranked first, grade {grade or 0:g}")]
+    if not grade or grade < highest:
         titles.append((task.titles[best], f"grade {highest:g}, ranked lower"))
     for title, note in titles:
         yield f"**{plain(title)}** ({note})"

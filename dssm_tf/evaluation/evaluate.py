@@ -16,12 +16,14 @@ from dssm_tf.common.progress import progress_of
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.metrics import METRICS
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.runs import by_ranker, make_run, rankings, relevant_ranks, trec_run
+from dssm_tf.evaluation.runs import by_ranker, make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.significance import Comparison, holm, paired_t_test
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.judgments import CorpusTitle, Judgment, read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.trec import Run
+
+_SAVED = 100  # titles of each ranking that are written and shown
 
 
 def evaluate(
@@ -58,8 +60,8 @@ def evaluate(
     Returns:
         `systems`, their names; `mean(system, metric)`; `intervals(system)`, the 95 % interval of
         each mean; `values[system][metric]` float64 `(queries,)`; `comparisons`, the paired tests;
-        `top(system, query)`, a ranking with its grades; `task.foregone()`, whether titles that
-        all have one grade make means meaningless.
+        `top(system, query)`, the first titles with their grades; `task.foregone()`, whether titles
+        that all have one grade make means meaningless.
 
     Raises:
         UserError: a table is missing or malformed, there is nothing to measure, names clash, a
@@ -100,9 +102,8 @@ def measured(
     # TensorFlow takes seconds to import: not before the input has been found good.
     from dssm_tf.evaluation.tf_ranking import per_query
 
-    queries = len(task.queries)
-    values = per_query(relevant_ranks(run, task), queries, metrics)
-    return SeedResult(seed, values, rankings(run, queries), about or {})
+    values = per_query(relevant_ranks(run, task), len(task.queries), metrics)
+    return SeedResult(seed, values, run.filter(pl.col("rank") <= _SAVED), about or {})
 
 
 def compare(

@@ -8,14 +8,14 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.evaluation.description import Description
+from dssm_tf.evaluation.description import first_titles, lengths
 from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Values
-from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
-from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.evaluation.task import RankingTask, of_queries
 
 UNKNOWN = "unknown_trigrams"
 """In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
@@ -58,16 +58,6 @@ class Part(NamedTuple):
         return int((self.weights > 0).sum())
 
 
-class RankedTitle(NamedTuple):
-    """One line of a ranking; the grade is None where nobody judged."""
-
-    rank: int
-    doc_id: str
-    title: str
-    score: float
-    grade: float | None
-
-
 @dataclass(frozen=True)
 class SeedResult:
     """One row's result for one seed.
@@ -75,13 +65,13 @@ class SeedResult:
     Attributes:
         seed: None for a system that is not random.
         values: by metric, `(queries,)`, NaN for queries that means leave out.
-        rankings: the top of each query's ranking.
+        run: the first 100 titles of each query: `query`, `title`, `score`, `rank`.
         about: cost and what was chosen, as a benchmark's worker tells it; empty elsewhere.
     """
 
     seed: int | None
     values: Mapping[str, Values]
-    rankings: Sequence[Ranking]
+    run: pl.DataFrame
     about: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -126,7 +116,7 @@ class Row:
             replace(
                 one,
                 values={metric: values[queries] for metric, values in one.values.items()},
-                rankings=[one.rankings[query] for query in queries],
+                run=of_queries(one.run, queries),
             )
             for one in self.seeds
         ]
@@ -194,14 +184,19 @@ class Evaluation:
         }
 
     @property
-    def rankings(self) -> Mapping[str, Sequence[Ranking]]:
-        """`rankings[system][query]`, the top of the first seed's ranking."""
-        return {row.name: row.seeds[0].rankings for row in self.measured_rows}
+    def runs(self) -> Mapping[str, pl.DataFrame]:
+        """By system, the run of its first seed, see `SeedResult`."""
+        return {row.name: row.seeds[0].run for row in self.measured_rows}
 
     @cached_property
-    def description(self) -> Description:
-        """Lengths of texts, grades of first titles."""
-        return Description.of(self.task, self.rankings)
+    def first_titles(self) -> Mapping[str, Sequence[str]]:
+        """By system, the label of each counted query's first title, see `first_titles`."""
+        return first_titles(self.task, self.runs)
+
+    @cached_property
+    def query_lengths(self) -> Mapping[int, int]:
+        """How many queries have how many words."""
+        return lengths(self.task.queries)
 
     @cached_property
     def counted(self) -> NDArray[np.bool_]:
@@ -250,16 +245,21 @@ class Evaluation:
         """Mean over the queries that have a relevant title."""
         return float(np.nanmean(self.values[system][metric]))
 
-    def top(self, system: str, query: int, depth: int = 10) -> list[RankedTitle]:
-        """The first titles of a system for a query, by the query's place in `task.queries`."""
-        task, (columns, scores) = self.task, self.rankings[system][query]
-        found = zip(columns[:depth], scores[:depth], strict=True)
-        return [
-            RankedTitle(
-                rank, task.doc_ids[at], task.titles[at], float(score), task.grade(query, int(at))
-            )
-            for rank, (at, score) in enumerate(found, start=1)
-        ]
+    def top(self, system: str, query: int, depth: int = 10) -> pl.DataFrame:
+        """The first titles of a system for a query, by the query's place in `task.queries`.
+
+        Returns:
+            `rank`, `doc_id`, `title`, `score` and `grade`, null for a title that nobody judged.
+        """
+        run = self.runs[system].filter(pl.col("query") == query, pl.col("rank") <= depth)
+        graded = run.join(
+            self.task.judged, on=["query", "title"], how="left", maintain_order="left"
+        )
+        texts = {
+            name: pl.Series([column[place] for place in graded["title"]], dtype=pl.String)
+            for name, column in (("doc_id", self.task.doc_ids), ("title", self.task.titles))
+        }
+        return graded.with_columns(**texts).select("rank", "doc_id", "title", "score", "grade")
 
     def beaten(self, system: str, metric: str) -> list[str]:
         """Systems of `against` that this one beats with an adjusted p below 0.05."""

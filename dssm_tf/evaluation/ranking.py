@@ -5,7 +5,7 @@ Columns stand in the order of `tie_key`, in every task that is ranked and measur
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,6 @@ def tie_key(text: str) -> tuple[int, str]:
     to be right.
     """
     return fingerprint64(text), text
-
-
-class Ranking(NamedTuple):
-    """The top of one query's ranking: places in `RankingTask.titles`, and scores."""
-
-    columns: NDArray[np.int32]
-    scores: NDArray[np.float32]
 
 
 def rank_of(scores: Scores, place: int) -> Any:

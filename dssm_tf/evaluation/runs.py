@@ -7,7 +7,7 @@ single precision, and `rank` from 1. Rows stand query by query, best first; equa
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.ranking import Ranking, top_columns
+from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.tables.trec import Run
 
@@ -28,6 +28,8 @@ Scores = Callable[[NDArray[np.int64], NDArray[np.int64] | None], NDArray[np.floa
 a title that is not ranked."""
 
 _CELLS = 1 << 20  # scores held at once: 8 MiB in double precision
+# Of queries that each have their own titles; more would score many titles for queries without them.
+_QUERIES_WITH_OWN_TITLES = 32
 _RANK = pl.int_range(1, pl.len() + 1).over("query").alias("rank")
 
 
@@ -62,10 +64,10 @@ def make_run(
     Raises:
         UserError: the scores have another shape than expected, or are not finite.
     """
-    tops, found = [], []
-    for queries, columns in task.blocks(_CELLS):
-        table = scores(queries, columns)
-        expected = (len(queries), len(task.titles) if columns is None else len(columns))
+    found = []
+    for queries, titles in _blocks(task):
+        table = scores(queries, titles)
+        expected = (len(queries), len(task.titles) if titles is None else len(titles))
         if table.shape != expected:
             raise UserError(
                 f"{name} gave scores of the shape {table.shape} for {expected[0]} queries and "
@@ -77,25 +79,32 @@ def make_run(
                 f"{name} gave a score that is not finite for the query "
                 f"{task.queries[queries[row]]!r}; the model may have diverged in training."
             )
-        for query, row in zip(queries, table, strict=True):
-            judged = task.judged_columns[query]
-            own = row if columns is None else row[np.searchsorted(columns, judged)]
-            top = top_columns(own, depth)
-            tops.append(top if columns is None else judged[top])
-            found.append(own[top])
+        if titles is None:
+            tops = [top_columns(scored, depth) for scored in table]
+            rows = np.repeat(np.arange(len(tops)), list(map(len, tops)))
+            columns = chosen = np.concatenate(tops)
+        else:
+            judged = task.judged.filter(pl.col("query").is_between(queries[0], queries[-1]))
+            rows, chosen = judged["query"].to_numpy() - queries[0], judged["title"].to_numpy()
+            columns = np.searchsorted(titles, chosen)
+        places = {"query": queries[rows], "title": chosen}
+        found.append(pl.DataFrame(places | {"score": table[rows, columns]}))
         if advance is not None:
             advance(len(queries))
-    return pl.DataFrame(
-        {
-            "query": np.repeat(np.arange(len(tops)), list(map(len, tops))),
-            "title": np.concatenate(tops),
-            "score": np.concatenate(found).astype(np.float32),
-        }
-    ).with_columns(_RANK)
+    return ranked(pl.concat(found).filter(pl.col("score") > -np.inf), depth)
+
+
+def _blocks(task: RankingTask) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
+    """Queries with few enough scores to hold at once, and their titles, None for all of them."""
+    size = max(1, _CELLS // len(task.titles)) if task.whole_corpus else _QUERIES_WITH_OWN_TITLES
+    for start in range(0, len(task.queries), size):
+        queries = np.arange(start, min(start + size, len(task.queries)))
+        judged = task.judged.filter(pl.col("query").is_between(start, start + size - 1))
+        yield queries, None if task.whole_corpus else np.unique(judged["title"].to_numpy())
 
 
 def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
-    """A run of scored titles, `query`, `title` and `score` in double precision."""
+    """A run of scored titles, `query`, `title` and `score`: equal scores go by `title`."""
     run = scores.sort("query", "score", "title", descending=[False, True, False])
     run = run.with_columns(_RANK, pl.col("score").cast(pl.Float32))
     return run.filter(pl.col("rank") <= depth)
@@ -104,14 +113,6 @@ def ranked(scores: pl.DataFrame, depth: int = DEPTH) -> pl.DataFrame:
 def relevant_ranks(run: pl.DataFrame, task: RankingTask) -> pl.DataFrame:
     """The relevant titles with their ranks in a run: what every metric follows from."""
     return task.relevant.join(run, on=["query", "title"], how="left", maintain_order="left")
-
-
-def rankings(run: pl.DataFrame, queries: int, depth: int = 100) -> list[Ranking]:
-    """The top of each query's ranking."""
-    top = run.filter(pl.col("rank") <= depth)
-    ends = np.searchsorted(top["query"].to_numpy(), np.arange(1, queries))
-    columns = np.split(top["title"].to_numpy(), ends)
-    return list(map(Ranking, columns, np.split(top["score"].to_numpy(), ends)))
 
 
 def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, list[str]]:

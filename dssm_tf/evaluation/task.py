@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -17,10 +16,6 @@ from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.evaluation.typos import SUFFIX
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
 from dssm_tf.text.rules import FOLDED
-
-# Queries scored together when each has its own titles: more would score many
-# titles for queries that do not ask for them.
-_QUERIES_WITH_OWN_TITLES = 32
 
 
 class RankingTask:
@@ -80,20 +75,6 @@ class RankingTask:
         """The rows of `judged` with a grade above 0."""
         return self.judged.filter(pl.col("grade") > 0)
 
-    @cached_property
-    def judged_columns(self) -> list[NDArray[np.int64]]:
-        """For each query, its judged places in `titles`, increasing."""
-        return self._by_query("title")
-
-    @cached_property
-    def judged_grades(self) -> list[NDArray[np.float64]]:
-        """Aligned with `judged_columns`."""
-        return self._by_query("grade")
-
-    def _by_query(self, column: str) -> list[NDArray[Any]]:
-        ends = np.searchsorted(self.judged["query"], np.arange(1, len(self.queries)))
-        return np.split(self.judged[column].to_numpy(), ends)
-
     def left_out(self) -> list[int]:
         """Rows of the queries without a relevant title, which no mean counts."""
         rows: list[int] = np.setdiff1d(
@@ -126,21 +107,12 @@ class RankingTask:
     def part(self, rows: NDArray[np.int64]) -> RankingTask:
         """The same titles, ranked for some of the queries, in their order."""
         part = copy(self)
-        for cached in ("relevant", "misspelt", "judged_columns", "judged_grades"):
+        for cached in ("relevant", "misspelt"):
             part.__dict__.pop(cached, None)
         part.query_ids = tuple(self.query_ids[row] for row in rows)
         part.queries = tuple(self.queries[row] for row in rows)
-        place = pl.DataFrame({"query": rows, "place": np.arange(len(rows))})
-        kept = self.judged.join(place, on="query", maintain_order="left")
-        part.judged = kept.select("title", "grade", query="place")
+        part.judged = of_queries(self.judged, rows)
         return part
-
-    def grade(self, query: int, column: int) -> float | None:
-        """The grade of a title for a query, None if nobody judged it."""
-        columns = self.judged_columns[query]
-        place = int(np.searchsorted(columns, column))
-        found = place < len(columns) and columns[place] == column
-        return float(self.judged_grades[query][place]) if found else None
 
     def qrels(self) -> list[Judgment]:
         """The judgments as used: doc ids of the corpus, without dropped ones."""
@@ -149,25 +121,6 @@ class RankingTask:
                      self.titles[title], grade)
             for query, title, grade in self.judged.select("query", "title", "grade").iter_rows()
         ]  # fmt: skip
-
-    def blocks(self, cells: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64] | None]]:
-        """Splits the queries into parts with few enough scores to hold at once.
-
-        Args:
-            cells: scores to hold at once, exceeded only by a single query.
-
-        Yields:
-            Query rows, and the places of their titles, None for all of them.
-        """
-        rows = np.arange(len(self.queries))
-        if self.whole_corpus:
-            size = max(1, cells // len(self.titles))
-            for start in range(0, len(rows), size):
-                yield rows[start : start + size], None
-            return
-        for start in range(0, len(rows), _QUERIES_WITH_OWN_TITLES):
-            part = rows[start : start + _QUERIES_WITH_OWN_TITLES]
-            yield part, np.unique(np.concatenate([self.judged_columns[row] for row in part]))
 
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
         """The judgments by places; a title judged twice for a query keeps the higher grade."""
@@ -207,6 +160,13 @@ class RankingTask:
             found, {"query": pl.Int64, "title": pl.Int64, "grade": pl.Float64}, orient="row"
         )
         return table.group_by("query", "title").max().sort("query", "title")
+
+
+def of_queries(frame: pl.DataFrame, rows: NDArray[np.int64]) -> pl.DataFrame:
+    """A frame's rows of some queries, which are numbered from 0."""
+    place = pl.DataFrame({"query": rows, "place": np.arange(len(rows))})
+    selected = frame.join(place, on="query", maintain_order="left")
+    return selected.with_columns(query="place").drop("place")
 
 
 def _ordered(

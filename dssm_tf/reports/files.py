@@ -10,13 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
+from dssm_tf.evaluation.description import labels, lengths
 from dssm_tf.evaluation.evaluation import Evaluation, Part, Row, spread
 from dssm_tf.evaluation.metrics import Values
-from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import latex, text
@@ -52,7 +53,7 @@ def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = Non
         for row, stem in zip(rows, _file_names(evaluation.systems), strict=True):
             for number, one in enumerate(row.seeds):
                 name = stem if number == 0 else f"{stem}.seed{one.seed}"
-                write_run(folder / f"{name}.trec", run(evaluation.task, one.rankings), tag=name)
+                write_run(folder / f"{name}.trec", run(evaluation.task, one.run), tag=name)
 
 
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
@@ -70,7 +71,12 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         "against": list(evaluation.against),
         "systems": {row.name: _row(evaluation, row) for row in evaluation.rows},
         "tests": [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons],
-        **evaluation.description.to_json(),
+        "lengths": {
+            "queries": evaluation.query_lengths,
+            "titles": lengths([*dict.fromkeys(evaluation.task.titles)]),
+        },
+        "grades": labels(evaluation.task, evaluation.first_titles),
+        "first_title_grades": evaluation.first_titles,
     }
 
 
@@ -91,13 +97,17 @@ def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
     if row.sweep:
         entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
     if row.seeds:
+        first = evaluation.first_titles[row.name]
         entry |= {
             **means(),
             "parts": {part.name: means(part) for part in evaluation.parts},
             **({name: row.cost(name) for name in COSTS} if evaluation.costed else {}),
             "notes": row.notes,
             "about": [{"seed": one.seed, **one.about} for one in row.seeds],
-            "top_1_grades": evaluation.description.top_1[row.name],
+            "top_1_grades": {
+                label: first.count(label)
+                for label in labels(evaluation.task, evaluation.first_titles)
+            },
         }
     return entry
 
@@ -128,18 +138,20 @@ def _per_query_json(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def run(task: RankingTask, rankings: Sequence[Ranking]) -> dict[str, dict[str, float]]:
+def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
     """A system's ranking as a TREC run.
 
     Tied scores come out a hair apart, in ranking order: other tools break
     ties in other ways, and this way they all read the ranking measured here.
     """
     return {
-        query_id: {
-            task.doc_ids[column]: float(score)
-            for column, score in zip(columns, _untied(scores), strict=True)
+        task.query_ids[query]: {
+            task.doc_ids[title]: float(score)
+            for title, score in zip(titles, _untied(np.array(scores, np.float32)), strict=True)
         }
-        for query_id, (columns, scores) in zip(task.query_ids, rankings, strict=True)
+        for query, titles, scores in ranked.group_by("query", maintain_order=True)
+        .agg("title", "score")
+        .iter_rows()
     }
 
 
@@ -162,7 +174,7 @@ def _json(content: dict[str, Any], indent: int | None = 2) -> str:
 
 def _untied(scores: NDArray[np.float32]) -> NDArray[np.float32]:
     """Scores that fall strictly in single precision, moved no further than that takes."""
-    single = scores.astype(np.float32)
+    single = scores.copy()
     steps = np.maximum(np.abs(np.spacing(single[:-1])), _SMALLEST_STEP)
     ties = np.flatnonzero(single[1:] > single[:-1] - steps)
     if not len(ties):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from importlib.resources import files
 from itertools import combinations, product
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from dssm_tf.common.page import embedded
@@ -32,12 +34,16 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     shown = shown_queries(evaluation)
     ranked = set(ranked_queries(evaluation))
     titles: dict[int, int] = {}  # column of the task: place in the page
+    task, rows = evaluation.task, evaluation.measured_rows
+    judged = _by_query(task.judged.sort("grade", descending=True, maintain_order=True), ranked)
+    tops = [
+        _by_query(run.filter(pl.col("rank") <= TITLES), ranked) for run in evaluation.runs.values()
+    ]
     rankings = {
-        place: _rankings_of(evaluation, query, titles)
+        place: _rankings_of([top.get(query, ()) for top in tops], judged[query], titles)
         for place, query in enumerate(shown.tolist())
         if query in ranked
     }
-    task, rows = evaluation.task, evaluation.measured_rows
     references = map(evaluation.reference, evaluation.systems)
     return {
         "systems": [
@@ -136,23 +142,32 @@ def _short(text: str) -> str:
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"
 
 
-def _rankings_of(evaluation: Evaluation, query: int, titles: dict[int, int]) -> dict[str, Any]:
-    """First titles of every system, grades of those judged, and the best relevant titles."""
-    task = evaluation.task
+def _by_query(frame: pl.DataFrame, queries: Collection[int]) -> dict[int, list[dict[str, Any]]]:
+    """The rows of some queries, in the order of the frame."""
+    return frame.filter(pl.col("query").is_in(queries)).rows_by_key("query", named=True)
 
-    def place(column: int) -> int:
-        return titles.setdefault(int(column), len(titles))
 
-    top = [
-        list(map(place, evaluation.rankings[system][query].columns[:TITLES]))
-        for system in evaluation.systems
-    ]
-    judged = zip(task.judged_columns[query], task.judged_grades[query], strict=True)
-    grades = {int(column): float(grade) for column, grade in judged}
-    relevant = sorted(filter(grades.get, grades), key=lambda column: (-grades[column], column))
+def _rankings_of(
+    tops: Sequence[Sequence[Mapping[str, Any]]],
+    judged: Sequence[Mapping[str, Any]],
+    titles: dict[int, int],
+) -> dict[str, Any]:
+    """First titles of every system, grades of those judged, and the best relevant titles.
+
+    Args:
+        tops: rows of the query in the run of each system.
+        judged: its rows in `RankingTask.judged`, best first.
+        titles: place in the page by place in the task; grows.
+    """
+
+    def place(row: Mapping[str, Any]) -> int:
+        return titles.setdefault(row["title"], len(titles))
+
+    top = [list(map(place, rows)) for rows in tops]
+    relevant = [row for row in judged if row["grade"]]
     return {
         "top": top,
-        "relevant": [[place(column), grades[column]] for column in relevant[:TITLES]],
+        "relevant": [[place(row), row["grade"]] for row in relevant[:TITLES]],
         "more": max(0, len(relevant) - TITLES),
-        "grades": {titles[column]: grade for column, grade in grades.items() if column in titles},
+        "grades": {titles[row["title"]]: row["grade"] for row in judged if row["title"] in titles},
     }

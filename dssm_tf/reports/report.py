@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
-from dssm_tf.evaluation.description import mean_length
+from dssm_tf.evaluation.description import labels, lengths, mean_length
 from dssm_tf.evaluation.evaluation import Evaluation, Part
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
@@ -275,22 +276,20 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
 
 def _first_titles(evaluation: Evaluation, cross: tuple[str, str] | None) -> list[str]:
     """S14 fig. 3 and table 7."""
-    labels = evaluation.description.labels
-    total = evaluation.measured_queries
+    first, total = evaluation.first_titles, evaluation.measured_queries
+    grades = labels(evaluation.task, first)
     rows = [
-        [plain(name), *(f"{100 * counts[label] / total:.1f} %" for label in labels)]
-        for name, counts in evaluation.description.top_1.items()
+        [plain(name), *(f"{100 * found.count(grade) / total:.1f} %" for grade in grades)]
+        for name, found in first.items()
     ]
-    parts = ["## Grade of the first title", table(["System", *labels], rows)]
+    parts = ["## Grade of the first title", table(["System", *grades], rows)]
     pair = cross if set(cross or ()) <= set(evaluation.systems) else None  # one may have failed
     if pair := pair or _default_cross(evaluation):
-        counts = evaluation.description.cross_table(*pair)
+        counts = Counter(zip(*(first[name] for name in pair), strict=True))
         a, b = map(plain, pair)
-        body = [
-            [f"{a}: {label}", *map(str, row)] for label, row in zip(labels, counts, strict=True)
-        ]
+        body = [[f"{a}: {i}", *(str(counts[i, j]) for j in grades)] for i in grades]
         parts.append(f"Queries by the grade of the first title of {a} (down) and {b} (across):")
-        parts.append(table(["", *(f"{b}: {label}" for label in labels)], body))
+        parts.append(table(["", *(f"{b}: {grade}" for grade in grades)], body))
     return parts
 
 
@@ -304,8 +303,8 @@ def _default_cross(evaluation: Evaluation) -> tuple[str, str] | None:
 
 def _lengths(evaluation: Evaluation) -> list[str]:
     """S14 fig. 2."""
-    description = evaluation.description
-    columns = (description.query_lengths, description.title_lengths)
+    titles = lengths([*dict.fromkeys(evaluation.task.titles)])
+    columns = (evaluation.query_lengths, titles)
     most = min(_MOST_WORDS, max(max(column, default=0) for column in columns))
     rows = []
     for number in range(most + 1):

@@ -204,7 +204,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
         )
-    if wordless := evaluation.description.queries_without_words:
+    if wordless := evaluation.query_lengths.get(0):
         sentences.append(
             f"{plural(wordless, 'query has', 'queries have')} no word after normalisation; no "
             "system can tell titles apart for them but by popularity, and they count."

@@ -6,6 +6,7 @@ import itertools
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 from dssm_tf.benchmark.external import external
@@ -26,6 +27,12 @@ from tests.benchmark.colours import (
 )
 from tests.clicks import Click, write_data
 from tests.runs import finished_run
+
+
+def of_query(run, query):
+    """The titles of a query, best first, and their scores."""
+    rows = run.filter(pl.col("query") == query)
+    return rows["title"].to_numpy(), rows["score"].to_numpy()
 
 
 def test_what_needs_a_fit_is_cross_validated_too(folder, tmp_path):
@@ -65,7 +72,7 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     rows = {row.name: row for row in result.rows}
     assert [row.kind for row in result.rows] == ["model"] * 6 + ["baseline"] * 2 + ["hybrid"]
     for name in ("run", "served", "small"):  # by the cosine, though the run has a prior
-        assert max(np.abs(one.scores).max() for one in rows[name].seeds[0].rankings) < 1.001
+        assert rows[name].seeds[0].run["score"].abs().max() < 1.001
         assert rows[f"{name}+prior"].seeds[0].about["chosen"]
     for name in ("served", "small"):
         assert rows[name].values("ndcg@10") == pytest.approx(
@@ -128,14 +135,14 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     query = int(np.flatnonzero(result.half == 0)[0])
     cosines = (ranker.encode_queries([result.task.queries[query]]) @
                ranker.encode_titles(title_texts).T)[0]  # fmt: skip
-    columns, scores = tiny.seeds[0].rankings[query]
-    assert scores == pytest.approx(cosines[columns], abs=1e-6)
+    titles, scores = of_query(tiny.seeds[0].run, query)
+    assert scores == pytest.approx(cosines[titles], abs=1e-6)
     (tiny_prior,) = result.rows[3].seeds
     weight = tiny_prior.about["chosen"][0]["values"]["prior"]
-    columns, scores = tiny_prior.rankings[query]
+    titles, scores = of_query(tiny_prior.run, query)
     log_prior = Inputs(folder / "out" / "work" / "inputs").prior()(title_texts)
     expected = cosines + weight * log_prior
-    assert scores == pytest.approx(expected[columns], abs=1e-5)
+    assert scores == pytest.approx(expected[titles], abs=1e-5)
     assert len(list((folder / "out" / "work" / "systems").glob("*/run.parquet"))) == 7
 
 
@@ -171,10 +178,10 @@ def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
     weights = [one["values"]["prior"] for one in prior.seeds[0].about["chosen"]]
     log_prior = Inputs(out / "work" / "inputs-1-8").prior()(task.titles)
     for query, half in enumerate(result.half):
-        plain, both = (one.seeds[0].rankings[query] for one in (row, prior))
-        pure = dict(zip(plain.columns, plain.scores, strict=True))
-        expected = [pure[c] + weights[half] * log_prior[c] for c in both.columns]
-        assert both.scores == pytest.approx(expected, abs=1e-4)
+        pure = dict(zip(*of_query(row.seeds[0].run, query), strict=True))
+        titles, scores = of_query(prior.seeds[0].run, query)
+        expected = [pure[title] + weights[half] * log_prior[title] for title in titles]
+        assert scores == pytest.approx(expected, abs=1e-4)
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import polars as pl
 import pytest
 
-from dssm_tf.evaluation.description import Description
+from dssm_tf.evaluation.description import first_titles, labels
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
-from dssm_tf.evaluation.ranking import Ranking
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.report import text as report
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -39,6 +39,12 @@ def judged_and_ranked():
 JUDGED, RANKED = judged_and_ranked()
 
 
+def ranking(titles: list[list[int]]) -> pl.DataFrame:
+    """A run that lists places of titles, a list a query, best first."""
+    rows = [(q, t, -float(r), r) for q, own in enumerate(titles) for r, t in enumerate(own, 1)]
+    return pl.DataFrame(rows, ["query", "title", "score", "rank"], orient="row")
+
+
 @pytest.fixture(scope="module")
 def result() -> Evaluation:
     """The evaluation of these rankings, and a query more that no mean counts."""
@@ -47,19 +53,15 @@ def result() -> Evaluation:
     for query, grades in JUDGED.items():
         judgments += [Judgment(query, query, ids[t], t, grade) for t, grade in grades.items()]
     task = RankingTask(judgments, [CorpusTitle(ids[title], title) for title in TITLES])
-    scores = np.arange(len(TITLES), 0, -1, dtype=np.float32)
 
-    def rankings(system: str) -> list[Ranking]:
+    def run(system: str) -> pl.DataFrame:
         orders = {"left out": TITLES} | RANKED[system]
-        return [
-            Ranking(np.array([task.titles.index(t) for t in orders[query]], np.int32), scores)
-            for query in task.queries
-        ]
+        return ranking([[task.titles.index(t) for t in orders[query]] for query in task.queries])
 
     values = {
         "ndcg@1": np.array([np.nan if query == "left out" else 0.5 for query in task.queries])
     }
-    rows = [Row(name, "run", [SeedResult(None, values, rankings(name))]) for name in SYSTEMS]
+    rows = [Row(name, "run", [SeedResult(None, values, run(name))]) for name in SYSTEMS]
     return Evaluation(task, ("ndcg@1",), rows, comparisons=[], against=())
 
 
@@ -76,8 +78,7 @@ def table_under(text: str, head: str) -> list[list[str]]:
 
 
 def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(result):
-    found = result.description
-    assert found.labels == tuple(LABELS)
+    assert labels(result.task, result.first_titles) == list(LABELS)
     head, *rows = table_under(report(result)[0], "## Grade of the first title")
     assert head == ["System", *LABELS]
     for place, system in enumerate(SYSTEMS):
@@ -85,7 +86,7 @@ def test_a_first_title_counts_with_its_grade_in_every_query_that_means_count(res
         assert sum(shares) == pytest.approx(100)
         assert rows[place] == [system, *(f"{share:.1f} %" for share in shares)]
         counts = [round(share * QUERIES / 100) for share in shares]
-        assert dict(zip(LABELS, counts, strict=True)) == found.top_1[system]
+        assert [result.first_titles[system].count(label) for label in LABELS] == counts
 
 
 @pytest.mark.parametrize(("down", "across"), [("clsm", "dssm"), ("dssm", "clsm"), ("bm25", "clsm")])
@@ -95,7 +96,6 @@ def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, dow
         for a in LABELS.values()
     ]
     assert expected != np.transpose(expected).tolist()  # or exchanged systems would not be seen
-    assert result.description.cross_table(down, across) == expected
     text = report(result, cross=(down, across))[0]
     said = rf"grade of the first title of {down} \(down\) and {across} \(across\):"
     assert re.search(said, text)
@@ -106,7 +106,7 @@ def test_the_cross_table_counts_the_queries_with_each_pair_of_grades(result, dow
 
 
 def test_two_queries_by_hand():
-    # The first titles of query 1: grade 2 against not judged; of query 2: 1 against 2.
+    # The first titles of query 1: grade 2 against not judged; of query 2: 2 against 1.
     task = RankingTask(
         [
             Judgment("q1", "one", "a", "A", 2.0),
@@ -115,9 +115,15 @@ def test_two_queries_by_hand():
         ],
         [CorpusTitle("a", "A"), CorpusTitle("b", "B")],
     )
-    first_a, first_b = (Ranking(np.array(o, np.int32), np.ones(2)) for o in ([0, 1], [1, 0]))
-    found = Description.of(task, {"x": [first_a, first_b], "y": [first_b, first_a]})
-    assert found.labels == ("2", "1", "0", "not judged")
-    assert found.top_1["x"] == {"2": 1, "1": 1, "0": 0, "not judged": 0}
-    assert found.top_1["y"] == {"2": 1, "1": 0, "0": 0, "not judged": 1}
-    assert found.cross_table("x", "y") == [[0, 0, 0, 1], [1, 0, 0, 0], [0] * 4, [0] * 4]
+    places = {title: place for place, title in enumerate(task.titles)}
+    one, two = (task.queries.index(query) for query in ("one", "two"))
+    runs = {
+        "x": ranking([[places["A"], places["B"]]] * 2),
+        "y": ranking([[places["B"], places["A"]]] * 2),
+        "z": ranking([[places["A"]] if query == one else [] for query in range(2)]),
+    }
+    found = first_titles(task, runs)
+    assert [[found[name][query] for query in (one, two)] for name in "xyz"] == [
+        ["2", "2"], ["not judged", "1"], ["2", "nothing ranked"]
+    ]  # fmt: skip
+    assert labels(task, found) == ["2", "1", "0", "not judged", "nothing ranked"]

@@ -9,7 +9,6 @@ from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
 from dssm_tf.evaluation.metrics import per_query
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.files import metrics_json
 from dssm_tf.reports.wording import protocol
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
@@ -41,7 +40,7 @@ def test_without_a_corpus_each_query_ranks_its_judged_titles_only():
     # green tie is not in the race: blue box (1) then red hat (3)
     expected = (1 + 7 / np.log2(3)) / (7 + 1 / np.log2(3))
     assert evaluation.values["bad"]["ndcg@10"][hat] == pytest.approx(expected, abs=1e-6)
-    assert [line.doc_id for line in evaluation.top("bad", hat)] == ["d3", "d2"]
+    assert evaluation.top("bad", hat)["doc_id"].to_list() == ["d3", "d2"]
 
 
 @pytest.mark.parametrize("corpus", [None, CORPUS])
@@ -210,16 +209,15 @@ def test_progress_is_shown_where_a_console_is_given():
     assert "3 of 3 queries" in out.getvalue()
 
 
-def test_a_task_finds_grades_and_tells_unjudged_from_bad():
-    task = RankingTask(JUDGMENTS, CORPUS)
-    shoe = task.queries.index("shoe")
-    grades = [task.grade(shoe, task.doc_ids.index(d)) for d in ("d1", "d3", "d4")]
-    assert grades == [2.0, 0.0, None]
+def test_first_titles_have_their_grades_and_unjudged_ones_none():
+    evaluation = evaluate({"good": GOOD}, JUDGMENTS, CORPUS)
+    top = evaluation.top("good", evaluation.task.queries.index("shoe"))
+    grades = dict(top.select("doc_id", "grade").iter_rows())
+    assert (grades["d1"], grades["d3"], grades["d4"]) == (2.0, 0.0, None)
 
 
 def test_values_and_rankings_are_there_for_others_to_use():
     evaluation = evaluate(systems(), JUDGMENTS, CORPUS)
     assert isinstance(evaluation, Evaluation)
     hat = evaluation.task.queries.index("hat")
-    first = evaluation.top("good", hat, depth=1)[0]
-    assert first == (1, "d2", "red hat", 2.0, 3.0)
+    assert evaluation.top("good", hat, depth=1).rows() == [(1, "d2", "red hat", 2.0, 3.0)]

@@ -86,7 +86,7 @@ def test_a_written_run_gives_other_tools_the_ranking_that_was_measured(order):
     corpus = [CorpusTitle(f"d{place}", title) for place, title in zip(order, titles, strict=True)]
     judgments = [Judgment("q", "q", corpus[0].doc_id, titles[0], 3.0)]
     evaluation = evaluate({"n": Nothing()}, judgments, corpus)
-    scores = run(evaluation.task, evaluation.rankings["n"])["q"]
+    scores = run(evaluation.task, evaluation.runs["n"])["q"]
     # trec_eval: by score in single precision, then by doc id from the end.
     ranked = sorted(scores, key=lambda doc_id: (np.float32(scores[doc_id]), doc_id), reverse=True)
     doc_id_of = {one.title: one.doc_id for one in corpus}

@@ -66,7 +66,7 @@ def test_scores_in_a_run_fall_strictly_in_single_precision(values):
     corpus = [CorpusTitle(f"d{i:02d}", t) for i, t in enumerate(titles)]
     judgments = [Judgment("q", "q", "d00", titles[0], 1.0)]
     evaluation = evaluate({"s": ranker}, judgments, corpus)
-    listed = list(run(evaluation.task, evaluation.rankings["s"])["q"].items())
+    listed = list(run(evaluation.task, evaluation.runs["s"])["q"].items())
     written = np.array([np.float32(f"{score:.9g}") for _, score in listed])
     assert (np.diff(written) < 0).all()
     expected = sorted(range(len(values)), key=lambda i: (-values[i], i))

@@ -12,17 +12,15 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.markdown import page
-from dssm_tf.evaluation.evaluate import compare, evaluate
-from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
-from dssm_tf.evaluation.metrics import per_query
-from dssm_tf.evaluation.ranking import Ranking
+from dssm_tf.evaluation.evaluate import compare, evaluate, measured
+from dssm_tf.evaluation.evaluation import Evaluation, Row
+from dssm_tf.evaluation.runs import by_ranker, make_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports import queries as carried
 from dssm_tf.reports import report
 from dssm_tf.reports.files import metrics_json
 from dssm_tf.reports.queries import all_tests, page_data, queries, ranked_queries, shown_queries
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
-from tests.relevant_ranks import relevant_ranks
 
 METRICS = ("ndcg@1", "ndcg@10")
 HOSTILE = "</script><!-- data --><img src=x onerror='alert(\"1\")'> & \u2028"
@@ -71,18 +69,6 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
     corpus = [CorpusTitle(f"d{i:02d}", f"title {i} {HOSTILE}") for i in range(50)]
 
     task = RankingTask(judgments, corpus)
-    grades = np.zeros((queries + 1, 50))
-    for row, (columns, own) in enumerate(zip(task.judged_columns, task.judged_grades, strict=True)):
-        grades[row, columns] = own
-
-    def measured(seed: int, about: dict) -> SeedResult:
-        scores = np.random.default_rng(seed).normal(size=grades.shape)
-        values = per_query(*relevant_ranks(scores, grades), METRICS)
-        order = np.argsort(-scores, axis=1).astype(np.int32)
-        top = np.take_along_axis(scores, order, axis=1).astype(np.float32)
-        rankings = [Ranking(*pair) for pair in zip(order[:, :10], top[:, :10], strict=True)]
-        return SeedResult(seed, values, rankings, about)
-
     rows = []
     for number, name in enumerate(systems):
         row = Row(name, "baseline")
@@ -90,7 +76,8 @@ def benchmark(queries: int, systems=SYSTEMS) -> Evaluation:
             row.sweep = ("topics", int(name.split("=")[1]))
         for seed in range(2 if number == 1 else 1):
             about = {"training_seconds": 0.5 + number, "megabytes": 10, "parameters": None}
-            row.seeds.append(measured(10 * number + seed, about))
+            run = make_run(name, by_ranker(RandomRanker(10 * number + seed), task), task)
+            row.seeds.append(measured(run, task, METRICS, seed, about))
         rows.append(row)
     against = (systems[0],)
     tests = compare(rows, METRICS, [(row, rows[0]) for row in rows[1:]])
@@ -222,9 +209,9 @@ def test_values_and_titles_are_those_of_the_result(result, data):
             ranking = data["rankings"][str(query)]
             shown = [data["titles"][title] for title in ranking["top"][place]]
             top = evaluation.top(name, rows[query], 5)
-            assert shown == [line.title for line in top]
-            for title, line in zip(ranking["top"][place], top, strict=True):
-                assert ranking["grades"].get(str(title)) == line.grade
+            assert shown == top["title"].to_list()
+            for title, grade in zip(ranking["top"][place], top["grade"], strict=True):
+                assert ranking["grades"].get(str(title)) == grade
             assert [data["titles"][title] for title, _ in ranking["relevant"]] == [
                 evaluation.task.queries[rows[query]].replace("query", "title")
             ]

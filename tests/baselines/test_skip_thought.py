@@ -246,11 +246,13 @@ def test_scores_are_cosines_of_thought_vectors(trained):
     assert trained.score("Blue Rug", titles)[1] == approx(1.0)
 
 
+@pytest.mark.slow
 def test_combine_skip_trains_both_encoders():
     model = SkipThought(**SMALL | {"kind": "combine", "epochs": 1}).fit_text(PASSAGES)
     assert model.vectors(CYCLE).shape == (4, 24)
 
 
+@pytest.mark.slow
 def test_training_that_diverges_says_so():
     model = SkipThought(**SMALL | {"learning_rate": 1e38, "epochs": 5})
     with pytest.raises(UserError, match=r"uni-skip diverged; use a smaller"):

@@ -6,7 +6,8 @@ draws logs of 200, 500, 1,000 and 5,000 pairs from the bundled WebQuestions and,
 `--best-buy FOLDER`, from the earlier four fifths of Best Buy's clicks (`clicks.tsv`, `corpus.tsv`),
 trains each variant on them and ranks the whole corpus for queries that are judged: the questions of
 WebQuestions' test part, and Best Buy's later clicks. Prints a Markdown table of NDCG@10 and, below
-it, of NDCG@1: the mean over draws, and by how much a variant differs from `trigram_tfidf`.
+it, of NDCG@1: the mean over draws, and by how much a variant differs from `trigram_tfidf`. All rank
+by texts alone: a variant has no prior, as the control has none.
 """
 
 from __future__ import annotations
@@ -87,7 +88,9 @@ def measured(
         titles = [one.title for one in source.corpus]
         systems = {CONTROL: BASELINES[CONTROL]().fit([], titles)}
         for name, changes in variants.items():
-            settings = load_config(find_config(config), [*changes, f"training.seed={draw}"])
+            settings = load_config(
+                find_config(config), ["ranking.prior=0", *changes, f"training.seed={draw}"]
+            )
             train(settings, folder / "data", folder / name, quiet=True)
             systems[name] = SemanticRanker.load(folder / name, name)
         found = evaluate(systems, source.judgments, source.corpus, metrics=METRICS)

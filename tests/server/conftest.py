@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import tensorflow as tf
 
 from dssm_tf.export.compact import export_compact
 from dssm_tf.export.saved_model import export
@@ -44,6 +45,12 @@ def exports(run, second_run) -> Path:
     for one in (run, second_run):
         export(one, out, "pets")
     return out
+
+
+@pytest.fixture(scope="session")
+def signatures(exports):
+    """Those of the SavedModel that is version 2."""
+    return tf.saved_model.load(str(exports / "pets" / "2")).signatures
 
 
 @pytest.fixture(scope="session")

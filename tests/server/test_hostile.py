@@ -33,6 +33,7 @@ def serve(ranker):
     """Starts a server of the ranker with limits."""
     with ExitStack() as stack:
         yield lambda **limits: stack.enter_context(served(ranker, **limits))
+        ranker.answering.set()  # else stopping waits for what is held back
 
 
 def post(server, body: bytes) -> tuple[int, str]:

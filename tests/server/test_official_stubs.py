@@ -8,7 +8,6 @@ import pytest
 import tensorflow as tf
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from dssm_tf.export.saved_model import ExportedRanker
 from tests.server.conftest import QUERIES, TITLES
 
 pytest.importorskip("tensorflow_serving", reason="tensorflow-serving-api is not installed")
@@ -55,15 +54,14 @@ def request_of(signature: str = "", **inputs) -> predict_pb2.PredictRequest:
         ("encode_title", {"titles": ["same"] * 4}),
     ],
 )
-def test_predict_answers_what_the_saved_model_does(exports, prediction, signature, inputs):
+def test_predict_answers_what_the_saved_model_does(signatures, prediction, signature, inputs):
     request = request_of(signature, **inputs)
     request.model_spec.version.value = 2
     answer = prediction.Predict(request, timeout=60)
-    model = ExportedRanker(exports / "pets" / "2")._model
     given = {name: tf.constant(texts) for name, texts in inputs.items()}
-    wanted = model.signatures[signature or "serving_default"](**given)
-    assert set(answer.outputs) == set(wanted)
-    for name, values in wanted.items():
+    expected = signatures[signature or "serving_default"](**given)
+    assert set(answer.outputs) == set(expected)
+    for name, values in expected.items():
         found = tf.make_ndarray(answer.outputs[name])
         assert np.allclose(found, values.numpy(), atol=1e-6)
         # Many clients read this field and no other.

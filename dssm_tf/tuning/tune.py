@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import shlex
@@ -103,7 +102,6 @@ def tune(
             finally:
                 # Keras's global state and the last model would grow with every trial.
                 keras.utils.clear_session()
-                gc.collect()
         _report(study, search, data, out, console)
     return study
 

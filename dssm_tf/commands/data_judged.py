@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dssm_tf.commands.flags import PLAIN, Tables, fields_flag
+from dssm_tf.commands.flags import TITLES, TitleTables, fields_flag
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.terminal import say
 
@@ -17,7 +17,7 @@ def judged(
     out: Path,
     hold_out_queries: float = 0.0,
     good_from: float | None = None,
-    tables: Tables = PLAIN,
+    tables: TitleTables = TITLES,
 ) -> None:
     """Make a log, a corpus and held-out judgments from judgments alone.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from time import monotonic
 from typing import Literal
 
-from dssm_tf.commands.flags import Tables
+from dssm_tf.commands.flags import TitleTables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 
@@ -61,7 +61,7 @@ def embed(
         raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")
     if out.exists() and input.exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
-    layout = Tables(encoding, title_fields).layout(model)
+    layout = TitleTables(encoding, title_fields).layout(model)
     with open_texts(input, side, column, id_column, layout) as texts:
         ranker = load_model(model)
         encode = ranker.encode_queries if side == "query" else ranker.encode_titles

@@ -16,21 +16,19 @@ if TYPE_CHECKING:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class Tables:
-    """The layout of the tables that a command reads.
+class TitleTables:
+    """The layout of the tables of titles that a command reads.
 
     Attributes:
         encoding: encoding of the files, such as cp1252 or utf-16
         title_fields: comma-separated columns that make up a title; by default, those
             that the model learned from, or title
         columns: what your files call their columns, such as query=search_term,title=product_title
-        thousands: thousands separator of clicks, such as , in 67,998
     """
 
     encoding: str = "utf-8"
     title_fields: str = ""
     columns: str = ""
-    thousands: str = ""
 
     def layout(self, *runs: Path) -> Layout:
         """The same as readers take it.
@@ -47,10 +45,23 @@ class Tables:
 
         learned = (Spec.load(run).title_fields for run in runs if (run / SPEC).exists())
         fields = parse_fields(self.title_fields) if self.title_fields else next(learned, (TITLE,))
-        return Layout(self.encoding, fields, self.thousands, parse_columns(self.columns))
+        thousands = getattr(self, "thousands", "")
+        return Layout(self.encoding, fields, thousands, parse_columns(self.columns))
 
 
-PLAIN = Tables()
+@Parameter(name="*")
+@dataclass(frozen=True)
+class Tables(TitleTables):
+    """The layout where a click log is among the tables.
+
+    Attributes:
+        thousands: thousands separator of clicks, such as , in 67,998
+    """
+
+    thousands: str = ""
+
+
+TITLES, PLAIN = TitleTables(), Tables()
 
 
 def fields_flag(fields: tuple[str, ...]) -> str:

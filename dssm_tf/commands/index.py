@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import TITLES, TitleTables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 
@@ -24,7 +24,7 @@ def index(
     kind: Literal["auto", "exact", "fast"] = "auto",
     recall: float = 0.98,
     queries: Path | None = None,
-    tables: Tables = PLAIN,
+    tables: TitleTables = TITLES,
 ) -> None:
     """Build a searchable index of a corpus.
 

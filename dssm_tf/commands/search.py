@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from dssm_tf.commands.flags import PLAIN, Tables
+from dssm_tf.commands.flags import TITLES, TitleTables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 
@@ -19,7 +19,7 @@ def search(
     model: Path | None = None,
     corpus: Path | None = None,
     k: int = 10,
-    tables: Tables = PLAIN,
+    tables: TitleTables = TITLES,
 ) -> None:
     """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
 

@@ -22,7 +22,7 @@ from dssm_tf.positions.curve import write_curve
 from dssm_tf.positions.estimation import OPTION
 from dssm_tf.tables.click_log import POSITION, REQUIRED
 from dssm_tf.tables.layout import Reject
-from dssm_tf.tables.reader import reading
+from dssm_tf.tables.lines import reading
 from dssm_tf.tables.tally import Tally
 from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary

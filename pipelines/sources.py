@@ -16,7 +16,8 @@ from apache_beam.io.filesystems import FileSystems
 from dssm_tf.common.errors import OptionError, UserError
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED
 from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout
-from dssm_tf.tables.reader import Columns, Table, format_of, open_table, reading
+from dssm_tf.tables.lines import Columns, Table, reading
+from dssm_tf.tables.reader import format_of, open_table
 from pipelines.output import is_local, open_bytes
 
 MIN_PIECE_BYTES = 1 << 20

@@ -16,7 +16,8 @@ import pyarrow as pa
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, readable, without_separator
 from dssm_tf.tables.layout import TITLE, Layout, Reject
-from dssm_tf.tables.reader import Read, Table, open_table
+from dssm_tf.tables.lines import Read, Table
+from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED

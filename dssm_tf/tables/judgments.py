@@ -11,7 +11,8 @@ from typing import Literal, NamedTuple
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import filled_identifier, grade, text
 from dssm_tf.tables.layout import TITLE, Layout
-from dssm_tf.tables.reader import Read, read_rows
+from dssm_tf.tables.lines import Read
+from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import Key, Rules
 

@@ -55,7 +55,7 @@ def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypa
     whole = run(mixed, *MIXED)
     monkeypatch.setattr("pipelines.transforms.MAX_ROWS_HELD", 7)
     monkeypatch.setattr("pipelines.frames._MOST_HELD", 3)
-    monkeypatch.setattr("dssm_tf.tables.reader.BLOCK_BYTES", 100)
+    monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 100)
     assert run(mixed, *MIXED).bytes() == whole.bytes()
 
 

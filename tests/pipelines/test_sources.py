@@ -51,7 +51,7 @@ def test_rows_are_read_once_wherever_a_file_is_cut(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sources, "MIN_PIECE_BYTES", size)
         patch.setattr(sources, "PIECES", 1000)
-        patch.setattr("dssm_tf.tables.reader.BLOCK_BYTES", block)
+        patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", block)
         pieces, rows = read(path)
     assert [f"{row.query}{sign}{row.title}" for row in rows] == lines
     assert len(pieces) == -(-path.stat().st_size // size)

@@ -185,7 +185,7 @@ def test_lines_read_at_once_are_those_read_one_by_one(lines):
 
     def found(lines, few):
         raw, patch = io.BytesIO(b"".join(line + b"\n" for line in lines)), pytest.MonkeyPatch()
-        patch.setattr("dssm_tf.tables.reader._FEW", few)
+        patch.setattr("dssm_tf.tables.lines._FEW", few)
         with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), raw=raw) as table:
             for good, bad in log_blocks(table, position):
                 rows = zip(*(one.to_pylist() for one in good), strict=True)

@@ -224,7 +224,7 @@ def test_text_in_quotes_may_go_over_lines_with_commas(write):
     "encoding", ["latin-1", "cp1251", "utf-16", "utf-32-le", "gb18030", "shift_jis"]
 )
 def test_text_of_any_encoding_is_read_when_it_is_named(tmp_path, monkeypatch, suffix, encoding):
-    monkeypatch.setattr("dssm_tf.tables.reader.BLOCK_BYTES", 7)
+    monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 7)
     word = {"latin-1": "Ærø", "cp1251": "шляпа"}.get(encoding, "帽子")
     text = {".txt": f"{word}\n", ".jsonl": f'{{"text": "{word}"}}\n'}.get(suffix, f"text\n{word}\n")
     path = tmp_path / f"t{suffix}"
@@ -337,7 +337,7 @@ def test_lines_are_the_same_however_the_file_is_cut_in_blocks(lines, size, last_
     data = b"\n".join(lines) + (b"\n" if last_end and lines else b"")
     expected = data.split(b"\n")[: -1 if data.endswith(b"\n") else None] if data else []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("dssm_tf.tables.reader.BLOCK_BYTES", size)
+        patch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", size)
         layout = Layout(encoding="latin-1", names=("text",))
         with open_table("t", "txt", layout, io.BytesIO(data)) as table:
             found = [(number, text) for number, (text,) in table.rows(["text"])]
@@ -348,7 +348,7 @@ def test_lines_are_the_same_however_the_file_is_cut_in_blocks(lines, size, last_
 
 @pytest.mark.parametrize("longest", [10, 100])
 def test_an_endless_line_is_never_held_whole(monkeypatch, longest):
-    monkeypatch.setattr("dssm_tf.tables.reader.BLOCK_BYTES", 60)
+    monkeypatch.setattr("dssm_tf.tables.lines.BLOCK_BYTES", 60)
     data = io.BytesIO(b"one\n\n" + b"x" * 3000 + b"\nnext\n")
     with open_table("t", "txt", Layout(longest=longest), data) as table:
         lengths = [len(line) for _, lines in table._lines() for line in lines]

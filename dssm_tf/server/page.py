@@ -87,7 +87,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> tu
             notes = dict.fromkeys(one.note for one in reversed(found.values()))
             hint, found = "; ".join(notes).capitalize() + ".", {}
         elif message := found["hybrid"].note:
-            hint = "No title holds all of these words, and none is close enough in meaning."
+            hint = "No title contains all of these words, and none is close enough in meaning."
     else:
         rows = np.linspace(0, len(index) - 1, _EXAMPLES).astype(int)
         examples = list(dict.fromkeys(index.titles["title"].take(rows).to_pylist()))

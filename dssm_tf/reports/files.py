@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
@@ -146,8 +145,7 @@ def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
     """
     return {
         task.query_ids[query]: {
-            task.doc_ids[title]: float(score)
-            for title, score in zip(titles, _untied(np.array(scores, np.float32)), strict=True)
+            task.doc_ids[title]: score for title, score in zip(titles, _untied(scores), strict=True)
         }
         for query, titles, scores in ranked.group_by("query", maintain_order=True)
         .agg("title", "score")
@@ -172,19 +170,12 @@ def _json(content: dict[str, Any], indent: int | None = 2) -> str:
     return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _untied(scores: NDArray[np.float32]) -> NDArray[np.float32]:
+def _untied(scores: Sequence[float]) -> list[float]:
     """Scores that fall strictly in single precision, moved no further than that takes."""
-    single = scores.copy()
-    steps = np.maximum(np.abs(np.spacing(single[:-1])), _SMALLEST_STEP)
-    ties = np.flatnonzero(single[1:] > single[:-1] - steps)
-    if not len(ties):
-        return single
-    first = int(ties[0])
-    numbers = single[first:].tolist()
-    above = numbers[0]
-    for place, number in enumerate(numbers[1:], start=1):
+    numbers = [float(np.float32(score)) for score in scores]
+    for rank in range(1, len(numbers)):
+        above = numbers[rank - 1]
         # The distance of numbers in single precision, which has 24 binary digits.
         spacing = math.ldexp(1.0, math.frexp(above)[1] - 24) if above else 0.0
-        numbers[place] = above = min(number, above - max(spacing, _SMALLEST_STEP))
-    single[first:] = numbers
-    return single
+        numbers[rank] = min(numbers[rank], above - max(spacing, _SMALLEST_STEP))
+    return [float(np.float32(number)) for number in numbers]

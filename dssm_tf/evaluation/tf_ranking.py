@@ -57,18 +57,14 @@ def per_query(
         .select("query", "grade", column=pl.when("near").then("rank").otherwise(behind) - 1)
         .filter(pl.col("column") < 2 * deepest)
     )
-    step = max(1, _CELLS // max(1, 2 * deepest))
-    for start in range(0, queries if cutoffs else 0, step):
-        query, grade, column = (
-            one.to_numpy()
-            for one in cells.filter(pl.col("query").is_between(start, start + step - 1))
-        )
-        labels = np.zeros((min(step, queries - start), 2 * deepest), np.float32)
-        labels[query - start, column.astype(np.int64)] = grade
-        rows = _computation(tuple(cutoffs.items()))(labels)
-        judged = labels.any(axis=1)
+    query, grade, column = (one.to_numpy() for one in cells)
+    labels = np.zeros((queries, 2 * deepest), np.float32)
+    labels[query, column.astype(np.int64)] = grade
+    if cutoffs:
+        parts = np.array_split(labels, 1 + labels.size // _CELLS)
+        rows = zip(*(_computation(tuple(cutoffs.items()))(part) for part in parts), strict=True)
         for name, row in zip(cutoffs, rows, strict=True):
-            values[name][start : start + step] = np.where(judged, row.numpy(), np.nan)
+            values[name][:] = np.where(labels.any(axis=1), np.concatenate(row), np.nan)
     return {name: row.round(_DIGITS) for name, row in values.items()}
 
 

@@ -21,7 +21,6 @@ from dssm_tf.text.rules import Rules
 from dssm_tf.text.vocabulary import Vocabulary
 
 _FORMAT = 3
-_EARLIER = "feature_spec.json"  # of formats 1 and 2
 _AGAIN = "Run preprocess again."
 SPEC = "spec.json"
 VOCABULARY = "vocabulary.txt"
@@ -86,8 +85,6 @@ class Spec:
             UserError: it is missing, damaged, or of another format.
         """
         path = Path(directory) / SPEC
-        if not path.exists() and (path.parent / _EARLIER).exists():
-            raise UserError(f"{directory} was written by an earlier version. {_AGAIN}")
         raw = read_json(path, "Give the directory that preprocess wrote, or run preprocess again.")
         version = raw.get("format") if isinstance(raw, dict) else None
         if version != _FORMAT:

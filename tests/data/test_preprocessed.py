@@ -126,12 +126,10 @@ def test_a_damaged_or_foreign_spec_is_one_line(copy, change, message):
         Preprocessed(copy.path)
 
 
-def test_a_directory_of_an_earlier_version_and_no_directory_are_one_line(tmp_path):
-    (tmp_path / "feature_spec.json").write_text("{}")
-    with pytest.raises(UserError, match=r"earlier version. Run preprocess again"):
-        Preprocessed(tmp_path)
-    with pytest.raises(UserError, match=r"spec.json does not exist. Give the directory"):
-        Preprocessed(tmp_path / "nowhere")
+@pytest.mark.parametrize("name", [".", "nowhere"])
+def test_a_directory_without_a_spec_and_no_directory_are_one_line(tmp_path, name):
+    with pytest.raises(UserError, match=r"spec.json does not exist. Give the .* preprocess again"):
+        Preprocessed(tmp_path / name)
 
 
 def test_a_spec_reads_back_equal(copy):

@@ -56,12 +56,3 @@ def test_a_long_query_scores_the_same_to_the_last_bit_in_any_batch():
     alone = model.score(query, titles)
     for others in (titles[:5], titles[:40]):
         assert (model.score_matrix([*others, query], titles)[-1] == alone).all()
-
-
-def test_the_same_titles_are_weighted_once(monkeypatch):
-    model = BM25().fit([], TITLES)
-    titles = [*TITLES, "red tie"]
-    first = model.score("red hat", titles)
-    monkeypatch.setattr(model, "_prepare", None)
-    assert (model.score("red hat", titles) == first).all()
-    assert model.score("tie", titles)[3] > 0

@@ -7,10 +7,12 @@ import pytest
 
 from dssm_tf.analysis.contributions import sampled_shapley
 from dssm_tf.analysis.explanation import explain
+from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.systems import BASELINES
 from tests.baselines.cases import CLICKS, OTHERS, QUERIES, TITLES
+from tests.progress import log_the_end
 
 # The papers' settings of doc2vec leave out common words: here every word is common.
 SETTINGS = {"doc2vec": {"sample": 0.0, "epochs": 100}}
@@ -185,7 +187,7 @@ def test_without_a_word_to_learn_from_it_says_so(name):
 
 @pytest.mark.parametrize("name", ["wtm", "ptm", "lda", "plsa", "bltm", "doc2vec"])
 def test_progress_is_told_or_goes_to_the_error_stream(name, capsys, monkeypatch):
-    monkeypatch.setenv("FORCE_COLOR", "1")  # as on a terminal
+    monkeypatch.setattr(progress, "_log", log_the_end)
     model, told = new(name), []
     model.fit(CLICKS, TITLES)
     assert capsys.readouterr() == ("", "")

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation
@@ -12,6 +13,7 @@ from dssm_tf.evaluation.ranking import tie_key
 from dssm_tf.reports.files import metrics_json
 from dssm_tf.reports.wording import protocol
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.progress import log_the_end
 from tests.rankers import BAD, CORPUS, GOOD, JUDGMENTS, TableRanker, many, texts
 from tests.relevant_ranks import relevant_ranks
 
@@ -203,9 +205,10 @@ def test_the_same_system_twice_differs_in_nothing():
         assert (test.difference, test.p, test.p_adjusted, test.ci95) == (0, 1, 1, (0, 0))
 
 
-def test_progress_is_shown_where_a_console_is_given():
+def test_progress_is_shown_where_a_console_is_given(monkeypatch):
+    monkeypatch.setattr(progress, "_log", log_the_end)
     out = io.StringIO()
-    evaluate(systems(), JUDGMENTS, console=Console(file=out, force_terminal=True, width=100))
+    evaluate(systems(), JUDGMENTS, console=Console(file=out))
     assert "3 of 3 queries" in out.getvalue()
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy import sparse
 
 from dssm_tf.dse.networks import DSETower
 from dssm_tf.dse.pretraining import pretrain
@@ -136,6 +138,32 @@ def test_wikispeedia_chooses_and_measures_on_different_links(
     assert "| dse+tfidf | " in tables
     for name in ("table3_words.png", "figure2_tuples.png"):
         assert (out / name).read_bytes().startswith(PNG)
+
+
+def test_wikispeedias_mixture_is_chosen_on_validation_links_and_its_scores_scaled(monkeypatch):
+    # The standard deviation of DSE's scores is 10.
+    semantic = np.array([[10, -10, 10, -10], [10, 10, -10, -10], [10, -10, 10, -10], [10, -10] * 2])
+    lexical = np.array([[0, 1, 0, 0], [0, 0, 1, 0], [0, 0.5, 0, 0], [0, 0, 0, 0]])
+    systems = dse_wikispeedia.Wikispeedia(["a", "b", "c", "d"], same_class([*"aabb"]), True, 0)
+    validation, measured = np.zeros((2, 4, 4), bool)
+    validation[0, 1] = True  # against page 2
+    measured[[1, 2], 0] = True  # against page 2, against page 1
+    ignored = validation | measured | np.eye(4, dtype=bool)
+    ignored[:, 3] = True
+    systems.links = systems.links._replace(
+        measured=sparse.csr_matrix(measured),
+        ignored=sparse.csr_matrix(ignored),
+        validation=sparse.csr_matrix(validation),
+    )
+    fitted = SimpleNamespace(scores=lambda: semantic.__getitem__)
+    monkeypatch.setattr(systems, "fit_chosen", lambda *_: fitted)
+    monkeypatch.setattr(systems, "cosines", lambda _: lexical.__getitem__)
+    losses = systems.losses(3, ["dse", "tfidf", "dse+tfidf"])
+    # On the validation link, DSE is wrong by 20 / 10 and TF-IDF right by 1: the mixture is right
+    # if w > 2 (1 - w), first at 0.70. The measured links would choose DSE alone.
+    assert systems.weights == {"3": 0.7}
+    # At 0.7 the measured links come to 0.3 * 2 - 0.7 * 1 < 0 and 0.3 * 2 - 0.7 * 0.5 > 0.
+    assert losses == {"dse": 0.0, "tfidf": 100.0, "dse+tfidf": 50.0}
 
 
 def test_dse_starts_from_rbms_that_were_taught(eager):

@@ -6,7 +6,9 @@ Python interface; each is loaded when it is first used, so that importing the pa
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 __version__ = "0.1.0"
@@ -16,10 +18,13 @@ __all__ = [
     "UserError",
     "VectorRanker",
     "__version__",
+    "benchmark",
+    "convert",
     "demo",
     "embed",
     "evaluate",
     "explain",
+    "export",
     "index",
     "load",
     "mine",
@@ -27,6 +32,7 @@ __all__ = [
     "report",
     "search",
     "serve",
+    "split",
     "teach",
     "train",
     "tune",
@@ -37,12 +43,14 @@ _PLACES = {
     "ClickData": "dssm_tf.api.click_data",
     "UserError": "dssm_tf.common.errors",
     "VectorRanker": "dssm_tf.runtime.vector_ranker",
+    "convert": "dssm_tf.commands.data",
     "evaluate": "dssm_tf.evaluation.evaluate",
     "explain": "dssm_tf.analysis.explanation",
     "load": "dssm_tf.export.load",
     "mine": "dssm_tf.training.mining",
+    "split": "dssm_tf.commands.data",
 }
-# A command is a Python call too; those called as a package is are in dssm_tf.commands alone.
+# A command is a Python call too.
 for _name in __all__:
     _PLACES.setdefault(_name, f"dssm_tf.commands.{_name}")
 
@@ -62,6 +70,17 @@ def __getattr__(name: str) -> Any:
         ) from None
     value = globals()[name] = getattr(module, name)
     return value
+
+
+class _Package(ModuleType):
+    """Keeps `dssm_tf.benchmark` a command, although importing the package called so sets it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in __all__ and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

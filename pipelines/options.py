@@ -10,7 +10,6 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.sections import Share
 from dssm_tf.tables.layout import Layout, parse_columns
 from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.text.fields import MOST_OWN_FIELDS, parse_fields
@@ -27,6 +26,7 @@ BeamFlags = Annotated[str, Parameter(allow_leading_hyphen=True)]
 """What is not a flag of ours."""
 Natural = Annotated[int, Field(ge=0)]
 Positive = Annotated[int, Field(ge=1)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 @Parameter(name="*")

@@ -24,7 +24,22 @@ def test_type_checkers_read_the_same_names(checkout):
     stub = (checkout / "dssm_tf" / "__init__.pyi").read_text("utf-8")
     names = set(re.findall(r" as (\w+)", stub)) | {"__version__"}
     assert names == set(dssm_tf.__all__)
-    assert set(re.findall(r'"(\w+)"', stub)) == names
+
+
+@pytest.mark.parametrize("name", ["benchmark", "export"])
+@pytest.mark.parametrize("first", ["import dssm_tf.{}.{}", "import dssm_tf; dssm_tf.{}"])
+def test_a_command_is_a_call_whether_the_package_of_its_name_was_imported_or_not(name, first):
+    module = {"benchmark": "fit", "export": "load"}[name]
+    code = f"""
+import dssm_tf
+{first.format(name, module)}
+from dssm_tf.{name}.{module} import __name__
+import dssm_tf.{name}.{module}
+assert dssm_tf.{name}.__module__ == "dssm_tf.commands.{name}", dssm_tf.{name}
+from dssm_tf import {name}
+assert callable({name})
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_an_unknown_name_is_an_attribute_error():

@@ -142,7 +142,7 @@ def test_limits_are_named_in_the_help_and_the_documentation(checkout, capsys):
     page = (checkout / "docs" / "serving.md").read_text("utf-8")
     for one in fields(Limits):
         flag = f"--{one.name.replace('_', '-')}"
-        assert re.search(rf"{flag} .*?\(default: {one.default}\)", text), flag
+        assert re.search(rf"{flag} .*?\[default: {one.default}\]", text), flag
         shown = f"{one.default:,}" if isinstance(one.default, int) else f"{one.default:g}"
         (row,) = [line for line in page.splitlines() if f"| `{flag}` |" in line]
         assert f"| {shown} |" in row, row

@@ -33,15 +33,3 @@ CHECKOUT = Path(__file__).resolve().parent.parent
 def checkout() -> Path:
     """The top directory of the source tree."""
     return CHECKOUT
-
-
-@pytest.fixture(scope="session")
-def shared_data() -> Path:
-    """The folder of development data that may not ship with the package."""
-    folder = Path(os.environ.get("DSSM_DATA", CHECKOUT.parent / "shared" / "data"))
-    if not folder.is_dir():
-        pytest.skip(
-            f"no development data at {folder}: its licence forbids shipping it; "
-            "set DSSM_DATA to a folder that holds it"
-        )
-    return folder

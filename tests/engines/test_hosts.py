@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import yaml
 
 from tests.clicks import click_log, write_data
 from tests.engines.engines import CHECKOUT, within
+from tests.training.configuration import weights
 from tests.training.test_distributed import CONFIG, SAME
 
 ADDRESSES = ("10.77.0.1", "10.77.0.2")
@@ -68,15 +68,6 @@ def ends(processes: list[subprocess.Popen]) -> None:
         with one:
             said, _ = one.communicate(timeout=600)
         assert one.returncode == 0, said
-
-
-def weights(run: Path) -> dict[str, np.ndarray]:
-    found: dict[str, np.ndarray] = {}
-    with h5py.File(run / "model.weights.h5") as file:
-        file.visititems(
-            lambda name, one: found.update({name: one[()]}) if hasattr(one, "shape") else None
-        )
-    return found
 
 
 @pytest.mark.engines

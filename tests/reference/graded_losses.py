@@ -34,11 +34,6 @@ def kl(cosines: Array, teacher: Array, gamma: float, temperature: float) -> floa
     return sum(q * np.log(q / p) for q, p in zip(targets, probabilities, strict=True))
 
 
-def list_net(cosines: Array, grades: Array, gamma: float) -> float:
-    """Cao et al. 2007: cross entropy of the top one probabilities of scores and of grades."""
-    return -float(softmax(grades) @ np.log(softmax(gamma * cosines)))
-
-
 def margin_mse(cosines: Array, teacher: Array, gamma: float) -> float:
     """Hofstätter et al. 2020, of every pair of a list in place of one pair a query."""
     errors = [

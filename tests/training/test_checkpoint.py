@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.training.keeper import restore, save
+from dssm_tf.config import parse_config
+from dssm_tf.training.keeper import Keeper, restore, save
+from tests.training.configuration import config
 
 PROGRESS = {"history": [{"loss": 0.1 + 0.2}], "best_epoch": 1, "step": 0}
 
@@ -77,3 +79,17 @@ def test_a_damaged_checkpoint_is_refused(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(UserError, match="is no archive of arrays"):
         restore(path, one)
+
+
+def test_an_update_that_breaks_a_weight_is_refused_and_what_was_saved_stays(tmp_path):
+    one, training = model(), parse_config(config()).training
+    keeper = Keeper(training, None, model(), None, tmp_path / "fit.npz", True)
+    train(one, 1)
+    keeper.after_epoch(one, {"loss": 1.0})
+    before = keeper.path.read_bytes()
+    bias = one.trainable_weights[-1]
+    bias.assign([np.nan, 0.0, 0.0])
+    # The loss is of the weights before the update, and finite.
+    with pytest.raises(UserError, match=r"in epoch 2; lower .*clip_norm\. Epoch 1 is kept\.$"):
+        keeper.after_epoch(one, {"loss": 1.0})
+    assert keeper.path.read_bytes() == before

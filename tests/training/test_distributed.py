@@ -5,17 +5,13 @@ from __future__ import annotations
 import json
 import socket
 from contextlib import ExitStack
-from pathlib import Path
 
-import h5py
-import numpy as np
 import pytest
 from pytest import approx
 
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from tests.clicks import click_log, write_data
 from tests.rounding import rounding
-from tests.training.processes import training_processes
+from tests.training.configuration import weights
 
 pytestmark = pytest.mark.numeric
 
@@ -41,60 +37,38 @@ def free_ports(count: int) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def runs(data, folder, processes):
     """The run of one process, that of two, and how each of the three processes ended."""
-    folder = tmp_path_factory.mktemp("distributed")
-    (folder / "processes").mkdir()
-    data = write_data(folder / "data", click_log()).path
-    cluster = {"worker": [f"127.0.0.1:{port}" for port in free_ports(2)]}
-    with training_processes(folder / "processes") as processes:
-        started = [
-            processes.start(
-                CONFIG,
-                data,
-                folder / "two",
-                environment={
-                    "TF_CONFIG": json.dumps(
-                        {"cluster": cluster, "task": {"type": "worker", "index": index}}
-                    )
-                },
-            )
-            for index in range(2)
-        ]
-        ends = [run.wait() for run in started]
-        ends.append(processes.train(CONFIG, data, folder / "one"))
-    return folder / "one", folder / "two", ends
+    workers = [f"127.0.0.1:{port}" for port in free_ports(2)]
+    tasks = [
+        {"cluster": {"worker": workers}, "task": {"type": "worker", "index": index}}
+        for index in range(2)
+    ]
+    one, two = folder / "one process", folder / "two processes"
+    started = [
+        processes.start(CONFIG, data.path, two, environment={"TF_CONFIG": json.dumps(task)})
+        for task in tasks
+    ]
+    ends = [run.wait() for run in started]
+    return one, two, [*ends, processes.train(CONFIG, data.path, one)]
 
 
-def history(run: Path) -> list[dict[str, float]]:
-    return json.loads((run / "history.json").read_text("utf-8"))
-
-
-def test_two_processes_reach_the_losses_of_one(runs):
-    one, two, _ = runs
-    assert len(history(two)) == 2
-    for alone, together in zip(history(one), history(two), strict=True):
-        assert together == approx(alone, abs=10 * SAME)  # gamma is 10
-
-
-def test_two_processes_reach_the_weights_of_one(runs):
-    one, two, _ = runs
-    with h5py.File(one / "model.weights.h5") as a, h5py.File(two / "model.weights.h5") as b:
-        names = []
-        a.visititems(lambda name, item: names.append(name) if hasattr(item, "shape") else None)
-        for name in names:
-            assert np.asarray(b[name]) == approx(np.asarray(a[name]), abs=SAME), name
-
-
-def test_both_processes_know_the_result_and_only_the_first_speaks(runs):
-    chief, other, alone = runs[2]
+def test_two_processes_reach_the_losses_and_the_weights_of_one(runs):
+    one, two, (chief, other, alone) = runs
+    assert len(chief.result["history"]) == 2
+    for expected, together in zip(alone.result["history"], chief.result["history"], strict=True):
+        assert together == approx(expected, abs=10 * SAME)  # gamma is 10
+    expected, found = weights(one), weights(two)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        assert found[name] == approx(value, abs=SAME), name
     for key in ("epochs", "best_epoch", "prior_weight"):
         assert chief.result[key] == other.result[key] == alone.result[key]
+
+
+def test_the_first_of_two_processes_alone_speaks_and_writes_a_whole_run(runs):
+    one, two, (chief, other, _) = runs
     assert "epoch   2/2" in chief.output
     assert "epoch " not in other.output
-
-
-def test_the_run_of_two_processes_is_complete(runs):
-    one, two, _ = runs
     assert {path.name for path in two.iterdir()} == {path.name for path in one.iterdir()}
     assert SemanticRanker.load(two).score("red fox", ["red fox", "owl"]).shape == (2,)

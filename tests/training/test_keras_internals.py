@@ -34,6 +34,7 @@ def test_a_variable_is_found_where_the_optimizer_has_it():
     assert [position(optimizer, one) for one in variables] == [0, 1, 2]
 
 
+@pytest.mark.slow  # `make test-keras` runs it
 def test_several_devices_fit_batches_with_different_numbers_of_titles(data, folder, processes):
     """Keras would average the replicas' batches to build the loss, where it is not told not to."""
     raw = config(negatives=RECORDED, training__epochs=1, training__averaging=0.5)

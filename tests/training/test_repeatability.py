@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 from pytest import approx
 
+from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.model.run_files import is_finished
 from dssm_tf.training.devices import use_xla
+from dssm_tf.training.train import check_devices
 from tests.rounding import rounding
 from tests.training.configuration import CONFIG, RECORDED, config, equal, weights
 
@@ -39,54 +41,42 @@ ANYWHERE = int(np.random.default_rng().integers(1, STEPS))
 
 
 @pytest.mark.parametrize(
-    ("refit", "save_every", "moments"),
+    ("save_every", "moments"),
     [
         (
-            False,
             2,
             [
+                ("titles.tsv", 1),  # making the run's directory
                 ("batch", 3),  # in the first epoch, of which two steps are saved
                 ("batch", 1),
+                ("fit.npz", 4),  # in the midst of an epoch, or at its end
                 ("batch", ANYWHERE),
-                ("fit.npz", 4),  # four more files: in the midst of an epoch, or at its end
-                ("batch", STEPS),
-            ],
-        ),
-        (
-            False,
-            1_000,
-            [
-                ("titles.tsv", 1),  # making the run's directory
-                ("batch", STEPS + ANYWHERE),  # in the second epoch
-                ("fit.npz", 2),  # saving the third epoch
+                ("refit.npz", 1),
                 ("versions.json", 1),  # with the weights written, and half of the rest
             ],
         ),
         pytest.param(
-            True,
             1_000,
             [
                 ("config.yaml", 1),
-                ("fit.npz", 2),
-                ("batch", 2 * STEPS + ANYWHERE),  # training on, or nearly there
-                ("refit.npz", 1),
+                ("batch", STEPS + ANYWHERE),  # in the second epoch
+                ("fit.npz", 2),  # saving the third epoch
+                ("batch", STEPS + ANYWHERE),  # training on
                 ("model.weights.h5", 1),
                 ("SHA256SUMS", 1),
             ],
             marks=pytest.mark.slow,
         ),
     ],
-    ids=["within epochs", "fit", "refit"],
+    ids=["within epochs", "between epochs"],
 )
 def test_a_run_killed_again_and_again_ends_as_if_it_had_not_been(
-    data, folder, processes, refit, save_every, moments
+    data, folder, processes, save_every, moments
 ):
-    training = {"refit": refit, "save_every": save_every}
-    raw = KILLED | {"training": KILLED["training"] | training}
-    name = f"{refit}-{save_every}"
-    whole, killed = folder / f"whole-{name}", folder / f"killed-{name}"
+    raw = KILLED | {"training": KILLED["training"] | {"refit": True, "save_every": save_every}}
+    whole, killed = folder / f"whole-{save_every}", folder / f"killed-{save_every}"
     uninterrupted = processes.train(raw, data.path, whole)
-    assert uninterrupted.result["refitted"] == bool(refit)
+    assert uninterrupted.result["refitted"]
     for moment in moments:
         outcome = processes.train(raw, data.path, killed, die_at=moment)
         assert outcome.signal == signal.SIGKILL, (moment, outcome)
@@ -125,10 +115,11 @@ def test_two_devices_take_the_same_steps_as_one(data, folder, processes):
         assert together[key] == approx(value, abs=same), key
 
 
-def test_a_batch_size_that_the_devices_cannot_share_is_a_message(data, folder, processes):
-    raw = config(training__batch_size=7)
-    found = processes.train(raw, data.path, folder / "odd", devices=2)
-    assert "training.batch_size: 7 cannot be cut into 2 equal parts" in found.error
+def test_a_batch_size_that_the_devices_cannot_share_is_refused():
+    with pytest.raises(
+        UserError, match=r"training\.batch_size: 7 cannot be cut into 2 equal parts"
+    ):
+        check_devices(parse_config(config(training__batch_size=7)), SimpleNamespace(parts=2))
 
 
 def test_a_step_of_several_cpus_is_not_compiled_by_xla():
@@ -155,6 +146,4 @@ def test_a_second_training_is_refused_and_the_first_ends_well(data, processes, t
     assert second.error == f"{out} is being written by another process."
     ended = first.wait()
     assert (ended.error, ended.result["epochs"]) == (None, 15)
-    # Nobody writes it any longer: it is found finished.
-    assert processes.train(long, data.path, out).result["epochs"] == 15
     assert not (tmp_path / ".run.writing").exists()

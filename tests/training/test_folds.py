@@ -71,6 +71,13 @@ def test_weighted_clicks_are_not_rounded_and_weigh_one_on_average(tmp_path):
         weights = np.concatenate([found.numpy() for _, _, found in made.epochs(None, 0, 1)])
         assert np.mean(weights) == approx(1, rel=1e-5)
         assert not np.allclose(weights, np.rint(weights))
+        # A title's sum is rounded, as preprocess rounds it.
+        clicks: Counter[str] = Counter()
+        for _, title, number in fold.clicks("train"):
+            clicks[title] += number
+        assert {one.text: one.clicks for one in fold.titles if one.clicks} == {
+            title: round(number) for title, number in clicks.items()
+        }
 
 
 def test_epoch_and_weight_are_the_best_by_the_mean_over_all_queries():

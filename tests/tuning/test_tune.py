@@ -230,6 +230,24 @@ def test_a_full_disk_is_nobodys_setting_and_stops_the_search(folder, tmp_path, m
     assert len(training.runs) == 2
 
 
+def test_a_second_search_in_one_directory_is_refused_and_ends_with_1(
+    folder, tmp_path, monkeypatch, capsys
+):
+    words = ["tune", "--config", str(folder / "mine.yaml"), "--data", str(folder / "data")]
+    words += ["--out", str(tmp_path / "out"), "--grid", "loss.gamma=5"]
+    second = []
+
+    def slow(config, data):
+        second.append(main(words))
+        return [0.5]
+
+    Training(monkeypatch, slow)
+    assert main(words) == 0
+    assert second == [1]
+    line = f"dssm tune: {tmp_path / 'out'} is being written by another process.\n"
+    assert capsys.readouterr().err == line
+
+
 def test_other_data_tables_and_versions_are_other_runs(folder, tmp_path, monkeypatch):
     log = write_data(tmp_path / "log", click_log(30))
     overrides = [f"judgments.file={write(tmp_path / 'judgments.tsv', log, seed=1)}"]

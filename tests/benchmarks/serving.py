@@ -71,13 +71,12 @@ class Served(NamedTuple):
 
 
 @contextlib.contextmanager
-def serving(directory: Path, *flags: str, log: str = os.devnull) -> Iterator[Served]:
+def serving(directory: Path, *flags: str) -> Iterator[Served]:
     """Serves what lies in a directory, by the command line, until the block ends.
 
     Args:
         directory: of a model.
         flags: of `dssm serve`.
-        log: file that its standard error goes to.
     """
     ports = []
     for _ in range(2):
@@ -85,10 +84,12 @@ def serving(directory: Path, *flags: str, log: str = os.devnull) -> Iterator[Ser
             ports.append(free.getsockname()[1])
     command = [sys.executable, "-m", "dssm_tf.cli", "serve", directory]
     command += ["--port", ports[0], "--rest-port", ports[1], *flags]
-    with open(log, "w") as file:
-        process = subprocess.Popen(
-            list(map(str, command)), cwd=CHECKOUT, stdout=subprocess.DEVNULL, stderr=file
-        )
+    process = subprocess.Popen(
+        list(map(str, command)),
+        cwd=CHECKOUT,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     grpc, rest = (f"127.0.0.1:{port}" for port in ports)
     try:
         with Client(grpc, directory.name, timeout=2) as client:

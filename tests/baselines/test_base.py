@@ -66,18 +66,6 @@ def test_parameters_grids_and_what_is_learned_are_read_from_the_annotations():
     assert isinstance(Lengths(factor=2).factor, float)
 
 
-def test_what_was_learned_comes_back_as_it_was(tmp_path):
-    model = Named(colour="été").fit([], ["abcd été", "b b"])
-    model.save(tmp_path / "deep" / "er")
-    loaded = Named.load(tmp_path / "deep" / "er")
-    assert loaded.parameters() == model.parameters()
-    assert loaded.progress is False
-    assert (loaded.best, loaded.mean, loaded.titles) == (model.best, 2.5, ("abcd été", "b b"))
-    assert loaded.terms.words == ("abcd", "b", "ete")
-    assert (loaded.table.toarray() == model.table.toarray()).all()
-    assert loaded.score("q", ["ab"]) == model.score("q", ["ab"]) == [3.0 * 2 / 8]
-
-
 def test_titles_are_prepared_again_only_for_parameters_that_matter():
     model = Lengths().fit([], ["abcd"])
     titles = ["ab", "a"]

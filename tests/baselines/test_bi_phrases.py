@@ -45,16 +45,6 @@ def phrases_of(query, title, links, longest):
     return sorted(found)
 
 
-def test_symmetrising_by_hand():
-    # The two directions agree on 0-0. 1-1 touches it and both its words are free: added. Then 2-1
-    # touches 1-1 and its query word is free: added. 4-3 touches nothing but both its words are
-    # free: added at last. 4-4 then has a query word that is taken: not added.
-    query_links = links_of([(0, 0), (1, 1), (2, 1), (4, 3)], 5, 5)
-    title_links = links_of([(0, 0), (4, 4)], 5, 5)
-    expected = {(0, 0), (1, 1), (2, 1), (4, 3)}
-    assert places_of(symmetrise(query_links, title_links)) == expected
-
-
 LINKS = st.sets(st.tuples(st.integers(0, 3), st.integers(0, 4)), max_size=8)
 
 

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,13 +50,3 @@ def test_windows_equal_the_definition(texts, pairs, width):
     assert counted(joined, pairs, width) == [
         [reference.unordered(text, *pair, width) for text in texts] for pair in pairs
     ]
-
-
-@pytest.mark.parametrize("width", [None, 8])
-def test_no_pairs_and_no_texts_are_defined(width):
-    terms = Terms(WORDS)
-    none = np.empty((0, 2), dtype=np.int64)
-    count = ordered_windows if width is None else unordered_windows
-    arguments = [] if width is None else [width]
-    assert count(terms.tokens(["a b"]), none, *arguments).shape == (0, 1)
-    assert count(terms.tokens([]), np.array([[0, 1]]), *arguments).shape == (1, 0)

@@ -1,10 +1,8 @@
 import math
 
-import numpy as np
 import pytest
 
 from dssm_tf.baselines.wtm import WTM
-from tests.baselines.learned import translations
 
 TITLES = ["red hat", "red red shoe", "blue box"]
 CLICKS = [("crimson hat", "red hat", 2.0), ("hat", "red hat", 1.0), ("shoe", "red red shoe", 1.0)]
@@ -26,21 +24,6 @@ def test_a_score_by_hand():
     # The second title holds "red" twice of three: 3 * .75 * 2/3 * 1/2.
     expected = math.log((3 * 0.75 * (2 / 3) * 0.5 + 4 * 0.5 / 7) / (3 + 4))
     assert model.score("crimson", TITLES)[1] == pytest.approx(expected, rel=1e-12)
-
-
-def testtranslations_find_titles_that_share_no_word():
-    model = WTM().fit(CLICKS, TITLES)
-    assert model.score("crimson", TITLES).argmax() == 0
-    assert next(iter(translations(model, "red"))) in {"hat", "crimson", "shoe"}
-    assert sum(translations(model, "red").values()) == pytest.approx(1)
-    assert translations(model, "unknown") == {}
-
-
-def test_rows_of_the_table_sum_to_one_or_are_empty():
-    model = WTM(iterations=7).fit(CLICKS, TITLES)
-    sums = np.asarray(model.translations.sum(axis=1)).ravel()
-    seen = [word in {"red", "hat", "shoe"} for word in model.terms.words]
-    assert sums == pytest.approx(np.array(seen, dtype=float))
 
 
 def test_a_query_word_that_nothing_gives_is_left_out():

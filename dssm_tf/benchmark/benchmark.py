@@ -78,7 +78,6 @@ class Options:
     against: Sequence[str] = ()
     metrics: Sequence[str] = ("ndcg@1", "ndcg@3", "ndcg@10")
     tune: str = "ndcg@10"
-    cross: tuple[str, str] | None = None
     jobs: int = os.cpu_count() or 1
 
 
@@ -177,12 +176,12 @@ def benchmark(options: Options, console: Console | None = None) -> Evaluation:
 
         known = _known(task, inputs, given)
         evaluation = _evaluation(options, inputs, task, fold, known, table, ~task.misspelt)
-        write(evaluation, options.out, options.cross)
+        write(evaluation, options.out)
         if task.misspelt.any():
             typos = _evaluation(options, inputs, task, fold, known, table, task.misspelt)
             evaluation = replace(evaluation, misspelt=typos)
             (options.out / TYPOS).mkdir(exist_ok=True)
-            write(typos, options.out / TYPOS, options.cross)
+            write(typos, options.out / TYPOS)
     return evaluation
 
 
@@ -277,12 +276,11 @@ def _hybrids(options: Options, names: Sequence[str]) -> list[Hybrid]:
     for text in options.hybrids:
         hybrids.setdefault(text, Hybrid.parse(text, names))
     rows = [*names, *hybrids]
-    for option, wanted in (("--against", options.against), ("--cross", options.cross or ())):
-        for name in wanted:
-            if name not in rows and name != "all":
-                raise UserError(
-                    f"{option} {name}: there is no such row; the rows are {', '.join(rows)}."
-                )
+    for name in options.against:
+        if name not in rows and name != "all":
+            raise UserError(
+                f"--against {name}: there is no such row; the rows are {', '.join(rows)}."
+            )
     return list(hybrids.values())
 
 

@@ -45,13 +45,12 @@ def benchmark(
     metrics: str = "ndcg@1,ndcg@3,ndcg@10",
     tune: str = "ndcg@10",
     against: str = "",
-    cross: str = "",
     jobs: int = os.cpu_count() or 1,
 ) -> None:
     """Measure many systems on the same judgments, with tests, in one table.
 
     Fits or trains every system for every seed, ranks, and writes report.html, report.md, table.tex,
-    metrics.json, per_query.json and runs/. The same command resumes and retries failed systems.
+    metrics.json, per_query.tsv and runs/. The same command resumes and retries failed systems.
 
         dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --out BENCH
 
@@ -95,7 +94,6 @@ def benchmark(
         tune: metric by which cross validation chooses free parameters.
         against: comma-separated rows that tests and superscripts compare with, or all; by default
             bm25, ptm and dssm, if present.
-        cross: A,B: the two rows of the cross table of first titles.
         jobs: systems to run in parallel, by default one per core.
 
     Raises:
@@ -111,9 +109,6 @@ def benchmark(
     from dssm_tf.reports.files import WRITTEN
     from dssm_tf.reports.report import show
 
-    pair = _names(cross)
-    if len(pair) not in (0, 2):
-        raise UserError(f"--cross {cross}: expected two rows, A,B.")
     found = run(
         Options(
             sources=Sources(
@@ -134,7 +129,6 @@ def benchmark(
             against=_names(against),
             metrics=_names(metrics),
             tune=tune,
-            cross=(pair[0], pair[1]) if pair else None,
             jobs=jobs,
         ),
         Console(),

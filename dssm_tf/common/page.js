@@ -72,13 +72,10 @@ function showEvaluation() {
     return names.map((_, system) => system).sort((a, b) => mean(b) - mean(a) || a - b);
   }
 
-  /** The test of two systems, seen from the first. */
+  /** What a system gains over another, and whether that may be luck. */
   function test(a, b) {
-    const [low, high] = [Math.min(a, b), Math.max(a, b)];
-    const pair = low * names.length - (low * (low + 1)) / 2 + high - low - 1;
-    const { difference, p, gained, lost } = data.tests[chosen.metric];
-    if (a < b) return { difference: difference[pair], p: p[pair], gained: gained[pair], lost: lost[pair] };
-    return { difference: -difference[pair], p: p[pair], gained: lost[pair], lost: gained[pair] };
+    const { gained, p } = data.tests[chosen.metric];
+    return { difference: mean(a) - mean(b), p: p[a][b], gained: gained[a][b], lost: gained[b][a] };
   }
 
   /** A system's values of the chosen metric, one per query. */
@@ -228,8 +225,8 @@ function showEvaluation() {
   const ranked_queries = Object.keys(data.rankings).length;
   byId("carried").textContent =
     `Listed here are ${data.queries.length.toLocaleString("en")} of ${data.measured.toLocaleString("en")} queries, the first titles of ` +
-    `every system for ${ranked_queries} of them: those on which systems differ most, and the best and worst of each. Counts and tests are of all; ` +
-    "per_query.json and runs/ hold everything.";
+    `every system for ${ranked_queries} of them: the best and worst of each system, and those on which the first two differ most. Counts and tests are of all; ` +
+    "per_query.tsv and runs/ hold everything.";
   if (names.length < 2) {
     byId("tests").hidden = true;
     chosen.order = "worst";

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,34 +15,32 @@ import polars as pl
 
 from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
-from dssm_tf.evaluation.description import labels, lengths
+from dssm_tf.evaluation.description import lengths
 from dssm_tf.evaluation.evaluation import Evaluation, Part, Row, spread
-from dssm_tf.evaluation.metrics import Values
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.queries import queries
 from dssm_tf.reports.report import latex, text
 from dssm_tf.reports.wording import COSTS, protocol
 from dssm_tf.tables.trec import write_qrels, write_run
 
-WRITTEN = "report.html, report.md, table.tex, metrics.json, per_query.json, qrels.trec, runs/"
+WRITTEN = "report.html, report.md, table.tex, metrics.json, per_query.tsv, qrels.trec, runs/"
 """What `write` makes, the page first."""
 
 _SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
 
 
-def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = None) -> None:
+def write(evaluation: Evaluation, out: Path) -> None:
     """Writes or replaces all of `WRITTEN` in a directory.
 
     Args:
         evaluation: what was found.
         out: the directory; other files in it stay.
-        cross: see `report.text`.
     """
-    found, drawn = text(evaluation, cross)
-    markdown.write(out, found, drawn, queries(evaluation))
+    markdown.write(out, *text(evaluation), queries(evaluation))
+    metrics = json.dumps(metrics_json(evaluation), indent=2, ensure_ascii=False, allow_nan=False)
     for name, content in {
-        "metrics.json": _json(metrics_json(evaluation)),
-        "per_query.json": _json(_per_query_json(evaluation), indent=None),
+        "metrics.json": f"{metrics}\n",
+        "per_query.tsv": per_query(evaluation).write_csv(separator="\t"),
         "table.tex": latex(evaluation),
     }.items():
         with atomic_write(out / name) as file:
@@ -58,7 +57,6 @@ def write(evaluation: Evaluation, out: Path, cross: tuple[str, str] | None = Non
 def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
     """What `metrics.json` holds: all but the values query by query."""
     return {
-        "format": 2,
         "settings": dict(evaluation.settings),
         "protocol": protocol(evaluation),
         "queries": {
@@ -74,8 +72,6 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
             "queries": evaluation.query_lengths,
             "titles": lengths([*dict.fromkeys(evaluation.task.titles)]),
         },
-        "grades": labels(evaluation.task, evaluation.first_titles),
-        "first_title_grades": evaluation.first_titles,
     }
 
 
@@ -96,45 +92,42 @@ def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
     if row.sweep:
         entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
     if row.seeds:
-        first = evaluation.first_titles[row.name]
         entry |= {
             **means(),
             "parts": {part.name: means(part) for part in evaluation.parts},
             **({name: row.cost(name) for name in COSTS} if evaluation.costed else {}),
             "notes": row.notes,
             "about": [{"seed": one.seed, **one.about} for one in row.seeds],
-            "top_1_grades": {
-                label: first.count(label)
-                for label in labels(evaluation.task, evaluation.first_titles)
-            },
+            "top_1_grades": Counter(evaluation.first_titles[row.name]),
         }
     return entry
 
 
-def _per_query_json(evaluation: Evaluation) -> dict[str, Any]:
-    """What `per_query.json` holds: one number a query, in the order of `query_ids`."""
+def per_query(evaluation: Evaluation) -> pl.DataFrame:
+    """What `per_query.tsv` holds: a row for each system, seed and query.
 
-    def numbers(values: Values) -> list[float | None]:
-        return [None if np.isnan(value) else float(value) for value in values]
-
-    seen, half = evaluation.seen, evaluation.half
-    return {
-        "query_ids": list(evaluation.task.query_ids),
-        "queries": list(evaluation.task.queries),
-        "in_log": None if seen is None else seen.tolist(),
-        "traffic": None if evaluation.traffic is None else evaluation.traffic.tolist(),
-        "half": None if half is None else [int(one) + 1 for one in half],
-        "systems": {
-            row.name: {
-                "mean": {metric: numbers(row.values(metric)) for metric in evaluation.metrics},
-                "seeds": [
-                    {metric: numbers(one.values[metric]) for metric in evaluation.metrics}
-                    for one in row.seeds
-                ],
-            }
-            for row in evaluation.measured_rows
-        },
-    }
+    Without values are queries that means leave out; `in_log`, `traffic` and `half` are empty if
+    nothing is known of them.
+    """
+    queries = pl.DataFrame(
+        {
+            "query_id": evaluation.task.query_ids,
+            "query": evaluation.task.queries,
+            "in_log": evaluation.seen,
+            "traffic": evaluation.traffic,
+            "half": None if evaluation.half is None else evaluation.half + 1,
+        }
+    )
+    return pl.concat(
+        queries.select(
+            pl.lit(row.name).alias("system"),
+            pl.lit(one.seed, pl.Int64).alias("seed"),
+            pl.all(),
+            *(pl.Series(name, one.values[name]).fill_nan(None) for name in evaluation.metrics),
+        )
+        for row in evaluation.measured_rows
+        for one in row.seeds
+    )
 
 
 def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
@@ -154,20 +147,13 @@ def run(task: RankingTask, ranked: pl.DataFrame) -> dict[str, dict[str, float]]:
 
 
 def _file_names(systems: Sequence[str]) -> list[str]:
-    """A different file name for each system, its own where that can be one."""
-    names: list[str] = []
-    for system in systems:
-        stem = name = re.sub(r"[^\w.+-]+", "_", system).strip(".") or "system"
-        number = 2
-        while name.casefold() in [taken.casefold() for taken in names]:
-            name = f"{stem}-{number}"
-            number += 1
-        names.append(name)
-    return names
-
-
-def _json(content: dict[str, Any], indent: int | None = 2) -> str:
-    return json.dumps(content, indent=indent, ensure_ascii=False, allow_nan=False) + "\n"
+    """A different file name for each system, its own if that can be one."""
+    stems = [re.sub(r"[^\w.+-]+", "_", system).strip(".") or "system" for system in systems]
+    alike = Counter(stem.casefold() for stem in stems)
+    return [
+        stem if alike[stem.casefold()] == 1 else f"{stem}-{number}"
+        for number, stem in enumerate(stems, start=1)
+    ]
 
 
 def _untied(scores: Sequence[float]) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from importlib.resources import files
-from itertools import combinations, product
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,6 @@ TITLES = 5  # titles shown of each ranking
 RANKED_QUERIES = 300  # queries whose titles are shown
 VALUES = 400_000  # queries times systems times metrics
 _UNIT = 10_000  # parts of 1 that values are rounded to
-_EACH = 8  # best and worst queries a system that are sure of a place
 _LONGEST = 160  # letters of a text
 
 
@@ -31,8 +30,7 @@ def queries(evaluation: Evaluation) -> str:
 
 def page_data(evaluation: Evaluation) -> dict[str, Any]:
     """What the page's script draws from; systems, metrics, queries, titles by their places."""
-    shown = shown_queries(evaluation)
-    ranked = set(ranked_queries(evaluation))
+    shown, ranked = choose_queries(evaluation)
     titles: dict[int, int] = {}  # column of the task: place in the page
     task, rows = evaluation.task, evaluation.measured_rows
     judged = _by_query(task.judged.sort("grade", descending=True, maintain_order=True), ranked)
@@ -73,68 +71,46 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def shown_queries(evaluation: Evaluation) -> NDArray[np.int64]:
-    """Rows of the queries whose values the page has, increasing.
+def choose_queries(evaluation: Evaluation) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows of the queries whose values the page has, and of those whose titles it has, increasing.
 
-    All if they are few enough; of more, those with rankings, and others at even distances.
+    First come, in turn, those on which the two systems that the page opens with differ most, and
+    the best and the worst of each system; then others at random. Equals are in random order, too.
     """
-    counted = np.flatnonzero(evaluation.counted)
-    room = max(RANKED_QUERIES, VALUES // (len(evaluation.measured_rows) * len(evaluation.metrics)))
-    if len(counted) <= room:
-        return counted
-    ranked = ranked_queries(evaluation)
-    others = np.setdiff1d(counted, ranked)
-    even = np.linspace(0, len(others) - 1, room - len(ranked)).astype(int)
-    return np.sort([*ranked, *others[even]])
-
-
-def ranked_queries(evaluation: Evaluation) -> list[int]:
-    """Rows of the queries whose titles the page has: all if they are few.
-
-    Of more, the best and worst of each system and what the page opens with, then those on which
-    any two systems differ most, a pair after the other. Equals are drawn by lot.
-    """
-    counted = np.flatnonzero(evaluation.counted)
-    lots = np.random.default_rng(0).permutation(counted)
+    counted = np.random.default_rng(0).permutation(np.flatnonzero(evaluation.counted))
     metric, names = evaluation.deciding_metric, evaluation.systems
-    values = [evaluation.values[name][metric][lots] for name in names]
+    values = {name: evaluation.values[name][metric][counted] for name in names}
     best = max(names, key=lambda name: evaluation.mean(name, metric))
-    reference = evaluation.reference(best) or best
-    opening = values[names.index(best)] - values[names.index(reference)]
-
-    def in_turn(numbers: list[NDArray[np.float64]], turns: int) -> list[int]:
-        orders = [lots[np.argsort(-one, kind="stable")[:turns]] for one in numbers]
-        return [int(query) for query in np.stack(orders).T.ravel()]
-
-    sure = [sign * one for one in (opening, *values) for sign in (1, -1)]
-    pairs = [a - b for a, b in product(values, values)]
-    chosen = dict.fromkeys(in_turn(sure, _EACH) + in_turn(pairs, RANKED_QUERIES))
-    return sorted([*chosen][:RANKED_QUERIES])
+    gains = values[best] - values[evaluation.reference(best) or best]
+    wanted = [sign * one for one in (gains, *values.values()) for sign in (1, -1)]
+    orders = [counted[np.argsort(-one, kind="stable")[:RANKED_QUERIES]] for one in wanted]
+    first = [*dict.fromkeys(np.stack(orders).T.ravel().tolist())][:RANKED_QUERIES]
+    room = max(len(first), VALUES // (len(values) * len(evaluation.metrics)))
+    every = [*dict.fromkeys([*first, *counted.tolist()])]
+    return np.sort(every[:room]), np.sort(first)
 
 
 def all_tests(evaluation: Evaluation) -> list[dict[str, Any]]:
-    """Differences of all pairs, a metric an entry, with the tests that the table made of them.
+    """Of each metric, what every two systems gain over each other, over all queries that count.
 
     Returns:
-        For each metric, lists over pairs `(a, b)`, a before b, in the order
-        (0, 1), (0, 2), ..., (1, 2), ...: `difference` (mean of a - b over the
-        counted queries), `p` (adjusted; None where the pair was not tested), and how many
-        queries `gained` and `lost`, that is, are better in a and in b.
+        `gained[a][b]`, how many queries are better in a than in b, and `p[a][b]`, that of the
+        table after its adjustment; None if the table did not test the pair.
     """
-    tested = {(one.metric, frozenset((one.a, one.b))): one for one in evaluation.comparisons}
-    tests = []
+    found = []
+    tested = {
+        (one.metric, *pair): float(f"{one.p_adjusted:.3g}")
+        for one in evaluation.comparisons
+        for pair in permutations((one.a, one.b))
+    }
     for metric in evaluation.metrics:
-        found: dict[str, list[float | None]] = {"difference": [], "gained": [], "lost": [], "p": []}
-        for a, b in combinations(evaluation.systems, 2):
-            differences = np.subtract(*(evaluation.values[one][metric] for one in (a, b)))
-            differences = differences[evaluation.counted]
-            test = tested.get((metric, frozenset((a, b))))
-            found["difference"].append(round(float(differences.mean()), 6))
-            found["gained"].append(int((differences > 0).sum()))
-            found["lost"].append(int((differences < 0).sum()))
-            found["p"].append(None if test is None else float(f"{test.p_adjusted:.3g}"))
-        tests.append(found)
-    return tests
+        rows = [evaluation.values[name][metric] for name in evaluation.systems]
+        values = np.stack(rows)[:, evaluation.counted]
+        gained = [(one > values).sum(axis=1).tolist() for one in values]
+        names = evaluation.systems
+        p = [[tested.get((metric, a, b)) for b in names] for a in names]
+        found.append({"gained": gained, "p": p})
+    return found
 
 
 def _short(text: str) -> str:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
+
+from tabulate import tabulate
 
 from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
@@ -23,6 +26,7 @@ from dssm_tf.reports.wording import (
     cautions,
     cells_of,
     cost,
+    letters,
     mark,
     plural,
     protocol,
@@ -34,8 +38,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_WORDS = 20  # longer texts share a row of the histogram
-_LEFT_OUT = 50  # queries without a relevant title that are named
-_LONGEST = 160  # letters of one of them
 
 
 def show(evaluation: Evaluation, written: str = "") -> None:
@@ -53,19 +55,8 @@ def show(evaluation: Evaluation, written: str = "") -> None:
         say("", *([f"{PARTS[part.name]}:", ""] if part else []), means(evaluation, part, width))
 
 
-def text(
-    evaluation: Evaluation, cross: tuple[str, str] | None = None
-) -> tuple[str, dict[str, Figure]]:
-    """The report.
-
-    Args:
-        evaluation: what to show.
-        cross: the two systems of the cross table of first titles; by default the best
-            system and the first that superscripts are about.
-
-    Returns:
-        Markdown, and its figures by name.
-    """
+def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
+    """The report: Markdown, and its figures by name."""
     sweeps, figures = _sweeps(evaluation)
     parts = [
         f"# {title(evaluation)}",
@@ -77,8 +68,7 @@ def text(
         parts += [f"## {PARTS[part.name]}", about_part(evaluation, part), means(evaluation, part)]
     if choices := _choices(evaluation):
         parts += ["## What cross validation chose", bullets(choices)]
-    parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation, cross)]
-    parts += [*_lengths(evaluation), *_left_out(evaluation)]
+    parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation), *_lengths(evaluation)]
     parts += ["## How it was measured", bullets(protocol(evaluation))]
     return "\n\n".join(filter(None, parts)), figures
 
@@ -91,34 +81,24 @@ def means(evaluation: Evaluation, part: Part | None = None, width: int | None = 
         part: of the queries; all of them alike if None.
         width: of the terminal, see `markdown.table`.
     """
-
-    def raised(systems: Sequence[str]) -> str:
-        return "".join(mark(evaluation, name) for name in systems)
-
-    rows = _rows(evaluation, part, plain, raised, "**{}**")
+    rows = _rows(evaluation, part, plain, partial(mark, evaluation), "**{}**")
     return table(_heads(evaluation, part), list(rows), width=width)
 
 
 def latex(evaluation: Evaluation) -> str:
-    """`table.tex`: a tabular for booktabs, superscripts as in the papers."""
+    """`table.tex`: a tabular with superscripts, as in the papers."""
 
     def raised(systems: Sequence[str]) -> str:
-        letters = "".join(
-            _GREEK[place] if place < len(_GREEK) else f"({place + 1})"
-            for place in map(evaluation.against.index, filter(evaluation.against.count, systems))
-        )
-        return f"$^{{{letters}}}$" if letters else ""
+        found = letters(evaluation, systems)
+        return f"$^{{{found}}}$" if found else ""
 
+    rows = list(_rows(evaluation, None, _tex, raised, "\\textbf{{{}}}"))
     heads = _heads(evaluation)
-    rows = [heads, *_rows(evaluation, None, _tex, raised, "\\textbf{{{}}}")]
-    top, *body = (" & ".join([*row, *[""] * (len(heads) - len(row))]) + " \\\\" for row in rows)
-    lines = [
-        "% needs \\usepackage{booktabs}",
-        f"\\begin{{tabular}}{{l{'r' * (len(heads) - 1)}}}",
-        *("\\toprule", top, "\\midrule", *body, "\\bottomrule"),
-        "\\end{tabular}",
-        *(f"% {sentence}" for sentence in protocol(evaluation)),
-    ]
+    made = tabulate(
+        rows, heads, "latex_raw", disable_numparse=True,
+        colalign=["left", *["right"] * (len(heads) - 1)],
+    )  # fmt: skip
+    lines = [made, *(f"% {sentence}" for sentence in protocol(evaluation))]
     return "\n".join(lines).replace("±", "$\\pm$ ") + "\n"
 
 
@@ -185,37 +165,32 @@ def _choices(evaluation: Evaluation) -> list[str]:
     for row in evaluation.rows:
         shown: dict[str, list[str]] = {}
         for one in row.seeds:
-            chosen = one.about.get("chosen")
-            if chosen is not None:
-                shown.setdefault(_choice(chosen), []).append(str(one.seed))
-        parts = [
-            text if len(shown) == 1 else f"{text} (seed {', '.join(seeds)})"
-            for text, seeds in shown.items()
-        ]
-        if parts:
-            lines.append(f"{row.name} chose {'; '.join(parts)}")
+            if "chosen" in one.about:
+                shown.setdefault(_choice(one.about["chosen"]), []).append(str(one.seed))
+        each = [f"{text} (seed {', '.join(seeds)})" for text, seeds in shown.items()]
+        if shown:
+            lines.append(f"{row.name} chose {'; '.join(each if len(shown) > 1 else shown)}")
     return lines
 
 
 def _choice(chosen: str | Sequence[dict[str, Any]]) -> str:
+    """What was chosen for both halves, or in words why nothing was."""
     if isinstance(chosen, str):
         return chosen
-    texts = [_values(half["values"]) for half in chosen]
-    if len(set(texts)) == 1:
-        return texts[0]
-    return " and ".join(
-        f"{text} for {half['reported_on']}" for text, half in zip(texts, chosen, strict=True)
-    )
+    halves = [f"{_values(half['values'])} for {half['reported_on']}" for half in chosen]
+    same = chosen[0]["values"] == chosen[1]["values"]
+    return _values(chosen[0]["values"]) if same else " and ".join(halves)
 
 
-def _values(values: dict[str, Any]) -> str:
-    parts = []
+def _values(values: Mapping[str, Any]) -> str:
+    """Parameters with their values; the weights of a fusion by their systems' names."""
+    flat: dict[str, Any] = {}
     for name, value in values.items():
-        if isinstance(value, dict):
-            parts += [f"{value[key]:g} {key}" for key in value]
-        else:
-            parts.append(f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}")
-    return ", ".join(parts)
+        flat |= value if isinstance(value, dict) else {name: value}
+    return ", ".join(
+        f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
+        for name, value in flat.items()
+    )
 
 
 def _tests(evaluation: Evaluation) -> list[str]:
@@ -274,8 +249,8 @@ def _sweeps(evaluation: Evaluation) -> tuple[list[str], dict[str, Figure]]:
     return parts, figures
 
 
-def _first_titles(evaluation: Evaluation, cross: tuple[str, str] | None) -> list[str]:
-    """S14 fig. 3 and table 7."""
+def _first_titles(evaluation: Evaluation) -> list[str]:
+    """S14 fig. 3, and table 7 of the best system and the first one that it is compared with."""
     first, total = evaluation.first_titles, evaluation.measured_queries
     grades = labels(evaluation.task, first)
     rows = [
@@ -283,39 +258,30 @@ def _first_titles(evaluation: Evaluation, cross: tuple[str, str] | None) -> list
         for name, found in first.items()
     ]
     parts = ["## Grade of the first title", table(["System", *grades], rows)]
-    pair = cross if set(cross or ()) <= set(evaluation.systems) else None  # one may have failed
-    if pair := pair or _default_cross(evaluation):
-        counts = Counter(zip(*(first[name] for name in pair), strict=True))
-        a, b = map(plain, pair)
+    best = max(first, key=lambda name: evaluation.mean(name, evaluation.deciding_metric))
+    if other := evaluation.reference(best):
+        counts = Counter(zip(first[best], first[other], strict=True))
+        a, b = plain(best), plain(other)
         body = [[f"{a}: {i}", *(str(counts[i, j]) for j in grades)] for i in grades]
         parts.append(f"Queries by the grade of the first title of {a} (down) and {b} (across):")
         parts.append(table(["", *(f"{b}: {grade}" for grade in grades)], body))
     return parts
 
 
-def _default_cross(evaluation: Evaluation) -> tuple[str, str] | None:
-    """The best system and the first reference that is another one."""
-    metric = evaluation.metrics[0]
-    ranked = sorted(evaluation.systems, key=lambda name: -evaluation.mean(name, metric))
-    other = evaluation.reference(ranked[0]) or next(iter(ranked[1:]), None)
-    return (ranked[0], other) if other else None
-
-
 def _lengths(evaluation: Evaluation) -> list[str]:
     """S14 fig. 2."""
-    titles = lengths([*dict.fromkeys(evaluation.task.titles)])
-    columns = (evaluation.query_lengths, titles)
-    most = min(_MOST_WORDS, max(max(column, default=0) for column in columns))
-    rows = []
-    for number in range(most + 1):
-        counts = [
-            sum(c for n, c in column.items() if n == number or (number == most and n > most))
-            for column in columns
-        ]
-        more = " or more" if number == _MOST_WORDS else ""
-        shares = [100 * c / sum(column.values()) for c, column in zip(counts, columns, strict=True)]
-        if any(counts):
-            rows.append([f"{number}{more}", *(f"{share:.1f} %" for share in shares)])
+    columns = [evaluation.query_lengths, lengths([*dict.fromkeys(evaluation.task.titles)])]
+    shares = []
+    for column in columns:
+        share: dict[int, float] = defaultdict(float)
+        for number, count in column.items():
+            share[min(number, _MOST_WORDS)] += 100 * count / sum(column.values())
+        shares.append(share)
+    rows = [
+        [f"{number}{' or more' if number == _MOST_WORDS else ''}",
+         *(f"{share[number]:.1f} %" for share in shares)]
+        for number in sorted(set().union(*shares))
+    ]  # fmt: skip
     means = [mean_length(column) for column in columns]
     about = f"Mean length: queries {means[0]:.2f} words, titles {means[1]:.2f} words."
     return [
@@ -325,21 +291,6 @@ def _lengths(evaluation: Evaluation) -> list[str]:
     ]
 
 
-def _left_out(evaluation: Evaluation) -> list[str]:
-    rows = evaluation.task.left_out()
-    if not rows:
-        return []
-    queries = (evaluation.task.queries[row] for row in rows[:_LEFT_OUT])
-    names = ", ".join(plain(textwrap.shorten(one, _LONGEST)) or "(empty)" for one in queries)
-    more = f" and {len(rows) - _LEFT_OUT:,} more" if len(rows) > _LEFT_OUT else ""
-    about = (
-        f"{plural(len(rows), 'query has', 'queries have')} no relevant title (all grades 0) and "
-        "no part in the means:"
-    )
-    return ["## Queries left out", about, f"{names}{more}"]
-
-
-_GREEK = ("\\alpha", "\\beta", "\\gamma", "\\delta", "\\epsilon", "\\zeta", "\\eta", "\\theta")
 _TEX = {
     "\\": "\\textbackslash{}",
     "~": "\\textasciitilde{}",

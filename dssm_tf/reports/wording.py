@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,8 +22,8 @@ PARTS = {
 }
 """How tables head the parts of an evaluation."""
 
-_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no raised q
-_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
+_LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
+_RAISED = str.maketrans(f"{_LETTERS}0123456789()", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹⁽⁾")
 
 
 class Cell(NamedTuple):
@@ -103,12 +104,19 @@ def _chosen(evaluation: Evaluation) -> bool:
     )
 
 
-def mark(evaluation: Evaluation, system: str) -> str:
-    """The raised letter of a system in `against`, where anything is tested; empty for others."""
-    if system not in evaluation.against or not evaluation.comparisons:
+def letters(evaluation: Evaluation, systems: Sequence[str]) -> str:
+    """The letters of those systems that something is compared with, such as `ab`."""
+    if not evaluation.comparisons:
         return ""
-    place = evaluation.against.index(system)
-    return _LETTERS[place] if place < len(_LETTERS) else f"⁽{place + 1}⁾".translate(_DIGITS)
+    places = [evaluation.against.index(name) for name in systems if name in evaluation.against]
+    return "".join(
+        _LETTERS[place] if place < len(_LETTERS) else f"({place + 1})" for place in places
+    )
+
+
+def mark(evaluation: Evaluation, systems: Sequence[str]) -> str:
+    """The same letters, raised."""
+    return letters(evaluation, systems).translate(_RAISED)
 
 
 def cost(name: str, number: float | None) -> str:
@@ -232,7 +240,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
             "one half of the queries and reported on the other, the halves joined."
         )
     if evaluation.comparisons:
-        systems = ", ".join(f"{mark(evaluation, name)} {name}" for name in evaluation.against)
+        systems = ", ".join(f"{mark(evaluation, [name])} {name}" for name in evaluation.against)
         sentences.append(
             f"Raised letters: significantly better than {systems} (paired t-test, p < 0.05 after "
             f"Holm's correction over all {len(evaluation.comparisons):,} tests; 95 % "

@@ -116,12 +116,9 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     result, *_ = benchmark(
         folder, "--systems", "bm25", "--seeds", "1", "--tune", "map", "--metrics", "recall@10",
         "--configs", f"tiny={folder / 'tiny.yaml'}", "--sweep", RANDOM,
-        "--cross", f"tiny,{RANDOM}", "--out", str(folder / "out"),
+        "--out", str(folder / "out"),
     )  # fmt: skip
     assert {path: path.stat().st_mtime_ns for path in places} == places
-    assert f"first title of tiny (down) and {RANDOM} (across)" in (
-        folder / "out" / "report.md"
-    ).read_text().replace("\\", "")
     assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
     tiny = result.rows[2]
     assert tiny.error is None
@@ -190,8 +187,6 @@ def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
         (["--metrics", "ndcg"], "metric 'ndcg': expected one of"),
         (["--seeds", "0"], "--seeds, --jobs: expected 1 or more"),
         (["--against", "bm52"], "--against bm52: there is no such row; the rows are bm25"),
-        (["--cross", "bm25"], "--cross bm25: expected two rows, A,B"),
-        (["--cross", "bm25,x"], "--cross x: there is no such row"),
         (["--hybrid", "bm25+x"], "there is no row 'x'"),
         (["--runs", "bm25={runs}/bm25.trec"], "two rows are called 'bm25'"),
         (["--runs", "nowhere.trec"], "nowhere.trec cannot be read"),

@@ -42,7 +42,7 @@ def test_columns_of_ones_own_are_read_in_judgments_and_corpus(tmp_path):
     for name, columns in (("plain", ""), ("own", "query=search_term,title=product")):
         paths = (tmp_path / f"{name}.tsv", tmp_path / f"{name}_corpus.tsv", tmp_path / name)
         evaluate_command([], *paths, ["bm25"], tables=Tables(columns=columns))
-        written.append((tmp_path / name / "per_query.json").read_text("utf-8"))
+        written.append((tmp_path / name / "per_query.tsv").read_text("utf-8"))
     assert written[0] == written[1]
 
 

@@ -20,7 +20,7 @@ def test_written_files_hold_what_was_measured(tmp_path):
     evaluation = evaluate(*many())
     write(evaluation, tmp_path / "out")
     found = sorted(str(p.relative_to(tmp_path / "out")) for p in (tmp_path / "out").rglob("*.*"))
-    assert found == ["metrics.json", "per_query.json", "qrels.trec", "report.html", "report.md",
+    assert found == ["metrics.json", "per_query.tsv", "qrels.trec", "report.html", "report.md",
                      "runs/better.trec", "runs/worse.trec", "table.tex"]  # fmt: skip
     written = json.loads((tmp_path / "out" / "metrics.json").read_text())
     assert written["systems"]["better"]["ndcg@3"] == evaluation.mean("better", "ndcg@3")
@@ -77,8 +77,8 @@ def test_names_that_cannot_be_file_names_get_one_each(tmp_path):
     evaluation = evaluate({"a/b c": GOOD, "a_b c": BAD, "A b_c": BAD}, JUDGMENTS)
     write(evaluation, tmp_path / "out")
     names = sorted(path.name for path in (tmp_path / "out" / "runs").iterdir())
-    assert names == ["A_b_c-3.trec", "a_b_c-2.trec", "a_b_c.trec"]
-    assert read_run(tmp_path / "out" / "runs" / "a_b_c.trec")
+    assert names == ["A_b_c-3.trec", "a_b_c-1.trec", "a_b_c-2.trec"]
+    assert read_run(tmp_path / "out" / "runs" / "a_b_c-1.trec")
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ def test_letters_are_of_the_systems_to_compare_with_in_their_order():
         corpus,
     )
     assert three.beaten("better", "ndcg@1") == ["worse", "equal"]
-    assert [mark(three, name) for name in three.systems] == ["ᵃ", "ᵇ", "ᶜ"]
+    assert [mark(three, [name]) for name in three.systems] == ["ᵃ", "ᵇ", "ᶜ"]
     turned = replace(three, against=("equal", "worse"))
     assert turned.beaten("better", "ndcg@1") == ["equal", "worse"]
-    assert [mark(turned, name) for name in turned.systems] == ["ᵇ", "ᵃ", ""]
+    assert [mark(turned, [name]) for name in turned.systems] == ["ᵇ", "ᵃ", ""]
     assert replace(three, against=("equal",)).beaten("better", "ndcg@1") == ["equal"]

@@ -119,9 +119,12 @@ def test_the_licence_is_the_whole_apache_licence(checkout):
 
 
 def test_shipped_data_carries_its_attribution(checkout):
-    attribution = (checkout / "dssm_tf/datasets/webquestions/ATTRIBUTION.md").read_text("utf-8")
-    assert "CC BY 4.0" in attribution
-    assert "Berant" in attribution
+    for name, parts in (
+        ("webquestions", ("CC BY 4.0", "Berant")),
+        ("cora", ("MIT licence", "Planetoid")),
+    ):
+        text = (checkout / "dssm_tf/datasets" / name / "ATTRIBUTION.md").read_text("utf-8")
+        assert all(part in text for part in parts)
     assert "Berant" in (checkout / "NOTICE").read_text("utf-8")
 
 

@@ -12,12 +12,11 @@ import tensorflow as tf
 from scipy import sparse
 
 from dssm_tf.dse.networks import DSETower
-from dssm_tf.dse.pretraining import pretrain
 from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.dse.tuple_batches import TupleBatches
 from examples import dse_cora, dse_wikispeedia
 from examples.dse_cora import same_class
-from examples.dse_protocol import Features, FixedTuples, Protocol, nearest_words, split_links
+from examples.dse_protocol import FixedTuples, Protocol, nearest_words, split_links
 from examples.dse_wikispeedia import linked
 from tests.reference import dse as reference
 
@@ -166,19 +165,6 @@ def test_wikispeedias_mixture_is_chosen_on_validation_links_and_its_scores_scale
     assert losses == {"dse": 0.0, "tfidf": 100.0, "dse+tfidf": 50.0}
 
 
-def test_dse_starts_from_rbms_that_were_taught(eager):
-    texts = ["a b", "b c", "c d", "d a", "a c"] * 4
-    features, settings = Features(None, "binary", "largest"), Pretraining(steps=20)
-    protocol = Protocol(texts, seed=1)
-    bags = protocol.bags(features)[1]
-    for dimension in (2, 3):  # whose lower layers are those of the first
-        tower = DSETower(4, dimension, seed=1)
-        pretrain(tower, bags, settings, seed=1)
-        found = protocol.tower(features, dimension, settings)
-        for weight, expected in zip(found.get_weights(), tower.get_weights(), strict=True):
-            np.testing.assert_allclose(weight, expected, atol=1e-5)
-
-
 def test_nearest_words_are_those_with_the_most_alike_activities():
     tower = DSETower(4, 2, widths=(3,))
     rows = np.array([[3, 0, -3], [0, 3, 0], [2, 0, -2], [-3, 0, 3]], np.float32)
@@ -232,11 +218,3 @@ def test_what_cannot_be_is_one_line(pages, tmp_path):
     (tmp_path / "links.tsv").write_text("source\ttarget\np1\tp99\n")
     with pytest.raises(SystemExit, match="names the page 'p99', which has no text"):
         dse_wikispeedia.main([*pages, "--out", str(tmp_path / "unknown")])
-
-
-def test_the_bundled_papers_carry_their_attribution(checkout):
-    attribution = (checkout / "dssm_tf/datasets/cora/ATTRIBUTION.md").read_text("utf-8")
-    assert "MIT licence" in attribution
-    assert "Planetoid" in attribution
-    labels, texts = dse_cora.sample_papers(180, 0)
-    assert (len(texts), len(set(labels))) == (7 * 180, 7)

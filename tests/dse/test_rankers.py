@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from dssm_tf.baselines.tfidf import TfIdf
-from dssm_tf.common.errors import UserError
 from dssm_tf.dse.click_matrix import ClickMatrix
 from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
 from dssm_tf.dse.networks import PSIPair, encode
@@ -92,11 +91,6 @@ def test_a_held_out_query_that_clicked_every_title_has_nothing_to_measure(kind):
     options = {"pretraining_steps": 1} if kind is DSEWithTfIdf else {}
     ours = kind(steps=2, dimension=2, held_out=0.5, **options).fit(clicks, TITLES[:2])
     assert np.isfinite(ours.score_matrix(["lupus"], TITLES)).all()
-
-
-def test_more_dimensions_than_words_are_refused():
-    with pytest.raises(UserError, match="dimension 50 was asked for texts over 11 words"):
-        SSI(dimension=50).fit(CLICKS, TITLES)
 
 
 @pytest.mark.parametrize("name", ["ssi", "dse+tfidf"])

@@ -26,17 +26,6 @@ def test_three_words_by_hand():
     assert found[0, :, 0].tolist() == [1000 + 10 + 200, 1 + 20 + 300, 2 + 30 + 2000]
 
 
-def test_padding_is_beyond_the_end_wherever_the_matrix_ends():
-    made = layer(5, 2)
-    made.padding_word.assign(np.arange(8.0).reshape(4, 2) + 1)
-    words = np.random.default_rng(0).normal(size=(1, 3, 10))
-    alone = np.array(made(words, np.ones((1, 3), bool)))
-    padded = np.array(
-        made(np.pad(words, [(0, 0), (0, 4), (0, 0)]), np.array([[True] * 3 + [False] * 4]))
-    )
-    np.testing.assert_array_equal(padded[:, :3], alone)
-
-
 def test_one_word_in_a_window_wider_than_the_matrix():
     made = layer(5)
     made.padding_word.assign([[1.0], [20.0], [300.0], [4000.0]])

@@ -99,22 +99,6 @@ def test_the_paper_s_closed_form_is_the_slope_of_its_loss():
     np.testing.assert_allclose(reference.loss_gradient(values, 7.0), slopes, atol=1e-8)
 
 
-def test_a_masked_title_with_a_perfect_cosine_beside_a_poor_click_counts_nothing():
-    # The worst case: the masked title would take all of the probability.
-    values, known = [[-1.0, 1.0, -1.0]], labels([[1, 0, 1]])
-    found = loss("click_softmax", values, known, gamma=1000.0)
-    assert found == pytest.approx(np.log(2), abs=1e-4)
-    assert gradient("click_softmax", values, known, gamma=1000.0)[0, 1] == 0
-
-
-def test_the_sampling_correction_is_added_to_the_logits_not_to_the_cosines():
-    # Drawn 1 and 4 times as often: logits 10 * .5 - log 1 and 10 * .1 - log 4.
-    logits = np.array([5.0, 1.0 - np.log(4)])
-    expected = -np.log(np.exp(logits[0]) / np.exp(logits).sum())
-    found = loss("click_softmax", [[0.5, 0.1]], labels([[1, 1]], [[0, -np.log(4)]]))
-    assert found == pytest.approx(expected, abs=1e-6)
-
-
 @pytest.mark.parametrize(
     ("name", "values", "expected"),
     [

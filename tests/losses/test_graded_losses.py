@@ -78,14 +78,6 @@ def test_a_list_of_one_title_teaches_nothing(name):
     assert not slopes(RankingLoss(name), [[-0.5, 1.0, 0.3]], told).any()
 
 
-@every_loss
-def test_titles_may_stand_in_any_order(name):
-    order = [3, 1, 0, 5, 4, 2]
-    found = loss(RankingLoss(name), SCORES, known(GRADES))
-    moved = loss(RankingLoss(name), SCORES[:, order], known(GRADES[:, order]))
-    np.testing.assert_allclose(moved, found, rtol=1e-12)
-
-
 def test_equal_cosines_under_grades_2_and_1_cost_the_log_of_2():
     # Shares of gain 3/4 and 1/4, probabilities 1/2 and 1/2: -(3/4 + 1/4) log(1/2).
     assert loss(LISTS, [[0.3, 0.3]], known([[2, 1]])) == pytest.approx([np.log(2)])

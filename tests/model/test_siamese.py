@@ -160,24 +160,11 @@ def test_cosines_are_float32_in_mixed_precision(policy):
     np.testing.assert_allclose(np.array(found), np.array(siamese()(INPUTS)), atol=0.05)
 
 
-def test_towers_of_different_lengths_are_refused():
+def test_towers_of_different_lengths_and_what_is_no_tower_are_refused():
     with pytest.raises(ValueError, match="lengths 5 and 4; a cosine needs equal lengths"):
         Siamese(DSSM(len(KNOWN), (8, 5)), LSTMRNN(len(KNOWN), 4))
-
-
-def test_something_else_than_a_tower_is_refused():
     with pytest.raises(ValueError, match="received a Dense as a tower"):
         Siamese(DSSM(len(KNOWN), (8, 5)), keras.layers.Dense(5))
-
-
-@pytest.mark.parametrize("shared", [False, True])
-def test_a_saved_model_reads_back_identical(tmp_path, shared):
-    model = siamese(shared)
-    model.save(tmp_path / "model.keras")
-    again = keras.saving.load_model(tmp_path / "model.keras")
-    assert again.shared is shared
-    assert (again.title_tower is again.query_tower) is shared
-    np.testing.assert_array_equal(np.array(again(INPUTS)), np.array(model(INPUTS)))
 
 
 def training_data():
@@ -199,9 +186,7 @@ def training_data():
 @pytest.mark.parametrize(
     ("make", "policy", "jit"),
     [
-        (lambda size, **o: DSSM(size, (16, 8), **o), "float32", False),
         (lambda size, **o: LSTMRNN(size, 8, **o), "float32", True),
-        (lambda size, **o: LSTMRNN(size, 8, **o), "mixed_bfloat16", False),
         (lambda size, **o: DSSM(size, (16, 8), **o), "mixed_float16", False),
     ],
 )

@@ -77,19 +77,6 @@ def test_normalising_twice_changes_nothing(text, rules):
     assert rules.key(rules.key(text)) == rules.key(text)
 
 
-@given(texts, RULE)
-def test_words_hold_no_separator_and_are_never_empty(text, rules):
-    target = characters.character_map(rules.keep_accents)
-    for word in rules.words(text):
-        assert word
-        assert not any(ord(letter) in target for letter in word)
-
-
-@given(first=texts, second=texts)
-def test_words_of_joined_texts_are_the_words_of_each(first, second):
-    assert FOLDED.words(f"{first} {second}") == FOLDED.words(first) + FOLDED.words(second)
-
-
 @given(st.sampled_from(sorted(AXES)).flatmap(AXES.__getitem__))
 def test_case_does_not_matter_where_unicode_maps_one_letter_to_one(text):
     kept = "".join(c for c in text if len(c.upper()) == 1 and c.upper().lower() == c.lower() != "ς")

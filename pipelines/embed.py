@@ -11,6 +11,7 @@ import pickle
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
@@ -84,8 +85,16 @@ def load_model(model: str) -> VectorRanker:
     """
     from dssm_tf.export import load  # TensorFlow's, if the model needs it
 
+    with _here(model) as path:
+        return load.load_model(path)
+
+
+@contextmanager
+def _here(model: str) -> Iterator[Path]:
+    """A directory of any file system, or a copy of it, on this machine."""
     if is_local(model):
-        return load.load_model(model)
+        yield Path(model)
+        return
     with tempfile.TemporaryDirectory() as copy:
         try:
             (found,) = FileSystems.match([FileSystems.join(model, "**")])
@@ -96,7 +105,7 @@ def load_model(model: str) -> VectorRanker:
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_bytes(one.path) as file:
                 path.write_bytes(file.read())
-        return load.load_model(copy)
+        yield Path(copy)
 
 
 def _schema(dimension: int) -> pa.Schema:
@@ -133,7 +142,7 @@ def embed(
     cosine: bool = False,
     batch_size: int = 1024,
     encoding: str = "utf-8",
-    title_fields: str = "title",
+    title_fields: str = "",
     runner: str = "DirectRunner",
     verbose: bool = False,
 ) -> None:
@@ -154,22 +163,27 @@ def embed(
         cosine: vectors without the titles' prior.
         batch_size: titles encoded at once.
         encoding: encoding of --input.
-        title_fields: comma-separated columns that make up a title, as in preprocess.
+        title_fields: comma-separated columns that make up a title; by default, those
+            that the model learned from.
         runner: any Beam runner.
         verbose: show Beam's log.
 
     Raises:
         UserError: bad input; no file of vectors is left.
     """
+    from dssm_tf.export import load
+
     flags = ("--model", "--input", "--output", "--batch-size", "--encoding", "--title-fields")
     chosen = choose_runner(runner, beam_flags, flags, verbose=verbose)
     if batch_size < 1:
         raise UserError(f"--batch-size {batch_size}: expected at least 1.")
-    layout = Layout(encoding, title_fields=parse_fields(title_fields))
     files = find_files(input)
     refuse(output, [one.path for one in files], overwrite=False)
+    with _here(model) as path:
+        fields = parse_fields(title_fields) if title_fields else load.learned_fields(path)
+        dimension = load.load_model(path).encode_titles([], prior=not cosine).shape[1]
+    layout = Layout(encoding, title_fields=fields)
     pieces = plan(files, layout, [*CORPUS_COLUMNS], ())
-    dimension = load_model(model).encode_titles([], prior=not cosine).shape[1]
     with output_directory(output, overwrite=False) as place:
 
         def add_steps(pipeline: beam.Pipeline) -> None:

@@ -21,7 +21,7 @@ from dssm_tf.evaluation.ranker import Ranker
 from dssm_tf.evaluation.runs import Scores, by_ranker, make_run, trec_run
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.export.load import find_model, load
-from dssm_tf.model.run_files import EXTRA, QUERY_IDS, were_learned
+from dssm_tf.model.run_files import QUERY_IDS, were_learned
 from dssm_tf.tables.trec import read_run
 
 _UNIT = 1e-3  # how far the length of a unit vector may be from 1
@@ -73,8 +73,9 @@ def external(
 def learned(queries: Sequence[str], path: Path) -> NDArray[np.bool_] | None:
     """Whether a saved model learned from queries, `(queries,)`; None if nobody knows."""
     place = find_model(path)
-    log = place and (place.path / EXTRA if place.kind == "export" else place.path)
-    return were_learned(queries, log) if log and (log / QUERY_IDS).exists() else None
+    if place is None or not (place.run_files / QUERY_IDS).exists():
+        return None
+    return were_learned(queries, place.run_files)
 
 
 def _saved_system(name: str, path: Path, task: RankingTask) -> External:

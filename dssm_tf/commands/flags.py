@@ -30,21 +30,20 @@ class TitleTables:
     title_fields: str = ""
     columns: str = ""
 
-    def layout(self, *runs: Path) -> Layout:
+    def layout(self, *models: Path) -> Layout:
         """The same as readers take it.
 
         Args:
-            runs: what `dssm train` wrote knows what its titles were made of, exports and others do
-                not; the first that does decides, unless a flag does.
+            models: see `learned_fields`; a flag goes before them.
 
         Raises:
             UserError: a flag is not usable.
         """
-        from dssm_tf.data.format import SPEC, Spec
-        from dssm_tf.tables.layout import TITLE, Layout, parse_columns
+        from dssm_tf.export.load import learned_fields
+        from dssm_tf.tables.layout import Layout, parse_columns
 
-        learned = (Spec.load(run).title_fields for run in runs if (run / SPEC).exists())
-        fields = parse_fields(self.title_fields) if self.title_fields else next(learned, (TITLE,))
+        given = self.title_fields
+        fields = parse_fields(given) if given else learned_fields(*models)
         thousands = getattr(self, "thousands", "")
         return Layout(self.encoding, fields, thousands, parse_columns(self.columns))
 

@@ -17,6 +17,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory
 from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.quiet import load_tensorflow
+from dssm_tf.data.format import SPEC
 from dssm_tf.data.titles import Title, load_titles
 from dssm_tf.export.load import find_model
 from dssm_tf.export.verify import check_name, verify
@@ -140,6 +141,7 @@ def write_compact(
     size = sum(one.stat().st_size for one in directory.iterdir()) / 1e6
     card = _CARD.format(size, table, dimension or full, full)
     (directory / MODEL_CARD).write_text((run / MODEL_CARD).read_text("utf-8") + card, "utf-8")
+    shutil.copyfile(run / SPEC, directory / SPEC)
     write_checksums(directory, files_in(directory))
     return verify(Ranker.load(directory), trained, list(ranker.prior.log_shares))
 

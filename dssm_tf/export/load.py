@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import newest_version, versions_in
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.data.format import SPEC
-from dssm_tf.model.run_files import CONFIG
+from dssm_tf.data.format import SPEC, Spec
+from dssm_tf.model.run_files import CONFIG, EXTRA
 from dssm_tf.runtime.compact_files import COMPACT
 from dssm_tf.runtime.vector_ranker import VectorRanker
+from dssm_tf.tables.layout import TITLE
 
 if TYPE_CHECKING:
     from dssm_tf.baselines.base import Baseline
@@ -32,6 +33,11 @@ class Place(NamedTuple):
     path: Path
     name: str
 
+    @property
+    def run_files(self) -> Path:
+        """The directory with the files of the run, or with copies of some."""
+        return self.path / EXTRA if self.kind == "export" else self.path
+
 
 def find_model(path: Path) -> Place | None:
     """Looks for a run or an export: a version, a model with its newest, or `OUT` with one model.
@@ -48,6 +54,17 @@ def find_model(path: Path) -> Place | None:
             return Place(kind, version, name)
     models = [one for one in path.glob("*") if versions_in(one)]
     return find_model(models[0]) if len(models) == 1 else None
+
+
+def learned_fields(*models: Path) -> tuple[str, ...]:
+    """The columns that made up the titles which a model learned from, or `title`.
+
+    Args:
+        models: the first that is a run or an export decides; others do not know.
+    """
+    found = [place.run_files for place in map(find_model, models) if place is not None]
+    known = (Spec.load(one).title_fields for one in found if (one / SPEC).exists())
+    return next(known, (TITLE,))
 
 
 def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:

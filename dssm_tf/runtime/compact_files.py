@@ -8,6 +8,7 @@ weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kern
                 kernel has a `scale` beside it, shortened vectors a `projection`
 prior.npz       `titles`, fingerprints of the titles that were clicked, increasing, and their
                 `log_shares`
+spec.json       of the data that it was trained on, not read here
 MODEL_CARD.md
 SHA256SUMS
 """

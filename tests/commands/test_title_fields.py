@@ -6,11 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from dssm_tf.commands.export import export
 from dssm_tf.commands.flags import Tables
 from dssm_tf.common.errors import UserError
-from dssm_tf.data.format import Spec
 from tests.clicks import click_log, write_data
 from tests.evaluating import evaluate_command
+from tests.runs import finished_run
 
 JUDGMENTS = "query_id\tquery\tdoc_id\ttitle\tgrade\nq1\tsony\td2\tlamp\t1\nq2\tlamp\td1\tlamp\t1\n"
 CORPUS = "doc_id\ttitle\tbrand\nd1\tlamp\tapple\nd2\tlamp\tsony\nd3\tphone\tnokia\n"
@@ -53,9 +54,17 @@ def test_a_corpus_without_a_field_is_refused(tmp_path):
         evaluate_command([], *paths, ["bm25"], tables=Tables(title_fields="title,brand"))
 
 
-@pytest.mark.parametrize(("given", "expected"), [("", ("title", "brand")), ("name", ("name",))])
-def test_titles_are_made_of_the_columns_that_the_run_learned_from(tmp_path, given, expected):
-    data = write_data(tmp_path / "data", click_log()).path
-    replace(Spec.load(data), title_fields=("title", "brand")).save(data)
-    assert Tables(title_fields=given).layout(tmp_path / "export", data).title_fields == expected
-    assert Tables().layout(tmp_path / "export").title_fields == ("title",)
+@pytest.mark.parametrize("kind", ["run", "export", "compact"])
+def test_titles_are_made_of_the_columns_that_the_model_learned_from(tmp_path, kind):
+    data = write_data(tmp_path / "data", click_log())
+    replace(data.spec, title_fields=("title", "brand")).save(data.path)
+    model = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [4]}})
+    if kind != "run":
+        model = tmp_path / kind
+        export(model=tmp_path / "run", out=model, format={"export": "saved_model"}.get(kind, kind))
+    card = (tmp_path / "run" / "MODEL_CARD.md").read_text("utf-8")
+    assert "| a title is | `title␟brand`, fields with U+241F between |" in card
+    other = tmp_path / "other"
+    assert Tables().layout(other, model).title_fields == ("title", "brand")
+    assert Tables(title_fields="name").layout(model).title_fields == ("name",)
+    assert Tables().layout(other).title_fields == ("title",)

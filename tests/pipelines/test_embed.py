@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,6 +86,16 @@ def test_the_files_of_a_pipeline_make_an_index(model, corpus, tmp_path, capsys):
     index(model=model, vectors=(str(out / "*.parquet"),), out=tmp_path / "index")
     opened = Index.open(tmp_path / "index")
     assert sorted(opened.titles["doc_id"].to_pylist()) == sorted(one.doc_id for one in CORPUS)
+
+
+def test_titles_are_made_of_the_columns_that_the_model_learned_from(tmp_path):
+    data = write_data(tmp_path / "data", click_log())
+    replace(data.spec, title_fields=("title", "brand")).save(data.path)
+    model = finished_run(tmp_path / "run", data, {"tower": {"name": "dssm", "widths": [4]}})
+    corpus, out = tmp_path / "corpus.tsv", tmp_path / "out"
+    corpus.write_text("doc_id\ttitle\tbrand\na\tred fox\tacme\n", "utf-8")
+    embed(model=str(model), input=(str(corpus),), output=str(out))
+    assert read(out)["a"][0] == "red fox␟acme"
 
 
 def test_every_piece_of_a_file_is_read_once(model, tmp_path, monkeypatch):

@@ -18,7 +18,8 @@ from dssm_tf.export.compact import export_compact
 from dssm_tf.runtime import Ranker
 
 FILES = {
-    "MODEL_CARD.md", "SHA256SUMS", "compact.json", "prior.npz", "vocabulary.txt", "weights.npz"
+    "MODEL_CARD.md", "SHA256SUMS", "compact.json", "prior.npz", "spec.json", "vocabulary.txt",
+    "weights.npz",
 }  # fmt: skip
 TITLES = ["Red Fox", "green owl", "black bear", "blue whale"]
 

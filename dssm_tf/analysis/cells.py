@@ -70,7 +70,7 @@ class Reading:
         return counts
 
 
-def keywords(readings: list[Reading], number: int = ACTIVE) -> list[bool]:
+def keywords(readings: Sequence[Reading], number: int = ACTIVE) -> list[bool]:
     """Which words are keywords: they move more than 40 % of the active cells in every direction.
 
     The word that a direction reads first is judged by the others; a text of one word has its

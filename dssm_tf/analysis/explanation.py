@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dssm_tf.analysis.cells import ACTIVE, cell_keywords, keywords
+from dssm_tf.analysis.cells import ACTIVE, Reading, cell_keywords, keywords
 from dssm_tf.analysis.contributions import losses, without_each, word_contributions
 from dssm_tf.analysis.neurons import Link, links, winners
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import FOLDED
 from dssm_tf.text.vocabulary import Vocabulary
-
-if TYPE_CHECKING:
-    from dssm_tf.analysis.inside import Inside
 
 Array = NDArray[np.float64]
 
@@ -43,7 +39,8 @@ class Side:
             None where the values are exact.
         start: what the pair is worth with none of the side's words.
         lost: what the pair loses without each word, `(words,)`.
-        inside: how the tower read the text; None unless the model is a run.
+        readings: how each direction of a recurrent tower read the text; of a run.
+        features: of a CLSM, `h_t(i)`, `(words, neurons)`; of a run.
     """
 
     name: str
@@ -52,7 +49,8 @@ class Side:
     standard_errors: Array | None
     start: float
     lost: Array
-    inside: Inside | None = None
+    readings: Sequence[Reading] = ()
+    features: NDArray[np.float32] | None = None
 
     def columns(self) -> dict[str, list[Any]]:
         """What is known of each word, by head.
@@ -63,28 +61,23 @@ class Side:
         if self.standard_errors is not None:
             found["standard error"] = self.standard_errors.tolist()
         found["lost without"] = self.lost.tolist()
-        if self.inside is None:
-            return found
-        for reading in self.inside.readings:
+        for reading in self.readings:
             way = "right to left" if reading.backwards else "left to right"
             found[f"cells moved of {min(ACTIVE, reading.y.shape[1])}, {way}"] = reading.moved()
-        if self.inside.readings:
-            found["keyword"] = keywords(self.inside.readings)
-        if self.inside.features is not None:
-            won = [place for _, place in winners(self.inside.features)]
+        if self.readings:
+            found["keyword"] = keywords(self.readings)
+        if self.features is not None:
+            won = [place for _, place in winners(self.features)]
             found["top neurons won"] = [won.count(place) for place in range(len(self.words))]
         return found
 
     def to_json(self) -> dict[str, Any]:
         """All of it but whole activations, as plain data: a record a word."""
         columns = {"word": self.words, **self.columns()}
-        words = [
-            dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)
-        ]
+        rows = zip(*columns.values(), strict=True)
+        words = [dict(zip(columns, row, strict=True)) for row in rows]
         found: dict[str, Any] = {"words": words, "start": self.start}
-        if self.inside is not None and self.inside.readings:
-            found["cell_keywords"] = cell_keywords(self.inside.readings)
-        return found
+        return found | ({"cell_keywords": cell_keywords(self.readings)} if self.readings else {})
 
 
 @dataclass(frozen=True)
@@ -185,15 +178,8 @@ class Explanation:
 
     def links(self) -> list[Link]:
         """The neurons of a CLSM that are high on both sides; none for other models."""
-        query, title = (side.inside and side.inside.features for side in (self.query, self.title))
+        query, title = self.query.features, self.title.features
         return [] if query is None or title is None else links(query, title)
-
-    def cells(self) -> list[tuple[int, float]]:
-        """The entries of the vectors that add most to the cosine, and what they add."""
-        if self.query.inside is None or self.title.inside is None:
-            return []
-        products = self.query.inside.vector * self.title.inside.vector
-        return [(cell, products[cell].item()) for cell in np.argsort(-products)[:ACTIVE].tolist()]
 
     def to_json(self) -> dict[str, Any]:
         """All of it but whole activations, as plain data."""
@@ -207,7 +193,6 @@ class Explanation:
             "query": self.query.to_json(),
             "title": self.title.to_json(),
             "pairs": self.pairs.tolist(),
-            "cells": self.cells(),
             "neurons": [link._asdict() for link in self.links()],
             "sentences": self.sentences(),
             "notes": self.notes,
@@ -229,62 +214,51 @@ def explain(ranker: Any, query: str, title: str) -> Explanation:
     Raises:
         UserError: a text has no word; or the model has a vocabulary with none of its trigrams.
     """
-    texts = {"query": query, "title": title}
+    texts, vectors = {"query": query, "title": title}, hasattr(ranker, "weighted_prior")
+    words = {
+        side: (ranker.vocabulary if vectors else FOLDED).words(text) for side, text in texts.items()
+    }
     notes: list[str] = []
-    prior = mean_prior = 0.0
-    if hasattr(ranker, "weighted_prior"):
-        vocabulary, measure = ranker.vocabulary, COSINE
-        words = {side: vocabulary.words(text) for side, text in texts.items()}
-        for side, text in texts.items():
-            notes += _unread(side, text, vocabulary)
-        prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
-    else:
-        measure = SCORE
-        words = {side: FOLDED.words(text) for side, text in texts.items()}
     for side, text in texts.items():
+        if vectors:
+            notes += _unread(side, text, ranker.vocabulary)
         if not words[side]:
             raise UserError(f"the {side} {text!r} has no word, so there is nothing to explain.")
-    worth = partial(_cosines if measure == COSINE else _scores, ranker)
-    whole = {side: " ".join(of_side) for side, of_side in words.items()}
-    table = worth(*([whole[side], *without_each(words[side])] for side in texts))
-    lost_query, lost_title, pairs = losses(table)
-    inside: dict[str, Inside | None] = {"query": None, "title": None}
-    if measure == COSINE and hasattr(ranker, "model"):
-        from dssm_tf.analysis.inside import look_inside  # loads TensorFlow
 
-        inside = {side: look_inside(ranker, side, words[side]) for side in texts}
-    elif measure == COSINE:
-        notes.append(
-            "An export does not show its layers: explain the run it was made from to see gates "
-            "and neurons."
-        )
+    def worth(queries: Sequence[str], titles: Sequence[str]) -> Array:
+        if not vectors:
+            return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
+        rows, columns = ranker.encode_queries(queries), ranker.encode_titles(titles)
+        return rows.astype(np.float64) @ columns.astype(np.float64).T
 
-    def side_of(name: str, value: Callable[[Sequence[str]], Array], lost: Array) -> Side:
-        adds, errors = word_contributions(value, words[name])
-        start = float(value([""])[0])
-        return Side(name, words[name], adds, errors, start, lost, inside[name])
-
-    return Explanation(
-        ranker.name,
-        side_of("query", lambda part: worth(part, [whole["title"]])[:, 0], lost_query),
-        side_of("title", lambda part: worth([whole["query"]], part)[0], lost_title),
-        float(table[0, 0]),
-        prior,
-        mean_prior,
-        pairs,
-        notes,
-        measure,
+    table = worth(*([" ".join(each), *without_each(each)] for each in words.values()))
+    *lost, pairs = losses(table)
+    against: Sequence[Callable[[Sequence[str]], Array]] = (
+        lambda part: worth(part, [" ".join(words["title"])])[:, 0],
+        lambda part: worth([" ".join(words["query"])], part)[0],
     )
+    sides = []
+    for name, value, without in zip(texts, against, lost, strict=True):
+        adds, errors = word_contributions(value, words[name])
+        read: Sequence[Any] = ()
+        if hasattr(ranker, "model"):
+            from dssm_tf.analysis.survey import look_inside  # loads TensorFlow
 
-
-def _cosines(model: Any, queries: Sequence[str], titles: Sequence[str]) -> Array:
-    vectors = model.encode_queries(queries), model.encode_titles(titles)
-    rows, columns = (np.asarray(one, np.float64) for one in vectors)
-    return rows @ columns.T
-
-
-def _scores(ranker: Any, queries: Sequence[str], titles: Sequence[str]) -> Array:
-    return np.asarray(ranker.score_matrix(queries, tuple(titles)), np.float64)
+            read = look_inside(ranker, name, words[name])
+        start = float(value([""])[0])
+        sides.append(Side(name, words[name], adds, errors, start, without, *read))
+    prior = mean_prior = 0.0
+    if vectors:
+        prior, mean_prior = float(ranker.weighted_prior([title])[0]), ranker.mean_prior
+        if not hasattr(ranker, "model"):
+            notes.append(
+                "An export does not show its layers: explain the run it was made from to see "
+                "gates and neurons."
+            )
+    return Explanation(
+        ranker.name, sides[0], sides[1], float(table[0, 0]), prior, mean_prior, pairs, notes,
+        COSINE if vectors else SCORE,
+    )  # fmt: skip
 
 
 def _unread(side: str, text: str, vocabulary: Vocabulary) -> list[str]:

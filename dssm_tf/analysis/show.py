@@ -64,9 +64,6 @@ def paragraphs(explanation: Explanation) -> list[str]:
         query, title = explanation.query.words, explanation.title.words
         named = (f"{one.neuron} ({query[one.query]}, {title[one.title]})" for one in links)
         said.append(f"Neurons that are high for both: {'; '.join(named)}.")
-    elif explanation.query.inside is not None and explanation.query.inside.readings:
-        cells = ", ".join(f"{cell} ({adds:+.3f})" for cell, adds in explanation.cells())
-        said.append(f"Cells that query and title share, by what they add: {cells}.")
     method = "What words add: Shapley values"
     if "standard error" in explanation.query.columns() | explanation.title.columns():
         method += ", sampled for long texts, with standard errors"
@@ -75,13 +72,13 @@ def paragraphs(explanation: Explanation) -> list[str]:
 
 def figures(explanation: Explanation) -> dict[str, Figure]:
     """The figures that a model has of a pair, by the names of their files."""
-    from dssm_tf.common.figures import heat_maps, matched_words, word_weights
+    from dssm_tf.common.figures import heat_maps, word_weights
 
     sides = (explanation.query, explanation.title)
     weights = {side.name: (side.words, side.contributions, side.lost) for side in sides}
     about = f"{explanation.model}: {explanation.measure} {explanation.cosine:.3f}"
     found = {"words": word_weights(weights, about, explanation.measure)}
-    readings = [(side.name, one) for side in sides if side.inside for one in side.inside.readings]
+    readings = [(side.name, one) for side in sides for one in side.readings]
     largest = max((np.abs(reading.y).max() for _, reading in readings), default=0.0)
     for side, reading in readings:
         name = f"{side}{'-backwards' if reading.backwards else ''}"
@@ -94,10 +91,6 @@ def figures(explanation: Explanation) -> dict[str, Figure]:
         active = {"y(t)": reading.activations["y"][:, cells]}
         title = f"{len(cells)} most active cells: {read}"
         found[f"active-{name}"] = heat_maps(active, reading.words, title, cells.tolist(), largest)
-    if links := explanation.links():
-        words = (explanation.query.words, explanation.title.words)
-        title = f"{explanation.model}: neurons that are high for both"
-        found["neurons"] = matched_words(words, links, title)
     return found
 
 

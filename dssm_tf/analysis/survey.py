@@ -8,9 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
 from dssm_tf.analysis.cells import Reading
 from dssm_tf.common.errors import UserError
+from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.model.siamese import normalize_vectors
 from dssm_tf.model.text_features import TextFeatures
 from dssm_tf.text.vocabulary import Vocabulary
@@ -40,6 +42,23 @@ def readings(
     """How the tower reads each text that has a word, one reading for each direction."""
     for words, found in activations(tower, vocabulary, texts):
         yield [Reading(words, tower.directions[side], found[side]) for side in tower.directions]
+
+
+def look_inside(
+    ranker: SemanticRanker, side: str, words: Sequence[str]
+) -> tuple[list[Reading], NDArray[np.float32] | None]:
+    """How the tower of a side, `query` or `title`, read the words of a text.
+
+    Returns:
+        The readings of a recurrent tower, one for each direction; the features of a CLSM,
+        `h_t(i)`, `(words, neurons)`. Nothing for other towers.
+    """
+    text, tower = [" ".join(words)], getattr(ranker.model, f"{side}_tower")
+    if isinstance(tower, RecurrentTower):
+        return next(readings(tower, ranker.vocabulary, text)), None
+    if isinstance(tower, CLSM):
+        return [], next(activations(tower, ranker.vocabulary, text))[1]
+    return [], None
 
 
 class Contexts(NamedTuple):

@@ -135,47 +135,6 @@ def heat_maps(
     return figure
 
 
-def matched_words(
-    sides: tuple[Sequence[str], Sequence[str]],
-    links: Sequence[tuple[int, int, int, float]],
-    title: str,
-) -> Figure:
-    """The words of two texts, joined by the neurons that they win on both sides.
-
-    Args:
-        sides: words of the query and of the title.
-        links: of each neuron its number, the place of its word in either text, and its strength.
-        title: above it all.
-
-    Returns:
-        The figure, for `save`.
-
-    Reference: Shen et al. 2014, fig. 4.
-    """
-    rows = max(*map(len, sides), len(links), 1)
-    figure, axis = plt.subplots(figsize=(7, 1.2 + 0.36 * rows), layout="constrained")
-
-    def heights(number: int) -> NDArray[Any]:
-        return (np.arange(number) + 0.5) * rows / max(number, 1)
-
-    left, right, middle = heights(len(sides[0])), heights(len(sides[1])), heights(len(links))
-    strongest = max((strength for *_, strength in links), default=1.0)
-    for height, (neuron, query, other, strength) in zip(middle, links, strict=True):
-        width = 0.5 + 3 * strength / strongest
-        axis.plot([0, 0.5, 1], [left[query], height, right[other]], color=_FOR, lw=width, alpha=0.6)
-        axis.annotate(str(neuron), (0.5, height), ha="center", va="center", fontsize=8,
-                      bbox={"boxstyle": "circle,pad=0.2", "fc": "white", "ec": _FOR})  # fmt: skip
-    for x, words, places, align in ((0, sides[0], left, "right"), (1, sides[1], right, "left")):
-        for word, height in zip(words, places, strict=True):
-            axis.annotate(word, (x, height), xytext=(-6 if x == 0 else 6, 0),
-                          textcoords="offset points", ha=align, va="center")  # fmt: skip
-    axis.set_xlim(-0.35, 1.35)
-    axis.set_ylim(rows, 0)
-    axis.set_axis_off()
-    axis.set_title(title)
-    return figure
-
-
 def save(figure: Figure, path: Path) -> str:
     """Writes a figure as `path.png` and `path.svg`, and closes it.
 

@@ -197,17 +197,17 @@ def agreements(ranker: SemanticRanker, observed: Observed) -> Values:
         seconds.append(perf_counter() - started)
         computed.append(process_time() - busy)
         for side in (explanation.query, explanation.title):
-            by, inside_of = {}, side.inside
+            by = {}
             if side.standard_errors is None:
                 by["Shapley values"] = side.contributions
-            if inside_of.features is not None:
-                won = [place for _, place in winners(inside_of.features)]
+            if side.features is not None:
+                won = [place for _, place in winners(side.features)]
                 by["top neurons won"] = np.bincount(won, minlength=len(side.words)).astype(float)
-                won = inside_of.features.argmax(axis=0)
+                won = side.features.argmax(axis=0)
                 by["all neurons won"] = np.bincount(won, minlength=len(side.words)).astype(float)
             for name, values in by.items():
                 found.setdefault(name, []).append(quantities.agreement(values, side.lost))
-            for reading in inside_of.readings:
+            for reading in side.readings:
                 lost = side.lost[::-1][1:] if reading.backwards else side.lost[1:]
                 for name, values in inside(reading)[1].items():
                     found.setdefault(name, []).append(quantities.agreement(values, lost))

@@ -292,7 +292,7 @@ def test_json_on_the_terminal_is_the_file_s(runs, explained, tmp_path, capsys):
     assert [one["word"] for one in words] == ["batlefield", "three"]
     assert words[0]["cells moved of 4, left to right"] is None  # read first from the left
     assert words[1]["cells moved of 4, right to left"] is None
-    readings = explained("bilstm").query.inside.readings
+    readings = explained("bilstm").query.readings
     assert all(isinstance(one, Reading) for one in readings)
     expected = {str(cell): of_cell for cell, of_cell in cell_keywords(readings).items()}
     assert printed["query"]["cell_keywords"] == expected
@@ -311,7 +311,7 @@ def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained):
         assert [bar.get_width() for bar in axis.patches] == pytest.approx(side.contributions)
         assert axis.lines[0].get_xdata() == pytest.approx(side.lost)
         assert axis.yaxis_inverted()  # the first word on top
-    forwards, backwards = found.title.inside.readings
+    forwards, backwards = found.title.readings
     for name, reading in (("gates-title", forwards), ("gates-title-backwards", backwards)):
         *panels, _ = drawn[name].axes  # the last is the bar of colours
         assert [panel.get_title() for panel in panels] == [f"{one}(t)" for one in "ifocy"]
@@ -327,15 +327,14 @@ def test_the_figures_show_the_numbers_in_the_order_of_the_words(explained):
     np.testing.assert_array_equal(panel.images[0].get_array(), backwards.activations["y"].T[cells])
 
 
-def test_the_links_of_a_clsm_join_the_words_that_win(explained):
+def test_the_links_of_a_clsm_name_the_words_that_win_as_in_fig_4(explained):
     found = explained("clsm")
-    drawn = figures(found)
-    axis = drawn["neurons"].axes[0]
-    places = {one.get_text(): one.xy[1] for one in axis.texts}
-    assert len(axis.lines) == len(found.links()) > 0
-    for line, link in zip(axis.lines, found.links(), strict=True):
-        words = found.query.words[link.query], str(link.neuron), found.title.words[link.title]
-        assert line.get_ydata() == pytest.approx([places[one] for one in words])
+    assert found.links()
+    for link in found.links():
+        for side, place in ((found.query, link.query), (found.title, link.title)):
+            assert side.features[:, link.neuron].argmax() == place
+        words = found.query.words[link.query], found.title.words[link.title]
+        assert f"{link.neuron} ({words[0]}, {words[1]})" in markdown(found)
 
 
 def test_the_words_nearest_to_one_are_printed_for_a_run_and_for_doc2vec(runs, tmp_path, capsys):

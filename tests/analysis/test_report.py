@@ -95,8 +95,8 @@ def test_an_rnn_s_neurons_stand_under_an_lstm_s_cells_as_in_tables_v_to_viii(run
     text, _ = inside(runs("bilstm"), JUDGMENTS, beside={"plain": runs("rnn")})
     ranker, other = (SemanticRanker.load(runs(name)) for name in ("bilstm", "rnn"))
     found = explain(ranker, "red fox", "red fox"), explain(other, "red fox", "red fox")
-    forwards, backwards = (one.moved() for one in found[0].query.inside.readings)
-    (neurons,) = (one.moved() for one in found[1].query.inside.readings)
+    forwards, backwards = (one.moved() for one in found[0].query.readings)
+    (neurons,) = (one.moved() for one in found[1].query.readings)
     assert forwards[0] is backwards[1] is neurons[0] is None
     page = Reader(html(text)).text
     for head in ("cells moved of 4, right to left", "plain: cells moved of 4, left to right"):

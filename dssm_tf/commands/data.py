@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.data_judged import judged
 from dssm_tf.commands.flags import PLAIN, Tables, fields_flag
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
@@ -202,7 +201,7 @@ def split(
     ])  # fmt: skip
 
 
-SUBCOMMANDS = {"list": list_, "convert": convert, "split": split, "judged": judged}
+SUBCOMMANDS = {"list": list_, "convert": convert, "split": split}
 
 
 def _print(lines: Sequence[str]) -> None:

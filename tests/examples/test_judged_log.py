@@ -1,15 +1,15 @@
-"""`dssm data judged`: judgments alone as a log, a corpus, and judgments on both sides."""
+"""`examples/judged_log.py`: judgments alone as a log, a corpus, and judgments on both sides."""
 
 from __future__ import annotations
 
 import pytest
 
-from dssm_tf.cli import main
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.graded_lists import read_grades
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.text.rules import FOLDED
+from examples.judged_log import main
 
 
 @pytest.fixture
@@ -22,8 +22,7 @@ def judged(tmp_path):
 
 def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_path, capsys):
     out = tmp_path / "out"
-    words = ["data", "judged", "--judgments", str(judged), "--out", str(out)]
-    assert main([*words, "--hold-out-queries", "0.25"]) == 0
+    main(["--judgments", str(judged), "--out", str(out), "--hold-out-queries", "0.25"])
     learned = {FOLDED.key(one.query) for one in read_grades(out / "judgments.tsv", 4, FOLDED)}
     measured = {FOLDED.key(one.query) for one in read_judgments(out / "held_out.tsv")}
     assert len(learned) + len(measured) == 60
@@ -34,24 +33,24 @@ def test_no_query_is_on_both_sides_and_good_pairs_of_one_are_clicks(judged, tmp_
         (query, f"title {query.split()[1]} {grade}") for query in learned for grade in (3, 4)
     }
     assert len(read_corpus(out / "corpus.tsv")) == 300
-    assert "dssm train --config dssm --data DATA --judgments" in capsys.readouterr().out
+    assert f"{len(learned)} queries to learn from" in capsys.readouterr().out
 
 
-def test_a_scale_beyond_the_usual_one_is_part_of_the_next_command(tmp_path, capsys):
+def test_a_scale_beyond_the_usual_one_is_said(tmp_path, capsys):
     path = tmp_path / "j.tsv"
     path.write_text("query\ttitle\tgrade\nred fox\ta fox\t7\nred fox\ta hen\t0\n", "utf-8")
-    assert main(["data", "judged", "--judgments", str(path), "--out", str(tmp_path / "out")]) == 0
-    assert "judgments.tsv --set judgments.max_grade=7 --out RUN" in capsys.readouterr().out
+    main(["--judgments", str(path), "--out", str(tmp_path / "out")])
+    assert "train with --set judgments.max_grade=7" in capsys.readouterr().out
 
 
-def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
+def test_titles_of_several_fields_are_columns_again(tmp_path):
     path = tmp_path / "j.tsv"
     rows = [f"query {q}\tlamp {q} {t}\tacme\t{t}" for q in range(60) for t in range(4)]
     rows.append("query 0\tlamp without a brand\t\t3")
     path.write_text("\n".join(["query\tname\tbrand\tgrade", *rows]) + "\n", "utf-8")
     out = tmp_path / "out"
     flags = ["--judgments", str(path), "--title-fields", "name,brand", "--hold-out-queries", "0.3"]
-    assert main(["data", "judged", *flags, "--out", str(out)]) == 0
+    main([*flags, "--out", str(out)])
     fields = ("name", "brand")
     learned = read_grades(out / "judgments.tsv", 4, FOLDED, Layout(title_fields=fields))
     measured = read_judgments(out / "held_out.tsv", Layout(title_fields=fields))
@@ -63,20 +62,18 @@ def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
     }
     rows, _ = read_logs([out / "clicks.tsv"], Layout(title_fields=fields))
     assert {row.title for row in rows} <= titles
-    said = capsys.readouterr().out
-    assert said.count("--title-fields name,brand") == 2
 
 
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
         (["--good-from", "5"], "--good-from 5: no pair to learn from has such a grade"),
-        (["--hold-out-queries", "1"], "--hold-out-queries 1: expected a share"),
+        (["--hold-out-queries", "1"], "0 queries are left to learn from"),
         (["--hold-out-queries", "0.00001"], "0 to measure with; choose another share"),
     ],
 )
-def test_what_would_leave_a_part_empty_is_one_line(judged, tmp_path, capsys, flags, message):
+def test_what_would_leave_a_part_empty_is_one_line(judged, tmp_path, flags, message):
     out = tmp_path / "out"
-    assert main(["data", "judged", "--judgments", str(judged), "--out", str(out), *flags]) == 1
-    assert message in capsys.readouterr().err
+    with pytest.raises(SystemExit, match=message):
+        main(["--judgments", str(judged), "--out", str(out), *flags])
     assert not out.exists()

@@ -14,12 +14,15 @@ def learned(pairs, iterations):
     """The table as a function of source and target word, and the likelihoods."""
     sources, targets, weights = zip(*pairs, strict=True)
     terms = Terms.of([*sources, *targets])
+    told = []
     found = translate(
         terms.tokens(sources),
         terms.tokens(targets),
         np.array(weights),
         iterations=iterations,
+        step_done=lambda *step: told.append(step),
     )
+    assert told == list(enumerate(found.log_likelihoods, start=1))
     table = found.table.toarray()
     rows = terms.ids
     return lambda source, target: table[rows[source], terms.ids[target]], found.log_likelihoods

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
@@ -36,7 +37,7 @@ def list_(name: str | None = None, /) -> None:
     if name is not None:
         check_name("source", name, ADAPTERS)
     for each in ADAPTERS if name is None else [name]:
-        _print([each, *(f"  {line}" for line in _description(ADAPTERS[each])), ""])
+        say(each, *(f"  {line}" for line in _description(ADAPTERS[each])), "")
 
 
 def convert(
@@ -88,21 +89,13 @@ def convert(
             output.dropped += files.rejected
             output.finish(str(source))
         chosen = "" if adapter.held_out is None else f" with --held-out {share:g}"
-        counts = [
-            f"{output.rows[table]:,} rows of {table}"
-            for table in (CLICKS, CORPUS, JUDGMENTS)
-            if output.rows[table]
-        ]
-        missing = [
-            f"no {table}: nothing is {use}{chosen}"
-            for table, use, meant in ((CLICKS, "left to learn from", 1), (JUDGMENTS, "judged", 0))
-            if not output.rows[table] and not (chosen and share == meant)
-        ]
+        tables = (CLICKS, CORPUS, JUDGMENTS)
+        counts = [f"{output.rows[table]:,} rows of {table}" for table in tables]
         dropped = [f"left out: {n:,} x {reason}" for reason, n in output.dropped.most_common()]
         lines = [*_description(adapter), *(f"option {key}: {options[key]}" for key in options)]
         _write_notes(aside, f"{adapter.title}, converted by `dssm data convert {name}`{chosen}",
-                     [*lines, *counts, *missing, *dropped])  # fmt: skip
-    _print([f"{out}: {', '.join(counts)}", *missing, f"licence: {adapter.licence}", *dropped])
+                     [*lines, *counts, *dropped])  # fmt: skip
+    say(f"{out}: {', '.join(counts)}", f"licence: {adapter.licence}", *dropped)
 
 
 def split(
@@ -151,16 +144,16 @@ def split(
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
     from pipelines.sources import find_files
 
-    ways: dict[str, tuple[float | None, Callable[..., Any], Sequence[object]]] = {
-        "--judge-later": (judge_later, splits.split_by_time, (time_format,)),
-        "--hold-out-queries": (hold_out_queries, splits.split_by_query, ()),
-        "--judge-random": (judge_random, splits.split_at_random, (seed,)),
+    ways: dict[str, tuple[float | None, Callable[..., splits.Split]]] = {
+        "--judge-later": (judge_later, partial(splits.split_by_time, time_format=time_format)),
+        "--hold-out-queries": (hold_out_queries, splits.split_by_query),
+        "--judge-random": (judge_random, partial(splits.split_at_random, seed=seed)),
     }
-    given = [(flag, *way) for flag, way in ways.items() if way[0] is not None]
+    given = [(flag, share, way) for flag, (share, way) in ways.items() if share is not None]
     if len(given) != 1:
         raise UserError(f"expected one of {', '.join(ways)}, each with a share.")
-    ((flag, share, divide, settings),) = given
-    if not 0 < (share or 0) < 1:
+    ((flag, share, divide),) = given
+    if not 0 < share < 1:
         raise UserError(f"{flag} {share:g}: expected a share above 0 and below 1.")
     refuse_existing(out)
     layout = tables.layout()
@@ -177,7 +170,7 @@ def split(
     rows, tally = read_logs(files, layout, max_reject_fraction, place=place)
     unread = sum(row.position < 0 for row in rows)
     rows = [row._replace(position=max(row.position, 0)) for row in rows]
-    parts = divide(sorted(rows), share, *settings)  # no figure depends on the order of a log
+    parts = divide(sorted(rows), share)  # no figure depends on the order of a log
     judgments, titles = splits.judged_by_clicks(parts, ranked)
     words = [
         *tally.lines(),
@@ -192,20 +185,16 @@ def split(
         write_corpus(aside / CORPUS, titles, fields)
         _write_notes(aside, "A click log, split by `dssm data split`", words)
     same = fields_flag(fields)
-    _print([
+    say(
         *words,
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",
         f"next: dssm preprocess --input {out}/{CLICKS} --corpus {out}/{CORPUS}{same} --output DATA",
         f"      and, after training, dssm evaluate --model RUN --judgments "
         f"{out}/{JUDGMENTS} --corpus {out}/{CORPUS}{same} --out EVALUATION",
-    ])  # fmt: skip
+    )
 
 
 SUBCOMMANDS = {"list": list_, "convert": convert, "split": split}
-
-
-def _print(lines: Sequence[str]) -> None:
-    say(*lines)
 
 
 def _write_notes(folder: Path, title: str, lines: Sequence[str]) -> None:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from dssm_tf.commands.flags import PLAIN, Tables
-from dssm_tf.commands.named import named_paths, only_names
+from dssm_tf.commands.named import named_paths, refuse_twins
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import NoClicks, UserError, check_name
 from dssm_tf.common.files import atomic_directory, refuse_existing
@@ -93,7 +93,7 @@ def evaluate(
     names = list(dict.fromkeys(entry.partition("=")[0] for entry in entries))
     for name in names:
         check_name("baseline", name, BASELINES)
-    only_names([(name, None) for name in (*names, *models, *others)], "--model")
+    refuse_twins([*names, *models, *others], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
     grades = read_judged(judgments, queries, titles, repeats, layout)
     logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
@@ -120,9 +120,7 @@ def evaluate(
         seen=_seen(asked, log, models),
         traffic=_clicks(asked, log, logs, replace(layout, title_fields=(TITLE,))),
         settings={
-            "inputs": _fingerprints(inputs)
-            | {"runs": _fingerprints(others)}
-            | {"traffic": [*_fingerprints(dict(enumerate(logs))).values()]},
+            "inputs": _fingerprints({**inputs, **others, **{str(path): path for path in logs}}),
             "models": _fingerprints({**saved, **models}),
             "versions": versions(),
         },
@@ -172,14 +170,11 @@ def _clicks(
     """How often each query was clicked for; None where nobody knows."""
     import numpy as np
 
-    from dssm_tf.tables.click_log import read_logs, traffic
+    from dssm_tf.tables.click_log import LogRow, read_logs, traffic
     from dssm_tf.text.rules import FOLDED
 
-    clicks: dict[str, float] = defaultdict(float)
-    if files:
-        clicks.update(traffic(read_logs(files, layout, flag="")[0]))
-    for query, _, count in () if files or log is None else log:
-        clicks[FOLDED.key(query)] += count
+    rows = read_logs(files, layout, flag="")[0] if files else starmap(LogRow, log or ())
+    clicks = traffic(rows)
     found = np.array([clicks[FOLDED.key(query)] for query in queries], np.float64)
     if files and not found.any():
         raise UserError(

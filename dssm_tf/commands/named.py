@@ -4,48 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
 
 from dssm_tf.common.errors import UserError
 
-T = TypeVar("T")
+
+def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
+    """Paths, or names of models, by the name before `=`, or else by their own last part.
+
+    Raises:
+        UserError: an entry lacks a part, or two have one name.
+    """
+    pairs = [split_name(entry, option) for entry in entries]
+    names = [name or _stem(path) for name, path in pairs]
+    refuse_twins(names, option)
+    return dict(zip(names, (path for _, path in pairs), strict=True))
 
 
 def named_paths(entries: Sequence[str], option: str) -> dict[str, Path]:
-    """Paths by name, from `NAME=PATH`, or `PATH` under its own last part.
-
-    Raises:
-        UserError: an entry lacks a part, or two have one name.
-    """
+    """As `named_models`, of paths."""
     return {name: Path(path) for name, path in named_models(entries, option).items()}
 
 
-def named_models(entries: Sequence[str], option: str) -> dict[str, str]:
-    """Directories or names of models by name, as `named_paths`.
-
-    Raises:
-        UserError: an entry lacks a part, or two have one name.
-    """
-    pairs = (split_name(entry, option) for entry in entries)
-    return only_names([(name or _stem(path), path) for name, path in pairs], option)
-
-
 def named_vectors(entries: Sequence[str], option: str) -> dict[str, tuple[Path, Path]]:
-    """Files of queries and of titles by name, from `[NAME=]QUERIES.npy,TITLES.npy`.
-
-    Without a name, that of the titles' file is taken.
+    """Files of queries and of titles, from `[NAME=]QUERIES.npy,TITLES.npy`, as `named_models`.
 
     Raises:
         UserError: an entry has not two files, or two have one name.
     """
-    found = []
-    for entry in entries:
-        name, files = split_name(entry, option)
-        queries, comma, titles = files.partition(",")
-        if not comma or not titles or "," in titles:
-            raise UserError(f"{option} {entry}: expected two files, [NAME=]QUERIES.npy,TITLES.npy.")
-        found.append((name or _stem(titles), (Path(queries), Path(titles))))
-    return only_names(found, option)
+    found = {}
+    for name, files in named_models(entries, option).items():
+        queries, _, titles = files.partition(",")
+        if not titles or "," in titles:
+            raise UserError(f"{option} {files}: expected two files, [NAME=]QUERIES.npy,TITLES.npy.")
+        found[name] = (Path(queries), Path(titles))
+    return found
 
 
 def split_name(entry: str, option: str) -> tuple[str, str]:
@@ -62,18 +54,13 @@ def split_name(entry: str, option: str) -> tuple[str, str]:
     return name, path
 
 
-def _stem(path: str) -> str:
-    name = Path(path).resolve().name
-    return name.removesuffix(".gz").removesuffix(".trec").removesuffix(".npy")
-
-
-def only_names(found: Sequence[tuple[str, T]], option: str) -> dict[str, T]:
-    """What was found by its name.
-
-    Raises:
-        UserError: two have one name.
-    """
-    names = [name for name, _ in found]
+def refuse_twins(names: Sequence[str], option: str) -> None:
+    """Raises UserError if two have one name."""
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"{option}: two are called {twice!r}; rename one, NAME=PATH.")
-    return dict(found)
+
+
+def _stem(path: str) -> str:
+    """The name of a file, of the last one of several."""
+    name = Path(path.rpartition(",")[2]).resolve().name
+    return name.removesuffix(".gz").removesuffix(".trec").removesuffix(".npy")

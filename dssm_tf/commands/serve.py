@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.named import only_names, split_name
+from dssm_tf.commands.named import refuse_twins, split_name
 from dssm_tf.common.errors import UserError, install
 from dssm_tf.server.limits import DEFAULT, Limits
 
@@ -93,7 +93,7 @@ def serve(
         searched = Index.open(index)
         ranker = searched.model
         found.insert(0, Model(ranker.name, index / MODEL, 1, lambda _: ranker))
-    found = list(only_names([(one.name, one) for one in found], "models").values())
+    refuse_twins([one.name for one in found], "models")
     server = Server(
         found, host=host, port=port or None, rest_port=rest_port or None, limits=limits,
         hosts=allow_host, poll=poll, index=searched,

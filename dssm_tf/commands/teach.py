@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import filecmp
+import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +12,6 @@ from cyclopts import Parameter
 
 from dssm_tf.commands.named import named_vectors
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.files import atomic_write
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.common.terminal import say
 
@@ -84,13 +85,10 @@ def _write_once(lesson: Lesson, out: Path) -> None:
     """
     with TemporaryDirectory() as folder:
         lesson.write(Path(folder))
-        for name in (QUERIES, TITLES):
-            wanted, path = (Path(folder) / name).read_bytes(), out / name
-            if path.exists() and path.read_bytes() != wanted:
-                raise UserError(
-                    f"{path} is of other data, or of another --title-queries; choose another "
-                    "--out, and embed what is written there."
-                )
-            out.mkdir(parents=True, exist_ok=True)
-            with atomic_write(path, "wb") as file:
-                file.write(wanted)
+        _, other, _ = filecmp.cmpfiles(folder, out, (QUERIES, TITLES), shallow=False)
+        if other:
+            raise UserError(
+                f"{out / other[0]} is of other data, or of another --title-queries; choose "
+                "another --out, and embed what is written there."
+            )
+        shutil.copytree(folder, out, dirs_exist_ok=True)

@@ -103,7 +103,7 @@ def test_the_metrics_name_inputs_models_and_versions(paths):
     digest = hashlib.sha256(JUDGMENTS.encode()).hexdigest()
     inputs = written["settings"]["inputs"]
     assert inputs["judgments"] == {"given": str(paths / "j.tsv"), "sha256": digest}
-    assert inputs["runs"]["theirs"]["given"] == str(paths / "theirs.trec")
+    assert inputs["theirs"]["given"] == str(paths / "theirs.trec")
     before = written["settings"]["models"]["mine"]
     assert before["given"] == str(paths / "lstm")
     assert {"python", "dssm-tf", "tensorflow"} <= written["settings"]["versions"].keys()

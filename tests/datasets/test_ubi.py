@@ -84,8 +84,10 @@ def test_too_many_bad_lines_are_refused_with_the_limit_of_a_log(source, convert)
 def test_a_log_too_small_to_hold_anything_out_says_so(tmp_path, source, capsys):
     write_ubi(source)
     convert_command("ubi", source, tmp_path / "out")  # three clicks, of which a fifth is none
-    assert "no judgments.tsv: nothing is judged with --held-out 0.2" in capsys.readouterr().out
-    assert "nothing is judged" in (tmp_path / "out" / "NOTES.md").read_text("utf-8")
+    assert "0 rows of judgments.tsv" in capsys.readouterr().out
+    notes = (tmp_path / "out" / "NOTES.md").read_text("utf-8")
+    assert "with --held-out 0.2" in notes
+    assert "0 rows of judgments.tsv" in notes
 
 
 def test_events_are_ordered_by_time_and_not_by_its_text(source, convert):

@@ -61,6 +61,15 @@ def test_the_tests_of_trained_models_leave_out_the_noise_of_training_and_say_so(
     assert said not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
 
 
+def test_a_model_with_a_prior_beside_a_system_without_is_said_to_have_it():
+    lifted = TableRanker(GOOD.table)
+    lifted.mean_prior = -0.1
+    rows = evaluate({"bad": BAD, "lifted": lifted}, JUDGMENTS, CORPUS).rows
+    assert [bool(row.notes) for row in rows] == [False, True]
+    assert "ranks with its prior of titles" in rows[1].notes[0]
+    assert not evaluate({"lifted": lifted}, JUDGMENTS, CORPUS).rows[0].notes
+
+
 def test_a_title_is_found_by_its_text_where_the_doc_id_differs():
     judgments = [Judgment("q1", "shoe", "x9", "red shoe", 2.0)]
     evaluation = evaluate({"good": GOOD}, judgments, CORPUS)

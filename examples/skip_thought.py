@@ -1,7 +1,7 @@
 r"""Trains skip-thought vectors on running text of your own, to rank with.
 
     python examples/skip_thought.py --text TEXT.txt --out DIR
-    dssm evaluate --baselines bm25,skip_thought=DIR --judgments judgments.tsv --out EVALUATION
+    dssm evaluate --model skip_thought=DIR --judgments judgments.tsv --out EVALUATION
 
 The text has its sentences one after another; a blank line ends a passage. Each sentence also
 counts as its own neighbour, which keeps its words in its vector: what ranking lives on.

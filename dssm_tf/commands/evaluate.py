@@ -50,10 +50,9 @@ def evaluate(
         judgments: table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade; or
             TREC qrels, with --queries and --corpus.
         out: directory to write, new.
-        model: [NAME=]DIR: what `dssm train` or `dssm export` wrote, or a saved baseline; may be
-            repeated.
-        baselines: comma-separated, or '' for none; NAME=DIR loads what was saved instead of
-            fitting on the titles, e.g. skip_thought=DIR for skip-thought weights.
+        model: [NAME=]DIR: what `dssm train` or `dssm export` wrote, or a saved baseline, e.g.
+            skip_thought=DIR for skip-thought weights; may be repeated.
+        baselines: comma-separated, or '' for none; they are fitted on the titles.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
         queries: texts of the queries of TREC qrels: query_id, query.
         corpus: table with doc_id, title: rank all of it.
@@ -88,23 +87,21 @@ def evaluate(
     refuse_existing(out)
     models, others = named_paths(model, "--model"), named_paths(runs, "--runs")
     layout = tables.layout(*models.values())
-    entries = [one for one in baselines.split(",") if one]
-    saved = dict(entry.split("=", 1) for entry in entries if "=" in entry)
-    names = list(dict.fromkeys(entry.partition("=")[0] for entry in entries))
+    names = [name for name in baselines.split(",") if name]
     for name in names:
         check_name("baseline", name, BASELINES)
     refuse_twins([*names, *models, *others], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
     grades = read_judged(judgments, queries, titles, repeats, layout)
     logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
-    if data is not None and len(names) == len(saved):
+    if data is not None and not names:
         raise UserError(f"--data {data} is what baselines learn from, but none is fitted.")
     load_tensorflow()
     from dssm_tf.data.preprocessed import Preprocessed
 
     log = None if data is None else Preprocessed(data).log()
     ranked = sorted({one.title for one in titles or grades}, key=tie_key)
-    systems = {name: _baseline(name, saved.get(name), log, ranked) for name in names}
+    systems = {name: _baseline(name, log, ranked) for name in names}
     about = {}
     for name, path in models.items():
         systems[name] = ranker = load(path, name)
@@ -121,7 +118,7 @@ def evaluate(
         traffic=_clicks(asked, log, logs, replace(layout, title_fields=(TITLE,))),
         settings={
             "inputs": _fingerprints({**inputs, **others, **{str(path): path for path in logs}}),
-            "models": _fingerprints({**saved, **models}),
+            "models": _fingerprints(models),
             "versions": versions(),
         },
     )
@@ -130,13 +127,9 @@ def evaluate(
     show(found, f"Written: {out}/{WRITTEN}")
 
 
-def _baseline(
-    name: str, saved: str | None, log: Sequence[Click] | None, titles: Sequence[str]
-) -> Ranker:
+def _baseline(name: str, log: Sequence[Click] | None, titles: Sequence[str]) -> Ranker:
     from dssm_tf.systems import BASELINES
 
-    if saved:
-        return BASELINES[name].load(saved)
     baseline = BASELINES[name]()
     baseline.progress = True
     try:

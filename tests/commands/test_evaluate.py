@@ -196,7 +196,7 @@ def test_baselines_learn_from_the_clicks_of_a_data_directory(paths):
 
 def test_clicks_that_no_baseline_would_learn_from_are_refused(paths):
     with pytest.raises(UserError, match="none is fitted"):
-        evaluate_command([], paths / "j.tsv", None, paths / "out", ["bm25=saved"], data=paths)
+        evaluate_command([], paths / "j.tsv", None, paths / "out", [], data=paths)
     assert not (paths / "out").exists()
 
 

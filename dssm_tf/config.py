@@ -11,7 +11,7 @@ import yaml
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import PydanticCustomError
 
-from dssm_tf.common.errors import OptionError, UserError, did_you_mean
+from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.common.sections import (
     AboveZero,
@@ -224,8 +224,8 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     """Reads a YAML file and applies dotted overrides such as `training.epochs=5`.
 
     Raises:
-        OptionError: an override is wrong, which its `option` names.
-        UserError: the file is wrong; either names the key, what was received and what is allowed.
+        UserError: the file or an override is wrong; names the key, what was received and what is
+            allowed.
     """
     raw = _read(path)
     if _BASELINE in raw:
@@ -310,7 +310,7 @@ def _apply(raw: dict[str, Any], override: str) -> None:
 
 def _explain_override(
     error: ValidationError, raw: Mapping[str, Any], overrides: Sequence[str]
-) -> OptionError:
+) -> UserError:
     """The first problem, blamed on the overrides of its section; the file alone is right."""
     first = error.errors()[0]
     unknown = first["ctx"]["key"] if first["type"] == "unknown_key" else ""
@@ -324,7 +324,7 @@ def _explain_override(
             f" The file gives {unknown} to {kept.get('name')}; replace the whole section: "
             f"--set '{section}={{name: {name.partition('=')[2]}}}'."
         )
-    return OptionError(" ".join(f"--set {one}" for one in blamed) + ":", text)
+    return UserError(f"{' '.join(f'--set {one}' for one in blamed)}: {text}")
 
 
 def _explain(error: ValidationError) -> str:

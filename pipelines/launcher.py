@@ -15,7 +15,7 @@ from typing import Any
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.options.pipeline_options import PipelineOptions
 
-from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.data.format import KINDS, VOCABULARY, Spec, describe, file_name, load_vocabulary
 from dssm_tf.positions.curve import write_curve
@@ -148,7 +148,7 @@ def _check(manifest: Manifest, tally: Tally, options: PreprocessOptions, rejects
         kept = shutil.move(rejects, Path(tempfile.mkdtemp(prefix="preprocess-"), REJECTS))
         tally.refuse(options.max_reject_fraction, "--max-reject-fraction", str(kept))
     if options.position_weights != NONE and not counts["clicks placed"]:
-        raise OptionError(OPTION, f"needs positions, and no clicked row of {where} has one.")
+        raise UserError(f"{OPTION} needs positions, and no clicked row of {where} has one.")
     if options.corpus and not counts["titles corpus"]:
         raise UserError(f"--corpus {' '.join(options.corpus)} holds no title with a word.")
     for at, name in enumerate(options.fields):

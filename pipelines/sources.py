@@ -13,7 +13,7 @@ from typing import IO, Any, NamedTuple
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
 
-from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED
 from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout
 from dssm_tf.tables.lines import Columns, Table, reading
@@ -57,7 +57,7 @@ def find_files(patterns: Sequence[str], flag: str = "--input") -> list[FileMetad
         format_of(path)
     files = [found[path] for path in sorted(found) if found[path].size_in_bytes]
     if found and not files:
-        raise OptionError(flag, f"{' '.join(patterns)} holds no rows; is it the right file?")
+        raise UserError(f"{flag} {' '.join(patterns)} holds no rows; is it the right file?")
     return files
 
 
@@ -169,11 +169,11 @@ def _match(pattern: str, flag: str) -> list[FileMetadata]:
             for place in (pattern, FileSystems.join(pattern, "*")):
                 found = found or list(FileSystems.match([place])[0].metadata_list)
     except (BeamIOError, OSError, ValueError) as error:
-        raise OptionError(flag, f"{pattern} cannot be listed: {error}.") from error
+        raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
     found = [one for one in found if one.path == pattern or _usual(one.path)]
     if not found:
         hint = "" if is_local(pattern) else " Does the bucket exist, and may you list it?"
-        raise OptionError(flag, f"{pattern} matches no file that is a table.{hint}")
+        raise UserError(f"{flag} {pattern} matches no file that is a table.{hint}")
     return found
 
 

@@ -22,7 +22,7 @@ import polars as pl
 from apache_beam.pvalue import TaggedOutput
 from polars import col
 
-from dssm_tf.common.errors import OptionError, did_you_mean
+from dssm_tf.common.errors import UserError, did_you_mean
 from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING, OPTION, estimate
 from dssm_tf.positions.shown import Shown
@@ -124,10 +124,9 @@ def given_curve(options: PreprocessOptions) -> ExaminationCurve | None:
     if asked in (NONE, HARVESTING):
         return None
     if not Path(asked).is_file():
-        raise OptionError(
-            OPTION,
-            f"is {asked!r}, and there is no such file; expected none, harvesting or a "
-            f"file with position and propensity.{did_you_mean(asked, (NONE, HARVESTING))}",
+        raise UserError(
+            f"{OPTION} is {asked!r}, and there is no such file; expected none, harvesting or a "
+            f"file with position and propensity.{did_you_mean(asked, (NONE, HARVESTING))}"
         )
     return read_curve(asked)
 

@@ -32,17 +32,17 @@ def run_command(name: str, run: Callable[[], Any], interrupted: str = "") -> int
 
     Args:
         name: what the line starts with.
-        run: does the work; may return an exit code.
+        run: does the work.
         interrupted: what is left after Ctrl-C.
 
     Returns:
-        0 done, 1 failed with a one-line reason on standard error, or what `run` returned.
+        0 done, 1 failed with a one-line reason on standard error.
     """
     _write_whatever_the_locale()
     with _CtrlC() as ctrl_c:
         try:
-            code = run()
-            return code if isinstance(code, int) else 0
+            run()
+            return 0
         except BrokenPipeError:  # the reader of our output went away
             sys.stderr.close()
             return 1
@@ -69,29 +69,24 @@ class _CtrlC:
     pressed = False
 
     def __enter__(self) -> _CtrlC:
-        self._thread, self._ended = threading.current_thread(), threading.Event()
-        self._ours = self._thread is threading.main_thread() and (
+        self._ours = threading.current_thread() is threading.main_thread() and (
             signal.getsignal(signal.SIGINT) is signal.default_int_handler
         )
         if self._ours:
             signal.signal(signal.SIGINT, self._interrupt)
+            signal.signal(signal.SIGALRM, self._interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._ended.set()
         if self._ours:
+            signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if not self.pressed:
-            self.pressed = True
-            threading.Thread(target=self._repeat, daemon=True).start()
+        self.pressed = True
+        signal.setitimer(signal.ITIMER_REAL, 1.0)
         if not isinstance(sys.exc_info()[1], KeyboardInterrupt):
             raise KeyboardInterrupt
-
-    def _repeat(self) -> None:
-        while not self._ended.wait(1.0):
-            signal.pthread_kill(self._thread.ident or 0, signal.SIGINT)
 
 
 def one_line(error: BaseException) -> str | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from difflib import get_close_matches
-from pathlib import Path
 
 
 class UserError(Exception):
@@ -13,20 +12,6 @@ class UserError(Exception):
 
     The command line prints it without a traceback and exits with 1.
     """
-
-
-class OptionError(UserError):
-    """A problem with what an option was given.
-
-    Attributes:
-        option: such as `--input`; a command that calls it otherwise puts its own name there.
-        problem: the rest of the line.
-    """
-
-    def __init__(self, option: str, problem: str) -> None:
-        super().__init__(f"{option} {problem}")
-        self.option = option
-        self.problem = problem
 
 
 class NoClicks(UserError):
@@ -56,8 +41,5 @@ def check_name(what: str, name: str, known: Iterable[str]) -> None:
 
 
 def install(extra: str) -> str:
-    """The command that installs an extra for this Python: from a checkout, where it comes from."""
-    checkout = Path(__file__).parents[2]
-    if (checkout / "setup.py").is_file():
-        return f"{sys.executable} -m pip install -e '{checkout}[{extra}]'"
+    """The command that installs an extra for this Python; there is no package to download."""
     return f"{sys.executable} -m pip install '.[{extra}]' in a checkout of dssm-tf"

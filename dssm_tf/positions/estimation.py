@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dssm_tf.common.errors import OptionError
+from dssm_tf.common.errors import UserError
 from dssm_tf.positions.curve import ExaminationCurve
 from dssm_tf.positions.harvesting import all_pairs, interventions, tied
 from dssm_tf.positions.shown import Shown
@@ -35,13 +35,12 @@ def estimate(shown: Shown, seed: int = 0) -> ExaminationCurve:
         logarithm.
 
     Raises:
-        OptionError: no row has both a position and impressions.
+        UserError: no row has both a position and impressions.
     """
     if not len(shown.pair):
-        raise OptionError(
-            OPTION,
-            "estimates from rows with a position, from 1, and impressions, and no row has both; "
-            "give a file with position and propensity.",
+        raise UserError(
+            f"{OPTION} estimates from rows with a position, from 1, and impressions, and no row "
+            "has both; give a file with position and propensity."
         )
     asked, positions = 0, _MOST_POSITIONS
     found = shown

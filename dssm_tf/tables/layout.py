@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from dssm_tf.common.errors import OptionError
+from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
 
 TITLE = "title"
@@ -67,14 +67,13 @@ class Layout:
     def __post_init__(self) -> None:
         if self.thousands not in ("", *THOUSANDS):
             signs = " ".join(map(repr, THOUSANDS))
-            raise OptionError("--thousands", f"is {self.thousands!r}; expected one of {signs}.")
+            raise UserError(f"--thousands is {self.thousands!r}; expected one of {signs}.")
         try:
             "a".encode(self.encoding)
         except (LookupError, UnicodeError, ValueError):
-            raise OptionError(
-                "--encoding",
-                f"is {self.encoding!r}, which is no encoding of text; expected one such as utf-8, "
-                "cp1252, latin-1, utf-16 or gb18030.",
+            raise UserError(
+                f"--encoding is {self.encoding!r}, which is no encoding of text; expected one such "
+                "as utf-8, cp1252, latin-1, utf-16 or gb18030."
             ) from None
 
     def name(self, written: str) -> str:
@@ -109,10 +108,9 @@ def parse_columns(pairs: str) -> tuple[tuple[str, str], ...]:
     found = tuple((fold(name), fold(theirs)) for name, _, theirs in cut)
     names, theirs = {name for name, _ in found}, {column for _, column in found}
     if not names <= {*COLUMNS} or "" in theirs or len(names) + len(theirs) < 2 * len(found):
-        raise OptionError(
-            "--columns",
-            f"is {pairs!r}; expected pairs such as query=search_term,title=product_title, with the "
-            f"names {', '.join(COLUMNS)}, each once.",
+        raise UserError(
+            f"--columns is {pairs!r}; expected pairs such as query=search_term,title=product, "
+            f"with the names {', '.join(COLUMNS)}, each once."
         )
     return found
 

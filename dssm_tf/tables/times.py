@@ -13,7 +13,7 @@ from datetime import datetime, timedelta, timezone
 
 from dateutil.parser import isoparse
 
-from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.common.errors import UserError
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _COMPACT = re.compile(r"((?:19|20)\d{6})(\d{4}|\d{6})?")
@@ -93,8 +93,8 @@ class Clock:
                 moment = isoparse(re.sub(r" (?=[+-]|Z$)", "", text))
         except (ValueError, re.error, IndexError) as error:
             if self._format:
-                raise OptionError(
-                    "--time-format", f"{self._format!r} does not read {cell[:40]!r}: {error}."
+                raise UserError(
+                    f"--time-format {self._format!r} does not read {cell[:40]!r}: {error}."
                 ) from None
             raise UserError(
                 f"the time stamp {cell[:40]!r} is neither ISO 8601, such as 2024-01-31 12:00, nor "

@@ -21,7 +21,7 @@ from optuna.distributions import (
     IntDistribution,
 )
 
-from dssm_tf.common.errors import OptionError, UserError
+from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import parse_yaml
 from dssm_tf.config import Config, find_config, load_config
 
@@ -91,8 +91,7 @@ class Search:
         try:
             return self.load(*words, "training.refit=false")
         except UserError as error:
-            problem = error.problem if isinstance(error, OptionError) else error
-            raise UserError(f"--grid, at {' '.join(words)}: {problem}") from None
+            raise UserError(f"--grid, at {' '.join(words)}: {error}") from None
 
     @cached_property
     def settings(self) -> list[dict[str, Any]]:

@@ -91,11 +91,6 @@ def test_every_error_keeps_it_where_that_is_asked_for(monkeypatch):
         run_command("dssm train", failing(UserError("no.")))
 
 
-def test_a_command_may_choose_its_exit_code():
-    assert run_command("dssm benchmark", lambda: 3) == 3
-    assert run_command("dssm benchmark", lambda: None) == 0
-
-
 def test_what_the_encoding_of_the_terminal_lacks_is_escaped(monkeypatch):
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii"))

@@ -58,9 +58,21 @@ def test_trials_run_without_refit_and_the_metric_chooses_their_epoch(folder):
 @pytest.mark.parametrize(
     ("grid", "options", "message"),
     [
-        (["gama=5"], {}, "--grid, at gama=5: gama is not a key; allowed here: tower, "),
-        (["loss.gamma=5,-1"], {}, "at loss.gamma=-1: loss.gamma: input should be greater than 0"),
-        (["loss.gamma=-1:5"], {"tpe": 3}, "at loss.gamma=-1: loss.gamma: input should be greater"),
+        (
+            ["gama=5"],
+            {},
+            "--grid, at gama=5: --set gama=5: gama is not a key; allowed here: tower, ",
+        ),
+        (
+            ["loss.gamma=5,-1"],
+            {},
+            "at loss.gamma=-1: --set loss.gamma=-1: loss.gamma: input should be greater than 0",
+        ),
+        (
+            ["loss.gamma=-1:5"],
+            {"tpe": 3},
+            "at loss.gamma=-1: --set loss.gamma=-1: loss.gamma: input should be",
+        ),
         (["loss.gamma=5:20"], {}, "add --random N or --tpe N"),
         (["loss.gamma=20:5"], {"random": 1}, "--grid 'loss.gamma=20:5': "),
         (["loss.gamma=log:0:5"], {"random": 1}, "expected KEY=V1,V2,..., KEY=LOW:HIGH or"),

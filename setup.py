@@ -23,7 +23,7 @@ EXTRAS = {
         "grpcio-health-checking",
         "jinja2",
         "prometheus_client",
-        "protobuf>=4.25",
+        "protobuf>=5.26",
         "starlette",
         "uvicorn>=0.30",
     ],

@@ -21,14 +21,15 @@ from serving.predict_pb2 import (
     GetModelStatusRequest,
     GetModelStatusResponse,
     ModelSpec,
+    ModelVersionStatus,
     PredictRequest,
     PredictResponse,
 )
 
-LONGEST_VECTOR = 8192
-"""Numbers of a vector that a client reads at most, so that no answer fills the memory."""
-
+_STATES = {number: name for name, number in ModelVersionStatus.State.items()}
 _OPTIONS = [
+    # No answer fills the memory: this is a batch of 4,096 vectors of 1,024 numbers.
+    ("grpc.max_receive_message_length", 16 << 20),
     # A model server is a neighbour: the environment's proxies are for the world outside.
     ("grpc.enable_http_proxy", 0),
     # Of several addresses of one name (`dns:///NAME:PORT`), all are used.
@@ -93,7 +94,8 @@ class Client:
     closes the connection.
 
     Args:
-        host: `HOST:PORT`, or any target that gRPC can resolve, as `dns:///ranker:8500`.
+        host: `HOST:PORT`, or any target that gRPC can resolve, as `dns:///ranker:8500`. Without
+            a port gRPC asks at 443.
         model: the served model's name.
         version: the version to ask; the server's newest by default.
         timeout: seconds a method may take, all its requests together.
@@ -116,18 +118,14 @@ class Client:
         batch_size: int = 256,
         credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
-        if ":" not in host:  # gRPC itself would ask at port 443
-            raise ValueError(f"host is {host[:100]!r}; expected HOST:PORT, as 127.0.0.1:8500.")
         self.host, self.timeout, self.batch_size = host, timeout, batch_size
         self._spec = ModelSpec(name=model)
         if version is not None:
             self._spec.version.value = version
-        most = (1 << 20) + 8 * batch_size * LONGEST_VECTOR
-        options = [*_OPTIONS, ("grpc.max_receive_message_length", min(most, (1 << 31) - 1))]
         self._channel = (
-            grpc.insecure_channel(host, options)
+            grpc.insecure_channel(host, _OPTIONS)
             if credentials is None
-            else grpc.secure_channel(host, credentials, options)
+            else grpc.secure_channel(host, credentials, _OPTIONS)
         )
         self._predict = self._channel.unary_unary(
             messages.PREDICT, PredictRequest.SerializeToString, PredictResponse.FromString
@@ -155,7 +153,7 @@ class Client:
                 f"queries holds {len(queries)} texts and titles {len(titles)}; expected the same "
                 "number of both, or one query as a str."
             )
-        return self._ask("score", {"queries": queries, "titles": titles}, "scores", ())
+        return self._ask("score", {"queries": queries, "titles": titles}, "scores", 1)
 
     def encode_queries(self, queries: Sequence[str], prior: bool = False) -> np.ndarray:
         """Semantic vectors of queries, float32 `(n, d)`; `(0, 0)` for none.
@@ -165,17 +163,17 @@ class Client:
             prior: False for unit vectors, whose inner products are cosines; True for vectors with
                 one more dimension, whose inner products with those of titles are the scores.
         """
-        signature = "encode_query" + "_with_prior" * prior
-        return self._ask(signature, {"queries": queries}, "embeddings", (None,))
+        vectors = self._ask("encode_query", {"queries": queries}, "embeddings", 2)
+        return vectors if prior else vectors[:, :-1]
 
     def encode_titles(self, titles: Sequence[str], prior: bool = False) -> np.ndarray:
         """Semantic vectors of titles; see `encode_queries`."""
-        signature = "encode_title" + "_with_prior" * prior
-        return self._ask(signature, {"titles": titles}, "embeddings", (None,))
+        vectors = self._ask("encode_title", {"titles": titles}, "embeddings", 2)
+        return vectors if prior else vectors[:, :-1]
 
     def rank(self, query: str, titles: Sequence[str]) -> list[RankedTitle]:
         """Titles from best to worst; equal scores keep the order of `titles`."""
-        scores = self.score([query] * len(titles), titles)
+        scores = self.score(query, titles)
         order = np.argsort(-scores, kind="stable").tolist()
         return [RankedTitle(titles[row], float(scores[row]), row) for row in order]
 
@@ -184,7 +182,7 @@ class Client:
         request = GetModelStatusRequest(model_spec=self._spec)
         answer = self._call("status", self._status, request, self.timeout)
         return [
-            VersionStatus(one.version, messages.state_name(one), one.status.error_message)
+            VersionStatus(one.version, _STATES.get(one.state, "UNKNOWN"), one.status.error_message)
             for one in answer.model_version_status
         ]
 
@@ -199,17 +197,16 @@ class Client:
         self.close()
 
     def _ask(
-        self,
-        signature: str,
-        inputs: Mapping[str, Sequence[str]],
-        output: str,
-        row: tuple[int | None, ...],
+        self, signature: str, inputs: Mapping[str, Sequence[str]], output: str, dimensions: int
     ) -> np.ndarray:
-        """Asks in batches within the timeout; joins the answers, rows of the shape `row`."""
+        """Asks in batches within the timeout; joins the answers."""
         for name, texts in inputs.items():
-            _check(name, texts)
+            if isinstance(texts, str):
+                raise ValueError(f"{name} is one str; expected a list of str.")
         total, deadline = len(texts), time.monotonic() + self.timeout
-        parts = [] if total else [np.zeros((0, *(0 for _ in row)), np.float32)]
+        if not total:
+            return np.zeros((0, 0)[:dimensions], np.float32)
+        tensors = []
         for start in range(0, total, self.batch_size):
             left = deadline - time.monotonic()
             if left <= 0:
@@ -221,13 +218,13 @@ class Client:
                 batch = texts[start : start + self.batch_size]
                 request.inputs[name].CopyFrom(messages.encode_texts(batch))
             answer = self._call(signature, self._predict, request, left)
-            try:
-                tensor = answer.outputs[output]  # an empty one if there is none
-                parts.append(messages.decode_floats(tensor, (len(batch), *row), LONGEST_VECTOR))
-            except ValueError as error:
-                raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
-            row = parts[-1].shape[1:]  # of all batches alike
-        return np.concatenate(parts)
+            tensors.append((answer.outputs[output], len(batch)))  # an empty one if there is none
+        try:
+            return np.concatenate(
+                [messages.decode_floats(one, rows, dimensions) for one, rows in tensors]
+            )
+        except ValueError as error:
+            raise self._error(signature, "BAD_ANSWER", f"{output}: {error}") from error
 
     def _call(self, name: str, call: Callable[..., Any], request: Any, timeout: float) -> Any:
         try:
@@ -239,15 +236,4 @@ class Client:
             raise self._error(name, status, details) from error
 
     def _error(self, call: str, status: str, details: str) -> ServingError:
-        spec = self._spec
-        version = f" version {spec.version.value}" if spec.HasField("version") else ""
-        return ServingError(f"{call} of model {spec.name}{version} at {self.host}", status, details)
-
-
-def _check(name: str, texts: Sequence[str]) -> None:
-    """Raises ValueError if these are not texts."""
-    if isinstance(texts, (str, bytes)):
-        raise ValueError(f"{name} is one {type(texts).__name__}; expected a list of str.")
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(f"{name}[{index}] is {type(text).__name__}; expected str.")
+        return ServingError(f"{call} of model {self._spec.name} at {self.host}", status, details)

@@ -1,10 +1,11 @@
-"""Texts and vectors as the tensors of TensorFlow Serving's messages, without TensorFlow.
+"""TensorFlow Serving's messages, without TensorFlow.
 
 The classes of `tensorflow-serving-api` import TensorFlow, which takes seconds and hundreds of
 megabytes in a process that only asks for scores; those of `predict.proto` need protobuf alone.
 
-A shape comes from a stranger. Its sizes are compared one by one and never multiplied, and no error
-prints it.
+A shape comes from a stranger. It is compared with the number of values and never multiplied, and no
+error prints it. The format lets a sender leave out repetitions of the last value; no client is
+known to do so, and here each value must be there.
 """
 
 from __future__ import annotations
@@ -15,51 +16,32 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from serving.predict_pb2 import DT_FLOAT, DT_STRING, DataType, ModelVersionStatus, Tensor
+from serving.predict_pb2 import DT_FLOAT, DT_STRING, Tensor, TensorShape
 
 PREDICT = "/tensorflow.serving.PredictionService/Predict"
 GET_MODEL_STATUS = "/tensorflow.serving.ModelService/GetModelStatus"
 
 
-def state_name(status: ModelVersionStatus) -> str:
-    """The state of a model's version by name; UNKNOWN if it is not a state of ours."""
-    states = ModelVersionStatus.State
-    return states.Name(status.state) if status.state in states.values() else "UNKNOWN"
-
-
 def encode_texts(texts: Sequence[str]) -> Tensor:
     """Texts as a string tensor `(n,)`: UTF-8, lone surrogates kept.
 
-    >>> decode_texts(encode_texts(["red", "shoes"]), max_texts=2, max_bytes=8)
+    >>> list(decode_texts(encode_texts(["red", "shoes"])))
     [b'red', b'shoes']
     """
-    tensor = _tensor(DT_STRING, (len(texts),))
-    tensor.string_val.extend(text.encode("utf-8", "surrogatepass") for text in texts)
-    return tensor
+    values = [text.encode("utf-8", "surrogatepass") for text in texts]
+    return Tensor(dtype=DT_STRING, tensor_shape=_shape([len(values)]), string_val=values)
 
 
-def decode_texts(tensor: Tensor, max_texts: int, max_bytes: int) -> list[bytes]:
-    """The texts of a string tensor `(n,)`.
-
-    Args:
-        tensor: from a stranger.
-        max_texts: so many texts are read at most.
-        max_bytes: of all texts together, repetitions written out.
+def decode_texts(tensor: Tensor) -> Sequence[bytes]:
+    """The texts of a string tensor `(n,)` from a stranger.
 
     Raises:
-        ValueError: it is another kind of tensor, or too large.
+        ValueError: it is another kind of tensor, or does not hold `n` texts.
     """
     sizes, values = tensor.tensor_shape.dim, tensor.string_val
-    if tensor.dtype != DT_STRING or len(sizes) != 1:
-        raise ValueError("expected DT_STRING of the shape (n,)")
-    count = sizes[0].size
-    if not 0 <= count <= max_texts:
-        raise ValueError(f"holds {count:,} texts; expected at most {max_texts:,}")
-    missing = _missing(count, len(values))
-    last = list(values[-1:])
-    if sum(map(len, values)) + missing * sum(map(len, last)) > max_bytes:
-        raise ValueError(f"texts are longer than {max_bytes:,} bytes together")
-    return [*values, *last * missing]
+    if tensor.dtype != DT_STRING or len(sizes) != 1 or sizes[0].size != len(values):
+        raise ValueError("expected DT_STRING of the shape (n,), and n texts")
+    return values
 
 
 def encode_floats(values: NDArray[np.float32]) -> Tensor:
@@ -68,49 +50,33 @@ def encode_floats(values: NDArray[np.float32]) -> Tensor:
     >>> encode_floats(np.float32([[0.5], [2]])).float_val
     [0.5, 2.0]
     """
-    tensor = _tensor(DT_FLOAT, values.shape)
-    tensor.float_val.extend(values.ravel().tolist())
-    return tensor
+    shape = _shape(values.shape)
+    return Tensor(dtype=DT_FLOAT, tensor_shape=shape, float_val=values.ravel().tolist())
 
 
-def decode_floats(tensor: Tensor, shape: tuple[int | None, ...], max_width: int) -> np.ndarray:
-    """The values of a float tensor, float32 of the shape.
+def decode_floats(tensor: Tensor, rows: int, dimensions: int) -> NDArray[np.float32]:
+    """The values of a float tensor from a stranger.
 
     Args:
-        tensor: from a stranger.
-        shape: that it must have; None is a size from 1 to `max_width`.
-        max_width: see `shape`.
+        tensor: `(rows,)`, or `(rows, d)` with `d` above 0.
+        rows: how many were asked for, at least 1.
+        dimensions: 1 or 2.
 
     Raises:
         ValueError: it is another kind of tensor, or holds values that are not finite.
     """
-    sizes = [dim.size for dim in tensor.tensor_shape.dim[: len(shape) + 1]]
-    fits = len(sizes) == len(shape) and all(
-        0 < size <= max_width if expected is None else size == expected
-        for size, expected in zip(sizes, shape, strict=True)
-    )
-    if tensor.dtype != DT_FLOAT or not fits:
-        expected = ", ".join("d" if size is None else str(size) for size in shape)
-        raise ValueError(f"expected DT_FLOAT of the shape ({expected})")
     values = np.frombuffer(tensor.tensor_content, "<f4")
     if not len(values):
         values = np.array(tensor.float_val, np.float32)
-    missing = _missing(math.prod(sizes), len(values))
-    values = np.pad(values, (0, missing), "edge")
+    shape = (rows, len(values) // rows)[:dimensions]
+    found = tuple(dim.size for dim in tensor.tensor_shape.dim[: dimensions + 1])
+    if tensor.dtype != DT_FLOAT or found != shape or not 0 < math.prod(shape) == len(values):
+        expected = f"({rows},)" if dimensions == 1 else f"({rows}, d)"
+        raise ValueError(f"expected DT_FLOAT of the shape {expected}, and its values")
     if not np.isfinite(values).all():
         raise ValueError("holds numbers that are not finite")
-    return values.reshape(sizes)
+    return values.reshape(shape)
 
 
-def _missing(count: int, values: int) -> int:
-    """How often the last value is to be repeated: the format lets a sender leave that out."""
-    if values > count or (count and not values):
-        raise ValueError(f"holds {values:,} values; its shape says {count:,}")
-    return count - values
-
-
-def _tensor(dtype: DataType, shape: Sequence[int]) -> Tensor:
-    tensor = Tensor(dtype=dtype)
-    for size in shape:
-        tensor.tensor_shape.dim.add(size=size)
-    return tensor
+def _shape(sizes: Sequence[int]) -> TensorShape:
+    return TensorShape(dim=[TensorShape.Dim(size=size) for size in sizes])

@@ -12,9 +12,16 @@ class DataType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DT_INVALID: _ClassVar[DataType]
     DT_FLOAT: _ClassVar[DataType]
     DT_STRING: _ClassVar[DataType]
+
+class Code(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    OK: _ClassVar[Code]
+    UNKNOWN: _ClassVar[Code]
 DT_INVALID: DataType
 DT_FLOAT: DataType
 DT_STRING: DataType
+OK: Code
+UNKNOWN: Code
 
 class TensorShape(_message.Message):
     __slots__ = ("dim", "unknown_rank")
@@ -95,9 +102,9 @@ class Status(_message.Message):
     __slots__ = ("error_code", "error_message")
     ERROR_CODE_FIELD_NUMBER: _ClassVar[int]
     ERROR_MESSAGE_FIELD_NUMBER: _ClassVar[int]
-    error_code: int
+    error_code: Code
     error_message: str
-    def __init__(self, error_code: _Optional[int] = ..., error_message: _Optional[str] = ...) -> None: ...
+    def __init__(self, error_code: _Optional[_Union[Code, str]] = ..., error_message: _Optional[str] = ...) -> None: ...
 
 class ModelVersionStatus(_message.Message):
     __slots__ = ("version", "state", "status")

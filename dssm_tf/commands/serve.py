@@ -52,8 +52,8 @@ def serve(
         host: address to listen on; there is no authentication, so keep it inside your network
         allow_host: a name that requests may have in their Host header, besides loopback and
             --host; * for any; may be repeated
-        port: of gRPC; 0 for none
-        rest_port: of REST, metrics and the page; 0 for none
+        port: of gRPC; 0 takes a free one
+        rest_port: of REST, metrics and the page; 0 takes a free one
         poll: seconds between checks for new versions; 0 checks once
         limits: see `Limits`
 
@@ -75,16 +75,14 @@ def serve(
 
     for flag, number in (("--port", port), ("--rest-port", rest_port)):
         if not 0 <= number < 1 << 16:
-            raise UserError(f"{flag} {number}: expected 1 to 65535, or 0.")
+            raise UserError(f"{flag} {number}: expected 0 to 65535.")
     for name, limit in asdict(limits).items():
         if not 0 < limit < threading.TIMEOUT_MAX:
             raise UserError(f"--{name.replace('_', '-')} {limit}: expected more than 0.")
     if not 0 <= poll <= threading.TIMEOUT_MAX:
         raise UserError("--poll: expected 0 seconds or more.")
-    if index and not rest_port:
-        raise UserError("--index: the page needs the REST port; leave out --rest-port.")
-    if not (models or index) or not (port or rest_port):
-        raise UserError("nothing to serve; give a model or --index, and a port.")
+    if not (models or index):
+        raise UserError("nothing to serve; give a model or --index.")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%H:%M:%S")
     _LOG.setLevel(logging.INFO)
@@ -95,8 +93,8 @@ def serve(
         found.insert(0, Model(ranker.name, index / MODEL, 1, lambda _: ranker))
     refuse_twins([one.name for one in found], "models")
     server = Server(
-        found, host=host, port=port or None, rest_port=rest_port or None, limits=limits,
-        hosts=allow_host, poll=poll, index=searched,
+        found, host=host, port=port, rest_port=rest_port, limits=limits, hosts=allow_host,
+        poll=poll, index=searched,
     )  # fmt: skip
     stopped = _on_signal(server)
     console = Console(stderr=True)
@@ -131,7 +129,7 @@ def _on_signal(server: Server) -> threading.Event:
     stopped = threading.Event()
 
     def stop(number: int, _: object) -> None:
-        if not (server.grpc_address or server.rest_address):
+        if not server.rest_address:
             raise KeyboardInterrupt
         signal.signal(number, signal.SIG_DFL)
         stopped.set()
@@ -142,12 +140,11 @@ def _on_signal(server: Server) -> threading.Event:
 
 
 def _lines(server: Server, model: str, page: bool) -> list[str]:
-    lines = []
-    if host := server.grpc_address:
-        lines.append(f"gRPC     {host}, model {model}")
-    if host := server.rest_address:
-        lines.append(f"REST     http://{host}/v1/models/{model}")
-        lines.append(f"metrics  http://{host}/metrics")
-        if page:
-            lines.append(f"search   http://{host}/")
-    return [*lines, "Ctrl-C ends it."]
+    host = server.rest_address
+    return [
+        f"gRPC     {server.grpc_address}, model {model}",
+        f"REST     http://{host}/v1/models/{model}",
+        f"metrics  http://{host}/metrics",
+        *[f"search   http://{host}/"] * page,
+        "Ctrl-C ends it.",
+    ]

@@ -29,9 +29,8 @@ _AGAIN = "Copy the export again, or write it again with `dssm export`."
 _INPUTS = {
     "encode_query": ("queries",),
     "encode_title": ("titles",),
-    "encode_query_with_prior": ("queries",),
-    "encode_title_with_prior": ("titles",),
     "score": ("queries", "titles"),
+    "serving_default": ("queries", "titles"),
 }
 
 
@@ -40,36 +39,23 @@ def _functions(ranker: SemanticRanker) -> dict[str, Callable[..., dict[str, tf.T
     features, model, weighted_prior = TextFeatures(ranker.vocabulary), ranker.model, _prior(ranker)
 
     def encode_query(queries):
-        return {"embeddings": model.encode_query(features(queries))}
-
-    def encode_title(titles):
-        return {"embeddings": model.encode_title(features(titles))}
-
-    def encode_query_with_prior(queries):
-        vectors = encode_query(queries)["embeddings"]
+        vectors = model.encode_query(features(queries))
         return {"embeddings": tf.pad(vectors, [[0, 0], [0, 1]], constant_values=1.0)}
 
-    def encode_title_with_prior(titles):
-        vectors = encode_title(titles)["embeddings"]
+    def encode_title(titles):
+        vectors = model.encode_title(features(titles))
         return {"embeddings": tf.concat([vectors, weighted_prior(titles)[:, None]], axis=1)}
 
     def score(queries, titles):
-        sizes = tf.size(queries), tf.size(titles)
-        taken = (sizes[0] == sizes[1]) | (sizes[0] == 1)
-        found = tf.strings.format("{} queries and {} titles", sizes)
-        wanted = "`score` takes as many queries as titles, or one query for all of them; received"
-        with tf.control_dependencies([tf.debugging.Assert(taken, [wanted, found])]):
-            queries = tf.identity(queries)
-        cosines = tf.reduce_sum(
-            encode_query(queries)["embeddings"] * encode_title(titles)["embeddings"], 1
-        )
-        # The shape of the answer follows the titles, with one query as with many.
-        return {"scores": cosines + weighted_prior(titles)}
+        products = encode_query(queries)["embeddings"] * encode_title(titles)["embeddings"]
+        return {"scores": tf.reduce_sum(products, 1)}
 
-    functions = (
-        encode_query, encode_title, encode_query_with_prior, encode_title_with_prior, score
-    )  # fmt: skip
-    return {one.__name__: one for one in functions}
+    return {
+        "encode_query": encode_query,
+        "encode_title": encode_title,
+        "score": score,
+        "serving_default": score,
+    }
 
 
 def _prior(ranker: SemanticRanker) -> Callable[[tf.Tensor], tf.Tensor]:
@@ -94,11 +80,11 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
 
     It computes in float32, as all that ranks does, whatever precision it was trained in.
 
-    Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d)`),
+    Signatures: `encode_query` (`queries` string `(n,)` to `embeddings` float32 `(n, d + 1)`),
     `encode_title` (`titles`), `score` (`queries` `(n,)` or `(1,)`, `titles` `(n,)` to `scores`
     float32 `(n,)`), which is also `serving_default`. A server that batches requests wants equal
-    lengths: repeat the query there. The inner product of the embeddings is the cosine; that of
-    `encode_query_with_prior` and `encode_title_with_prior`, `(n, d + 1)`, is the score.
+    lengths: repeat the query there. The inner product of the embeddings is the score; that of their
+    first `d` numbers, which are unit vectors, is the cosine.
 
     Args:
         run: what `dssm train` wrote.
@@ -127,7 +113,6 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
             )
             for name, function in _functions(ranker).items()
         }
-        signatures["serving_default"] = signatures["score"]
         tf.saved_model.save(served, str(aside), signatures=signatures)
         extra = aside / EXTRA
         extra.mkdir()
@@ -164,10 +149,10 @@ class ExportedRanker(VectorRanker):
         self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        return self._ask(f"encode_{side}", texts)
+        return self._ask(f"encode_{side}", texts)[:, :-1]
 
     def _weighted(self, titles: Sequence[str]) -> Vectors:
-        return self._ask("encode_title_with_prior", titles)[:, -1]
+        return self._ask("encode_title", titles)[:, -1]
 
     def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
         return self._titles.get(titles, super()._prepared)
@@ -191,7 +176,7 @@ def write_warmup(path: Path, model: str) -> None:
     from tensorflow_serving.apis import prediction_log_pb2
 
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature, names in (_INPUTS | {"serving_default": _INPUTS["score"]}).items():
+        for signature, names in _INPUTS.items():
             for texts in (ADVERSARIAL[4:5], ADVERSARIAL[4:6] * 4):
                 log = prediction_log_pb2.PredictionLog()
                 request = log.predict_log.request

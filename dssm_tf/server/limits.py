@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 
@@ -12,19 +10,15 @@ class Limits:
     """Limits of `dssm serve`; more than that is refused at once.
 
     Attributes:
-        message_bytes: a request on the wire; also an input's texts, repeats included
+        message_bytes: a request on the wire
         texts: texts per input
-        text_bytes: a text, in UTF-8
-        pending_bytes: everything being received or sent; a gRPC request counts as --message-bytes
-        in_flight: requests running or waiting, gRPC and REST together
+        in_flight: requests being received, answered or sent, of each protocol; also answers in work
         connections: connections per protocol
         seconds: a request, including its body; a silent connection is closed after twice that
     """
 
     message_bytes: int = 4 << 20
     texts: int = 4096
-    text_bytes: int = 1 << 16
-    pending_bytes: int = 128 << 20
     in_flight: int = 32
     connections: int = 256
     seconds: float = 30.0
@@ -52,31 +46,3 @@ class Refusal(Exception):
     def __init__(self, kind: tuple[str, int], message: str) -> None:
         super().__init__(" ".join(message.split())[:500])
         self.status, self.http = kind
-
-
-class Budget:
-    """Bytes that are held for all requests together, on one event loop."""
-
-    def __init__(self, size: int) -> None:
-        self._left = size
-
-    @contextmanager
-    def holding(self, size: int = 0) -> Iterator[Callable[[int], None]]:
-        """Holds bytes while the block runs; yields what holds more of them.
-
-        Raises:
-            Refusal: so many are not left.
-        """
-        held = 0
-
-        def hold(more: int) -> None:
-            nonlocal held
-            if more > self._left:
-                raise Refusal(BUSY, "too much is being received or sent; try again later.")
-            self._left, held = self._left - more, held + more
-
-        try:
-            hold(size)
-            yield hold
-        finally:
-            self._left += held

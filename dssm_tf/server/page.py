@@ -59,7 +59,9 @@ def search_route(index: Index, service: Service) -> Route:
 
     async def get(request: Request) -> Response:
         asked = [request.query_params.get(name, "") for name in ("q", "why", "in")]
-        status, page = await service.handle("page", service.compute(lambda: render(index, *asked)))
+        status, page = await service.handle(
+            "page", lambda: service.compute(lambda: render(index, *asked))
+        )
         return HTMLResponse(page.encode("utf-8", "replace"), status, _HEADERS)
 
     return Route("/", get)

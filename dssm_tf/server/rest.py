@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from google.protobuf.json_format import MessageToDict
 from prometheus_client import generate_latest
 from pydantic import BaseModel, Field, ValidationError
 from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import ClientDisconnect
@@ -21,19 +21,18 @@ from starlette.routing import Route
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dssm_tf.server.limits import GONE, INVALID, TOO_LARGE, Limits, Refusal
-from dssm_tf.server.service import Answer, Request, Service
-
-_FULL = b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+from dssm_tf.server.rpc import status_of
+from dssm_tf.server.service import DEFAULT_SIGNATURE, Answer, Request, Service
 
 
 class _Inputs(BaseModel):  # the first error is enough: a million would fill the memory
-    queries: list[str] = Field([], fail_fast=True)
-    titles: list[str] = Field([], fail_fast=True)
+    queries: list[str] | None = Field(None, fail_fast=True)
+    titles: list[str] | None = Field(None, fail_fast=True)
 
 
 class _Body(BaseModel):
     inputs: _Inputs
-    signature_name: str = ""
+    signature_name: str = DEFAULT_SIGNATURE
 
 
 def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ()) -> Starlette:
@@ -48,19 +47,21 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
 
     async def predict(request: HttpRequest) -> Response:
         async def work() -> bytes:
-            raw = await _body(request, service)
+            raw = await _body(request, service.limits.message_bytes)
             read = partial(_read, request.path_params["model"], raw)
             return await service.compute(lambda: _write(service.answer(read())))
 
-        return Response(await service.handle("rest", work()), media_type="application/json")
+        return Response(await service.handle("rest", work), media_type="application/json")
 
     async def status(request: HttpRequest) -> Response:
-        told = []
-        for number, state in service.model(request.path_params["model"]).states().items():
-            code = "UNKNOWN" if state.error else "OK"
-            error = {"error_code": code, "error_message": state.error}
-            told.append({"version": str(number), "state": state.name, "status": error})
-        return JSONResponse({"model_version_status": told})
+        states = status_of(service, request.path_params["model"])
+        return JSONResponse(
+            MessageToDict(
+                states,
+                preserving_proto_field_name=True,
+                always_print_fields_with_no_presence=True,
+            )
+        )
 
     async def health(_: HttpRequest) -> Response:
         return PlainTextResponse("ok\n")
@@ -68,11 +69,8 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
     async def metrics(_: HttpRequest) -> Response:
         return Response(generate_latest(service.registry), media_type="text/plain; version=0.0.4")
 
-    async def refused(request: HttpRequest, error: Exception) -> Response:
-        if isinstance(error, Refusal):
-            return JSONResponse({"error": str(error)}, error.http, {"connection": "close"})
-        told = f"no {request.method} {request.url.path[:100]}; there is /v1/models/NAME:predict."
-        return JSONResponse({"error": told}, getattr(error, "status_code", 404))
+    async def refused(_: HttpRequest, error: Any) -> Response:
+        return JSONResponse({"error": str(error)}, error.http, {"connection": "close"})
 
     return Starlette(
         routes=[
@@ -83,25 +81,22 @@ def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ())
             *page,
         ],
         middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts))],
-        exception_handlers={Refusal: refused, HTTPException: refused},
+        exception_handlers={Refusal: refused},
     )
 
 
-async def _body(request: HttpRequest, service: Service) -> bytes:
+async def _body(request: HttpRequest, limit: int) -> bytes:
     """A request's body; one that is too long is read to its end, so that its sender listens."""
-    limit, size, body = service.limits.message_bytes, 0, bytearray()
-    with service.pending.holding() as hold:
-        try:
-            async for part in request.stream():
-                size += len(part)
-                if size <= limit:
-                    hold(len(part))
-                    body += part
-        except ClientDisconnect:
-            raise Refusal(GONE, "the client went.") from None
-        if size > limit:
-            raise Refusal(TOO_LARGE, f"the body has {size:,} bytes, more than {limit:,}.")
-        return bytes(body)
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            if len(body) <= limit:
+                body += part
+    except ClientDisconnect:
+        raise Refusal(GONE, "the client went.") from None
+    if len(body) > limit:
+        raise Refusal(TOO_LARGE, f"the body has more than {limit:,} bytes.")
+    return bytes(body)
 
 
 def _read(model: str, raw: bytes) -> Request:
@@ -111,8 +106,9 @@ def _read(model: str, raw: bytes) -> Request:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = ".".join(map(str, first["loc"])) or "the body"
         raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
-    given = body.inputs.model_dump(include=body.inputs.model_fields_set)
-    inputs = {name: [text.encode() for text in texts] for name, texts in given.items()}
+    inputs = {
+        name: [text.encode() for text in texts] for name, texts in body.inputs if texts is not None
+    }
     return Request(model, body.signature_name, inputs)
 
 
@@ -123,32 +119,27 @@ def _write(answer: Answer) -> bytes:
 
 
 def mortal(limits: Limits) -> type[H11Protocol]:
-    """Connections that end: each brings a request, and takes its answer, within its time."""
+    """Connections that end: each in time, one too many at once, and those who read no answer."""
 
     class Mortal(H11Protocol):
-        _end: asyncio.TimerHandle | None = None
-
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             if len(self.connections) > limits.connections:
-                transport.write(_FULL)
                 transport.close()
-            self._rearm(2 * limits.seconds)
+            self._ends: list[asyncio.TimerHandle] = [
+                self.loop.call_later(limits.seconds, self.shutdown),  # once it has its answer
+                self.loop.call_later(2 * limits.seconds, transport.abort),
+            ]
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            unsent = (one.transport.get_write_buffer_size() for one in self.connections)
-            full = sum(unsent) > limits.pending_bytes  # by others, who do not read their answers
-            self._rearm(0 if full else 2 * limits.seconds)
+            unsent = sum(one.transport.get_write_buffer_size() for one in self.connections)
+            if unsent > limits.in_flight * limits.message_bytes:
+                self.loop.call_soon(self.transport.abort)
 
         def connection_lost(self, exc: Exception | None) -> None:
-            self._rearm(None)
+            for end in self._ends:
+                end.cancel()
             super().connection_lost(exc)
-
-        def _rearm(self, seconds: float | None) -> None:
-            if self._end is not None:
-                self._end.cancel()
-            if seconds is not None:
-                self._end = self.loop.call_later(seconds, self.transport.abort)
 
     return Mortal

@@ -7,22 +7,20 @@ from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health_pb2
+from grpc_health.v1.health_pb2 import HealthCheckResponse
 
-from dssm_tf.server.limits import INVALID, NOT_FOUND, Budget, Refusal
-from dssm_tf.server.service import Answer, Request, Service
+from dssm_tf.server.limits import INVALID, NOT_FOUND, Refusal
+from dssm_tf.server.service import DEFAULT_SIGNATURE, Request, Service
 from serving import messages
 from serving.predict_pb2 import (
     GetModelStatusRequest,
     GetModelStatusResponse,
     ModelSpec,
-    ModelVersionStatus,
     PredictRequest,
     PredictResponse,
 )
 
 HEALTH = "/grpc.health.v1.Health/Check"
-_SERVICES = [path.split("/")[1] for path in (messages.PREDICT, messages.GET_MODEL_STATUS)]
 _Call = Callable[[Service, bytes], Awaitable[Message]]
 
 
@@ -40,39 +38,33 @@ def grpc_server(service: Service) -> grpc.aio.Server:
         ("grpc.max_connection_idle_ms", 2 * milliseconds),
     ]
     server = grpc.aio.server(options=options)
-    probes = Budget(limits.pending_bytes)  # of their own: they are answered whatever others send
-    for path, call, pending, api in (
-        (messages.PREDICT, _predict, service.pending, "grpc"),
-        (messages.GET_MODEL_STATUS, _status, probes, "status"),
-        (HEALTH, _health, probes, "health"),
+    for path, call in (
+        (messages.PREDICT, _predict),
+        (messages.GET_MODEL_STATUS, _status),
+        (HEALTH, _health),
     ):
         _, name, method = path.split("/")
-        handler = _handler(service, call, pending, api)
-        server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(name, {method: handler}),)
-        )
+        handlers = {method: _handler(service, call, "grpc" if call is _predict else method)}
+        server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(name, handlers),))
     return server
 
 
-def _handler(service: Service, call: _Call, pending: Budget, api: str) -> grpc.RpcMethodHandler:
+def _handler(service: Service, call: _Call, api: str) -> grpc.RpcMethodHandler:
     """Takes and gives bytes: gRPC would call what it cannot parse an error of the server.
 
     On the wire a unary call is two streams of one message. As streams, both are within limits:
     half-sent requests and answers that nobody reads fill neither the memory nor a worker.
     """
 
-    async def answer(context: Any) -> None:
-        with pending.holding(service.limits.message_bytes):
-            raw = await context.read()
-        if raw is grpc.aio.EOF:
-            raise Refusal(INVALID, "expected one message.")
-        answered = (await call(service, raw)).SerializeToString()
-        with pending.holding(len(answered)):
-            await context.write(answered)
-
     async def handle(_: object, context: Any) -> None:
+        async def work() -> None:
+            raw = await context.read()
+            if raw is grpc.aio.EOF:
+                raise Refusal(INVALID, "expected one message.")
+            await context.write((await call(service, raw)).SerializeToString())
+
         try:
-            await service.handle(api, answer(context))
+            await service.handle(api, work)
         except Refusal as refusal:
             await context.abort(grpc.StatusCode[refusal.status], str(refusal))
 
@@ -80,50 +72,51 @@ def _handler(service: Service, call: _Call, pending: Budget, api: str) -> grpc.R
 
 
 async def _predict(service: Service, raw: bytes) -> Message:
-    return await service.compute(lambda: _write(service.answer(_read(service, raw))))
+    return await service.compute(lambda: _answer(service, raw))
 
 
-def _read(service: Service, raw: bytes) -> Request:
-    asked = _parse(PredictRequest, raw)
-    limits, inputs = service.limits, {}
-    for name in {"queries", "titles"}.intersection(asked.inputs):
+def _answer(service: Service, raw: bytes) -> PredictResponse:
+    asked, inputs = _parse(PredictRequest, raw), {}
+    for name, tensor in asked.inputs.items():
         try:
-            inputs[name] = messages.decode_texts(
-                asked.inputs[name], limits.texts, limits.message_bytes
-            )
+            inputs[name] = messages.decode_texts(tensor)
         except ValueError as error:
-            raise Refusal(INVALID, f"inputs[{name!r}]: {error}.") from None
-    spec = asked.model_spec
-    return Request(spec.name, spec.signature_name, inputs, _version(spec))
-
-
-def _write(answer: Answer) -> PredictResponse:
-    response = PredictResponse()
-    response.model_spec.name = answer.model
-    response.model_spec.version.value = answer.version
-    response.model_spec.signature_name = answer.signature
+            raise Refusal(INVALID, f"inputs[{name!r:.100}]: {error}.") from None
+    response = PredictResponse(model_spec=asked.model_spec)
+    spec = response.model_spec
+    spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
+    answer = service.answer(Request(spec.name, spec.signature_name, inputs, _version(spec)))
+    spec.version.value = answer.version
     response.outputs[answer.output].CopyFrom(messages.encode_floats(answer.values))
     return response
 
 
 async def _status(service: Service, raw: bytes) -> Message:
     spec = _parse(GetModelStatusRequest, raw).model_spec
-    number, response = _version(spec), GetModelStatusResponse()
-    for version, state in service.model(spec.name).states().items():
-        if number in (None, version):
-            one = response.model_version_status.add(version=version)
-            one.state = ModelVersionStatus.State.Value(state.name)
+    return status_of(service, spec.name, _version(spec))
+
+
+def status_of(
+    service: Service, name: str, version: int | str | None = None
+) -> GetModelStatusResponse:
+    """What became of the versions of a model, or of one.
+
+    Raises:
+        Refusal: there is no such model or version.
+    """
+    response = GetModelStatusResponse()
+    for number, state in service.model(name).states().items():
+        if version in (None, number):
+            one = response.model_version_status.add(version=number, state=state.name)
             one.status.error_message = state.error
-            one.status.error_code = grpc.StatusCode.UNKNOWN.value[0] if state.error else 0
+            one.status.error_code = "UNKNOWN" if state.error else "OK"
     if not response.model_version_status:
-        raise Refusal(NOT_FOUND, f"{spec.name} has no version {number}.")
+        raise Refusal(NOT_FOUND, f"{name} has no version {version}.")
     return response
 
 
-async def _health(_: Service, raw: bytes) -> Message:
-    if _parse(health_pb2.HealthCheckRequest, raw).service not in ("", *_SERVICES):
-        raise Refusal(NOT_FOUND, f"expected a service of {', '.join(_SERVICES)}.")
-    return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
+async def _health(service: Service, raw: bytes) -> Message:
+    return HealthCheckResponse(status=HealthCheckResponse.SERVING)
 
 
 def _parse(kind: Any, raw: bytes) -> Any:
@@ -133,7 +126,6 @@ def _parse(kind: Any, raw: bytes) -> Any:
         raise Refusal(INVALID, f"the message is no {kind.DESCRIPTOR.name}.") from None
 
 
-def _version(spec: ModelSpec) -> int | None:
-    if spec.version_label:
-        raise Refusal(INVALID, "model_spec.version_label: this server has no labels; leave it out.")
-    return spec.version.value if spec.HasField("version") else None
+def _version(spec: ModelSpec) -> int | str | None:
+    """What is asked for; no version has a label here."""
+    return spec.version_label or spec.version.value or None

@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import grpc
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dssm_tf.retrieval.index import Index
 
 _LOG = logging.getLogger("dssm_tf.server")
-_LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
+_LOOPBACK = ("127.0.0.1", "localhost")
 _GRACE = 10  # seconds that open requests have when the server stops
 
 
@@ -37,13 +38,12 @@ class Server:
     Args:
         models: of different names.
         host: the address to listen at.
-        port: of gRPC; 0 takes a free one, None listens at none.
+        port: of gRPC; 0 takes a free one.
         rest_port: of REST, metrics and page, likewise.
         limits: see `Limits`.
         hosts: names in the header Host beside those of loopback and `host`; `*` for any.
         poll: seconds between two looks for new versions; 0 looks but once.
         index: what the page at `/` searches; without one there is no page.
-        credentials: of gRPC, such as `grpc.ssl_server_credentials`; None does not encrypt.
     """
 
     def __init__(
@@ -51,16 +51,15 @@ class Server:
         models: Sequence[Model],
         *,
         host: str = "127.0.0.1",
-        port: int | None = 8500,
-        rest_port: int | None = 8501,
+        port: int = 8500,
+        rest_port: int = 8501,
         limits: Limits = DEFAULT,
         hosts: Sequence[str] = (),
         poll: float = 1.0,
         index: Index | None = None,
-        credentials: grpc.ServerCredentials | None = None,
     ) -> None:
         self.grpc_address = self.rest_address = ""
-        self._models, self._poll, self._credentials = models, poll, credentials
+        self._models, self._poll = models, poll
         self._host, self._port, self._rest_port = host, port, rest_port
         self._service = Service(models, limits)
         page = []
@@ -111,72 +110,47 @@ class Server:
 
     async def _run(self, started: Future[None]) -> None:
         self._loop, self._stopping = asyncio.get_running_loop(), asyncio.Event()
-        rpc, watching = grpc_server(self._service), asyncio.create_task(self._watch())
-        tasks = []
+        rpc, tasks = grpc_server(self._service), [asyncio.create_task(self._watch())]
         try:
-            if self._port is not None:
-                self.grpc_address = _address(self._host, self._listen(rpc, self._port))
-                await rpc.start()
-            if self._rest_port is not None:
-                listening = _listening(self._host, self._rest_port)
-                self.rest_address = _address(self._host, listening.getsockname()[1])
-                tasks.append(asyncio.create_task(self._rest.serve(sockets=[listening])))
-                while not self._rest.started:
-                    await asyncio.sleep(0.005)
+            listening = await self._listen(rpc)
+            tasks.append(asyncio.create_task(self._rest.serve(sockets=[listening])))
+            while not self._rest.started:
+                await asyncio.sleep(0.005)
             started.set_result(None)
             await self._stopping.wait()
         except UserError as error:
             started.set_exception(error)
-        watching.cancel()
+        tasks[0].cancel()
         self._rest.should_exit = True
-        await asyncio.gather(rpc.stop(_GRACE), *tasks)
+        await asyncio.gather(rpc.stop(_GRACE), *tasks, return_exceptions=True)
 
-    def _listen(self, rpc: grpc.aio.Server, port: int) -> int:
-        """Listens at gRPC's port; returns its number."""
-        address = _address(self._host, port)
+    async def _listen(self, rpc: grpc.aio.Server) -> socket.socket:
+        """Listens at both ports; returns the socket of REST."""
+        host, flag, port = self._host, "--port", self._port
         try:
-            if self._credentials:
-                return int(rpc.add_secure_port(address, self._credentials))
-            return int(rpc.add_insecure_port(address))
-        except RuntimeError:  # gRPC does not say why
+            self.grpc_address = f"{host}:{rpc.add_insecure_port(f'{host}:{port}')}"
+            await rpc.start()
+            flag, port = "--rest-port", self._rest_port
+            listening = socket.create_server((host, port))
+        except (OSError, RuntimeError):  # gRPC does not say why
             raise UserError(
-                f"--port {port}: cannot listen at {address}; choose another port."
+                f"{flag} {port}: cannot listen at {host}:{port}; choose another port."
             ) from None
+        # Else each answer's second packet would wait 40 ms on a kept connection.
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.rest_address = f"{host}:{listening.getsockname()[1]}"
+        return listening
 
     async def _watch(self) -> None:
-        last = ""
         while self._poll:
             await asyncio.sleep(self._poll)
             try:
                 for model in self._models:
                     await asyncio.to_thread(model.look)
-                last = ""
             except Exception as error:  # a disk that is away now may be back at the next look
-                message = f"{type(error).__name__}: {error}"
-                if message != last:
-                    _LOG.error("new versions cannot be looked for: %s", message)
-                last = message
+                _complain(f"{type(error).__name__}: {error}")
 
 
-def _address(host: str, port: int) -> str:
-    """`HOST:PORT`, with brackets around IPv6."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    """A socket that listens at REST's port.
-
-    Raises:
-        UserError: the port is in use, or the host is not this machine's.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    try:
-        listening = socket.create_server((host, port), family=family, backlog=2048)
-    except OSError as error:
-        raise UserError(
-            f"--rest-port {port}: cannot listen at {_address(host, port)} "
-            f"({error.strerror or error}); choose another port."
-        ) from None
-    # Else each answer's second packet would wait 40 ms on a kept connection.
-    listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return listening
+@lru_cache(maxsize=1)  # once, and not at each look
+def _complain(problem: str) -> None:
+    _LOG.error("new versions cannot be looked for: %s", problem)

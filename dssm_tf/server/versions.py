@@ -44,7 +44,7 @@ class Version(NamedTuple):
 
 
 class State(NamedTuple):
-    """What became of a version: `LOADING`, `AVAILABLE` or `END`, and why it failed if it did."""
+    """What became of a version: `AVAILABLE` or `END`, and why it failed if it did."""
 
     name: str
     error: str = ""
@@ -86,43 +86,35 @@ class Model:
         One that failed is tried again when its files have changed: it may still have been copied.
 
         Raises:
-            OSError: the directory cannot be read now; what answers stays.
+            OSError: a file cannot be read now; what answers stays.
         """
         for number, directory in self.versions().items():
-            if self.current is not None and number == self.current.number:
+            before = self.current
+            if before is not None and number == before.number:
                 return
-            files = [one for one in sorted(directory.rglob("*")) if one.is_file()]
+            files = sorted(one for one in directory.rglob("*") if one.is_file())
             stamp = [(one, one.stat().st_size, one.stat().st_mtime_ns) for one in files]
-            if self._failed.get(number) != stamp:
-                if self._try(number, directory):
-                    return
-                self._failed[number] = stamp
+            if self._failed.get(number) == stamp:
+                continue
+            try:
+                self.current = Version(number, self._load(directory))
+            except Exception as error:  # damaged files raise almost any kind
+                reason = one_line(error) or f"{type(error).__name__}: {error}"
+                self._failed[number], self._states[number] = stamp, State("END", reason)
+                _LOG.error("%s version %d is not served: %s", self.name, number, reason)
+                continue
+            if before is not None:
+                self._states[before.number] = State("END")
+            self._states[number] = State("AVAILABLE")
+            _LOG.info("%s version %d answers: %s", self.name, number, directory)
+            return
 
     def versions(self) -> dict[int, Path]:
         """The versions that lie there now, newest first."""
         if self._version is not None:
             return {self._version: self.directory}
-        if not self.directory.is_dir():
-            return {}
-        found = [one for one in self.directory.iterdir() if one.name.isdecimal() and one.is_dir()]
-        return dict(sorted(((int(one.name), one) for one in found), reverse=True))
-
-    def _try(self, number: int, directory: Path) -> bool:
-        self._states[number] = State("LOADING")
-        before = self.current
-        try:
-            self.current = Version(number, self._load(directory))
-        except Exception as error:  # damaged files raise almost any kind
-            reason = one_line(error) or f"{type(error).__name__}: {error}"
-            self._states[number] = State("END", reason)
-            kept = f"; version {before.number} still answers" if before else ""
-            _LOG.error("%s version %d is not served%s: %s", self.name, number, kept, reason)
-            return False
-        self._states[number] = State("AVAILABLE")
-        if before is not None:
-            self._states[before.number] = State("END")
-        _LOG.info("%s version %d answers: %s", self.name, number, directory)
-        return True
+        numbers = sorted(versions_in(self.directory), reverse=True)
+        return {number: self.directory / str(number) for number in numbers}
 
 
 def find_models(path: Path) -> list[Model]:
@@ -136,14 +128,13 @@ def find_models(path: Path) -> list[Model]:
         UserError: there is none.
     """
     path = Path(path).absolute()
-    inside = [path, *sorted(path.glob("*"))]
-    if models := [Model(one.name, one) for one in inside if versions_in(one)]:
-        return models[:1] if models[0].directory == path else models
+    if versions_in(path):
+        return [Model(path.name, path)]
+    if models := [Model(one.name, one) for one in sorted(path.glob("*")) if versions_in(one)]:
+        return models
     if (place := find_model(path)) is None:
         what = "is no model" if path.exists() else "does not exist"
         raise UserError(
             f"{path} {what}; expected a directory that `dssm export` or `dssm train` wrote."
         )
-    if path.name.isdecimal():
-        return [Model(place.name, path, int(path.name))]
-    return [Model(path.name, path, 1)]
+    return [Model(place.name, path, int(path.name) if path.name.isdecimal() else 1)]

@@ -75,8 +75,8 @@ def base(exports, tmp_path) -> Path:
 
 @pytest.fixture(scope="module")
 def server(exports) -> Iterator[Server]:
-    """Serves version 2 of `pets`; at most 8 texts of 100 bytes in 4,000 bytes."""
-    limits = Limits(texts=8, text_bytes=100, message_bytes=4000)
+    """Serves version 2 of `pets`; at most 8 texts in 4,000 bytes."""
+    limits = Limits(texts=8, message_bytes=4000)
     with Server([Model("pets", exports / "pets")], port=0, rest_port=0, limits=limits) as server:
         yield server
 

@@ -74,17 +74,13 @@ def test_a_shape_of_many_dimensions_is_compared_and_never_multiplied(serve, chan
     assert (status, len(details) < 600) == ("INVALID_ARGUMENT", True)
 
 
-def test_left_out_repetitions_are_counted_before_they_are_filled_in(serve, channel_to, ranker):
+def test_left_out_repetitions_are_not_filled_in(serve, channel_to, ranker):
     server = serve(texts=4096)
     request = request_of("tiny", "encode_query", queries=["x" * 65_000])
     request.inputs["queries"].tensor_shape.dim[0].size = 4096  # 266 MB
     status, details = predict(channel_to(server), request.SerializeToString())
-    assert (status, "4,194,304 bytes" in details) == ("INVALID_ARGUMENT", True)
-    # The format's own use of it stays.
-    request = request_of("tiny", "encode_query", queries=["ab"])
-    request.inputs["queries"].tensor_shape.dim[0].size = 3
-    assert predict(channel_to(server), request.SerializeToString()) == ("OK", "")
-    assert ranker.requests[-1] == 3
+    assert (status, "and n texts" in details) == ("INVALID_ARGUMENT", True)
+    assert ranker.requests == []
 
 
 @pytest.mark.parametrize(
@@ -111,7 +107,7 @@ def test_a_request_of_another_host_is_refused(serve):
     server = serve()
     for path, body in ((PREDICT, ASK), ("/metrics", None), ("/v1/models/tiny", None)):
         assert rest(server.rest_address, path, body, {"Host": "evil.example"})[0] == 400
-        for host in ("localhost", "127.0.0.1:8501", "[::1]:8501"):
+        for host in ("localhost", "127.0.0.1:8501"):
             assert rest(server.rest_address, path, body, {"Host": host})[0] == 200
 
 
@@ -201,7 +197,7 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
-    server = serve(message_bytes=1 << 20, pending_bytes=4 << 20, seconds=1.5)
+    server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     head = (
         f"POST {PREDICT} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {1 << 20}\r\n\r\n"
     ).encode()
@@ -223,7 +219,7 @@ def test_half_sent_bodies_fill_no_memory_and_end_in_time(serve):
     "path", [messages.PREDICT, messages.GET_MODEL_STATUS, "/grpc.health.v1.Health/Check"]
 )
 def test_half_sent_calls_hold_no_worker_and_end_in_time(serve, channel_to, path):
-    server = serve(message_bytes=1 << 20, pending_bytes=4 << 20, seconds=1.5)
+    server = serve(message_bytes=1 << 20, in_flight=4, seconds=1.5)
     channel, ended = channel_to(server), threading.Event()
 
     def nothing():

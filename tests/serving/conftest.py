@@ -43,13 +43,10 @@ def ranker() -> Iterator[TinyRanker]:
     ranker.answering.set()
 
 
-def served(ranker: Any, port: int = 0, credentials: Any = None, **limits: Any) -> Server:
+def served(ranker: Any, port: int = 0, **limits: Any) -> Server:
     """A server of model `tiny`, version 3, that takes eight texts a request."""
     model = Model("tiny", Path("tiny"), 3, load=lambda _: ranker)
-    return Server(
-        [model], port=port, rest_port=0, credentials=credentials, poll=0,
-        limits=Limits(**{"texts": 8, **limits}),
-    )  # fmt: skip
+    return Server([model], port=port, rest_port=0, poll=0, limits=Limits(**{"texts": 8, **limits}))
 
 
 @pytest.fixture

@@ -24,14 +24,18 @@ def answering():
     """Starts a server that answers Predict with the bytes it is given; returns its address."""
     servers = []
 
-    def start(raw: bytes) -> str:
+    def start(raw: bytes, credentials: grpc.ServerCredentials | None = None) -> str:
         server = grpc.server(ThreadPoolExecutor(1))
         _, service, method = messages.PREDICT.split("/")
         handler = grpc.unary_unary_rpc_method_handler(lambda request, context: raw)
         server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, {method: handler}),)
         )
-        port = server.add_insecure_port("127.0.0.1:0")
+        port = (
+            server.add_secure_port("127.0.0.1:0", credentials)
+            if credentials
+            else server.add_insecure_port("127.0.0.1:0")
+        )
         server.start()
         servers.append(server)
         return f"127.0.0.1:{port}"
@@ -129,17 +133,16 @@ def certificate(tmp_path_factory):
     return folder / "cert.pem", folder / "key.pem"
 
 
-def test_grpc_speaks_tls(ranker, certificate):
+def test_the_client_speaks_tls(answering, certificate):
     cert, key = (file.read_bytes() for file in certificate)
-    with served(ranker, credentials=grpc.ssl_server_credentials([(key, cert)])) as server:
-        address = server.grpc_address
-        trusting = grpc.ssl_channel_credentials(cert)
-        with Client(address, "tiny", credentials=trusting, timeout=PATIENCE) as client:
-            assert client.encode_titles(["red"]).tolist() == [[3, 1]]
-        # Nobody vouches for this server, and it does not speak without TLS.
-        for credentials in (grpc.ssl_channel_credentials(), None):
-            with (
-                Client(address, "tiny", credentials=credentials, timeout=PATIENCE) as client,
-                pytest.raises(ServingError, match="tiny at"),
-            ):
-                client.encode_titles(["red"])
+    address = answering(shaped(1), grpc.ssl_server_credentials([(key, cert)]))
+    trusting = grpc.ssl_channel_credentials(cert)
+    with Client(address, "tiny", credentials=trusting, timeout=PATIENCE) as client:
+        assert client.score("red", ["hat"]).tolist() == [0.5]
+    # Nobody vouches for this server, and it does not speak without TLS.
+    for credentials in (grpc.ssl_channel_credentials(), None):
+        with (
+            Client(address, "tiny", credentials=credentials, timeout=PATIENCE) as client,
+            pytest.raises(ServingError, match="tiny at"),
+        ):
+            client.score("red", ["hat"])

@@ -128,7 +128,7 @@ def _tower(job: dict[str, Any], inputs: Inputs, folder: Path) -> list[Candidate]
     result = train(loaded, inputs.folder / job["data"], model, quiet=True)
     ranker = SemanticRanker.load(model, job["name"])
     shutil.rmtree(folder / "compact", ignore_errors=True)
-    form = export_compact(model, folder / "compact").directory
+    form = export_compact(model, folder / "compact")
     about = {
         "training_seconds": result.seconds or None,
         "resumed": resumed,

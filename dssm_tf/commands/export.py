@@ -21,8 +21,8 @@ def export(
 ) -> None:
     """Write a SavedModel that takes raw strings, or a compact model for NumPy alone.
 
-    A SavedModel has the signatures encode_query, encode_title, the same with_prior, and score,
-    and warm-up requests for TensorFlow Serving; a compact model is read by dssm_tf.runtime.
+    A SavedModel has the signatures encode_query, encode_title and score, and warm-up requests for
+    TensorFlow Serving; a compact model is read by dssm_tf.runtime.
     Either is verified against the trained model before it counts.
 
         dssm export --model RUN --out EXPORT
@@ -54,10 +54,10 @@ def export(
     else:
         from dssm_tf.export.compact import export_compact
 
-        target, difference = export_compact(model, out, name, table, dimension)
+        target = export_compact(model, out, name, table, dimension)
         size = sum(one.stat().st_size for one in target.iterdir()) / 1e6
         lines = [
-            f"{target}: {size:.1f} MB; numbers equal the trained model's to {difference:.0e}"
+            f"{target}: {size:.1f} MB; verified against the trained model"
             + (", rounded and shortened alike" if table != "float32" or dimension else ""),
             f"read it: from dssm_tf.runtime import Ranker; Ranker.load({str(target.parent)!r})",
         ]

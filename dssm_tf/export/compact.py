@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.titles import Title, load_titles
 from dssm_tf.export.load import find_model
-from dssm_tf.export.verify import check_name, verify
+from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS
 from dssm_tf.runtime.ranker import Ranker
@@ -36,21 +36,6 @@ Arrays = dict[str, NDArray[Any]]
 _KERNEL = "hashing/kernel"
 _BASIS_TITLES = 20_000  # titles, the most clicked, by which shorter vectors are chosen
 
-_CARD = """
-## Compact form
-
-{:.1f} MB, read by `dssm_tf.runtime` with NumPy alone. First matrix: {}; vectors of {} numbers,
-{} in training. It was checked to be equal to the trained model, rounded and shortened alike. What
-rounding and shortening cost tells `dssm evaluate` with both models.
-"""
-
-
-class Exported(NamedTuple):
-    """A compact directory, and how far it is from the trained model, rounded and cut as it is."""
-
-    directory: Path
-    largest_difference: float
-
 
 def export_compact(
     run: Path | str,
@@ -58,7 +43,7 @@ def export_compact(
     name: str | None = None,
     table: TableName = "float32",
     dimension: int | None = None,
-) -> Exported:
+) -> Path:
     """Writes `out/<name>/<version>/`, verified; see `dssm_tf.runtime.compact_files`.
 
     Args:
@@ -72,24 +57,20 @@ def export_compact(
             of, by their principal components, or their first numbers where these were trained
             for it (`training.nested_lengths`); None leaves them as they are.
 
+    Returns:
+        The version's directory; its number is one above the highest there.
+
     Raises:
-        UserError: the run is unusable, `out` holds SavedModels of that name, `dimension` is not
-            below the tower's, or what was written disagrees with the trained model.
+        UserError: the run is unusable, `dimension` is not below the tower's, or what was written
+            disagrees with the trained model.
     """
     from dssm_tf.model.semantic_ranker import SemanticRanker
 
-    check_name(name)
     ranker = SemanticRanker.load(run, name)
-    base = Path(out) / ranker.name
-    if any(base.glob("*/saved_model.pb")):
-        raise UserError(
-            f"{base} holds SavedModels, of which TensorFlow Serving would take this for a newer "
-            "version; choose another --out for compact ones."
-        )
-    target = next_version(base)
+    target = next_version(Path(out) / ranker.name)
     with atomic_directory(target) as aside:
-        difference = write_compact(ranker, Path(run), aside, table, dimension)
-    return Exported(target, difference)
+        write_compact(ranker, Path(run), aside, table, dimension)
+    return target
 
 
 def copy_compact(model: Path, directory: Path) -> None:
@@ -120,30 +101,23 @@ def write_compact(
     directory: Path,
     table: TableName = "float32",
     dimension: int | None = None,
-) -> float:
-    """Fills a directory with a compact model and verifies it; see `export_compact`.
-
-    Returns:
-        The largest difference from the trained model, see `verify`.
-    """
-    full = ranker.dimension
+) -> None:
+    """Fills a directory with a compact model and verifies it; see `export_compact`."""
+    full = ranker.model.query_tower.dimension
     if dimension is not None and not 0 < dimension < full:
         raise UserError(
             f"--dimension {dimension}: the vectors have {full} numbers; expected fewer, at least 1."
         )
     trained: VectorRanker = ranker
-    projections: Arrays = {}
+    projection: Arrays = {}
     if dimension:  # chosen by the trained weights, before they are rounded
         trained = _Shortened(ranker, _basis(ranker, load_titles(run), dimension))
-        projections = {f"{side}/projection": trained.basis for side in _sides(ranker)}
-    arrays = _rounded(ranker, table) | projections
-    _write(directory, ranker, arrays, dimension or full)
-    size = sum(one.stat().st_size for one in directory.iterdir()) / 1e6
-    card = _CARD.format(size, table, dimension or full, full)
-    (directory / MODEL_CARD).write_text((run / MODEL_CARD).read_text("utf-8") + card, "utf-8")
-    shutil.copyfile(run / SPEC, directory / SPEC)
+        projection = {"projection": trained.basis}
+    _write(directory, ranker, _rounded(ranker, table) | projection)
+    for file in (MODEL_CARD, SPEC):
+        shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))
-    return verify(Ranker.load(directory), trained, list(ranker.prior.log_shares))
+    verify(Ranker.load(directory), trained, list(ranker.prior.log_shares))
 
 
 class _Shortened(VectorRanker):
@@ -197,14 +171,14 @@ def _basis(ranker: SemanticRanker, titles: Sequence[Title], dimension: int) -> V
     are from there.
     """
     if ranker.model.nested_lengths:
-        return np.eye(ranker.dimension, dimension, dtype=np.float32)
+        return np.eye(ranker.model.query_tower.dimension, dimension, dtype=np.float32)
     texts = [title.text for title in titles[:_BASIS_TITLES]]
     vectors = np.concatenate([ranker.encode_titles(texts), ranker.encode_queries(texts)])
     _, directions = np.linalg.eigh(vectors.T @ vectors)  # the largest last
     return np.ascontiguousarray(directions[:, ::-1][:, :dimension], np.float32)
 
 
-def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays, dimension: int) -> None:
+def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays) -> None:
     """Writes all but the model card and the checksums."""
     prior = ranker.prior
     fingerprints = np.array([fingerprint64(title) for title in prior.log_shares], np.int64)
@@ -215,11 +189,10 @@ def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays, dimension: i
         "name": ranker.name,
         "tower": ranker.config.model_dump(mode="json")["tower"],
         "sides": _sides(ranker),
-        "dimension": dimension,
         "rules": asdict(ranker.vocabulary.rules),
         "prior_weight": ranker.prior_weight,
         "bm25_weight": ranker.bm25_weight,
-        "cutoff": ranker.cutoff if dimension == ranker.dimension else -1.0,  # other cosines
+        "cutoff": -1.0 if "projection" in arrays else ranker.cutoff,  # of other cosines
         "unseen": prior.unseen,
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")

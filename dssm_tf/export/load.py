@@ -48,10 +48,9 @@ def find_model(path: Path) -> Place | None:
     if (path / CONFIG).exists():
         return Place("run", path, path.resolve().name)
     version = newest_version(path)
-    name = (path.resolve() if version != path else path.resolve().parent).name
     for kind, file in (("export", "saved_model.pb"), ("compact", COMPACT)):
         if (version / file).exists():
-            return Place(kind, version, name)
+            return Place(kind, version, version.resolve().parent.name)
     models = [one for one in path.glob("*") if versions_in(one)]
     return find_model(models[0]) if len(models) == 1 else None
 
@@ -106,8 +105,8 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
         from dssm_tf.export.saved_model import ExportedRanker
 
         ranker = ExportedRanker(place.path)
-    ranker.name = name or (ranker.name if place.kind == "run" else place.name)
-    ranker.kind, ranker.path = place.kind, place.path
+    if name or place.kind != "run":
+        ranker.name = name or place.name
     return ranker
 
 

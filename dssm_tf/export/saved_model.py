@@ -9,15 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from numpy.typing import NDArray
 
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.files import atomic_directory
-from dssm_tf.common.model_versions import newest_version, next_version
+from dssm_tf.common.model_versions import next_version
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.data.format import SPEC, VOCABULARY, Spec, load_vocabulary
-from dssm_tf.evaluation.title_cache import TitleCache
-from dssm_tf.export.verify import ADVERSARIAL, check_name, verify
+from dssm_tf.export.verify import ADVERSARIAL, verify
 from dssm_tf.model.run_files import CONFIG, EXTRA, MODEL_CARD, QUERY_IDS, RANKING
 from dssm_tf.model.semantic_ranker import SemanticRanker, encode_distinct
 from dssm_tf.model.text_features import Table, TextFeatures, hash_texts, normalize
@@ -98,7 +96,6 @@ def export(run: Path | str, out: Path | str, name: str | None = None) -> Path:
         UserError: the run is unusable, or the exported model disagrees with the trained one.
     """
     run = Path(run)
-    check_name(name)
     ranker = SemanticRanker.load(run, name)
     target = next_version(Path(out) / ranker.name)
     with atomic_directory(target) as aside:
@@ -131,31 +128,25 @@ class ExportedRanker(VectorRanker):
     """Ranks by the signatures of an export: what a server would answer, without a server.
 
     Args:
-        directory: of a version, or of a model, whose newest version is taken.
+        version: the directory of a version.
 
     Raises:
         UserError: it is no export, or a file of it is missing, damaged or was changed.
     """
 
-    def __init__(self, directory: Path | str) -> None:
-        version = newest_version(Path(directory))
-        self.name = version.parent.name
+    def __init__(self, version: Path) -> None:
         check_files(version, None, _AGAIN)
         extra = version / EXTRA
         for name, value in read_json(extra / RANKING, _AGAIN).items():
             setattr(self, name, value)
         self.vocabulary = load_vocabulary(extra, Spec.load(extra))
         self._model = tf.saved_model.load(str(version))  # its variables live as long as it does
-        self._titles: TitleCache[tuple[Vectors, Vectors, NDArray[np.intp]]] = TitleCache()
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         return self._ask(f"encode_{side}", texts)[:, :-1]
 
     def _weighted(self, titles: Sequence[str]) -> Vectors:
         return self._ask("encode_title", titles)[:, -1]
-
-    def _prepared(self, titles: Sequence[str]) -> tuple[Vectors, Vectors, NDArray[np.intp]]:
-        return self._titles.get(titles, super()._prepared)
 
     def _ask(self, signature: str, texts: Sequence[str]) -> Vectors:
         call, (name,) = self._model.signatures[signature], _INPUTS[signature]

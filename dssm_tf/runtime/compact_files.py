@@ -1,11 +1,11 @@
 """The directory of a compact model: its files, and how they are read and checked.
 
 compact.json    format; `name`; `tower`, its configuration; `sides`, `query_tower` and, if there are
-                two, `title_tower`; `dimension` of a vector; text `rules`; `prior_weight`;
+                two, `title_tower`; text `rules`; `prior_weight`;
                 `bm25_weight`; `cutoff`; `unseen`, the log share of a title that nobody clicked
 vocabulary.txt  letter trigrams, one a line, by id from 1 on
 weights.npz     arrays by side and Keras name, such as `query_tower/hashing/kernel`; an int8
-                kernel has a `scale` beside it, shortened vectors a `projection`
+                kernel has a `scale` beside it; `projection`, if the vectors are shortened
 prior.npz       `titles`, fingerprints of the titles that were clicked, increasing, and their
                 `log_shares`
 spec.json       of the data that it was trained on, not read here
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from numpy.typing import NDArray
 
@@ -33,23 +33,19 @@ VOCABULARY = "vocabulary.txt"
 WEIGHTS = "weights.npz"
 PRIOR = "prior.npz"
 
-FORMAT = 5
+FORMAT = 6
 """Counted up when an older version of this package could not read what is written."""
+
+Arrays = dict[str, NDArray[Any]]
 
 _AGAIN = "Copy the directory again, or write it again with `dssm export --format compact`."
 
 
-class Compact(NamedTuple):
-    """What a compact directory holds; see the head of this file."""
-
-    settings: dict[str, Any]
-    vocabulary: Vocabulary
-    arrays: dict[str, NDArray[Any]]
-    prior: dict[str, NDArray[Any]]
-
-
-def read_compact(directory: Path) -> Compact:
+def read_compact(directory: Path) -> tuple[dict[str, Any], Vocabulary, Arrays, Arrays]:
     """Reads and checks what `dssm export --format compact` wrote.
+
+    Returns:
+        Settings, vocabulary, weights and prior; see the head of this file.
 
     Raises:
         UserError: there is no such directory, it is of another format, or a file was damaged or
@@ -70,4 +66,4 @@ def read_compact(directory: Path) -> Compact:
         )
     vocabulary = Vocabulary.load(directory / VOCABULARY, Rules.of_json(settings["rules"]))
     weights, prior = (read_arrays(directory / name, _AGAIN) for name in (WEIGHTS, PRIOR))
-    return Compact(settings, vocabulary, weights, prior)
+    return settings, vocabulary, weights, prior

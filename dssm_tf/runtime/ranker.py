@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.runtime.compact_files import Compact, read_compact
+from dssm_tf.runtime.compact_files import Arrays, read_compact
 from dssm_tf.runtime.towers import TOWERS
 from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, unit
 from dssm_tf.runtime.word_vectors import WordVectors
 from dssm_tf.text.fingerprint import fingerprint64
 from dssm_tf.text.rules import Key
+from dssm_tf.text.vocabulary import Vocabulary
 
 WORDS = 50_000
 _TEXTS = 256  # encoded at once, so that what is computed stays in the processor's caches
@@ -32,36 +34,36 @@ class Ranker(VectorRanker):
     dssm_tf.common.errors.UserError: nowhere holds no compact.json; ...
     """
 
-    kind = "compact"
-
-    def __init__(self, compact: Compact, words: int = WORDS) -> None:
-        settings, self.vocabulary = compact.settings, compact.vocabulary
-        self.name, self._weight = settings["name"], settings["prior_weight"]
-        self.bm25_weight, self.cutoff = settings["bm25_weight"], settings["cutoff"]
+    def __init__(
+        self, settings: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, prior: Arrays
+    ) -> None:
+        self.name, self.vocabulary = settings["name"], vocabulary
+        self._weight, self.cutoff = settings["prior_weight"], settings["cutoff"]
+        self.bm25_weight = settings["bm25_weight"]
         # What follows the last fingerprint is the share of any other title.
-        self._known = np.append(compact.prior["titles"], np.iinfo(np.int64).max)
-        shares = compact.prior["log_shares"]
+        self._known = np.append(prior["titles"], np.iinfo(np.int64).max)
+        shares = prior["log_shares"]
         self._shares = np.append(shares, np.float32(settings["unseen"]))
         mean = shares.mean(dtype=np.float64) if len(shares) else settings["unseen"]
         self.mean_prior = self._weight * float(mean)
-        sides = [_Side(compact, side, words) for side in settings["sides"]]
+        sides = [_Side(settings["tower"], vocabulary, weights, one) for one in settings["sides"]]
         self._sides = {"query": sides[0], "title": sides[-1]}
 
     @classmethod
-    def load(cls, directory: Path | str, words: int = WORDS) -> Ranker:
+    def load(cls, directory: Path | str) -> Ranker:
         """Loads what `dssm export --format compact` wrote.
+
+        A table of 50,000 words of an LSTM of 96 cells takes at most 77 MB, four bytes a word and
+        column of the first matrix. Shared towers have one table, others two.
 
         Args:
             directory: of a version, or of a model, whose newest version is taken.
-            words: words in the table; each takes four bytes for each column of the first matrix:
-                50,000 words of an LSTM of 96 cells at most 77 MB. Shared towers have one table,
-                others two.
 
         Raises:
             UserError: it is no such directory or of another format, or a file was damaged or
                 changed.
         """
-        return cls(read_compact(Path(directory)), words)
+        return cls(*read_compact(Path(directory)))
 
     def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
         listed = list(map(self.vocabulary.words, texts))
@@ -82,23 +84,25 @@ class Ranker(VectorRanker):
 class _Side:
     """One tower with its words."""
 
-    def __init__(self, compact: Compact, side: str, words: int) -> None:
-        tower, start = compact.settings["tower"], f"{side}/"
-        arrays = {
-            name.removeprefix(start): array
-            for name, array in compact.arrays.items()
-            if name.startswith(start)
-        }
-        kernel, scale = arrays.pop("hashing/kernel"), arrays.pop("hashing/scale", None)
-        self._projection = arrays.pop("projection", None)
+    def __init__(
+        self, tower: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, side: str
+    ) -> None:
         if tower["name"] not in TOWERS:
             raise UserError(
                 f"the tower {tower['name']!r:.40} has no form in NumPy; export it for TensorFlow "
                 "Serving, or write it in dssm_tf/runtime/towers.py."
             )
+        arrays = {
+            name.removeprefix(f"{side}/"): array
+            for name, array in weights.items()
+            if name.startswith(side)
+        }
+        kernel, scale = arrays.pop("hashing/kernel"), arrays.pop("hashing/scale", None)
+        self._projection = weights.get("projection")
         self._tower = TOWERS[tower["name"]](arrays, tower)
-        self._words = WordVectors(compact.vocabulary, kernel, scale, self._tower.constant, words)
-        self._dimension = compact.settings["dimension"]
+        size = max(WORDS, _TEXTS * vocabulary.rules.max_words)
+        self._words = WordVectors(vocabulary, kernel, scale, self._tower.constant, size)
+        self._dimension = self._vectors([["a"]]).shape[1]
 
     def encode(self, texts: Sequence[list[str]]) -> Vectors:
         """Unit vectors `(len(texts), dimension)` of texts split into words."""

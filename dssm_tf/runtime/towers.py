@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,6 @@ from numpy.typing import NDArray
 Vectors = NDArray[np.float32]
 Steps = Sequence[Vectors]
 Arrays = Mapping[str, Vectors]
-
-
-class Tower(Protocol):
-    """What turns hashed words into semantic vectors."""
-
-    constant: Vectors
-    """What the table adds to every word, `(units,)` or one number."""
-
-    def __call__(self, steps: Steps) -> Vectors:
-        """Vectors `(texts, dimension)`; see the head of this file."""
-        ...
 
 
 def pool(how: np.ufunc, steps: Steps) -> Vectors:
@@ -198,7 +187,7 @@ def _sigmoid(x: Vectors) -> Vectors:
     return found
 
 
-TOWERS: Mapping[str, Callable[[Arrays, Mapping[str, Any]], Tower]] = {
+TOWERS: Mapping[str, Callable[[Arrays, Mapping[str, Any]], Any]] = {
     "dssm": FeedForward,
     "clsm": Convolution,
     "rnn": partial(Recurrence, cell=_TanhCell),

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from dssm_tf.text.rules import Key
@@ -35,8 +34,6 @@ class VectorRanker(ABC):
 
     Attributes:
         name: what tables call it.
-        kind: `run`, `export` or `compact`.
-        path: the directory it was loaded from.
         vocabulary: its letter trigrams and text rules.
         mean_prior: the mean of `weighted_prior` over the titles that were clicked.
         bm25_weight: of BM25 beside the model, see `dssm_tf.evaluation.fusion`.
@@ -45,8 +42,6 @@ class VectorRanker(ABC):
     """
 
     name: str
-    kind = ""
-    path = Path()
     vocabulary: Vocabulary
     mean_prior: float
     bm25_weight: float
@@ -59,14 +54,6 @@ class VectorRanker(ABC):
     @abstractmethod
     def _weighted(self, titles: Sequence[Key]) -> Vectors:
         """The weighted log-priors of titles in their normal form, `(len(titles),)`."""
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.name!r}, the {self.kind} {self.path}>"
-
-    @property
-    def dimension(self) -> int:
-        """Length of a semantic vector."""
-        return int(self._encode("query", []).shape[1])
 
     def rank(self, query: str, titles: Iterable[str], top: int | None = None) -> list[RankedTitle]:
         """Titles from best to worst.
@@ -129,7 +116,7 @@ class VectorRanker(ABC):
             Of a text without a known letter the first `dimension` numbers are zero.
         """
         vectors = self._encode("query", texts_of("queries", queries))
-        return with_column(vectors, 1.0) if prior else vectors
+        return with_column(vectors, np.ones(len(vectors), np.float32)) if prior else vectors
 
     def encode_titles(self, titles: Iterable[str], prior: bool = False) -> Vectors:
         """Semantic vectors of titles, to be indexed; see `encode_queries`."""
@@ -158,22 +145,13 @@ def unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
-def with_column(vectors: Vectors, column: ArrayLike) -> Vectors:
+def with_column(vectors: Vectors, column: Vectors) -> Vectors:
     """Vectors with the prior: one more dimension, so that the inner product is the score.
 
     A title's last number is its weighted log-prior and a query's is 1:
     `[q, 1] . [t, p] = q . t + p`.
-
-    Args:
-        vectors: unit vectors `(texts, dimension)`.
-        column: what stands in the further dimension, `(texts,)` or one number for all.
-
-    Returns:
-        float32 `(texts, dimension + 1)`, contiguous.
     """
-    joined = np.empty((len(vectors), vectors.shape[1] + 1), np.float32)
-    joined[:, :-1], joined[:, -1] = vectors, column
-    return joined
+    return np.column_stack([vectors, column])
 
 
 def texts_of(name: str, texts: Iterable[Any]) -> Sequence[str]:
@@ -181,11 +159,7 @@ def texts_of(name: str, texts: Iterable[Any]) -> Sequence[str]:
     if isinstance(texts, (str, bytes)):
         raise TypeError(f"{name} is one {type(texts).__name__}; expected a list of str.")
     listed = texts if isinstance(texts, tuple) else list(texts)
-    for place, text in enumerate(listed):
+    for row, text in enumerate(listed):
         if not isinstance(text, str):
-            where = name if name in ("query", "title") else f"{name}[{place}]"
-            fields = " (fields are joined by U+241F)" if isinstance(text, (list, tuple)) else ""
-            raise TypeError(
-                f"{where} is {text!r:.60}, a {type(text).__name__}; expected str{fields}."
-            )
+            raise TypeError(f"{name}[{row}] is {text!r:.60}; expected str.")
     return listed

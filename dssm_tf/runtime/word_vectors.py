@@ -26,7 +26,7 @@ class WordVectors:
             row 0 stands for no trigram and is zero.
         scale: of the rows, float32 `(1 + trigrams, 1)`, or None.
         constant: added to each word's sum, `(units,)` or `(1,)`: a bias that comes with every word.
-        size: words the table holds; more if more are asked for at once.
+        size: words the table holds; at least as many as are asked for at once.
     """
 
     def __init__(
@@ -51,14 +51,11 @@ class WordVectors:
         """
         with self._lock:
             try:
-                rows = self._rows(words)
+                rows = [*map(self._row_of.__getitem__, words)]
             except KeyError:
                 self._learn(dict.fromkeys(words))
-                rows = self._rows(words)
+                rows = [*map(self._row_of.__getitem__, words)]
             return self._table.take(rows, axis=0)
-
-    def _rows(self, words: Sequence[str]) -> list[int]:
-        return list(map(self._row_of.__getitem__, words))
 
     def _learn(self, words: dict[str, None]) -> None:
         """Puts those words into the table that are not there."""
@@ -66,8 +63,6 @@ class WordVectors:
         if len(self._row_of) + len(new) > len(self._table):
             self._row_of.clear()
             new = list(words)
-            if len(new) > len(self._table):
-                self._table = np.empty((len(new), self._table.shape[1]), np.float32)
         rows = range(len(self._row_of), len(self._row_of) + len(new))
         self._table[rows.start : rows.stop] = self._sums(new) + self._constant
         self._row_of.update(zip(new, rows, strict=True))

@@ -188,9 +188,9 @@ class Service:
                 raise Refusal(
                     INVALID, f"{name}: {len(texts):,} texts, more than {self.limits.texts:,}."
                 )
-        texts = (
+        given = (
             [text.decode("utf-8", "replace") for text in request.inputs[name]]
             for name in signature.inputs
         )
         # This version answers, whatever takes over meanwhile.
-        return Answer(version.number, signature.output, signature.call(version.ranker, *texts))
+        return Answer(version.number, signature.output, signature.call(version.ranker, *given))

@@ -113,9 +113,9 @@ The exact settings are in `config.yaml`, the curves in `history.json`.
 {ranked}
 {"".join(few)}{before}
 Vectors with the prior rank as the first column says: those of `dssm embed`, of the signatures
-`encode_query_with_prior` and `encode_title_with_prior`, and of `prior=True` in Python; compare them
-by inner product. Unit vectors (`dssm embed --cosine`, `encode_query`, `encode_title`) rank as the
-last column says.
+`encode_query` and `encode_title`, and of `prior=True` in Python; compare them by inner product.
+Unit vectors (`dssm embed --cosine`, or all numbers of a vector but the last) rank as the last
+column says.
 {searched}
 ## Use and limits
 

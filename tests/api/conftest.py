@@ -37,7 +37,7 @@ def exported(folder, run) -> Path:
 
 @pytest.fixture(scope="session")
 def compact(folder, run) -> Path:
-    return export_compact(run, folder / "compact", "fox").directory.parent
+    return export_compact(run, folder / "compact", "fox").parent
 
 
 @pytest.fixture(scope="session")

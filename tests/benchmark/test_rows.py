@@ -61,7 +61,7 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
     data = write_data(tmp_path / "data", [Click("orange hat", "Red Hat", 5)], validation=())
     run = finished_run(tmp_path / "run", data, TINY)
     version = export(run, tmp_path / "models")
-    small = export_compact(run, tmp_path / "compact", "lstm").directory
+    small = export_compact(run, tmp_path / "compact", "lstm")
     (bm25,) = (folder / "out").glob("work/systems/bm25-[0-9a-f]*/model")
     out = tmp_path / "out"
     result, *_ = benchmark(

@@ -52,7 +52,7 @@ def test_java_answers_a_published_request_as_python_does(tmp_path, signature, in
     wanted = (
         ranker.score("red fox", TITLES)
         if signature == "score"
-        else ranker.encode_titles(TITLES, prior=False)
+        else ranker.encode_titles(TITLES, prior=True)
     )
     found = np.array(response.outputs[output].float_val, np.float32)
     np.testing.assert_allclose(found, np.ravel(wanted), atol=1e-6)

@@ -45,7 +45,7 @@ class TestEveryKind:
         vectors, bias = unit(300, 8, seed=10), np.zeros(300, np.float32)
         farthest = int(np.argmin(vectors @ vectors[0]))
         bias[farthest] = 3.0
-        query = with_column(vectors[:1], 1)[0]
+        query = with_column(vectors[:1], [1])[0]
         assert make(with_column(vectors, bias)).search(query, 2)[1].tolist() == [farthest, 0]
 
     def test_a_saved_index_finds_the_same(self, make, tmp_path):
@@ -66,7 +66,7 @@ def test_an_exact_index_finds_what_one_sort_finds(k):
     distinct = unit(70, 7, seed=1)
     # Each vector three times, far apart.
     vectors = np.tile(with_column(distinct, np.linspace(0, 0.3, 70, dtype="f4")), (3, 1))
-    for query in with_column(np.concatenate([unit(9, 7, seed=2), distinct[:3]]), 1):
+    for query in with_column(np.concatenate([unit(9, 7, seed=2), distinct[:3]]), [1] * 12):
         scores, rows = exact(vectors).search(query, k)
         expected, expected_rows = by_hand(vectors, query, k)
         np.testing.assert_array_equal(rows, expected_rows)
@@ -99,7 +99,7 @@ def test_without_faiss_the_error_says_what_to_install(monkeypatch):
 
 def test_a_fast_index_says_its_recall():
     vectors = with_column(unit(3000, 16, seed=8), np.linspace(0, 0.2, 3000, dtype=np.float32))
-    queries = with_column(unit(50, 16, seed=9), 1)
+    queries = with_column(unit(50, 16, seed=9), [1] * 50)
     found = choose_nearest(vectors, lambda: queries, "fast", 0.9)
     assert found.graph
     shares = {10: [], 100: []}

@@ -57,7 +57,7 @@ def lstm_run(make_run) -> Path:
 @pytest.fixture(scope="session")
 def directory(lstm_run, tmp_path_factory) -> Path:
     """A compact model; not to be changed."""
-    return export_compact(lstm_run, tmp_path_factory.mktemp("compact")).directory
+    return export_compact(lstm_run, tmp_path_factory.mktemp("compact"))
 
 
 @pytest.fixture(scope="session")

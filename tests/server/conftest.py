@@ -56,7 +56,7 @@ def signatures(exports):
 @pytest.fixture(scope="session")
 def compacts(run, second_run) -> list[Path]:
     """The same two as compact models: the directories of the versions."""
-    return [export_compact(one, run.parent / "compact", "pets").directory
+    return [export_compact(one, run.parent / "compact", "pets")
             for one in (run, second_run)]  # fmt: skip
 
 

@@ -16,24 +16,6 @@ import pytest
 
 import dssm_tf
 
-TOP_LEVEL = [
-    "setup.py",
-    "README.md",
-    "dssm_tf",
-    "pipelines",
-    "serving",
-    "tests",
-    "configs",
-    "examples",
-    "pyproject.toml",
-    "Makefile",
-    "constraints.txt",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "LICENSE",
-    "NOTICE",
-    ".ci/run",
-]
 NOT_SOURCE = shutil.ignore_patterns(
     ".git", ".venv", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"
 )
@@ -105,11 +87,6 @@ def test_every_arrow_of_the_architecture_is_an_import(checkout):
             files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
             imports = re.compile(rf'(from |import |"){re.escape(packages[below])}\b')
             assert any(imports.search(one.read_text("utf-8")) for one in files), (above, below)
-
-
-@pytest.mark.parametrize("path", TOP_LEVEL)
-def test_the_top_level_is_complete(checkout, path):
-    assert (checkout / path).exists()
 
 
 def test_the_licence_is_the_whole_apache_licence(checkout):

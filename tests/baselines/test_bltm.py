@@ -133,12 +133,3 @@ def test_pairs_that_are_done_early_are_the_same_as_alone():
     for row, (mixture, query, title) in enumerate(pairs):
         alone = couple(mixture[None], side(query), side(title), np.zeros((1, 3)), 1e-6, 1000)
         assert together.multipliers[row] == approx(alone.multipliers[0], rel=1e-9)
-
-
-def test_with_one_topic_words_have_their_share_of_the_clicks():
-    # "a" and "x" have 3 of 4 clicks, "b" and "y" one.
-    clicks = [("a", "x", 3.0), ("b", "y", 1.0)]
-    model = BLTM(topics=1, word_prior=0.0).fit(clicks, [])
-    assert model.terms.words == ("a", "b", "x", "y")
-    assert model.query_words[:, 0] == approx([0.75, 0.25, 0, 0])
-    assert model.title_words[:, 0] == approx([0, 0, 0.75, 0.25])

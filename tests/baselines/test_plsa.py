@@ -42,14 +42,6 @@ def test_steps_equal_those_with_every_posterior_written_out():
         assert ours[1] == approx(theirs[1], rel=1e-10)
 
 
-def test_one_topic_is_the_collection():
-    # With one topic and no prior p(w|z) is the share of each word: a 3 of 4, b 1 of 4.
-    model = PLSA(topics=1, word_prior=0.0).fit([], ["a a", "a b"])
-    assert dict(zip(model.terms.words, model.query_words[:, 0], strict=True)) == approx(
-        {"a": 0.75, "b": 0.25}
-    )
-
-
 def test_em_ends_when_little_is_gained():
     titles = [title for _, title, _ in planted_clicks(50, seed=2)]
     few = len(PLSA(topics=4, tolerance=1e-2).fit([], titles).objective)

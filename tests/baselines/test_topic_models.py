@@ -61,12 +61,6 @@ def test_scores_equal_the_definition(model):
             assert score == approx(expected, rel=1e-9, abs=1e-9)
 
 
-def test_a_title_outside_the_log_has_the_same_mixture_in_any_company(model):
-    alone = model.mixtures([OTHERS[0]])[0]
-    assert (model.mixtures([OTHERS[0]])[0] == alone).all()
-    assert (model.mixtures([*TITLES, OTHERS[0], ""])[-2] == alone).all()
-
-
 def test_a_title_without_a_known_word_has_the_priors_shares(model):
     assert model.mixtures(OTHERS[1:]) == approx(np.full((2, 4), 1 / 4))
 

@@ -121,22 +121,3 @@ def test_hidden_samples_have_the_mean_and_the_variance_of_their_kind(kind):
     np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.02)
     variance = np.ones(3) if kind == "gaussian" else expected * (1 - expected)
     np.testing.assert_allclose(drawn.var(axis=0), variance, atol=0.03)
-
-
-def test_it_agrees_with_scikit_learn():
-    neural_network = pytest.importorskip("sklearn.neural_network")
-    reference = machine(visible=5, hidden=4)
-    theirs = neural_network.BernoulliRBM(4)
-    theirs.components_ = reference.W.T
-    theirs.intercept_hidden_, theirs.intercept_visible_ = reference.c, reference.b
-    theirs.n_features_in_ = 5
-    layer = layer_of(reference)
-    every = states(5)
-    np.testing.assert_allclose(layer.free_energy(every), theirs._free_energy(every))
-    np.testing.assert_allclose(layer.hidden_mean(every), theirs.transform(every))
-    # Its random numbers differ from ours: the means over many draws agree.
-    theirs.random_state_ = np.random.RandomState(0)
-    many = np.repeat(every[[19]], 20_000, axis=0)
-    drawn = theirs._sample_visibles(layer.hidden_mean(many).numpy(), theirs.random_state_)
-    expected = layer.visible_mean(layer.hidden_mean(every[[19]]))[0]
-    np.testing.assert_allclose(drawn.mean(axis=0), expected, atol=0.02)

@@ -45,15 +45,6 @@ def test_weights_say_how_often_a_link_is_drawn():
     np.testing.assert_allclose(share[:4], [0.8, 0.1, 0.1, 0], atol=0.03)
 
 
-def test_one_seed_gives_the_same_batches():
-    relevant = same_class(LABELS * 3)
-    first, again, other = (
-        [batch.titles.tolist() for batch in islice(TupleBatches(relevant, relevant, seed=seed), 3)]
-        for seed in (0, 0, 1)
-    )
-    assert first == again != other
-
-
 def test_links_that_make_no_tuple_are_refused_and_not_searched_for_ever():
     """The second title is irrelevant to all, but no link leads to it."""
     one = sparse.csr_matrix(np.array([[True, False], [True, False]]))

@@ -25,9 +25,3 @@ def test_a_prior_is_the_log_of_the_smoothed_share_of_clicks():
 def test_without_a_log_all_titles_are_equally_likely():
     assert TitlePrior([], FOLDED)(["a", "b"]).tolist() == [0, 0]
     assert TitlePrior([], FOLDED)([]).shape == (0,)
-
-
-def test_the_order_of_the_log_does_not_matter():
-    forwards, backwards = TitlePrior(TITLES, FOLDED), TitlePrior(TITLES[::-1], FOLDED)
-    texts = [title.text for title in TITLES]
-    np.testing.assert_array_equal(forwards(texts), backwards(texts))

@@ -145,13 +145,6 @@ def test_the_gradient_of_the_cosine_is_the_paper_s():
             np.testing.assert_allclose(np.array(one)[0], other, atol=SAME)
 
 
-def test_the_gradient_of_a_zero_vector_is_finite():
-    zero = tf.Variable([[0.0, 0.0]])
-    with tf.GradientTape() as tape:
-        total = tf.reduce_sum(normalize_vectors(zero))
-    assert np.isfinite(np.array(tape.gradient(total, zero))).all()
-
-
 @pytest.mark.numeric
 @pytest.mark.parametrize("policy", ["mixed_bfloat16", "mixed_float16"])
 def test_cosines_are_float32_in_mixed_precision(policy):

@@ -9,16 +9,6 @@ from dssm_tf.positions.harvesting import all_pairs, interventions, tied
 from dssm_tf.positions.shown import Shown
 
 
-def log_likelihood(examination, relevance, weight, clicks):
-    """Agarwal et al. 2019, AllPairs, in float64."""
-    total = 0.0
-    for one, other in zip(*np.nonzero(weight), strict=True):
-        rate = examination[one] * relevance[one, other]
-        total += clicks[one, other] * np.log(rate)
-        total += (weight[one, other] - clicks[one, other]) * np.log(1 - rate)
-    return total
-
-
 def sums(shown, positions):
     found = interventions(shown, positions)
     return found.sums(np.ones(shown.query.max() + 1))
@@ -49,35 +39,6 @@ def test_clicks_that_follow_a_curve_give_it_back_over_other_positions_too():
     clicks = weight * at_both * truth[:, None]
     assert tied(clicks) == 4
     assert all_pairs(weight, clicks) == approx(truth, abs=1e-3)
-
-
-def test_no_curve_near_by_is_likelier():
-    random = np.random.default_rng(3)
-    weight = random.integers(50, 200, (4, 4)).astype(float)
-    weight = np.triu(weight, 1) + np.triu(weight, 1).T
-    clicks = weight * random.uniform(0.1, 0.4, (4, 4))
-    found = all_pairs(weight, clicks)
-
-    def best(examination):
-        """The likelihood under the best relevance of a fine grid, pair by pair."""
-        total = 0.0
-        for one in range(4):
-            for other in range(one):
-                pair = np.zeros((4, 4))
-                pair[one, other] = pair[other, one] = 1
-                rates = np.linspace(0.001, 0.999, 999) / examination[[one, other]].max()
-                total += max(
-                    log_likelihood(examination, pair * rate, weight * pair, clicks)
-                    for rate in rates
-                )
-        return total
-
-    reached = best(found)
-    for at in range(1, 4):
-        for factor in (0.9, 1.1):
-            other = found.copy()
-            other[at] *= factor
-            assert best(other) < reached
 
 
 def test_bootstraps_are_estimated_as_if_each_were_alone():

@@ -66,19 +66,3 @@ def test_the_gradient_is_the_paper_s_cut_after_as_many_words(steps):
     # What is cut is the gradient; the vectors are those without truncation.
     expected = [reference.encode(p, count_matrix(words, KNOWN)) for words in SENTENCES]
     np.testing.assert_allclose(np.array(vectors), expected, atol=1e-14)
-
-
-def test_the_paper_s_gradient_is_the_slope_of_its_equation():
-    p = reference.RNNParameters.random(len(KNOWN), HIDDEN, seed=3)
-    words, v = count_matrix(SENTENCES[3], KNOWN), np.array([0.3, -1.2, 0.7])
-    found = reference.gradient(p, words, v)
-    for name in ("w", "rec", "b"):
-        parameter = getattr(p, name)
-        for place in np.ndindex(parameter.shape):
-            kept, sides = parameter[place], []
-            for step in (1e-6, -1e-6):
-                parameter[place] = kept + step
-                sides.append(v @ reference.encode(p, words))
-            parameter[place] = kept
-            slope = (sides[0] - sides[1]) / 2e-6
-            assert getattr(found, name)[place] == pytest.approx(slope, abs=1e-8)

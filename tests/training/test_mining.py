@@ -12,7 +12,6 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.tables.hard_negatives import COLUMNS
 from dssm_tf.training.mining import hard_columns
 from dssm_tf.training.train import train
 from tests.runs import finished_run
@@ -27,15 +26,6 @@ def by_sorting(scores, clicked, first, last, margin) -> list[int]:
         left = [column for column in left if scores[column] <= best - margin * abs(best)]
     left.sort(key=lambda column: (-scores[column], column))
     return left[first - 1 : last]
-
-
-def test_clicked_titles_and_those_within_the_margin_are_left_out_by_hand():
-    scores = np.array([0.9, 0.8, 0.77, 0.5, 0.7, 0.6])
-    # Clicked .8 and .5; a margin of .05 lets what scores at most .76 be a negative.
-    assert hard_columns(scores, np.array([1, 3]), (1, 2), 0.05).tolist() == [4, 5]
-    assert hard_columns(scores, np.array([1, 3]), (2, 9), 0.05).tolist() == [5]
-    assert hard_columns(scores, np.array([1, 3]), (1, 9), 0.0).tolist() == [2, 4, 5]
-    assert hard_columns(scores, np.array([1, 3]), (4, 9), 0.05).tolist() == []
 
 
 @settings(max_examples=200)
@@ -94,16 +84,6 @@ def test_bm25_mines_titles_with_a_word_of_the_query_alone(mined):
     assert rows
     assert all(set(row.query.split()) & set(row.title.split()) for row in rows)
     assert all(row.score > 0 for row in rows)
-
-
-def test_the_table_holds_what_is_returned(mined):
-    out, rows = mined
-    head, *lines = out.read_text("utf-8").splitlines()
-    assert head.split("\t") == list(COLUMNS)
-    assert [line.split("\t")[:4] for line in lines] == [
-        [row.query, row.title, row.system, str(row.rank)] for row in rows
-    ]
-    assert float(lines[0].split("\t")[4]) == pytest.approx(rows[0].score, rel=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -98,11 +98,3 @@ def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_pat
                 assert titles[columns[column]] not in clicked[queries[row]]
                 negatives += 1
     assert negatives > 100
-
-
-def test_no_clicked_pair_is_mined_and_every_query_gets_what_was_mined(data, tmp_path):
-    key = data.rules.key
-    rows = dssm_tf.mine(data.directory, tmp_path / "mined.tsv", bm25=True, margin=0)
-    clicked = {(key(query), key(title)) for query, title, _ in data.clicks(*data.splits)}
-    assert not clicked & {(key(row.query), key(row.title)) for row in rows}
-    assert {key(row.query) for row in rows} == {query for query, _ in clicked}

@@ -13,9 +13,7 @@ from dssm_tf.data.format import Spec
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.data.titles import load_titles
 from dssm_tf.losses.ranking_loss import RankingLoss
-from dssm_tf.model.run_files import known_queries
 from dssm_tf.model.semantic_ranker import SemanticRanker
-from dssm_tf.text.rules import FOLDED
 from dssm_tf.training.fitting import training_batches
 from dssm_tf.training.validation import ValidationTask, encoded
 from tests.training.configuration import CONFIG, EPOCHS
@@ -37,11 +35,6 @@ def test_a_run_holds_all_that_is_needed_to_use_and_to_repeat_it(run, data):
     versions = json.loads((out / "versions.json").read_text("utf-8"))
     assert versions["tensorflow"] == tf.__version__
     assert {"python", "keras", "numpy", "dssm-tf"} <= versions.keys()
-
-
-def test_a_run_knows_the_queries_of_its_log_by_their_hashes(run, data):
-    queries = {click.query for part in data.pairs.values() for click in part}
-    assert known_queries(run[0]).tolist() == sorted(map(FOLDED.id, queries))
 
 
 def test_the_history_has_losses_and_ndcg_of_each_epoch(run):

@@ -113,14 +113,6 @@ def test_a_whole_catalogue_is_ranked_in_bounded_memory():
     assert peak < 120e6
 
 
-def test_titles_that_differ_only_in_case_are_one_title(tmp_path):
-    log = [Click("fox", "Red Fox", 2), Click("foxes", "red fox!", 1), Click("owl", "owl")]
-    directory = write_data(tmp_path / "data", log, validation={"fox", "foxes"}, negatives=1).path
-    task = ValidationTask.of(Preprocessed(directory), 100, 100)
-    assert len(task.titles) == 2
-    assert (task.grades.toarray() == 3).sum(axis=1).tolist() == [1, 1]
-
-
 def test_ndcg_of_one_query_is_the_hand_computed_one():
     task = ValidationTask(("q",), ("a", "b", "c"), sparse.csr_array([[3.0, 0, 1]]))
     # Ranked b, a, c. Gain 2^grade - 1: 0, 7, 1; discount log2(rank + 1).

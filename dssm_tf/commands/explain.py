@@ -90,14 +90,13 @@ def _check(
 
 
 def _nearest(ranker: Any, word: str, _: tuple[str, ...]) -> tuple[Any, str]:
-    from dssm_tf.analysis.survey import neighbours
-    from dssm_tf.baselines.doc2vec import Doc2Vec
     from dssm_tf.common.markdown import plain, table
-    from dssm_tf.model.semantic_ranker import SemanticRanker
 
-    if isinstance(ranker, Doc2Vec):
+    if hasattr(ranker, "most_similar"):
         nearest = ranker.most_similar(word)
-    elif isinstance(ranker, SemanticRanker):
+    elif hasattr(ranker, "model"):
+        from dssm_tf.analysis.survey import neighbours  # TensorFlow's
+
         vocabulary = ranker.vocabulary
         among = (one for title in ranker.prior.log_shares for one in vocabulary.words(title))
         read = vocabulary.words(word)[:1] or [word]
@@ -111,12 +110,12 @@ def _nearest(ranker: Any, word: str, _: tuple[str, ...]) -> tuple[Any, str]:
 
 
 def _contexts(ranker: Any, word: str, texts: tuple[str, ...]) -> tuple[Any, str]:
-    from dssm_tf.analysis.survey import contexts
     from dssm_tf.common.markdown import marked, table
-    from dssm_tf.model.semantic_ranker import SemanticRanker
 
-    if not isinstance(ranker, SemanticRanker):
+    if not hasattr(ranker, "model"):
         raise UserError(f"{ranker.name} is not a run of `dssm train`, which --texts needs.")
+    from dssm_tf.analysis.survey import contexts  # TensorFlow's
+
     found = contexts(ranker.model.title_tower, ranker.vocabulary, word, texts)
     rows = [[marked(text, [found.word]), f"{cosine:.3f}"] for text, cosine in found.others]
     others = [(" ".join(text), cosine) for text, cosine in found.others]

@@ -17,7 +17,7 @@ from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.tables.graded_lists import GradedList
 from dssm_tf.tables.judgments import CORPUS_COLUMNS
 from dssm_tf.tables.writer import write_table
-from dssm_tf.text.rules import FOLDED, Key
+from dssm_tf.text.rules import Key, Rules
 
 
 class Lesson(NamedTuple):
@@ -41,21 +41,21 @@ class Lesson(NamedTuple):
             data: what preprocess wrote.
             title_queries: whether each title is a query too.
         """
-        titles = _distinct(title.text for title in data.titles)
-        place = {key: number for number, key in enumerate(titles)}
+        key = data.rules.key
+        titles = _distinct((title.text for title in data.titles), data.rules)
+        place = {own: number for number, own in enumerate(titles)}
         pairs = [(query, title) for query, title, _ in data.log()]
         pairs += [(title, title) for title in titles.values()] if title_queries else []
         queries: dict[Key, str] = {}
         clicked: dict[Key, set[int]] = defaultdict(set)
         for query, title in pairs:
-            key = FOLDED.key(query)
-            queries.setdefault(key, query)
-            clicked[key].add(place[FOLDED.key(title)])
+            queries.setdefault(key(query), query)
+            clicked[key(query)].add(place[key(title)])
         keys = sorted(queries)
         return cls(
-            tuple(queries[key] for key in keys),
+            tuple(queries[one] for one in keys),
             tuple(titles.values()),
-            tuple(tuple(sorted(clicked[key])) for key in keys),
+            tuple(tuple(sorted(clicked[one])) for one in keys),
         )
 
     @property
@@ -116,10 +116,10 @@ def teach(
             task.advance()
 
 
-def _distinct(texts: Iterator[str]) -> dict[Key, str]:
+def _distinct(texts: Iterator[str], rules: Rules) -> dict[Key, str]:
     """Texts by their normalised forms, in the order of those; empty ones left out."""
     found: dict[Key, str] = {}
     for text in texts:
-        if key := FOLDED.key(text):
+        if key := rules.key(text):
             found.setdefault(key, text)
     return dict(sorted(found.items()))

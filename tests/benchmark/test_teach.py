@@ -10,8 +10,8 @@ from dssm_tf.commands.teach import teach as teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import read_scores
-from dssm_tf.text.rules import FOLDED
-from tests.clicks import click_log, write_data
+from dssm_tf.text.rules import FOLDED, Rules
+from tests.clicks import Click, click_log, write_data
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +62,15 @@ def test_titles_are_queries_too_where_asked_for(data, lesson):
     more = Lesson.of(Preprocessed(data.path), title_queries=True)
     assert set(more.queries) > set(lesson.queries)
     assert {FOLDED.key(title) for title in lesson.titles} <= {FOLDED.key(q) for q in more.queries}
+
+
+def test_texts_are_one_by_the_rules_of_the_directory(tmp_path):
+    log = [Click("pâté", "Crème"), Click("pate", "creme"), Click("Pate", "Crème")]
+    kept = write_data(tmp_path / "kept", log, rules=Rules(keep_accents=True)).path
+    found = Lesson.of(Preprocessed(kept))
+    assert dict(zip(found.queries, found.clicked, strict=True)) == {"pate": (0, 1), "pâté": (1,)}
+    folded = Lesson.of(Preprocessed(write_data(tmp_path / "folded", log).path))
+    assert (len(folded.queries), folded.clicked) == (1, ((0,),))
 
 
 def test_the_command_writes_what_to_embed_and_then_scores_that_train_reads(data, tmp_path):

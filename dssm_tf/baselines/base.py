@@ -15,7 +15,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from dssm_tf.baselines.state import read_state, write_state
 from dssm_tf.common.checksums import check_files, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.progress import Told
 from dssm_tf.evaluation.title_cache import TitleCache
 
 if TYPE_CHECKING:
@@ -66,15 +65,14 @@ class Baseline(abc.ABC):
         free: the parameters marked with a `Grid`, and their values.
         fitted_free: those marked with `Refit`.
         prepared_with: the free parameters that `_prepare` reads.
-        progress: whether fitting shows a bar on the error stream if it takes seconds; a
-            function is told the steps done and their number instead.
+        progress: whether fitting shows a bar on the error stream if it takes seconds.
     """
 
     name: str
     free: ClassVar[Mapping[str, Sequence[Any]]] = {}
     fitted_free: ClassVar[Mapping[str, Sequence[Any]]] = {}
     prepared_with: ClassVar[Sequence[str]] = ()
-    progress: bool | Told
+    progress: bool
     _checked: ClassVar[type[BaseModel]]
     _learned: ClassVar[Mapping[str, Any]]
 

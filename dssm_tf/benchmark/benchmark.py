@@ -148,7 +148,7 @@ def benchmark(options: Options, console: Console | None = None) -> Evaluation:
                 rows[one.name].error = str(error)
 
         learned_from = {system.name: system.inputs for system in systems}
-        with progress_of("fusing", len(hybrids), console, "hybrids") as progress:
+        with progress_of("fusing", len(hybrids), console is not None, "hybrids") as progress:
             for hybrid in hybrids:
                 own = [rows[name] for name in hybrid.members if name != PRIOR]
                 row = Row(hybrid.name, "hybrid", prior=PRIOR in hybrid.members)
@@ -219,7 +219,7 @@ def fit_all(
     codes: dict[Path, int] = {}
     with ThreadPoolExecutor(at_a_time) as pool:
         try:
-            with progress_of("benchmark", len(jobs), console, "systems") as progress:
+            with progress_of("benchmark", len(jobs), console is not None, "systems") as progress:
                 for folder, code in zip(jobs, pool.map(run, jobs), strict=True):
                     codes[folder] = code
                     progress.advance()

@@ -211,7 +211,7 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         names = [path.name for path in out.iterdir()] if out.exists() else []
         if any(name != WORK and name[0] != "." for name in names):
             raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
-        with progress_of("reading the click log", None, console, unit=""):
+        with progress_of("reading the click log", None, console is not None, unit=""):
             _write(sources, inputs.folder, {"files": files, "key": key})
     facts = inputs.facts()
     lines = Tally.of(facts["rows"]).lines() + ([in_words(facts["split"])] if facts["split"] else [])

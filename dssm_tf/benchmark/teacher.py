@@ -11,7 +11,7 @@ import numpy as np
 
 from dssm_tf.benchmark.external import vectors
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.progress import Told, progress_of
+from dssm_tf.common.progress import progress_of
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.tables.graded_lists import GradedList
@@ -82,7 +82,7 @@ def teach(
     best: int = 16,
     random: int = 16,
     seed: int = 0,
-    told: Told | bool | None = None,
+    progress: bool = False,
 ) -> Iterator[GradedList]:
     """The teacher's scores of chosen titles, query after query.
 
@@ -96,7 +96,7 @@ def teach(
         best: titles a query that the teacher ranks first.
         random: titles a query drawn from all.
         seed: of the draw.
-        told: shows the progress.
+        progress: whether it is shown.
 
     Raises:
         UserError: the vectors are unusable, or nothing would be chosen.
@@ -105,7 +105,7 @@ def teach(
         raise UserError(f"--best {best} and --random {random}: expected at least one title.")
     scores_of = vectors("teacher", embeddings, lesson.query_ids, lesson.doc_ids)
     rng = np.random.default_rng(seed)
-    with progress_of("teach", len(lesson.queries), told, unit="queries") as task:
+    with progress_of("teach", len(lesson.queries), progress, unit="queries") as task:
         for row, query in enumerate(lesson.queries):
             (scores,) = scores_of(np.array([row]), None)
             first = top_columns(scores, max(best, 1))[:best].tolist()

@@ -71,8 +71,6 @@ def convert(
         UserError: an unknown name or option, a file or column is missing, too many rows are
             malformed, or `out` exists.
     """
-    from rich.console import Console
-
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets import ADAPTERS
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS, Output
@@ -82,7 +80,7 @@ def convert(
     adapter = ADAPTERS[name]
     options, share = _options(name, adapter, settings), _share(name, adapter, held_out)
     refuse_existing(out)
-    files = Source(source, Console(), encoding)
+    files = Source(source, True, encoding)
     with atomic_directory(out) as aside:
         with Output(aside, adapter.columns, share) as output:
             adapter.convert(files, output, options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from pathlib import Path
 from time import monotonic
@@ -10,6 +11,7 @@ from typing import Literal
 from dssm_tf.commands.flags import TitleTables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.terminal import say
 
 _CHUNK = 1 << 14  # texts encoded at once, so that those of like length share a batch
 
@@ -50,13 +52,10 @@ def embed(
     Raises:
         UserError: an input cannot be used, or holds no text.
     """
-    from rich.console import Console
-
     from dssm_tf.export.load import load_model
     from dssm_tf.retrieval.vectors import open_writer
     from dssm_tf.tables.texts import open_texts
 
-    console = Console(stderr=True)
     if out.suffix != ".parquet" or out.is_dir():
         raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")
     if out.exists() and input.exists() and out.samefile(input):
@@ -69,7 +68,7 @@ def embed(
         count, started = 0, monotonic()
         with (
             open_writer(out, dimension) as write,
-            progress_of("embed", None, console, unit="") as task,
+            progress_of("embed", None, unit="") as task,
         ):
             while chunk := list(islice(texts.rows, _CHUNK)):
                 lines = [text.text for text in chunk]
@@ -83,7 +82,4 @@ def embed(
             if not count:
                 raise UserError(f"{input} holds no text; nothing was written.")
     use = "cosine" if cosine else "inner product, which is the model's score"
-    console.print(
-        f"{out}: {count} vectors of length {dimension}; compare them by {use}",
-        highlight=False, markup=False, soft_wrap=True,
-    )  # fmt: skip
+    say(f"{out}: {count} vectors of length {dimension}; compare them by {use}", to=sys.stderr)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
@@ -11,6 +12,7 @@ from cyclopts import Parameter
 from dssm_tf.commands.flags import TITLES, TitleTables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.terminal import say
 
 _MOST_QUERIES = 1000  # that a fast index is measured on
 
@@ -47,8 +49,6 @@ def index(
     Raises:
         UserError: an input cannot be used, or `out` exists.
     """
-    from rich.console import Console
-
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.export.compact import copy_compact
     from dssm_tf.retrieval.index import MODEL, Index, check_vectors
@@ -57,7 +57,6 @@ def index(
     from dssm_tf.tables.judgments import read_corpus
     from dssm_tf.tables.texts import open_texts
 
-    console = Console(stderr=True)
     if (corpus is None) == (not vectors):
         raise UserError("Give either --corpus or --vectors.")
     if not 0 < recall <= 1:
@@ -75,7 +74,7 @@ def index(
         titles, made = read_corpus(corpus, layout), None
     else:
         titles, made = read_embedded(vectors)
-    with progress_of("index", 1.0, console, unit="") as task, atomic_directory(out) as aside:
+    with progress_of("index", 1.0, unit="") as task, atomic_directory(out) as aside:
         task.update(0.0, "writing the model's compact form")
         copy_compact(model, aside / MODEL)
         ranker = Ranker.load(aside / MODEL)
@@ -86,7 +85,4 @@ def index(
         )
         task.update(1.0, "writing")
         built.save(aside)
-    console.print(
-        f"{len(titles):,} titles; {built.nearest.measured}. Written: {out}",
-        highlight=False, markup=False, soft_wrap=True,
-    )  # fmt: skip
+    say(f"{len(titles):,} titles; {built.nearest.measured}. Written: {out}", to=sys.stderr)

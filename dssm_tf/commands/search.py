@@ -52,7 +52,7 @@ def search(
     made_here = model is not None and corpus is not None
     if (index is None) != made_here or (index and (model or corpus)):
         raise UserError("Give either --index, or --model and --corpus.")
-    with progress_of("search", 1.0, Console(stderr=True), unit="") as task:
+    with progress_of("search", 1.0, unit="") as task:
         task.update(0.0, "loading")
         if model is None or corpus is None:
             searched = Index.open(str(index))

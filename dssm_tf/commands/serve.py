@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,6 +17,7 @@ from cyclopts import Parameter
 
 from dssm_tf.commands.named import refuse_twins, split_name
 from dssm_tf.common.errors import UserError, install
+from dssm_tf.common.terminal import say
 from dssm_tf.server.limits import DEFAULT, Limits
 
 if TYPE_CHECKING:
@@ -68,8 +70,6 @@ def serve(
         if error.name not in _NEEDED:
             raise
         raise UserError(f"dssm serve needs {error.name}: {install('serve')}") from None
-    from rich.console import Console
-
     from dssm_tf.retrieval.index import MODEL, Index
     from dssm_tf.server.versions import Model
 
@@ -97,11 +97,9 @@ def serve(
         poll=poll, index=searched,
     )  # fmt: skip
     stopped = _on_signal(server)
-    console = Console(stderr=True)
     server.start()
     with suppress(OSError):  # it serves all the same if its log is on a full disk
-        for line in _lines(server, found[0].name, searched is not None):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
+        say(*_lines(server, found[0].name, searched is not None), to=sys.stderr)
     stopped.wait()
     _LOG.info("stopping after open requests are answered")
     server.stop()

@@ -69,7 +69,9 @@ def teach(
         "next: the same command with --embeddings QUERIES.npy TITLES.npy",
     ]
     if paths:
-        write_lists(out / SCORES, "score", taught(lesson, paths[0], best, random, seed, told=True))
+        write_lists(
+            out / SCORES, "score", taught(lesson, paths[0], best, random, seed, progress=True)
+        )
         lines = [
             f"{out / SCORES}: scores of {len(lesson.queries):,} queries, for each the clicked "
             f"titles, the teacher's first {best} and {random} drawn at random",

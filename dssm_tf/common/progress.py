@@ -8,15 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic, strftime
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from tqdm import tqdm
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-Told = Callable[[int, int], object]
-"""Told how many steps of how many are done."""
 
 EVERY, PATIENCE = 20.0, 10.0  # seconds between lines, and before the first
 _REFRESH = 0.2  # seconds between two states of a bar
@@ -32,7 +26,6 @@ class Task:
         total: how much there is to do; None where nobody knows.
         unit: what is counted; empty to show no count.
         state: how it goes; a function is called whenever that is shown.
-        told: told how much is done.
         done: how much of `total` is done.
     """
 
@@ -40,7 +33,6 @@ class Task:
     total: float | None = None
     unit: str = "steps"
     state: str | Callable[[], str] = ""
-    told: Told | None = None
     done: float = 0.0
 
     def __post_init__(self) -> None:
@@ -49,8 +41,6 @@ class Task:
     def update(self, done: float, state: str | Callable[[], str] = "") -> None:
         """Says how much is done, and how it goes."""
         self.done, self.state = done, state
-        if self.told is not None:
-            self.told(int(done), int(self.total or 0))
 
     def advance(self, more: float = 1, state: str | Callable[[], str] = "") -> None:
         """Says that more is done."""
@@ -77,33 +67,30 @@ class Task:
 def progress_of(
     name: str,
     total: float | None,
-    to: Console | Told | bool | None,
+    show: bool = True,
     unit: str = "steps",
     state: str | Callable[[], str] = "",
 ) -> Iterator[Task]:
-    """Shows a task until the block ends.
+    """Shows a task on the error stream until the block ends.
 
     On a terminal it is a bar. Elsewhere a line with the time of day is written now and then: one in
     `EVERY` seconds, whatever the number of tasks, and none of what is over within `PATIENCE`
-    seconds. Both go to the error stream rather than among the results on standard output.
+    seconds.
 
     Args:
         name: what is done.
         total: how much there is to do; None where nobody knows.
-        to: where to show it: a console, or true for the error stream; None and false show
-            nothing; a function is told the steps instead.
+        show: whether to show it.
         unit: what is counted; empty to show no count.
         state: how it goes, see `Task`.
     """
     task = Task(name, total, unit, state)
-    if not to or callable(to) or (to is not True and to.quiet):
-        task.told = to if callable(to) else None
+    if not show:
         yield task
         return
-    stream = sys.stderr if to is True or to.file is sys.stdout else to.file
     ended = threading.Event()
-    show = _draw if stream.isatty() else _log
-    thread = threading.Thread(target=show, args=(task, stream, ended), daemon=True)
+    draw = _draw if sys.stderr.isatty() else _log
+    thread = threading.Thread(target=draw, args=(task, sys.stderr, ended), daemon=True)
     thread.start()
     try:
         yield task

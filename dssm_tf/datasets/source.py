@@ -15,7 +15,7 @@ from dssm_tf.tables.reader import open_table
 from dssm_tf.tables.tally import MAX_REJECTED, Tally
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    pass
 
 LINE = ("text",)
 """The column of a line of text, which is the only one; blank lines are no rows."""
@@ -34,7 +34,7 @@ class Source:
 
     Args:
         path: the directory, or a file whose directory holds the others.
-        console: where to show progress; None shows none.
+        progress: whether it is shown.
         encoding: of files of which the adapter does not know better.
 
     Attributes:
@@ -44,14 +44,14 @@ class Source:
         UserError: the path does not exist.
     """
 
-    def __init__(self, path: Path, console: Console | None = None, encoding: str = "utf-8") -> None:
+    def __init__(self, path: Path, progress: bool = False, encoding: str = "utf-8") -> None:
         if not path.exists():
             raise UserError(
                 f"{path} does not exist; give the directory with the publisher's files."
             )
         self.folder = path if path.is_dir() else path.parent
         self.rejected: Counter[str] = Counter()
-        self._console = console
+        self._progress = progress
         self._encoding = encoding
 
     def find(self, *patterns: str) -> Path:
@@ -125,7 +125,7 @@ class Source:
         )
         tally = Tally()
         with (
-            progress_of(path.name, 100, self._console, "percent") as task,
+            progress_of(path.name, 100, self._progress, "percent") as task,
             open_table(path, format, layout) as table,
         ):
             filled = (row for row in table.rows(columns, strict=False) if any(row[1]))

@@ -87,7 +87,7 @@ def evaluate(
     lifted = [name for name, one in systems.items() if getattr(one, "mean_prior", 0.0)]
     unlike = lifted if len(lifted) < len(systems) + len(runs) else ()
     for name, ranker in systems.items():
-        with progress_of(name, len(task.queries), console, "queries") as progress:
+        with progress_of(name, len(task.queries), console is not None, "queries") as progress:
             run = make_run(name, by_ranker(ranker, task), task, advance=progress.advance)
         known = (about or {}).get(name, {})
         if name in unlike:

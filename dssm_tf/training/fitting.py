@@ -172,7 +172,9 @@ class TrainingProgress(ExitStack):
     def begin(self, epoch: int) -> None:
         """Starts the epoch's bar."""
         self._started = monotonic()
-        shown = progress_of(f"epoch {epoch + 1}/{self._epochs}", self._steps, self._console)
+        shown = progress_of(
+            f"epoch {epoch + 1}/{self._epochs}", self._steps, not self._console.quiet
+        )
         self._task = self.enter_context(shown)
 
     def step(self, loss: Any) -> None:

@@ -7,6 +7,7 @@ from pytest import approx
 from dssm_tf.baselines.skip_thought.baseline import SkipThought, _passages
 from dssm_tf.baselines.skip_thought.networks import Text, make_model
 from dssm_tf.common.errors import UserError
+from dssm_tf.common.progress import Task
 from tests.baselines.planted_topics import TOPICS, planted_clicks
 from tests.reference import gru as oracle
 
@@ -208,11 +209,12 @@ def test_words_are_predicted_by_their_frequency_before_any_training():
 @pytest.fixture(scope="module")
 def trained():
     """Learned from a log in which no query shares a word with a title."""
-    told = []
+    totals = []
     model = SkipThought(units=16, word_units=16, epochs=9, learning_rate=0.01, max_steps=STEPS)
-    model.progress = lambda done, steps: told.append((done, steps))
-    model.fit(planted_clicks(100, seed=0), [])
-    assert told[-1] == (STEPS, STEPS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Task, "advance", lambda task, state="": totals.append(task.total))
+        model.fit(planted_clicks(100, seed=0), [])
+    assert totals[-STEPS:] == [STEPS] * STEPS
     return model
 
 

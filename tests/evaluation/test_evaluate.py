@@ -1,5 +1,3 @@
-import io
-
 import numpy as np
 import pytest
 from rich.console import Console
@@ -214,11 +212,10 @@ def test_the_same_system_twice_differs_in_nothing():
         assert (test.difference, test.p, test.p_adjusted, test.ci95) == (0, 1, 1, (0, 0))
 
 
-def test_progress_is_shown_where_a_console_is_given(monkeypatch):
+def test_progress_is_shown_where_a_console_is_given(monkeypatch, capsys):
     monkeypatch.setattr(progress, "_log", log_the_end)
-    out = io.StringIO()
-    evaluate(systems(), JUDGMENTS, console=Console(file=out))
-    assert "3 of 3 queries" in out.getvalue()
+    evaluate(systems(), JUDGMENTS, console=Console())
+    assert "3 of 3 queries" in capsys.readouterr().err
 
 
 def test_first_titles_have_their_grades_and_unjudged_ones_none():

@@ -24,7 +24,6 @@ def index(
     corpus: Path | None = None,
     vectors: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     kind: Literal["auto", "exact", "fast"] = "auto",
-    recall: float = 0.98,
     queries: Path | None = None,
     tables: TitleTables = TITLES,
 ) -> None:
@@ -41,8 +40,8 @@ def index(
         out: directory of the index, new
         corpus: table with doc_id, title
         vectors: Parquet files that `dssm embed` or `pipelines.embed` wrote, instead of --corpus
-        kind: exact compares all titles, fast searches a graph; auto is exact up to 100,000 titles
-        recall: lowest recall@10 of a fast index; below it the index becomes exact
+        kind: exact compares all titles; fast searches a graph, and its recall is measured; auto is
+            exact up to 100,000 titles
         queries: queries to measure it on (.txt or a table); by default made from titles
         tables: how the files are laid out
 
@@ -59,8 +58,6 @@ def index(
 
     if (corpus is None) == (not vectors):
         raise UserError("Give either --corpus or --vectors.")
-    if not 0 < recall <= 1:
-        raise UserError(f"--recall {recall:g}: expected above 0 and at most 1.")
     refuse_existing(out)
     layout = tables.layout(model)
     asked: list[str] = []
@@ -81,7 +78,7 @@ def index(
         if made is not None:
             check_vectors(ranker, titles, made)
         built = Index.build(
-            ranker, titles, kind, recall, asked, lambda step, share: task.update(share, step), made
+            ranker, titles, kind, asked, lambda share: task.update(share, "encoding titles"), made
         )
         task.update(1.0, "writing")
         built.save(aside)

@@ -61,7 +61,9 @@ def search(
 
             titles = read_corpus(corpus, tables.layout(model))
             searched = Index.build(
-                load_model(model), titles, report=lambda step, share: task.update(share, step)
+                load_model(model),
+                titles,
+                report=lambda share: task.update(share, "encoding titles"),
             )
     for query in queries or (_typed(console, len(searched)) if sys.stdin.isatty() else _piped()):
         show(console, readable(query), searched.search(query, k))

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -17,14 +16,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.plain_data import read_json
 from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
 from dssm_tf.evaluation.ranking import top_columns
-from dssm_tf.retrieval.nearest import (
-    TARGET,
-    Nearest,
-    Rows,
-    Vectors,
-    choose_nearest,
-    probe_queries,
-)
+from dssm_tf.retrieval.nearest import Nearest, Rows, Vectors, choose_nearest, probe_queries
 from dssm_tf.tables.cells import readable
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
@@ -36,17 +28,19 @@ if TYPE_CHECKING:
 SYSTEMS = {"hybrid": "Words + meaning", "bm25": "Words (BM25)", "semantic": "Meaning (model)"}
 """The rankings of a query in the order they are shown, and what they are called."""
 
-NOTHING_GOOD = "Nothing good was found."
-"""The note of a hybrid ranking if no title is near the query or holds all of its words."""
+NOTHING_GOOD = "Nothing good was found; this is the best of what there is."
+"""The note if no title is near the query or holds all of its words."""
 
-FORMAT = 4
+NOTHING_FOUND = "Nothing was found: no title has a word of the query, and no word is known."
+"""The note if there are no hits at all."""
+
 ABOUT, TITLES, WORDS, NEAREST, MODEL = (
     "index.json", "titles.arrow", "words", "vectors.faiss", "model",
 )  # fmt: skip
 AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 _CHUNK = 1 << 14  # titles encoded between two reports
 
-Report = Callable[[str, float], object]
+Report = Callable[[float], object]
 
 
 class Hit(NamedTuple):
@@ -69,32 +63,28 @@ class Hit(NamedTuple):
     similarity: float
     popularity: float
 
-    def parts(self) -> list[str]:
+    def parts(self) -> str:
         """What a person is shown of the score.
 
         >>> Hit("d1", "Red Hat", 1.0, words=2.5, similarity=0.8125, popularity=0.25).parts()
-        ['similarity 0.81', 'popularity +0.25', 'words 2.5']
-        >>> Hit("d2", "Blue Box", 0.0, words=0.0, similarity=0.5, popularity=0.0).parts()
-        ['similarity 0.50']
+        'similarity 0.81, popularity +0.25, words 2.5'
         """
-        parts = [f"similarity {self.similarity:.2f}"]
-        parts += [f"popularity {self.popularity:+.2f}"] * (round(self.popularity, 2) != 0)
-        parts += [f"words {self.words:.1f}"] * (self.words > 0)
-        return parts
+        return (
+            f"similarity {self.similarity:.2f}, popularity {self.popularity:+.2f}, "
+            f"words {self.words:.1f}"
+        )
 
 
-class Ranking(NamedTuple):
-    """The best titles by one system.
+class Found(NamedTuple):
+    """What a search found.
 
     Args:
-        hits: best first, equal scores in the order of the corpus.
-        milliseconds: how long it took; of `hybrid`, all steps.
-        note: why there are no hits, or no good ones; else empty.
+        rankings: the best titles by each of `SYSTEMS`, equal scores in the order of the corpus.
+        note: that nothing was found, or nothing good; else empty.
     """
 
-    hits: list[Hit]
-    milliseconds: float
-    note: str = ""
+    rankings: dict[str, list[Hit]]
+    note: str
 
 
 class Index:
@@ -124,9 +114,8 @@ class Index:
         model: VectorRanker,
         corpus: Sequence[CorpusTitle],
         kind: str = "auto",
-        target: float = TARGET,
         queries: Sequence[str] = (),
-        report: Report = lambda step, share: None,
+        report: Report = lambda share: None,
         vectors: Vectors | None = None,
     ) -> Index:
         """Makes an index in memory.
@@ -134,31 +123,22 @@ class Index:
         Args:
             model: see the class.
             corpus: titles; equal ones tie.
-            kind: see `choose_nearest`, as `target`.
-            target: least recall@10 of a fast index.
+            kind: see `choose_nearest`.
             queries: real ones to measure it on; made of the titles' words if there are none.
-            report: called with what is being done and its share so far, from 0 to 1.
+            report: called with the share of the titles that are encoded.
             vectors: of the titles with the prior, where they are known.
 
         Raises:
-            UserError: no title holds a word, faiss is not installed, or a vector is not finite.
+            UserError: no title holds a word, or faiss is not installed.
         """
         import pyarrow
 
         texts = [entry.title for entry in corpus]
-        report("counting words", 0.0)
         words = _count_words(texts)
-        if vectors is None:
-            vectors = _encode(model, texts, report)
-        if not np.isfinite(vectors).all():
-            row = int(np.flatnonzero(~np.isfinite(vectors).all(axis=1))[0])
-            raise UserError(f"The vector of title {corpus[row].doc_id!r} is not finite.")
         nearest = choose_nearest(
-            vectors,
+            _encode(model, texts, report) if vectors is None else vectors,
             lambda: model.encode_queries(list(queries) or probe_queries(texts), prior=True),
             kind,
-            target,
-            lambda step: report(step, 1.0),
         )
         titles = pyarrow.table({"doc_id": [entry.doc_id for entry in corpus], "title": texts})
         return cls(model, titles, words, nearest)
@@ -170,8 +150,7 @@ class Index:
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
         self._words.save(directory / WORDS, show_progress=False)
         self.nearest.save(directory / NEAREST)
-        about = {"format": FORMAT, "measured": self.nearest.measured}
-        (directory / ABOUT).write_text(json.dumps(about) + "\n", "utf-8")
+        (directory / ABOUT).write_text(json.dumps(self.nearest.measured) + "\n", "utf-8")
         write_checksums(directory, files_in(directory))
 
     @classmethod
@@ -187,17 +166,13 @@ class Index:
         from dssm_tf.runtime import Ranker
 
         directory = Path(directory)
-        about = read_json(directory / ABOUT, AGAIN)
-        if about["format"] != FORMAT:
-            raise UserError(
-                f"{directory} is of format {about['format']}; this version reads {FORMAT}. {AGAIN}"
-            )
+        measured = read_json(directory / ABOUT, AGAIN)
         check_files(directory, None, AGAIN)
         return cls(
             Ranker.load(directory / MODEL),
             feather.read_table(directory / TITLES, memory_map=True),
             bm25s.BM25.load(directory / WORDS, mmap=True),
-            Nearest.open(directory / NEAREST, about["measured"]),
+            Nearest.open(directory / NEAREST, measured),
         )
 
     @cached_property
@@ -207,67 +182,54 @@ class Index:
 
         return BM25().fit([], self.titles["title"].to_pylist())
 
-    def search(self, query: str, k: int = 10) -> dict[str, Ranking]:
+    def search(self, query: str, k: int = 10) -> Found:
         """Finds the best `k` titles by each of `SYSTEMS`.
 
-        A query without a word finds nothing. One whose words no title holds has no BM25 hits, and
-        one whose letter trigrams the model has never seen has no semantic hits; the hybrid ranking
-        is then the other one.
+        A query whose words no title holds has no BM25 hits, and one whose letter trigrams the
+        model has never seen has no semantic hits; the hybrid ranking is then the other one.
 
         Args:
             query: any text.
             k: titles of each system, at least 1.
         """
-        query, vocabulary = readable(query), self.model.vocabulary
-        if not (words := vocabulary.words(query)):
-            return dict.fromkeys(SYSTEMS, Ranking([], 0.0, "the query has no word"))
-        depth, started = max(k, DEPTH), perf_counter()
+        query, depth, split = readable(query), max(k, DEPTH), self.model.vocabulary.words
         bm25 = self._bm25_scores(query)
         matching = np.flatnonzero(bm25)
         by_words = matching[top_columns(bm25[matching], depth)]
-        words_done = perf_counter()
 
-        by_meaning = np.zeros(0, np.int64)
+        # A query's vector is its unit vector, zeros if nothing of it is known, and 1.
         vector = self.model.encode_queries([query], prior=True)[0]
-        if has_vector := any(map(vocabulary.ngram_ids, words)):
+        by_meaning = np.zeros(0, np.int64)
+        if vector[:-1].any():
             by_meaning = self.nearest.search(vector, depth)[1]
-        meaning_done = perf_counter()
+        else:
+            vector[-1] = 0
 
         pool = np.union1d(by_words, by_meaning)
-        semantic = self.nearest.score(vector, pool) * has_vector
-        fused = fuse(bm25[pool], semantic, self.model.bm25_weight)
+        semantic, words = self.nearest.score(vector, pool), bm25[pool]
+        fused = fuse(words, semantic, self.model.bm25_weight)
         by_both = pool[np.argsort(-fused, kind="stable")]
-        ended = perf_counter()
-
-        # A query's vector is its unit vector and 1; a title's last number is its prior.
+        # A title's last number is its prior.
         priors = self.nearest.score(np.eye(len(vector))[-1], pool)
-        parts = bm25[pool], semantic - priors * has_vector, priors - self.model.mean_prior
+        parts = words, semantic - vector[-1] * priors, priors - self.model.mean_prior
 
-        def ranking(rows: Rows, scores: Scores, seconds: float, note: str) -> Ranking:
+        def ranking(rows: Rows, scores: Scores) -> list[Hit]:
             best = np.searchsorted(pool, rows[:k])
             table = self.titles.take(rows[:k]).to_pydict()
             numbers = (of_pool[best].tolist() for of_pool in (scores, *parts))
-            hits = list(map(Hit, table["doc_id"], table["title"], *numbers))
-            return Ranking(hits, 1000 * seconds, "" if hits else note)
+            return list(map(Hit, table["doc_id"], table["title"], *numbers))
 
-        results = {
-            "hybrid": ranking(by_both, fused, ended - started, "neither found a title"),
-            "bm25": ranking(
-                by_words, bm25[pool], words_done - started,
-                "no title holds one of the query's words",
-            ),
-            "semantic": ranking(
-                by_meaning, semantic, meaning_done - words_done,
-                "the vocabulary has none of the query's letter trigrams",
-            ),
-        }  # fmt: skip
-        if len(pool) and not any(
-            hit.similarity >= self.model.cutoff or {*words} <= {*vocabulary.words(hit.title)}
-            for one in results.values()
-            for hit in one.hits
-        ):
-            results["hybrid"] = results["hybrid"]._replace(note=NOTHING_GOOD)
-        return results
+        rankings = {
+            "hybrid": ranking(by_both, fused),
+            "bm25": ranking(by_words, words),
+            "semantic": ranking(by_meaning, semantic),
+        }
+        good = any(
+            hit.similarity >= self.model.cutoff or {*split(query)} <= {*split(hit.title)}
+            for hits in rankings.values()
+            for hit in hits
+        )
+        return Found(rankings, "" if good else NOTHING_GOOD if len(pool) else NOTHING_FOUND)
 
     def _bm25_scores(self, query: str) -> Any:
         """BM25 of every title, float64 `(titles,)`."""
@@ -283,7 +245,7 @@ def check_vectors(model: VectorRanker, corpus: Sequence[CorpusTitle], vectors: V
     """
     sample = np.linspace(0, len(corpus) - 1, 16).astype(np.int64)
     fresh = model.encode_titles([corpus[row].title for row in sample], prior=True)
-    # Written so that NaN, of a damaged file, is refused too.
+    # Written so that NaN is refused, too.
     if fresh.shape[1] != vectors.shape[1] or not np.abs(vectors[sample] - fresh).max() < 0.05:
         raise UserError(
             "The vectors are not what this model makes of these titles, prior included: another "
@@ -309,7 +271,6 @@ def _encode(model: VectorRanker, titles: Sequence[str], report: Report) -> Vecto
     distinct, shared = model.vocabulary.rules.distinct(titles)
     parts = []
     for start in range(0, len(distinct), _CHUNK):
-        report("encoding titles", start / len(distinct))
+        report(start / len(distinct))
         parts.append(model.encode_titles(distinct[start : start + _CHUNK], prior=True))
-    vectors: Vectors = np.concatenate(parts)[shared]
-    return vectors
+    return np.concatenate(parts)[shared]

@@ -30,19 +30,16 @@ def open_writer(path: Path, dimension: int) -> Iterator[Write]:
     import pyarrow
     from pyarrow import parquet
 
-    vector = pyarrow.list_(pyarrow.float32(), dimension)
-    text = pyarrow.string()
-    schema = pyarrow.schema([("id", text), ("text", text), ("vector", vector)])
+    text, vector = pyarrow.string(), pyarrow.list_(pyarrow.float32(), dimension)
+    schema = pyarrow.schema({"id": text, "text": text, "vector": vector})
     with (
         atomic_write(path, "wb") as file,
         parquet.ParquetWriter(file, schema, compression="zstd") as table,
     ):
 
         def write(ids: Sequence[str], texts: Sequence[str], vectors: Vectors) -> None:
-            flat = pyarrow.array(np.ascontiguousarray(vectors, np.float32).ravel())
-            listed = pyarrow.FixedSizeListArray.from_arrays(flat, dimension)
-            columns = [pyarrow.array(ids, text), pyarrow.array(texts, text), listed]
-            table.write_batch(pyarrow.record_batch(columns, schema=schema))
+            columns = {"id": ids, "text": texts, "vector": list(vectors)}
+            table.write_table(pyarrow.table(columns, schema))
 
         yield write
 
@@ -68,8 +65,7 @@ def read_embedded(patterns: Sequence[str]) -> tuple[list[CorpusTitle], Vectors]:
     if not files:
         raise UserError(f"{given} matches no file.")
     try:
-        columns = ["id", "text", "vector"]
-        table = pyarrow.concat_tables(parquet.read_table(one, columns=columns) for one in files)
+        table = parquet.read_table(files, columns=["id", "text", "vector"])
         corpus = list(map(CorpusTitle, table["id"].to_pylist(), table["text"].to_pylist()))
         flat = table["vector"].combine_chunks().flatten().to_numpy(zero_copy_only=False)
         vectors = flat.astype(np.float32, copy=False).reshape(len(corpus), -1)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any
-from urllib.parse import urlencode
 
-import numpy as np
 from jinja2 import Environment, PackageLoader
 from markupsafe import Markup
 from starlette.requests import Request
@@ -19,12 +16,11 @@ from starlette.routing import Route
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.markdown import html
 from dssm_tf.common.page import document
-from dssm_tf.retrieval.index import SYSTEMS, Index, Ranking
+from dssm_tf.retrieval.index import SYSTEMS, Found, Index
 from dssm_tf.server.service import Service
 from dssm_tf.tables.cells import readable
 
 _RESULTS = 10
-_EXAMPLES = 3
 _LONGEST = 1000  # letters of a query
 _LONGEST_WHY = 64  # words of a query and a title together that are explained
 
@@ -44,14 +40,8 @@ _HEADERS = {
 }
 
 
-def _address(query: str, why: str = "", system: str = "") -> str:
-    """The address of a query's page, with one hit explained if `why` is its id."""
-    asked = {"q": query, "why": why, "in": system if why else ""}
-    return "/?" + urlencode({name: value for name, value in asked.items() if value})
-
-
 _TEMPLATES = Environment(loader=PackageLoader("dssm_tf.server", ""), autoescape=True)
-_TEMPLATES.filters |= {"address": _address, "readable": lambda text: readable(text).strip()}
+_TEMPLATES.filters["readable"] = lambda text: readable(text).strip()
 
 
 def search_route(index: Index, service: Service) -> Route:
@@ -77,25 +67,14 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> tu
         system: in whose ranking.
     """
     query, status = readable(query).strip(), 200
-    found: Mapping[str, Ranking] = {}
-    message, hint, examples = "", "", []
+    found = Found({}, "")
     if len(query) > _LONGEST:
-        status, hint = 400, f"Ask with {_LONGEST:,} at most."
-        message = f"The query has {len(query):,} letters."
+        status, found = 400, Found({}, f"A query has {_LONGEST:,} letters at most.")
     elif query:
         found = index.search(query, _RESULTS)
-        if not found["hybrid"].hits:
-            message = "Nothing was found."
-            notes = dict.fromkeys(one.note for one in reversed(found.values()))
-            hint, found = "; ".join(notes).capitalize() + ".", {}
-        elif message := found["hybrid"].note:
-            hint = "No title contains all of these words, and none is close enough in meaning."
-    else:
-        rows = np.linspace(0, len(index) - 1, _EXAMPLES).astype(int)
-        examples = list(dict.fromkeys(index.titles["title"].take(rows).to_pylist()))
     words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(
-        query=query, message=message, hint=hint, examples=examples, names=SYSTEMS, found=found,
+        query=query, found=found, hits=any(found.rankings.values()), names=SYSTEMS,
         asked=set(words(query)), words=words, opened=(why, system or "hybrid"),
         explain=lambda title, name: _why(index, query, title, name), style=_STYLE,
         longest=_LONGEST, titles=len(index), model=index.model.name,

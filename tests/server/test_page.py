@@ -91,12 +91,12 @@ class Read(HTMLParser):
 def test_the_rankings_are_those_of_the_run(run, search):
     index = Index.build(SemanticRanker.load(run), CORPUS)
     for query in ("fox", "red bear", "owls", "an owl or a fox"):
-        found, page = index.search(query), search(query)
-        for system in SYSTEMS:
-            wanted = [hit.doc_id for hit in found[system].hits]
+        page = search(query)
+        for system, hits in index.search(query).rankings.items():
+            wanted = [hit.doc_id for hit in hits]
             assert [one.replace("%22", '"') for one in page.titles(system)] == wanted
-        for system in SYSTEMS if found["bm25"].hits else ():
-            assert " ".join(found[system].hits[0].parts()) in page.texts[f"{system}-1"]
+            if hits:
+                assert hits[0].parts() in page.texts[f"{system}-1"]
 
 
 def test_words_of_the_query_are_marked(search):
@@ -107,17 +107,13 @@ def test_words_of_the_query_are_marked(search):
 def test_nothing_asked_is_an_invitation(search):
     page = search("  ")
     assert "Type a query" in page.texts["results"]
-    assert any(link.startswith("/?q=") for link in page.links())
     assert "5 titles, model pets" in page.html
     assert search("fox").html.count("5 titles, model pets") == 1
 
 
-def test_nothing_found_says_why(search):
-    text = search("xqzt").texts["results"]
-    assert "Nothing was found." in text
-    assert "no title holds one of the query's words" in text
-    assert "The vocabulary has none of the query's letter trigrams" in text
-    assert "The query has no word." in search("?!").texts["results"]
+def test_nothing_found_is_said(search):
+    for query in ("xqzt", "?!"):
+        assert "Nothing was found" in search(query).texts["results"]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +127,7 @@ def test_nothing_found_says_why(search):
 def test_what_is_not_good_is_said_and_folded_away(index, search, monkeypatch, query, cutoff, good):
     monkeypatch.setattr(index.model, "cutoff", cutoff)
     page = search(query)
-    assert ("Nothing good was found." in page.texts["results"]) != good
+    assert ("Nothing good was found" in page.texts["results"]) != good
     assert ("details" in {tag for tag, _ in page.tags}) != good
     assert page.titles("hybrid")  # there all the same
 
@@ -143,7 +139,7 @@ def test_an_explanation_of_what_is_folded_away_is_open(index, search, monkeypatc
 
 
 def test_a_query_that_is_too_long_is_refused(search):
-    assert "has 1,001 letters" in search("x" * 1001, status=400).texts["results"]
+    assert "1,000 letters at most" in search("x" * 1001, status=400).texts["results"]
 
 
 @pytest.mark.parametrize("query", [EVIL, "'\"><img src=x>", "&amp; <fox>", "\x00 fox", "fox\udcff"])
@@ -178,7 +174,7 @@ def test_a_hit_is_explained_in_its_place(search, system):
     assert text.count("query") == 1
     opened = [given for _, given in page.tags if given.get("aria-expanded") == "true"]
     assert [given["id"] for given in opened] == [f"{system}-{rank}-why"]
-    assert "why=" not in opened[0]["href"]
+    assert "why=&" in opened[0]["href"]
 
 
 def test_an_explanation_of_what_was_not_found_is_none(search):
@@ -195,7 +191,7 @@ def test_what_clicks_add_is_told_beside_the_average_title(search, run):
     lift = prior - ranker.mean_prior
     told = f"Similarity {cosine:.3f} (the cosine), popularity {lift:+.3f}"
     assert told in page.texts["results"]
-    short = f"similarity {cosine:.2f} popularity {lift:+.2f}"
+    short = f"similarity {cosine:.2f}, popularity {lift:+.2f}"
     assert short in page.texts["semantic-1"].partition("why")[0]  # of the hit itself
     assert "Similarity" not in search("red fox", why="t1", system="bm25").html
 

@@ -13,9 +13,7 @@ from dssm_tf.analysis.cells import Reading, cell_keywords
 from dssm_tf.analysis.contributions import shapley, subsets
 from dssm_tf.analysis.explanation import SCORE, Explanation, Side, explain
 from dssm_tf.analysis.show import figures, markdown
-from dssm_tf.analysis.survey import contexts
 from dssm_tf.baselines.bm25 import BM25
-from dssm_tf.baselines.doc2vec import Doc2Vec
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.markdown import html, plain, table
@@ -335,57 +333,3 @@ def test_the_links_of_a_clsm_name_the_words_that_win_as_in_fig_4(explained):
             assert side.features[:, link.neuron].argmax() == place
         words = found.query.words[link.query], found.title.words[link.title]
         assert f"{link.neuron} ({words[0]}, {words[1]})" in markdown(found)
-
-
-def test_the_words_nearest_to_one_are_printed_for_a_run_and_for_doc2vec(runs, tmp_path, capsys):
-    """The sanity check of P16, supplement F, and the layout of W14, table 2."""
-    pytest.importorskip("gensim", reason="needs the extra `baselines`")
-    ranker = Doc2Vec(size=4, sample=0.0, epochs=2).fit([], ["red fox", "blue owl", "red owl"])
-    ranker.save(tmp_path / "doc2vec")
-    command = ["explain", "--model", str(tmp_path / "doc2vec"), "--word", "Red", "--json"]
-    code = (
-        "import sys\nfrom dssm_tf.cli import main\n"
-        f"sys.exit(main({command!r}) or 'tensorflow' in sys.modules)"
-    )
-    said = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE).stdout
-    found = json.loads(said)["nearest"]
-    assert found == [[word, pytest.approx(cosine)] for word, cosine in ranker.most_similar("red")]
-    assert {word for word, _ in found} == {"fox", "blue", "owl"}
-    assert main(["explain", "--model", str(runs("dssm")), "--word", "battlefeld"]) == 0
-    lines = capsys.readouterr().out.split("\n")
-    assert lines[2].split()[1] == "battlefield"  # shares nine of its trigrams
-
-
-def test_one_s_own_texts_are_compared_at_a_word(runs, rankers, capsys):
-    texts = ["red fox story", "blue fox", "a green fox story"]
-    command = ["explain", "--model", str(runs("clsm")), "--word", "fox", "--texts", *texts]
-    assert main([*command, "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    ranker = rankers("clsm")
-    expected = contexts(ranker.model.title_tower, ranker.vocabulary, "fox", texts)
-    assert found["text"] == "red fox story"
-    assert found["others"] == [
-        [" ".join(text), pytest.approx(cosine)] for text, cosine in expected.others
-    ]
-    assert main(command) == 0
-    shown = capsys.readouterr().out
-    assert [line.split()[-2] for line in shown.splitlines() if "." in line] == [
-        f"{cosine:.3f}" for _, cosine in expected.others
-    ]
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["--query", "a"], "give --query and --title, or --word"),
-        (["--word", "a", "--title", "b"], "--word cannot be combined with --query"),
-        (["--word", "a", "--texts", "a"], "--texts has one text"),
-        (["--word", "ωψξ"], "has no letter trigram of 'ωψξ'"),
-        (["--word", "fox", "--texts", "red fox", "a fox"], "DSSM has no vector for a word"),
-    ],
-)
-def test_a_word_that_cannot_be_looked_at_is_a_sentence(runs, capsys, flags, said):
-    assert main(["explain", "--model", str(runs("dssm")), *flags]) == 1
-    error = capsys.readouterr().err
-    assert said in error
-    assert error.count("\n") == 1

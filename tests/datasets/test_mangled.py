@@ -21,6 +21,7 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import split_by_time
 from dssm_tf.tables.texts import open_texts
 from dssm_tf.tables.trec import read_qrels, read_run
+from tests.damage import mangled
 from tests.datasets.tables import WRITERS
 
 SECONDS = 20
@@ -28,27 +29,6 @@ COLUMNS = ("query_id", "query", "doc_id", "title", "grade", "clicks", "timestamp
 ROWS = [
     (f"q{n}", f"hat {n}", f"d{n}", f'Red, "Hät" {n}', n % 3, n, f"2024-01-{n + 1:02}T10:00", "s")
     for n in range(25)
-]
-BITS = [
-    b"\x00",
-    b'"',
-    b"\n",
-    b"\t",
-    b"\xff",
-    b"\xfe\xff",
-    b"<",
-    b">",
-    b"[" * 3000,
-    b"{",
-    b"e999999",
-    b"-",
-    b"9" * 400,
-    b"\xed\xa0\x80",
-    b"\\ud800",
-    b"1e308",
-    b"NaN",
-    b"</",
-    b"'",
 ]
 
 
@@ -66,23 +46,6 @@ def soon():
     finally:
         signal.alarm(0)
         signal.signal(signal.SIGALRM, before)
-
-
-def mangled(data, random):
-    """The bytes with a few changes: flipped, cut, doubled or strange ones."""
-    data = bytearray(data)
-    for _ in range(random.choice([1, 1, 2, 8])):
-        at, other = sorted(random.randrange(len(data) + 1) for _ in range(2))
-        match random.randrange(5):
-            case 0 if at < len(data):
-                data[at] ^= 1 << random.randrange(8)
-            case 1:
-                del data[at:other]
-            case 2:
-                data[at:at] = data[at:other]
-            case _:
-                data[at:at] = random.choice(BITS) * random.choice([1, 1, 300])
-    return bytes(data)
 
 
 def table(format):

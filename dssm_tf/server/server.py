@@ -144,13 +144,13 @@ class Server:
     async def _watch(self) -> None:
         while self._poll:
             await asyncio.sleep(self._poll)
-            try:
-                for model in self._models:
+            for model in self._models:
+                try:
                     await asyncio.to_thread(model.look)
-            except Exception as error:  # a disk that is away now may be back at the next look
-                _complain(f"{type(error).__name__}: {error}")
+                except Exception as error:  # a disk that is away may be back at the next look
+                    _complain(f"{type(error).__name__}: {error}")
 
 
-@lru_cache(maxsize=1)  # once, and not at each look
+@lru_cache(maxsize=32)  # once, and not at each look
 def _complain(problem: str) -> None:
     _LOG.error("new versions cannot be looked for: %s", problem)

@@ -114,16 +114,20 @@ def test_a_directory_that_cannot_be_read_for_a_while_stops_no_watcher(
     listed, away = versions.versions_in, threading.Event()
 
     def list_versions(path):
-        if away.is_set():
+        if away.is_set() and path == tmp_path:
             raise error
         return listed(path)
 
     monkeypatch.setattr(versions, "versions_in", list_versions)
-    with server_of(model, poll=0.02):
+    other = Model("other", tmp_path / "other", load=Named)
+    write(other.directory, 1)
+    with server_of(model, other, poll=0.02):
         away.set()
         wait_for(lambda: "cannot be looked for" in caplog.text)
         threading.Event().wait(0.2)
         write(tmp_path, 2)
+        write(other.directory, 2)
+        wait_for(lambda: other.current.number == 2)
         assert model.current.number == 1
         away.clear()
         wait_for(lambda: model.current.number == 2)

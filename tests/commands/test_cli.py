@@ -15,11 +15,12 @@ import yaml
 
 from dssm_tf import __version__, cli, commands
 from dssm_tf.cli import main
+from dssm_tf.commands.data import SUBCOMMANDS
 from dssm_tf.common.errors import UserError
 from dssm_tf.config import find_config, load_config
 from tests.clicks import click_log, write_data
 
-COMMANDS = [*cli.COMMANDS, "data list", "data convert", "data split"]
+COMMANDS = [*cli.COMMANDS, *(f"data {name}" for name in SUBCOMMANDS)]
 CONFIG = {
     "tower": {"name": "dssm", "widths": [6]},
     "optimizer": {"learning_rate": 0.05},

@@ -77,9 +77,8 @@ def index(
         ranker = Ranker.load(aside / MODEL)
         if made is not None:
             check_vectors(ranker, titles, made)
-        built = Index.build(
-            ranker, titles, kind, asked, lambda share: task.update(share, "encoding titles"), made
-        )
+        task.update(0.0, "encoding titles" if made is None else "reading vectors")
+        built = Index.build(ranker, titles, kind, asked, made)
         task.update(1.0, "writing")
         built.save(aside)
     say(f"{len(titles):,} titles; {built.nearest.measured}. Written: {out}", to=sys.stderr)

@@ -60,11 +60,8 @@ def search(
             from dssm_tf.export.load import load_model
 
             titles = read_corpus(corpus, tables.layout(model))
-            searched = Index.build(
-                load_model(model),
-                titles,
-                report=lambda share: task.update(share, "encoding titles"),
-            )
+            task.update(0.0, "encoding titles")
+            searched = Index.build(load_model(model), titles)
     for query in queries or (_typed(console, len(searched)) if sys.stdin.isatty() else _piped()):
         show(console, readable(query), searched.search(query, k))
 

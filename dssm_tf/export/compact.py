@@ -24,7 +24,7 @@ from dssm_tf.export.verify import verify
 from dssm_tf.model.run_files import MODEL_CARD
 from dssm_tf.runtime.compact_files import COMPACT, FORMAT, PRIOR, VOCABULARY, WEIGHTS
 from dssm_tf.runtime.ranker import Ranker
-from dssm_tf.runtime.vector_ranker import Side, VectorRanker, Vectors, unit
+from dssm_tf.runtime.vector_ranker import Vectors
 from dssm_tf.text.fingerprint import fingerprint64
 
 if TYPE_CHECKING:
@@ -108,30 +108,13 @@ def write_compact(
         raise UserError(
             f"--dimension {dimension}: the vectors have {full} numbers; expected fewer, at least 1."
         )
-    trained: VectorRanker = ranker
-    projection: Arrays = {}
     if dimension:  # chosen by the trained weights, before they are rounded
-        trained = _Shortened(ranker, _basis(ranker, load_titles(run), dimension))
-        projection = {"projection": trained.basis}
-    _write(directory, ranker, _rounded(ranker, table) | projection)
+        ranker.basis = _basis(ranker, load_titles(run), dimension)
+    _write(directory, ranker, _rounded(ranker, table))
     for file in (MODEL_CARD, SPEC):
         shutil.copyfile(run / file, directory / file)
     write_checksums(directory, files_in(directory))
-    verify(Ranker.load(directory), trained, list(ranker.prior.log_shares))
-
-
-class _Shortened(VectorRanker):
-    """A trained model whose vectors are projected and brought to length one again."""
-
-    def __init__(self, ranker: SemanticRanker, basis: Vectors) -> None:
-        self._ranker, self.basis = ranker, basis
-        self.vocabulary = ranker.vocabulary
-
-    def _encode(self, side: Side, texts: Sequence[str]) -> Vectors:
-        return unit(self._ranker._encode(side, texts) @ self.basis)
-
-    def _weighted(self, titles: Sequence[str]) -> Vectors:
-        return self._ranker._weighted(titles)
+    verify(Ranker.load(directory), ranker, list(ranker.prior.log_shares))
 
 
 def _sides(ranker: SemanticRanker) -> list[str]:
@@ -143,7 +126,7 @@ def _rounded(ranker: SemanticRanker, table: TableName) -> Arrays:
 
     The first matrices are rounded to what is to be stored, those of the ranker, too.
     """
-    arrays: Arrays = {}
+    arrays: Arrays = {} if ranker.basis is None else {"basis": ranker.basis}
     for side in _sides(ranker):
         tower = getattr(ranker.model, side)
         for weight in tower.weights:
@@ -191,8 +174,9 @@ def _write(directory: Path, ranker: SemanticRanker, arrays: Arrays) -> None:
         "sides": _sides(ranker),
         "rules": asdict(ranker.vocabulary.rules),
         "prior_weight": ranker.prior_weight,
+        "mean_prior": ranker.mean_prior,
         "bm25_weight": ranker.bm25_weight,
-        "cutoff": -1.0 if "projection" in arrays else ranker.cutoff,  # of other cosines
+        "cutoff": -1.0 if "basis" in arrays else ranker.cutoff,  # of other cosines
         "unseen": prior.unseen,
     }
     (directory / COMPACT).write_text(json.dumps(settings, indent=2) + "\n", "utf-8")

@@ -85,9 +85,6 @@ def load(path: Path | str, name: str | None = None) -> VectorRanker | Baseline:
             end, or a file was damaged or changed.
     """
     path = Path(path)
-    if not path.is_dir():
-        kind = "is a file" if path.exists() else "does not exist"
-        raise UserError(f"{path} {kind}; {_EXPECTED}.")
     if (place := find_model(path)) is None:
         return _load_baseline(path, name)
     ranker: VectorRanker
@@ -122,9 +119,10 @@ def _load_baseline(path: Path, name: str | None) -> Baseline:
     from dssm_tf.systems import BASELINES
 
     saved = [one for one in BASELINES if (path / f"{one}.npz").exists()]
-    if not saved:  # one that has other files, such as skip-thought's weights
+    if not saved and path.is_dir():  # one that has other files, such as skip-thought's weights
         saved = [one for one in BASELINES if one == name]
     if len(saved) == 1:
         return BASELINES[saved[0]].load(path)
+    what = "holds no trained model" if path.exists() else "does not exist"
     hint = " It was written by `dssm preprocess`: train on it first." * (path / SPEC).exists()
-    raise UserError(f"{path} holds no trained model; {_EXPECTED}.{hint}")
+    raise UserError(f"{path} {what}; {_EXPECTED}.{hint}")

@@ -1,36 +1,26 @@
-"""The rankings of a query side by side on the terminal, words of the query in bold."""
+"""The rankings of a query on the terminal, words of the query in bold."""
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from dssm_tf.retrieval.index import SYSTEMS, Found, Hit
+from dssm_tf.retrieval.index import SYSTEMS, Found
 from dssm_tf.tables.cells import readable
 
 
 def show(console: Console, query: str, found: Found) -> None:
-    """Prints the rankings of one query side by side, words of the query in bold."""
-    query = _printable(query)
-    console.print(Text(f"\nQuery: {query}", style="bold"), soft_wrap=True)
-    if found.note:
-        console.print(found.note, soft_wrap=True)
-    table = Table("", *SYSTEMS.values(), box=box.SIMPLE_HEAD, expand=True)
-    for rank, hits in enumerate(zip_longest(*found.rankings.values()), 1):
-        table.add_row(str(rank), *(_cell(hit, query.split()) if hit else "" for hit in hits))
-    if table.rows:
-        console.print(table)
-
-
-def _cell(hit: Hit, words: list[str]) -> Text:
-    """The title over the parts of its score and its doc id."""
-    cell = Text(_printable(hit.title), overflow="fold")
-    cell.highlight_words(words, "bold", case_sensitive=False)
-    return cell.append(f"\n{hit.parts()}  {_printable(hit.doc_id)}", "dim")
+    """Prints the rankings of one query, the hybrid first; words of the query are bold."""
+    lines = [f"\nQuery: {_printable(query)}", *[found.note] * bool(found.note)]
+    for system, hits in found.rankings.items():
+        lines += [f"\n{SYSTEMS[system]}"] * bool(hits)
+        for rank, hit in enumerate(hits, 1):
+            lines.append(
+                f"{rank:3} {_printable(hit.title)}  ({_printable(hit.doc_id)}: {hit.parts()})"
+            )
+    text = Text("\n".join(lines))
+    text.highlight_words(_printable(query).split(), "bold", case_sensitive=False)
+    console.print(text, soft_wrap=True)
 
 
 def _printable(text: str) -> str:

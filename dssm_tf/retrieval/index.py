@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,9 +38,6 @@ ABOUT, TITLES, WORDS, NEAREST, MODEL = (
     "index.json", "titles.arrow", "words", "vectors.faiss", "model",
 )  # fmt: skip
 AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
-_CHUNK = 1 << 14  # titles encoded between two reports
-
-Report = Callable[[float], object]
 
 
 class Hit(NamedTuple):
@@ -115,7 +112,6 @@ class Index:
         corpus: Sequence[CorpusTitle],
         kind: str = "auto",
         queries: Sequence[str] = (),
-        report: Report = lambda share: None,
         vectors: Vectors | None = None,
     ) -> Index:
         """Makes an index in memory.
@@ -125,7 +121,6 @@ class Index:
             corpus: titles; equal ones tie.
             kind: see `choose_nearest`.
             queries: real ones to measure it on; made of the titles' words if there are none.
-            report: called with the share of the titles that are encoded.
             vectors: of the titles with the prior, where they are known.
 
         Raises:
@@ -136,7 +131,7 @@ class Index:
         texts = [entry.title for entry in corpus]
         words = _count_words(texts)
         nearest = choose_nearest(
-            _encode(model, texts, report) if vectors is None else vectors,
+            _encode(model, texts) if vectors is None else vectors,
             lambda: model.encode_queries(list(queries) or probe_queries(texts), prior=True),
             kind,
         )
@@ -266,11 +261,7 @@ def _count_words(titles: Sequence[str]) -> Any:
     return words
 
 
-def _encode(model: VectorRanker, titles: Sequence[str], report: Report) -> Vectors:
+def _encode(model: VectorRanker, titles: Sequence[str]) -> Vectors:
     """The vectors of titles; titles that the model cannot tell apart share one, so they tie."""
     distinct, shared = model.vocabulary.rules.distinct(titles)
-    parts = []
-    for start in range(0, len(distinct), _CHUNK):
-        report(start / len(distinct))
-        parts.append(model.encode_titles(distinct[start : start + _CHUNK], prior=True))
-    return np.concatenate(parts)[shared]
+    return model.encode_titles(distinct, prior=True)[shared]

@@ -33,9 +33,9 @@ _ROUNDING = 1e-5  # of an inner product in float32
 class Nearest:
     """Finds titles by faiss and orders them by sums in double precision, ties by row.
 
-    In a graph inner products are distances: a title gets one more dimension that brings all to the
-    length of the longest, a query 0 there, and the nearest title is the best one. A graph of
-    inner products would lead to the longest titles, those with the highest prior.
+    Inner products are distances here: a title gets one more dimension that brings all to the length
+    of the longest, a query 0 there, and the nearest title is the best one. A graph of inner
+    products would lead to the longest titles, those with the highest prior.
 
     Args:
         index: faiss's, `Flat` or `HNSW32`.
@@ -45,11 +45,9 @@ class Nearest:
     """
 
     def __init__(self, index: Any, measured: str = EXACT) -> None:
-        self._faiss = load_faiss()
         self.index, self.measured = index, measured
-        self.graph = isinstance(index, self._faiss.IndexHNSW)
-        self._flat = self._faiss.downcast_index(index.storage) if self.graph else index
-        self.dimension = index.d - self.graph
+        self.graph = hasattr(index, "hnsw")
+        self._flat = load_faiss().downcast_index(index.storage) if self.graph else index
         if self.graph:
             index.hnsw.efSearch = EFFORT
 
@@ -60,15 +58,12 @@ class Nearest:
         Raises:
             UserError: faiss is not installed.
         """
-        faiss, dimension = load_faiss(), vectors.shape[1]
+        squares = np.einsum("nd,nd->n", vectors, vectors)
+        vectors = np.column_stack([vectors, np.sqrt(squares.max() - squares)])
+        index = load_faiss().index_factory(vectors.shape[1], "HNSW32" if graph else "Flat")
         if graph:
-            squares = np.einsum("nd,nd->n", vectors, vectors)
-            vectors = np.column_stack([vectors, np.sqrt(squares.max() - squares)])
-            index = faiss.index_factory(dimension + 1, "HNSW32", faiss.METRIC_L2)
             index.hnsw.efConstruction = 100
-        else:
-            index = faiss.index_factory(dimension, "Flat", faiss.METRIC_INNER_PRODUCT)
-        index.add(np.ascontiguousarray(vectors, np.float32))
+        index.add(vectors)
         return cls(index)
 
     def search(self, query: Vectors, k: int) -> tuple[Vectors, Rows]:
@@ -81,8 +76,7 @@ class Nearest:
         Returns:
             Scores and rows, both `(min(k, titles),)`, best first, equal scores by row.
         """
-        extended = np.zeros((1, self.index.d), np.float32)
-        extended[0, : self.dimension] = query
+        extended = np.append(query, 0).astype(np.float32)[None]
         rows = self.index.search(extended, min(k + _SPARE, self.index.ntotal))[1][0]
         rows = rows[rows >= 0]
         scores = self.score(query, rows)
@@ -92,13 +86,13 @@ class Nearest:
     def score(self, query: Vectors, rows: Rows) -> Vectors:
         """Scores of some titles, each the same whatever the others are: float32 `(rows,)`."""
         # Products of float32 are exact in float64, and each row is summed by itself.
-        vectors = self._flat.reconstruct_batch(rows)[:, : self.dimension].astype(np.float64)
+        vectors = self._flat.reconstruct_batch(rows)[:, :-1].astype(np.float64)
         scores: Vectors = (vectors * query.astype(np.float64)).sum(axis=1).astype(np.float32)
         return scores
 
     def save(self, path: Path) -> None:
         """Writes faiss's file, vectors included."""
-        self._faiss.write_index(self.index, str(path))
+        load_faiss().write_index(self.index, str(path))
 
     @classmethod
     def open(cls, path: Path, measured: str) -> Nearest:

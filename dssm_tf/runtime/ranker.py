@@ -38,14 +38,12 @@ class Ranker(VectorRanker):
         self, settings: Mapping[str, Any], vocabulary: Vocabulary, weights: Arrays, prior: Arrays
     ) -> None:
         self.name, self.vocabulary = settings["name"], vocabulary
-        self._weight, self.cutoff = settings["prior_weight"], settings["cutoff"]
-        self.bm25_weight = settings["bm25_weight"]
+        self.bm25_weight, self.cutoff = settings["bm25_weight"], settings["cutoff"]
+        self.mean_prior, self._weight = settings["mean_prior"], settings["prior_weight"]
+        self.basis = weights.get("basis")
         # What follows the last fingerprint is the share of any other title.
         self._known = np.append(prior["titles"], np.iinfo(np.int64).max)
-        shares = prior["log_shares"]
-        self._shares = np.append(shares, np.float32(settings["unseen"]))
-        mean = shares.mean(dtype=np.float64) if len(shares) else settings["unseen"]
-        self.mean_prior = self._weight * float(mean)
+        self._shares = np.append(prior["log_shares"], np.float32(settings["unseen"]))
         sides = [_Side(settings["tower"], vocabulary, weights, one) for one in settings["sides"]]
         self._sides = {"query": sides[0], "title": sides[-1]}
 
@@ -97,11 +95,10 @@ class _Side:
             for name, array in weights.items()
             if name.startswith(side)
         }
-        kernel, scale = arrays.pop("hashing/kernel"), arrays.pop("hashing/scale", None)
-        self._projection = weights.get("projection")
+        kernel = arrays.pop("hashing/kernel") * arrays.pop("hashing/scale", np.float32(1))
         self._tower = TOWERS[tower["name"]](arrays, tower)
         size = max(WORDS, _TEXTS * vocabulary.rules.max_words)
-        self._words = WordVectors(vocabulary, kernel, scale, self._tower.constant, size)
+        self._words = WordVectors(vocabulary, kernel.astype(np.float32), self._tower.constant, size)
         self._dimension = self._vectors([["a"]]).shape[1]
 
     def encode(self, texts: Sequence[list[str]]) -> Vectors:
@@ -123,5 +120,4 @@ class _Side:
             words += [text[step] for text in texts[:count]]
             ends.append(len(words))
         found = self._words(words)
-        vectors = self._tower([found[start:end] for start, end in pairwise(ends)])
-        return unit(vectors if self._projection is None else vectors @ self._projection)
+        return unit(self._tower([found[start:end] for start, end in pairwise(ends)]))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import chain
 from threading import Lock
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +21,7 @@ class WordVectors:
 
     Args:
         vocabulary: the trigrams and their ids.
-        kernel: a row for each trigram id, float32 or float16, or int8 to be multiplied by `scale`;
-            row 0 stands for no trigram and is zero.
-        scale: of the rows, float32 `(1 + trigrams, 1)`, or None.
+        kernel: a row for each trigram id; row 0 stands for no trigram and is zero.
         constant: added to each word's sum, `(units,)` or `(1,)`: a bias that comes with every word.
         size: words the table holds; at least as many as are asked for at once.
     """
@@ -32,13 +29,12 @@ class WordVectors:
     def __init__(
         self,
         vocabulary: Vocabulary,
-        kernel: NDArray[Any],
-        scale: Vectors | None,
+        kernel: Vectors,
         constant: Vectors,
         size: int,
     ) -> None:
         self._vocabulary = vocabulary
-        self._kernel, self._scale, self._constant = kernel, scale, constant
+        self._kernel, self._constant = kernel, constant
         self._row_of: dict[str, int] = {}
         # The system gives memory for a row when it is written.
         self._table = np.empty((size, kernel.shape[1]), np.float32)
@@ -73,8 +69,5 @@ class WordVectors:
         listed = [(0, *self._vocabulary.look_up(word)) for word in words]
         lengths = np.array(list(map(len, listed)))
         ids = np.array(list(chain.from_iterable(listed)))
-        rows = self._kernel[ids].astype(np.float32)
-        if self._scale is not None:
-            rows *= self._scale[ids]
-        sums: Vectors = np.add.reduceat(rows, lengths.cumsum() - lengths, axis=0)
+        sums: Vectors = np.add.reduceat(self._kernel[ids], lengths.cumsum() - lengths, axis=0)
         return sums

@@ -103,7 +103,7 @@ def _read(model: str, raw: bytes) -> Request:
     try:
         body = _Body.model_validate_json(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the body"
         raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
     inputs = {

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dssm_tf.common.boundary import one_line
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.model_versions import versions_in
-from dssm_tf.export.load import find_model, load_model
+from dssm_tf.export.load import load_model
 from dssm_tf.runtime.vector_ranker import VectorRanker
 
 _LOG = logging.getLogger("dssm_tf.server")
@@ -74,7 +74,7 @@ class Model:
         self.current: Version | None = None
         self._version, self._load = version, load
         self._states: dict[int, State] = {}
-        self._failed: dict[int, Any] = {}
+        self._failed: dict[int, int] = {}  # when its files changed
 
     def states(self) -> dict[int, State]:
         """The versions that were there since the start, newest first."""
@@ -92,15 +92,14 @@ class Model:
             before = self.current
             if before is not None and number == before.number:
                 return
-            files = sorted(one for one in directory.rglob("*") if one.is_file())
-            stamp = [(one, one.stat().st_size, one.stat().st_mtime_ns) for one in files]
-            if self._failed.get(number) == stamp:
+            changed = max((one.stat().st_ctime_ns for one in directory.rglob("*")), default=0)
+            if self._failed.get(number) == changed:
                 continue
             try:
                 self.current = Version(number, self._load(directory))
             except Exception as error:  # damaged files raise almost any kind
                 reason = one_line(error) or f"{type(error).__name__}: {error}"
-                self._failed[number], self._states[number] = stamp, State("END", reason)
+                self._failed[number], self._states[number] = changed, State("END", reason)
                 _LOG.error("%s version %d is not served: %s", self.name, number, reason)
                 continue
             if before is not None:
@@ -123,18 +122,11 @@ def find_models(path: Path) -> list[Model]:
     Args:
         path: what `dssm export` wrote, `OUT` with several models, `OUT/NAME` with its versions or
             `OUT/NAME/VERSION`; or a run.
-
-    Raises:
-        UserError: there is none.
     """
     path = Path(path).absolute()
-    if versions_in(path):
-        return [Model(path.name, path)]
-    if models := [Model(one.name, one) for one in sorted(path.glob("*")) if versions_in(one)]:
-        return models
-    if (place := find_model(path)) is None:
-        what = "is no model" if path.exists() else "does not exist"
-        raise UserError(
-            f"{path} {what}; expected a directory that `dssm export` or `dssm train` wrote."
-        )
-    return [Model(place.name, path, int(path.name) if path.name.isdecimal() else 1)]
+    inside = [path] if versions_in(path) else [one for one in path.glob("*") if versions_in(one)]
+    if inside:
+        return [Model(one.name, one) for one in sorted(inside)]
+    if path.name.isdecimal():
+        return [Model(path.parent.name, path, int(path.name))]
+    return [Model(path.name, path, 1)]

@@ -127,7 +127,7 @@ def test_a_name_of_ones_own_is_taken(run, exported):
     ("make", "message"),
     [
         (lambda folder: folder / "nowhere", "does not exist; expected"),
-        (lambda folder: folder / "data" / "spec.json", "is a file; expected"),
+        (lambda folder: folder / "data" / "spec.json", "holds no trained model; "),
         (lambda folder: folder / "data", "by `dssm preprocess`: train on it first"),
         (lambda folder: folder, "holds no trained model; "),
     ],

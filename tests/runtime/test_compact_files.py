@@ -77,7 +77,7 @@ def test_what_is_no_compact_model_is_named(lstm_run, tmp_path):
         ({"table": "int8"}, "title_tower/hashing/scale", "encode_titles of "),
         ({"table": "float16"}, "query_tower/hashing/kernel", "encode_queries of "),
         ({"table": "int8"}, "title_tower/recurrence/bias", "encode_titles of "),
-        ({"dimension": 2}, "projection", "encode_queries of "),
+        ({"dimension": 2}, "basis", "encode_queries of "),
     ],
 )
 def test_a_model_that_disagrees_is_not_exported_in_any_form(

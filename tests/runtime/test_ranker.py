@@ -175,7 +175,7 @@ def test_it_is_a_ranker_as_evaluations_ask_for_it(ranker):
 def small(ranker: Ranker, size: int) -> WordVectors:
     """The table of the ranker's titles, empty, with room for so many words."""
     table = ranker._sides["title"]._words
-    return WordVectors(table._vocabulary, table._kernel, table._scale, table._constant, size)
+    return WordVectors(table._vocabulary, table._kernel, table._constant, size)
 
 
 def test_a_full_table_is_emptied(ranker):

@@ -219,7 +219,7 @@ def test_the_command_serves_several_models(compact, exports, serve_here, capsys,
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["{folder}"], "is no model; expected a directory that"),
+        (["{folder}"], "holds no trained model; expected a directory that"),
         (["{folder}/none"], "does not exist; expected a directory that"),
         (["{pets}", "{pets}/1"], "models: two are called 'pets'; rename one, NAME=PATH"),
         (["={pets}"], "expected PATH or NAME=PATH"),

@@ -212,16 +212,15 @@ def test_a_run_is_served_as_it_lies(run):
 
 def test_what_is_no_model_is_one_line(tmp_path):
     (tmp_path / "file").write_text("x")
-    for path, words in (
-        (tmp_path, "is no model; expected a directory that"),
-        (tmp_path / "file", "is no model; expected a directory that"),
-        (tmp_path / "none", "does not exist; expected a directory that"),
+    (tmp_path / "empty").mkdir()
+    for name, words in (
+        ("empty", "holds no trained"),
+        ("file", "holds no trained"),
+        ("none", "does not exist"),
     ):
-        with pytest.raises(UserError, match=f"{path.name} {words}"):
-            find_models(path)
-    (tmp_path / "1").mkdir()
-    with pytest.raises(UserError, match=r"1 holds no trained model; expected"):
-        open_ranker(tmp_path / "1")
+        (model,) = find_models(tmp_path / name)
+        with pytest.raises(UserError, match=f"{name} {words}"):
+            open_ranker(model.directory)
 
 
 def test_a_model_that_answers_no_numbers_is_not_served(tmp_path, compact, monkeypatch):

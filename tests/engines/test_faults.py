@@ -40,7 +40,7 @@ def other_version(tmp_path) -> Path:
     return tmp_path / "other"
 
 
-@pytest.mark.parametrize("module", ["preprocess", "embed"])
+@pytest.mark.parametrize("module", ["preprocess", pytest.param("embed", marks=pytest.mark.engines)])
 def test_a_worker_of_another_version_is_refused_and_named(
     module, log, corpus, model, other_version, tmp_path
 ):

@@ -11,12 +11,11 @@ import pytest
 import tensorflow as tf
 from scipy import sparse
 
-from dssm_tf.dse.networks import DSETower
 from dssm_tf.dse.settings import FineTuning, Pretraining
 from dssm_tf.dse.tuple_batches import TupleBatches
 from examples import dse_cora, dse_wikispeedia
 from examples.dse_cora import same_class
-from examples.dse_protocol import FixedTuples, Protocol, nearest_words, split_links
+from examples.dse_protocol import FixedTuples, Protocol, split_links
 from examples.dse_wikispeedia import linked
 from tests.reference import dse as reference
 
@@ -163,21 +162,6 @@ def test_wikispeedias_mixture_is_chosen_on_validation_links_and_its_scores_scale
     assert systems.weights == {"3": 0.7}
     # At 0.7 the measured links come to 0.3 * 2 - 0.7 * 1 < 0 and 0.3 * 2 - 0.7 * 0.5 > 0.
     assert losses == {"dse": 0.0, "tfidf": 100.0, "dse+tfidf": 50.0}
-
-
-def test_nearest_words_are_those_with_the_most_alike_activities():
-    tower = DSETower(4, 2, widths=(3,))
-    rows = np.array([[3, 0, -3], [0, 3, 0], [2, 0, -2], [-3, 0, 3]], np.float32)
-    tower.rbms[0].kernel.assign(rows)
-    near = nearest_words(["cat", "sun", "dog", "sea"], tower)
-    assert near["cat"][0] == "dog"
-    assert near["dog"][0] == "cat"
-    assert near["sea"][-1] in ("cat", "dog")
-
-
-def test_links_count_both_ways_once_and_never_to_the_page_itself():
-    found = linked(["x", "y", "z"], [("x", "y"), ("y", "x"), ("z", "z")])
-    assert found.toarray().tolist() == [[False, True, False], [True, False, False], [False] * 3]
 
 
 def test_a_pair_of_pages_is_in_one_part_of_a_split_both_ways_round():

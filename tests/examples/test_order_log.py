@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections import Counter
-from itertools import combinations, pairwise
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -17,8 +17,6 @@ from dssm_tf.tables.judgments import read_judgments
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from examples.order_log import (
-    EDGE,
-    JUDGED,
     KINDS,
     LEARNED,
     NOISE,
@@ -114,11 +112,6 @@ def test_a_bag_of_trigrams_is_right_for_exactly_half_of_the_queries(judgments):
         assert found[kind] == dict.fromkeys(DISTANCES, 0.5)
 
 
-def test_titles_alone_are_right_for_exactly_half_of_the_queries_of_any_kind(judgments):
-    found = measured(Scorer(lambda query, title: hash(title) % 1000), judgments)
-    assert found == {kind: dict.fromkeys(DISTANCES, 0.5) for kind in KINDS}
-
-
 def test_who_reads_the_meaning_is_always_right(judgments):
     def score(query, title):  # which may be another query's
         kind, other = (
@@ -137,17 +130,6 @@ def test_a_window_sees_order_up_to_one_word_less_than_its_width(kind, width):
         for group in drawn(kind, distance):
             first, second = (windows(text, width) for text in group.titles)
             assert (first != second) == (distance < width)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_words_that_matter_stand_the_distance_apart_and_far_from_the_ends(kind):
-    for distance in DISTANCES:
-        for group in drawn(kind, distance):
-            for text in (*group.queries, *group.titles):
-                tokens = text.split()
-                at = [i for i, word in enumerate(tokens) if word not in NOISE]
-                assert {b - a for a, b in pairwise(at)} == {distance}
-                assert min(at[0], len(tokens) - 1 - at[-1]) >= EDGE
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -174,17 +156,6 @@ def test_the_share_is_that_of_order_and_of_negation_together(tmp_path, share, ex
     for kind in ("order", "negation"):
         assert sum(bool(of_kind(query, kind)) for query in clicked) == expected
     assert sum(bool(of_kind(query, "topic")) for query in clicked) == 600 - 2 * expected
-
-
-def test_queries_of_the_log_itself_are_judged_in_learned(tmp_path):
-    write_log(OrderLog(), tmp_path, queries=240, distances=DISTANCES, judged=10)
-    rows = [row for _, row in read_rows(tmp_path / "clicks.tsv", ("query", "title", "clicks"))]
-    clicked = {(query, title): clicks == "1" for query, title, clicks in rows}
-    for one in read_judgments(tmp_path / "learned.tsv"):
-        assert clicked[one.query, one.title] == (one.grade == 1)
-    assert not {one.query for one in read_judgments(tmp_path / f"{JUDGED}.tsv")} & {
-        query for query, _ in clicked
-    }
 
 
 @pytest.mark.slow

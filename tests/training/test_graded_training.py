@@ -19,6 +19,7 @@ from dssm_tf.training.train import train
 from dssm_tf.training.validation import ValidationTask
 from tests.graded.files import lists
 from tests.reference.ranking_metrics import ndcg
+from tests.runs import finished_run
 from tests.training.configuration import config, equal
 from tests.training.scored import scored
 
@@ -101,7 +102,7 @@ def test_a_finished_run_refuses_another_file(data, run, judged, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_killed_run_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_weights(
+def test_a_killed_warm_start_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_weights(
     data, judged, tmp_path
 ):
     scores = tmp_path / "scores.tsv"
@@ -115,15 +116,16 @@ def test_a_killed_run_with_clicks_judgments_and_a_teacher_goes_on_to_the_same_we
             training__refit=True,
         )
     )
-    whole = train(made, data.path, tmp_path / "whole", quiet=True)
+    start = finished_run(tmp_path / "earlier", data, config())
+    whole = train(made, data.path, tmp_path / "whole", start=start, quiet=True)
 
     def kill(phase, epoch, epochs):
         if (phase, epoch) == ("fit", 1):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(made, data.path, tmp_path / "killed", quiet=True, told=kill)
-    resumed = train(made, data.path, tmp_path / "killed", quiet=True)
+        train(made, data.path, tmp_path / "killed", start=start, quiet=True, told=kill)
+    resumed = train(made, data.path, tmp_path / "killed", start=start, quiet=True)
     assert equal(tmp_path / "whole", tmp_path / "killed")
     assert json.dumps(resumed.history) == json.dumps(whole.history)
 

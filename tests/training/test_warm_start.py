@@ -23,7 +23,7 @@ from dssm_tf.training.train import held_out, train
 from dssm_tf.training.warm_start import WarmStart, grown_weights, joined_titles
 from tests.clicks import Click, click_log, write_data
 from tests.runs import finished_run
-from tests.training.configuration import CONFIG, config, equal
+from tests.training.configuration import CONFIG, config
 
 TEXTS = ["", "red fox", "the zebra quagga", "quagga story", "blue whale 7", "xyzzy"]
 TODAY = [
@@ -59,22 +59,6 @@ def test_queries_that_the_earlier_run_knows_do_not_validate(earlier, tmp_path, d
 def warm(folder, earlier, today):
     out = folder / "warm"
     return out, train(parse_config(CONFIG), today.path, out, start=earlier, quiet=True)
-
-
-@pytest.mark.slow
-def test_a_killed_warm_start_goes_on_to_the_same_weights(folder, earlier, warm, today):
-    out, told = folder / "killed", []
-
-    def kill(phase, epoch, metrics):
-        told.append(epoch)
-        if told == [1]:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train(parse_config(CONFIG), today.path, out, start=earlier, quiet=True, told=kill)
-    train(parse_config(CONFIG), today.path, out, start=earlier, quiet=True, told=kill)
-    assert told == [1, 2]
-    assert equal(out, warm[0])
 
 
 def test_an_unfinished_run_goes_on_from_its_own_start_only(folder, earlier, today):

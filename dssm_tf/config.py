@@ -311,20 +311,14 @@ def _apply(raw: dict[str, Any], override: str) -> None:
 def _explain_override(
     error: ValidationError, raw: Mapping[str, Any], overrides: Sequence[str]
 ) -> UserError:
-    """The first problem, blamed on the overrides of its section; the file alone is right."""
-    first = error.errors()[0]
-    unknown = first["ctx"]["key"] if first["type"] == "unknown_key" else ""
-    section = str([*first["loc"], unknown][0])
-    given = {override.partition("=")[0].strip(): override for override in overrides}
-    blamed = [one for key, one in given.items() if key.split(".")[0] == section] or overrides
-    text = _explain(error)
-    kept, name = raw.get(section), given.get(f"{section}.name")
-    if name and f"{section}.{unknown}" not in given and isinstance(kept, dict) and unknown in kept:
+    """The first problem, blamed on the overrides; the file alone is right."""
+    text, first = _explain(error), error.errors()[0]
+    section = str(first["loc"][0]) if first["loc"] else ""
+    if first["type"] == "unknown_key" and first["ctx"]["key"] in (raw.get(section) or ()):
         text += (
-            f" The file gives {unknown} to {kept.get('name')}; replace the whole section: "
-            f"--set '{section}={{name: {name.partition('=')[2]}}}'."
+            f" The file has it; replace the whole section, as in --set '{section}={{name: ...}}'."
         )
-    return UserError(f"{' '.join(f'--set {one}' for one in blamed)}: {text}")
+    return UserError(f"{' '.join(f'--set {one}' for one in overrides)}: {text}")
 
 
 def _explain(error: ValidationError) -> str:

@@ -49,7 +49,7 @@ def benchmark(
 ) -> None:
     """Measure many systems on the same judgments, with tests, in one table.
 
-    Fits or trains every system for every seed, ranks, and writes report.html, report.md, table.tex,
+    Fits or trains every system for every seed, ranks, and writes report.html, report.md,
     metrics.json, per_query.tsv and runs/. The same command resumes and retries failed systems.
 
         dssm benchmark --clicks clicks.tsv --corpus corpus.tsv --judge-later 0.2 --out BENCH

@@ -52,8 +52,7 @@ def lines(
         )
     if log and min(map(min, curves.values())) > 0:
         axis.set_yscale("log")
-    axis.set_title(title)
-    axis.set_xlabel(x_label)
+    axis.set(title=title, xlabel=x_label)
     axis.grid(alpha=0.3)
     axis.legend(framealpha=0)
     return figure
@@ -64,10 +63,10 @@ def word_weights(
     title: str,
     measure: str = "cosine",
 ) -> Figure:
-    """What each word of a query and of a title adds, as bars; what is lost without it, as points.
+    """What each word of a query and of a title adds, as bars; what is lost without it, as strokes.
 
     Args:
-        sides: words, what they add and what is lost without them, each `(words,)`, by side.
+        sides: of both, words, what they add and what is lost without them, each `(words,)`.
         title: above it all.
         measure: what they add to.
 
@@ -76,22 +75,19 @@ def word_weights(
     """
     longest = max(len(words) for words, _, _ in sides.values())
     figure, axes = plt.subplots(
-        1, len(sides), figsize=(4.4 * len(sides), 1.6 + 0.32 * longest), layout="constrained",
-        squeeze=False, sharex=True,
-    )  # fmt: skip
-    for axis, (side, (words, adds, lost)) in zip(axes[0], sides.items(), strict=True):
+        1, len(sides), figsize=(8.8, 1.6 + 0.32 * longest), layout="constrained", sharex=True
+    )
+    for axis, (side, (words, adds, lost)) in zip(axes, sides.items(), strict=True):
         places = np.arange(len(words))
-        colours = [_FOR if value >= 0 else _AGAINST for value in adds]
+        colours = np.where(np.asarray(adds) >= 0, _FOR, _AGAINST)
         axis.barh(places, adds, color=colours, label=f"adds to the {measure}")
         axis.plot(lost, places, "k|", markersize=12, label="lost without the word")
         axis.axvline(0, color="black", linewidth=0.8)
         axis.set_yticks(places, words)
         axis.invert_yaxis()
-        axis.set_title(side)
-        axis.set_xlabel(measure)
+        axis.set(title=side, xlabel=measure)
         axis.grid(alpha=0.3, axis="x")
-    figure.legend(*axes[0][-1].get_legend_handles_labels(), loc="outside lower center", ncols=2,
-                  framealpha=0)  # fmt: skip
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
     figure.suptitle(title)
     return figure
 
@@ -128,7 +124,7 @@ def heat_maps(
         axis.set_title(name)
         axis.set_xticks(range(len(words)), words, rotation=60, ha="right", rotation_mode="anchor")
         if cells is not None:
-            axis.set_yticks(range(len(cells)), [str(cell) for cell in cells])
+            axis.set_yticks(range(len(cells)), cells)
     axes[0][0].set_ylabel("cell")
     figure.colorbar(image, ax=list(axes[0]), label="activation", extend="both")
     figure.suptitle(title, wrap=True)

@@ -82,32 +82,22 @@ def html(text: str) -> str:
 
 
 def page(text: str, figures: Mapping[str, str] | None = None, insert: str = "") -> str:
-    """A report as a whole HTML document with links to its sections.
+    """A report as a whole HTML document; its script links to the sections.
 
     Args:
         text: Markdown; begins with the title. A paragraph `![caption](NAME.svg)` is a figure.
         figures: SVG by NAME.
         insert: HTML that stands before the second section.
     """
-    body = html(text)
     body = _FIGURE.sub(
         lambda found: (
             f"<figure>{(figures or {})[found[1]]}<figcaption>{found[2]}</figcaption></figure>"
         ),
-        body,
+        html(text),
     )
-    first, *others = re.split("(?=<h2>)", body)
-    heads: list[str] = []
-
-    def named(found: re.Match[str]) -> str:
-        heads.append(found[1])
-        return f'<h2 id="part{len(heads)}">{found[1]}</h2>'
-
-    body = re.sub("<h2>(.*?)</h2>", named, "".join([insert, *others]))
-    links = "".join(f'<a href="#part{n}">{head}</a>' for n, head in enumerate(heads, start=1))
+    first, section, others = body.partition("<h2>")
     title = re.sub(r"\\(.)", r"\1", text.split("\n", 1)[0].removeprefix("# "))
-    nav = f"<nav>{links}</nav>" if heads else ""
-    return document(title, first.replace("</h1>", f"</h1>{nav}", 1) + body, [source("page.js")])
+    return document(title, f"{first}{insert}{section}{others}", [source("page.js")])
 
 
 def write(

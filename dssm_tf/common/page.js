@@ -12,6 +12,15 @@ function make(tag, attributes, ...children) {
   return node;
 }
 
+// ------------------------------------------------------------------ links to the sections
+
+const heads = [...document.querySelectorAll("main h2")];
+const links = heads.map((head, number) => {
+  head.id = `part${number + 1}`;
+  return make("a", { href: `#${head.id}` }, head.textContent);
+});
+if (links.length) document.querySelector("h1")?.after(make("nav", {}, ...links));
+
 // ------------------------------------------------------------------ tables that can be sorted
 
 const UNITS = { "": 1, s: 1, min: 60, K: 1e3, M: 1e6, G: 1e9, "%": 1 };

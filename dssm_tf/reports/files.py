@@ -1,4 +1,4 @@
-"""The files of an evaluation: report, LaTeX, JSON and TREC."""
+"""The files of an evaluation: report, tables for programs, and TREC."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dssm_tf.evaluation.description import lengths
 from dssm_tf.evaluation.evaluation import Evaluation, Part, Row, spread
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.queries import queries
-from dssm_tf.reports.report import latex, text
+from dssm_tf.reports.report import text
 from dssm_tf.reports.wording import COSTS, protocol
 from dssm_tf.tables.trec import write_qrels, write_run
 
-WRITTEN = "report.html, report.md, table.tex, metrics.json, per_query.tsv, qrels.trec, runs/"
+WRITTEN = "report.html, report.md, metrics.json, per_query.tsv, qrels.trec, runs/"
 """What `write` makes, the page first."""
 
 _SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
@@ -41,7 +41,6 @@ def write(evaluation: Evaluation, out: Path) -> None:
     for name, content in {
         "metrics.json": f"{metrics}\n",
         "per_query.tsv": per_query(evaluation).write_csv(separator="\t"),
-        "table.tex": latex(evaluation),
     }.items():
         with atomic_write(out / name) as file:
             file.write(content)

@@ -1,16 +1,13 @@
-"""An evaluation as one Markdown text with figures, on a terminal, and its table as LaTeX."""
+"""An evaluation as one Markdown text with figures, and on a terminal."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
-
-from tabulate import tabulate
 
 from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
@@ -26,7 +23,6 @@ from dssm_tf.reports.wording import (
     cautions,
     cells_of,
     cost,
-    letters,
     mark,
     plural,
     protocol,
@@ -81,55 +77,23 @@ def means(evaluation: Evaluation, part: Part | None = None, width: int | None = 
         part: of the queries; all of them alike if None.
         width: of the terminal, see `markdown.table`.
     """
-    rows = _rows(evaluation, part, plain, partial(mark, evaluation), "**{}**")
-    return table(_heads(evaluation, part), list(rows), width=width)
-
-
-def latex(evaluation: Evaluation) -> str:
-    """`table.tex`: a tabular with superscripts, as in the papers."""
-
-    def raised(systems: Sequence[str]) -> str:
-        found = letters(evaluation, systems)
-        return f"$^{{{found}}}$" if found else ""
-
-    rows = list(_rows(evaluation, None, _tex, raised, "\\textbf{{{}}}"))
-    heads = _heads(evaluation)
-    made = tabulate(
-        rows, heads, "latex_raw", disable_numparse=True,
-        colalign=["left", *["right"] * (len(heads) - 1)],
-    )  # fmt: skip
-    lines = [made, *(f"% {sentence}" for sentence in protocol(evaluation))]
-    return "\n".join(lines).replace("±", "$\\pm$ ") + "\n"
-
-
-def _heads(evaluation: Evaluation, part: Part | None = None) -> list[str]:
-    costs = COSTS.values() if evaluation.costed and part is None else ()
-    return ["System", *map(metric_label, evaluation.metrics), *costs]
-
-
-def _rows(
-    evaluation: Evaluation,
-    part: Part | None,
-    name: Callable[[str], str],
-    raised: Callable[[Sequence[str]], str],
-    best: str,
-) -> Iterator[list[str]]:
-    """Cells of every row; of a part of the queries, of the measured ones, without costs."""
+    costs = COSTS if evaluation.costed and part is None else {}
     found = cells_of(evaluation, part)
 
     def shown(cell: Cell) -> str:
-        mean = best.format(cell.shown) if cell.best else cell.shown
+        mean = f"**{cell.shown}**" if cell.best else cell.shown
         deviation = "" if cell.spread is None else f" ±{cell.spread:.3f}".replace("0.", ".")
-        return f"{mean}{raised(cell.beaten)}{deviation} ({cell.interval})"
+        return f"{mean}{mark(evaluation, cell.beaten)}{deviation} ({cell.interval})"
 
+    rows = []
     for row in evaluation.measured_rows if part else evaluation.rows:
-        letter = "" if part else raised([row.name])
+        letter = "" if part else mark(evaluation, [row.name])
+        cells = [*map(shown, found[row.name])] if row.seeds else ["failed"]
         if row.seeds:
-            costs = [name(cost(one, row.cost(one))) for one in COSTS]
-            costs = costs if evaluation.costed and part is None else []
-            yield [f"{name(row.name)} {letter}".strip(), *map(shown, found[row.name]), *costs]
-        else:
-            yield [name(row.name), "failed"]
+            cells += [plain(cost(one, row.cost(one))) for one in costs]
+        rows.append([f"{plain(row.name)} {letter if row.seeds else ''}".strip(), *cells])
+    heads = ["System", *map(metric_label, evaluation.metrics), *costs.values()]
+    return table(heads, rows, width=width)
 
 
 def _lead(evaluation: Evaluation) -> str:
@@ -289,15 +253,3 @@ def _lengths(evaluation: Evaluation) -> list[str]:
         about,
         table(["Words", "Queries", "Titles"], rows),
     ]
-
-
-_TEX = {
-    "\\": "\\textbackslash{}",
-    "~": "\\textasciitilde{}",
-    "^": "\\textasciicircum{}",
-    **{letter: f"\\{letter}" for letter in "&%$#_{}"},
-}
-
-
-def _tex(text: str) -> str:
-    return "".join(_TEX.get(letter, letter) for letter in text)

@@ -22,8 +22,8 @@ PARTS = {
 }
 """How tables head the parts of an evaluation."""
 
-_LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
-_RAISED = str.maketrans(f"{_LETTERS}0123456789()", "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ⁰¹²³⁴⁵⁶⁷⁸⁹⁽⁾")
+_LETTERS = "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ"  # Unicode has no raised q
+_DIGITS = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Cell(NamedTuple):
@@ -104,19 +104,15 @@ def _chosen(evaluation: Evaluation) -> bool:
     )
 
 
-def letters(evaluation: Evaluation, systems: Sequence[str]) -> str:
-    """The letters of those systems that something is compared with, such as `ab`."""
+def mark(evaluation: Evaluation, systems: Sequence[str]) -> str:
+    """The raised letters of those systems that something is compared with, such as `ᵃᵇ`."""
     if not evaluation.comparisons:
         return ""
     places = [evaluation.against.index(name) for name in systems if name in evaluation.against]
     return "".join(
-        _LETTERS[place] if place < len(_LETTERS) else f"({place + 1})" for place in places
+        _LETTERS[place] if place < len(_LETTERS) else f"⁽{place + 1}⁾".translate(_DIGITS)
+        for place in places
     )
-
-
-def mark(evaluation: Evaluation, systems: Sequence[str]) -> str:
-    """The same letters, raised."""
-    return letters(evaluation, systems).translate(_RAISED)
 
 
 def cost(name: str, number: float | None) -> str:

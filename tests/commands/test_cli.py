@@ -224,7 +224,7 @@ def test_a_wrong_setting_names_its_key_and_no_file(folder, capsys, override, mes
 def test_keys_left_over_from_another_tower_say_how_to_replace_the_section(folder, capsys):
     line = failure(capsys, *train_with(folder, "--config", "lstm", "--set", "tower.name=dssm"))
     assert "tower.cells is not a key" in line
-    assert line.endswith("replace the whole section: --set 'tower={name: dssm}'.")
+    assert line.endswith("replace the whole section, as in --set 'tower={name: ...}'.")
 
 
 def test_a_file_that_is_wrong_by_itself_is_blamed_and_not_the_setting(folder, capsys):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 import sys
 import venv
 import zipfile
-from itertools import pairwise, product
 from pathlib import Path
 
 import pytest
@@ -72,21 +70,6 @@ def test_the_import_contract_covers_every_package(checkout):
     }
     assert packages - covered == {"dssm_tf.__init__"}  # which imports nothing
     assert covered - packages == {"pipelines"}
-
-
-def test_every_arrow_of_the_architecture_is_an_import(checkout):
-    text = (checkout / "docs" / "architecture.md").read_text("utf-8")
-    chart = re.sub(r'\["[^"]*"\]', "", text.split("```mermaid")[1].split("```")[0])
-    for line in (one for one in chart.splitlines() if "-->" in one):
-        ends = [part.split("&") for part in line.split("-->")]
-        for above, below in (pair for two in pairwise(ends) for pair in product(*two)):
-            above, below = (one.strip() for one in (above, below))
-            packages = {one: one if one in ("pipelines", "serving") else f"dssm_tf.{one}"
-                     for one in (above, below)}  # fmt: skip
-            place = checkout / packages[above].replace(".", "/")
-            files = place.rglob("*.py") if place.is_dir() else [place.with_suffix(".py")]
-            imports = re.compile(rf'(from |import |"){re.escape(packages[below])}\b')
-            assert any(imports.search(one.read_text("utf-8")) for one in files), (above, below)
 
 
 def test_the_licence_is_the_whole_apache_licence(checkout):

@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from dssm_tf.layers import PeepholeLSTMCell, TanhCell, WordRecurrence
 from tests.reference.peephole_lstm import LSTMParameters, states
-from tests.rounding import rounding
 
 pytestmark = pytest.mark.numeric
 
@@ -87,33 +86,6 @@ def test_only_the_last_words_that_are_read_have_a_gradient(backwards):
     first = [1, 1, 0, 0, 0, 0] if backwards else [0, 0, 0, 1, 0, 1]
     last = [first, [0, 1, 0, 0, 0, 0]]
     assert found.any(axis=-1).astype(int).tolist() == last
-
-
-@pytest.mark.parametrize("kind", ["lstm", "rnn"])
-def test_the_output_is_never_truncated_and_long_steps_cut_nothing(kind):
-    keras.utils.set_random_seed(0)
-    layers = [
-        WordRecurrence(PeepholeLSTMCell(CELLS) if kind == "lstm" else TanhCell(12), steps)
-        for steps in (None, 2, 6)
-    ]
-    sequences = np.random.default_rng(3).normal(size=(4, 6, 12)).astype(np.float32)
-    for made in layers:
-        made.build((None, None, 12))
-        for variable, first in zip(made.weights, layers[0].weights, strict=True):
-            variable.assign(first)
-    (full, slopes), (cut, cut_slopes), (long, long_slopes) = (
-        gradients(made, sequences, 1.0) for made in layers
-    )
-    # 6 words, each with 12 inputs or states of about 1.
-    same = rounding(6 * 12, 12)
-    np.testing.assert_allclose(cut, full, atol=same)
-    np.testing.assert_allclose(long, full, atol=same)
-    for one, other in zip(slopes, long_slopes, strict=True):
-        np.testing.assert_allclose(one, other, atol=same)
-    assert not np.allclose(slopes[1], cut_slopes[1], atol=1e-3)
-    served, whole = gradients(layers[1], sequences, 1.0, training=False)
-    np.testing.assert_allclose(served, full, atol=same)
-    np.testing.assert_allclose(whole[1], slopes[1], atol=same)
 
 
 def test_texts_without_a_mask_are_all_words():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dssm_tf.losses.ranking_loss import NestedLengths, RankingLoss
-from dssm_tf.model.siamese import NestedSiamese, Siamese
+from dssm_tf.model.siamese import NestedSiamese
 from dssm_tf.towers.dssm import DSSM
 from tests.labels import all_count
 from tests.model.test_siamese import CANDIDATES, INPUTS, KNOWN, QUERIES, TITLES
@@ -19,15 +19,15 @@ LENGTHS = (2, 3)
 SAME = rounding(26, 2)
 
 
-def nested(lengths=LENGTHS, shared: bool = False) -> Siamese:
+def nested(shared: bool = False) -> NestedSiamese:
     keras.utils.set_random_seed(0)
     towers = [DSSM(len(KNOWN), (8, 5)) for _ in range(1 if shared else 2)]
-    model = NestedSiamese(*towers, nested_lengths=lengths) if lengths else Siamese(*towers)
+    model = NestedSiamese(*towers, nested_lengths=LENGTHS)
     model.build()
     return model
 
 
-def exact_cosines(model: Siamese) -> np.ndarray:
+def exact_cosines(model: NestedSiamese) -> np.ndarray:
     """Of every length, `(batch, columns, lengths + 1)`, in float64."""
     queries = np.array(model.query_tower(INPUTS["query"]), np.float64)
     titles = np.array(model.title_tower(INPUTS["titles"]), np.float64)
@@ -59,25 +59,6 @@ def test_the_loss_is_the_mean_of_the_paper_s_loss_at_each_length():
     )
     found = float(model.test_on_batch(INPUTS, all_count(CANDIDATES)))
     assert found == pytest.approx(expected, rel=1e-5)
-
-
-def test_numbers_behind_all_lengths_learn_from_the_whole_alone():
-    model, plain = nested(), nested(())
-    before = [one.numpy() for one in plain.weights]
-    loss = RankingLoss("click_softmax", gamma=7.0)
-    for each, learned in ((model, NestedLengths(loss)), (plain, loss)):
-        each.compile(keras.optimizers.SGD(0.1), learned)
-        each.train_on_batch(INPUTS, all_count(CANDIDATES))
-    step, whole = (
-        [one.numpy() - was for one, was in zip(each.weights, before, strict=True)]
-        for each in (model, plain)
-    )
-    last = [i for i, one in enumerate(before) if one.shape == (8, 5)]
-    assert last
-    for place in last:
-        # A third of the mean is the whole vector's; its last two numbers have no other.
-        np.testing.assert_allclose(3 * step[place][:, 3:], whole[place][:, 3:], atol=1e-5)
-        assert not np.allclose(3 * step[place][:, :3], whole[place][:, :3], atol=1e-3)
 
 
 def test_a_saved_model_keeps_its_lengths(tmp_path):

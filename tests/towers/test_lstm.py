@@ -50,26 +50,6 @@ def test_without_peepholes_and_forget_gate_it_has_the_number_of_parameters_of_ta
     assert tower.count_params() - np.prod(tower.hashing.kernel.shape) == 3 * 96 * (96 + 1)
 
 
-@pytest.mark.parametrize("variant", [{}, {"peepholes": False, "forget_gate": False}])
-def test_the_two_directions_stand_side_by_side(variant):
-    sides = [reference.LSTMParameters.random(len(KNOWN), CELLS, seed=seed) for seed in (2, 3)]
-    tower = BidirectionalLSTMRNN(len(KNOWN), CELLS, dtype="float64", **variant)
-    tower.build()
-    forget_gate = variant.get("forget_gate", True)
-    kernel = np.concatenate([p.side_by_side("w", forget_gate) for p in sides], axis=1)
-    tower.hashing.kernel.assign(np.concatenate([np.full((1, len(kernel.T)), 9.0), kernel]))
-    for recurrence, p in zip((tower.left_to_right, tower.right_to_left), sides, strict=True):
-        give(recurrence.cell, p)
-    found = np.array(tower(text_batch(SENTENCES, KNOWN)))
-    for vector, sentence in zip(found, SENTENCES, strict=True):
-        words = count_matrix(sentence, KNOWN)
-        expected = [
-            reference.encode(sides[0], words, **variant),
-            reference.encode(sides[1], words[::-1], **variant),
-        ]
-        np.testing.assert_allclose(vector, np.concatenate(expected), atol=1e-13)
-
-
 @pytest.mark.parametrize("peepholes", [True, False])
 @pytest.mark.parametrize("forget_gate", [True, False])
 def test_its_activations_are_the_gates_and_states_of_the_reference(peepholes, forget_gate):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Sequence
 from functools import cached_property
@@ -13,7 +12,6 @@ import numpy as np
 
 from dssm_tf.common.checksums import check_files, files_in, write_checksums
 from dssm_tf.common.errors import UserError
-from dssm_tf.common.plain_data import read_json
 from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.nearest import Nearest, Rows, Vectors, choose_nearest, probe_queries
@@ -34,9 +32,7 @@ NOTHING_GOOD = "Nothing good was found; this is the best of what there is."
 NOTHING_FOUND = "Nothing was found: no title has a word of the query, and no word is known."
 """The note if there are no hits at all."""
 
-ABOUT, TITLES, WORDS, NEAREST, MODEL = (
-    "index.json", "titles.arrow", "words", "vectors.faiss", "model",
-)  # fmt: skip
+TITLES, WORDS, NEAREST, MODEL = "titles.arrow", "words", "vectors.faiss", "model"
 AGAIN = "Make it again: dssm index --model RUN --corpus CORPUS --out INDEX"
 
 
@@ -145,7 +141,6 @@ class Index:
         feather.write_feather(self.titles, directory / TITLES, compression="uncompressed")
         self._words.save(directory / WORDS, show_progress=False)
         self.nearest.save(directory / NEAREST)
-        (directory / ABOUT).write_text(json.dumps(self.nearest.measured) + "\n", "utf-8")
         write_checksums(directory, files_in(directory))
 
     @classmethod
@@ -161,13 +156,12 @@ class Index:
         from dssm_tf.runtime import Ranker
 
         directory = Path(directory)
-        measured = read_json(directory / ABOUT, AGAIN)
         check_files(directory, None, AGAIN)
         return cls(
             Ranker.load(directory / MODEL),
             feather.read_table(directory / TITLES, memory_map=True),
             bm25s.BM25.load(directory / WORDS, mmap=True),
-            Nearest.open(directory / NEAREST, measured),
+            Nearest.open(directory / NEAREST),
         )
 
     @cached_property

@@ -95,10 +95,10 @@ class Nearest:
         load_faiss().write_index(self.index, str(path))
 
     @classmethod
-    def open(cls, path: Path, measured: str) -> Nearest:
+    def open(cls, path: Path) -> Nearest:
         """Maps what `save` wrote into memory."""
         faiss = load_faiss()
-        return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC), measured)
+        return cls(faiss.read_index(str(path), faiss.IO_FLAG_MMAP_IFC))
 
 
 def choose_nearest(vectors: Vectors, queries: Callable[[], Vectors], kind: str = "auto") -> Nearest:

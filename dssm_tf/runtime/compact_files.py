@@ -53,12 +53,7 @@ def read_compact(directory: Path) -> tuple[dict[str, Any], Vocabulary, Arrays, A
             changed.
     """
     directory = newest_version(directory)
-    if not (directory / COMPACT).is_file():
-        raise UserError(
-            f"{directory} holds no {COMPACT}; expected a directory that `dssm export --format "
-            "compact` wrote."
-        )
-    check_files(directory, None, _AGAIN)
+    check_files(directory, (COMPACT, VOCABULARY, WEIGHTS, PRIOR), _AGAIN)
     settings = json.loads((directory / COMPACT).read_bytes())
     if settings["format"] != FORMAT:
         raise UserError(

@@ -114,13 +114,9 @@ class Recurrence:
         cell: Any,
         directions: Sequence[str] = ("recurrence",),
     ) -> None:
-        own = [
-            {key.removeprefix(f"{name}/"): array for key, array in arrays.items()}
-            for name in directions
-        ]
-        self._cells = [cell(one, tower) for one in own]
+        self._cells = [cell(arrays, name, tower) for name in directions]
         # Every word reads the bias once, so the table of words holds it added.
-        self.constant: Vectors = np.concatenate([one["bias"] for one in own])
+        self.constant: Vectors = np.concatenate([arrays[f"{name}/bias"] for name in directions])
 
     def __call__(self, steps: Steps) -> Vectors:
         """Vectors `(texts, directions * units)`."""
@@ -143,8 +139,8 @@ class Recurrence:
 class _TanhCell:
     """`y(t) = tanh(W l(t) + W_rec y(t-1) + b)`."""
 
-    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
-        self.kernel = arrays["recurrent_kernel"]
+    def __init__(self, arrays: Arrays, name: str, tower: Mapping[str, Any]) -> None:
+        self.kernel = arrays[f"{name}/recurrent_kernel"]
 
     def __call__(self, net: Vectors, y: Vectors, c: Vectors) -> Vectors:
         """The next `y`, `(texts, units)`.
@@ -161,10 +157,10 @@ class _TanhCell:
 class _LSTMCell:
     """One LSTM step; see `PeepholeLSTMCell`, whose blocks are o, f (if learned), i and g."""
 
-    def __init__(self, arrays: Arrays, tower: Mapping[str, Any]) -> None:
-        self.kernel = arrays["recurrent_kernel"]
+    def __init__(self, arrays: Arrays, name: str, tower: Mapping[str, Any]) -> None:
+        self.kernel = arrays[f"{name}/recurrent_kernel"]
         self._forget_gate = tower["forget_gate"]
-        self._peepholes = arrays.get("peephole_kernel", np.zeros((4, 1), np.float32))
+        self._peepholes = arrays.get(f"{name}/peephole_kernel", np.zeros((4, 1), np.float32))
 
     # Of a gate that is shut the exponential may be infinite: 1 / infinity is right.
     @np.errstate(over="ignore")

@@ -57,13 +57,12 @@ class VectorRanker(ABC):
     def _weighted(self, titles: Sequence[Key]) -> Vectors:
         """The weighted log-priors of titles in their normal form, `(len(titles),)`."""
 
-    def rank(self, query: str, titles: Iterable[str], top: int | None = None) -> list[RankedTitle]:
+    def rank(self, query: str, titles: Iterable[str]) -> list[RankedTitle]:
         """Titles from best to worst.
 
         Args:
             query: raw text.
             titles: raw texts.
-            top: how many to return at most; None for all.
 
         Returns:
             `(title, score, position)` of each, where `titles[position]` is the title. Equal
@@ -71,8 +70,8 @@ class VectorRanker(ABC):
         """
         listed = texts_of("titles", titles)
         scores = self.score(query, listed)
-        best = np.argsort(-scores, kind="stable")[: None if top is None else max(top, 0)]
-        return [RankedTitle(listed[place], float(scores[place]), place) for place in best.tolist()]
+        best = np.argsort(-scores, kind="stable").tolist()
+        return [RankedTitle(listed[row], float(scores[row]), row) for row in best]
 
     def score(self, query: str, titles: Iterable[str]) -> Vectors:
         """What titles are ranked by: the cosine of the two vectors, plus the title's prior.

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client import CollectorRegistry, Histogram
 
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
@@ -106,13 +106,9 @@ class Service:
         )
         self._free = threading.BoundedSemaphore(limits.in_flight)
         self.registry = CollectorRegistry()
-        self._requests = Counter(
-            "dssm_requests", "Requests, answered or refused", ["api", "status"],
-            registry=self.registry,
-        )  # fmt: skip
         self._seconds = Histogram(
-            "dssm_request_seconds", "From the first byte of a request to its answer", ["api"],
-            registry=self.registry,
+            "dssm_request_seconds", "From the first byte of a request to its answer or refusal",
+            ["api", "status"], registry=self.registry,
         )  # fmt: skip
 
     async def handle(self, api: str, work: Callable[[], Awaitable[_T]]) -> _T:
@@ -140,8 +136,7 @@ class Service:
             status = error.status
             raise error from None
         finally:
-            self._requests.labels(api, status).inc()
-            self._seconds.labels(api).observe(perf_counter() - started)
+            self._seconds.labels(api, status).observe(perf_counter() - started)
 
     async def compute(self, work: Callable[[], _T]) -> _T:
         """Lets a worker do something; raises Refusal if too much is in flight."""

@@ -42,13 +42,6 @@ def test_titles_come_from_best_to_worst_and_ties_in_the_order_given(models, kind
 
 
 @every_kind
-@pytest.mark.parametrize("top", [0, 1, 3, 5, 99])
-def test_top_is_the_beginning_of_the_whole_ranking(models, kind, top):
-    whole = models[kind].rank("red fox", TITLES)
-    assert models[kind].rank("red fox", TITLES, top=top) == whole[:top]
-
-
-@every_kind
 def test_scores_are_inner_products_of_vectors_with_the_prior(models, kind):
     model = models[kind]
     queries, titles = (

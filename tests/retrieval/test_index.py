@@ -144,7 +144,7 @@ def test_a_changed_byte_is_told(made, tmp_path):
 
 
 def test_what_is_no_index_is_told(tmp_path):
-    with pytest.raises(UserError, match=r"index.json does not exist. Make it again"):
+    with pytest.raises(UserError, match=r"SHA256SUMS does not exist.* Make it again"):
         Index.open(tmp_path)
 
 

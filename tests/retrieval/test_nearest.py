@@ -52,7 +52,7 @@ class TestEveryKind:
         vectors, query = unit(500, 7, seed=3), unit(1, 7, seed=4)[0]
         before = make(vectors)
         before.save(tmp_path / "i")
-        after = Nearest.open(tmp_path / "i", before.measured)
+        after = Nearest.open(tmp_path / "i")
         for mine, theirs in zip(before.search(query, 6), after.search(query, 6), strict=True):
             np.testing.assert_array_equal(mine, theirs)
 

@@ -44,7 +44,7 @@ def test_no_file_needs_a_pickle(directory):
             assert all(arrays[key].dtype.kind in "fi" for key in arrays)
 
 
-@pytest.mark.parametrize("name", sorted(FILES - {"SHA256SUMS"}))
+@pytest.mark.parametrize("name", ["compact.json", "prior.npz", "vocabulary.txt", "weights.npz"])
 def test_a_changed_byte_is_found(copy, name):
     raw = bytearray((copy / name).read_bytes())
     raw[len(raw) // 2] ^= 1
@@ -52,7 +52,7 @@ def test_a_changed_byte_is_found(copy, name):
     with pytest.raises(UserError, match=rf"{name} is damaged .*`dssm export --format compact`"):
         Ranker.load(copy)
     (copy / name).unlink()
-    with pytest.raises(UserError, match=rf"holds no {name}|{name} does not exist"):
+    with pytest.raises(UserError, match=rf"{name} does not exist"):
         Ranker.load(copy)
 
 
@@ -66,7 +66,7 @@ def test_another_format_is_told(copy):
 
 def test_what_is_no_compact_model_is_named(lstm_run, tmp_path):
     for path in (tmp_path / "nowhere", lstm_run):
-        with pytest.raises(UserError, match=f"{path.name} holds no compact.json; expected a direc"):
+        with pytest.raises(UserError, match=f"{path.name}.* does not exist"):
             Ranker.load(path)
 
 

@@ -55,7 +55,7 @@ def channel_to():
 
 def counted(server, api: str, status: str) -> float:
     _, text = rest(server.rest_address, "/metrics")
-    line = rf'^dssm_requests_total{{api="{api}",status="{status}"}} (\S+)$'
+    line = rf'^dssm_request_seconds_count{{api="{api}",status="{status}"}} (\S+)$'
     found = re.search(line, text, re.MULTILINE)
     return float(found[1]) if found else 0.0
 

@@ -228,7 +228,7 @@ def test_the_command_serves_several_models(compact, exports, serve_here, capsys,
         (["{pets}", "--texts", "0"], "--texts 0: expected more than 0"),
         (["{pets}", "--seconds", "nan"], "--seconds nan: expected more than 0"),
         (["{pets}", "--poll", "-1"], "expected 0 seconds or more"),
-        (["--index", "{folder}"], "index.json does not exist"),
+        (["--index", "{folder}"], "SHA256SUMS does not exist"),
         (["{compact}", "--rest-port", "{taken}"], "--rest-port {taken}: cannot listen at"),
     ],
 )

@@ -5,39 +5,30 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import NamedTuple
 
 from dssm_tf import __version__
 from dssm_tf.common.errors import did_you_mean
 from dssm_tf.common.quiet import quieten
 
-
-class Command(NamedTuple):
-    """A command of `dssm_tf.commands`: the function of its name, in the module of its name."""
-
-    summary: str
-    interrupted: str = "nothing was written"
-
-
-_RESUMES = "run the same command again to resume"
 COMMANDS = {
-    "preprocess": Command("turn a click log into training records"),
-    "train": Command("train a model on preprocessed clicks", _RESUMES),
-    "evaluate": Command("rank judged queries and measure NDCG, MRR, recall"),
-    "benchmark": Command("compare systems on your own click log", _RESUMES),
-    "tune": Command("search for better settings", _RESUMES),
-    "mine": Command("find hard negatives to train on"),
-    "teach": Command("write a larger model's scores for a small model to learn"),
-    "export": Command("write a SavedModel for TensorFlow Serving, or a compact model"),
-    "embed": Command("write the vectors of titles or queries"),
-    "index": Command("index a corpus for search"),
-    "search": Command("search a corpus"),
-    "serve": Command("answer requests over gRPC and REST, with a search page"),
-    "explain": Command("say why a title matches a query"),
-    "report": Command("write a page about a run"),
-    "data": Command("list, convert and split data sets"),
-    "demo": Command("try everything on bundled data", "run the same command again to start over"),
+    "preprocess": "turn a click log into training records",
+    "train": "train a model on preprocessed clicks",
+    "evaluate": "rank judged queries and measure NDCG, MRR, recall",
+    "benchmark": "compare systems on your own click log",
+    "tune": "search for better settings",
+    "mine": "find hard negatives to train on",
+    "teach": "write a larger model's scores for a small model to learn",
+    "export": "write a SavedModel for TensorFlow Serving, or a compact model",
+    "embed": "write the vectors of titles or queries",
+    "index": "index a corpus for search",
+    "search": "search a corpus",
+    "serve": "answer requests over gRPC and REST, with a search page",
+    "explain": "say why a title matches a query",
+    "report": "write a page about a run",
+    "data": "list, convert and split data sets",
+    "demo": "try everything on bundled data",
 }
+"""Each is a function of `dssm_tf.commands`, in the module of its name."""
 
 _USUAL = """typical use:
   dssm preprocess --input clicks.tsv --corpus corpus.tsv --output DATA
@@ -83,7 +74,7 @@ def _run(name: str, words: Sequence[str]) -> int:
 
     module = import_module(f"dssm_tf.commands.{name}")
     command = getattr(module, "SUBCOMMANDS", None) or getattr(module, name)
-    return run(f"dssm {name}", command, words, COMMANDS[name].interrupted)
+    return run(f"dssm {name}", command, words)
 
 
 def _help() -> str:
@@ -92,7 +83,7 @@ def _help() -> str:
         [
             "usage: dssm COMMAND ...\n",
             "Train a semantic ranker on search click logs, and serve it.\n",
-            *(f"  {name:{width}}  {command.summary}" for name, command in COMMANDS.items()),
+            *(f"  {name:{width}}  {summary}" for name, summary in COMMANDS.items()),
             "\n`dssm COMMAND --help` lists the flags of a command.\n",
             _USUAL,
         ]

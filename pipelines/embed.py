@@ -216,7 +216,7 @@ def embed(
 
 def run(argv: Sequence[str] | None = None) -> int:
     """Runs embed as the command line does; returns 0 done, 1 failed, 2 wrong usage."""
-    return run_command("pipelines.embed", embed, sys.argv[1:] if argv is None else argv, "")
+    return run_command("pipelines.embed", embed, sys.argv[1:] if argv is None else argv)
 
 
 if __name__ == "__main__":

@@ -70,21 +70,18 @@ def sampled_shapley(
     """
     generator = np.random.default_rng(0)  # the same explanation each time
     pairs = max(2, texts // (2 * len(words)))
-    orders: list[NDArray[np.intp]] = []
-    for _ in range(pairs):
-        drawn = generator.permutation(len(words))
-        orders += [drawn, drawn[::-1]]
+    drawn = [generator.permutation(len(words)) for _ in range(pairs)]
+    orders = np.array([order for one in drawn for order in (one, one[::-1])])
     joined = [
         " ".join(words[place] for place in sorted(order[:size]))
         for order in orders
         for size in range(len(words) + 1)
     ]
     distinct = list(dict.fromkeys(joined))
-    worth = dict(zip(distinct, np.asarray(value(distinct), np.float64), strict=True))
+    worth = dict(zip(distinct, value(distinct), strict=True))
     gains = np.diff(np.array([worth[text] for text in joined]).reshape(len(orders), -1), axis=1)
     found = np.empty_like(gains)
-    for row, order in enumerate(orders):
-        found[row, order] = gains[row]
+    np.put_along_axis(found, orders, gains, axis=1)
     means = found.reshape(pairs, 2, -1).mean(axis=1)
     return means.mean(axis=0), means.std(axis=0, ddof=1) / np.sqrt(pairs)
 

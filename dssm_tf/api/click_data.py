@@ -197,14 +197,11 @@ class ClickData:
         training = self.config.training.model_copy(update=done)
         config = self.config.model_copy(update={"training": training})
         ranked = build_model(config, data.vocabulary.size)
-        values = [keras.ops.convert_to_numpy(one) for one in model.weights]
-        shapes = [[tuple(one.shape) for one in weights] for weights in (values, ranked.weights)]
-        if shapes[0] != shapes[1]:
-            raise UserError(
-                f"the model has weights of the shapes {shapes[0]!r:.120}, the configuration's has "
-                f"{shapes[1]!r:.120}; save what `build_model` made."
-            )
-        put(ranked.weights, values)
+        try:
+            put(ranked.weights, [keras.ops.convert_to_numpy(one) for one in model.weights])
+        except ValueError as error:  # too few, or of other shapes
+            reason = " ".join(str(error).split())
+            raise UserError(f"{reason} Save what `build_model` made.") from error
         task = held_out(config, data, self._start, self._sources)
         titles = data.titles if self._start is None else self._start.titles
         encode = Encoder(ranked, data.vocabulary)

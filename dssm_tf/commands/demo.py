@@ -48,7 +48,7 @@ def demo(*, out: Path = Path("build/demo")) -> None:
     for number, words in enumerate(_commands(out), start=1):
         say("", f"{number}. dssm {shlex.join(words)}")
         command = getattr(import_module(f"dssm_tf.commands.{words[0]}"), words[0])
-        if run(f"dssm {words[0]}", command, words[1:], ""):
+        if run(f"dssm {words[0]}", command, words[1:]):
             raise UserError(f"dssm {words[0]} failed; its message is above.")
     say(_LAST.format(out=out))
 

@@ -48,6 +48,7 @@ def train(
         UserError: see `load_config` and `dssm_tf.training.train`.
     """
     from dssm_tf.config import find_config, load_config
+    from dssm_tf.model.run_files import CONFIG
 
     files = {"judgments": judgments, "teacher": teacher}
     given = [  # in place of that of the configuration, to which a run is tied
@@ -56,7 +57,11 @@ def train(
         if file
         for setting in (f"{name}.file={json.dumps(str(file))}", f'{name}.sha256=""')
     ]
-    path = _config_of(start) if config is None else find_config(config)
+    if config is None and start is None:
+        raise UserError(
+            "give --config, such as dssm, or --from RUN, whose configuration is then used."
+        )
+    path = find_config(config) if config else Path(start or "") / CONFIG
     settings = load_config(path, [*given, *overrides])
     settings.check_files()
     load_tensorflow()
@@ -84,16 +89,3 @@ def train(
         else f"next: dssm export --model {out} --out EXPORT"
     )
     say(*lines)
-
-
-def _config_of(run: Path | None) -> Path:
-    """The configuration of the run that another goes on from."""
-    from dssm_tf.model.run_files import CONFIG
-
-    if run is None:
-        raise UserError(
-            "give --config, such as dssm, or --from RUN, whose configuration is then used."
-        )
-    if not (run / CONFIG).exists():
-        raise UserError(f"--from {run} holds no {CONFIG}; give a directory of `dssm train`.")
-    return run / CONFIG

@@ -25,7 +25,7 @@ _DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS)
 _MOST_LETTERS = 600
 
 
-def run_command(name: str, run: Callable[[], Any], interrupted: str = "") -> int:
+def run_command(name: str, run: Callable[[], Any]) -> int:
     """Runs a command.
 
     `DSSM_DEBUG=1` shows the traceback of every error.
@@ -33,7 +33,6 @@ def run_command(name: str, run: Callable[[], Any], interrupted: str = "") -> int
     Args:
         name: what the line starts with.
         run: does the work.
-        interrupted: what is left after Ctrl-C.
 
     Returns:
         0 done, 1 failed with a one-line reason on standard error.
@@ -48,7 +47,7 @@ def run_command(name: str, run: Callable[[], Any], interrupted: str = "") -> int
             return 1
         except (KeyboardInterrupt, Exception) as error:
             if ctrl_c.pressed or isinstance(error, KeyboardInterrupt):
-                reason = f"interrupted; {interrupted}" if interrupted else "interrupted"
+                reason = "interrupted; the same command resumes, or starts over"
             else:
                 told = one_line(error)
                 if told is None or os.environ.get("DSSM_DEBUG"):

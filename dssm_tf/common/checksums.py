@@ -67,8 +67,7 @@ def fingerprint(path: Path) -> str:
             return _sha256(path)
         if (path / CHECKSUMS).exists():
             return _sha256(path / CHECKSUMS)
-        files = sorted(one for one in path.rglob("*") if one.is_file())
-        lines = (f"{_sha256(one)}  {one.relative_to(path)}\n" for one in files)
+        lines = (f"{_sha256(path / name)}  {name}\n" for name in sorted(files_in(path)))
         return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror or error}.") from error
@@ -80,10 +79,9 @@ def _read(path: Path, mend: str) -> dict[str, str]:
         lines = path.read_text("utf-8").splitlines()
         return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
     except FileNotFoundError:
-        if not path.parent.exists():
-            raise UserError(f"{path.parent} does not exist. {mend}") from None
+        missing = path if path.parent.exists() else path.parent
         raise UserError(
-            f"{path} does not exist, which is written last: the directory is incomplete, or of "
+            f"{missing} does not exist; it is written last, so the directory is incomplete, or of "
             f"an earlier version. {mend}"
         ) from None
     except NotADirectoryError:

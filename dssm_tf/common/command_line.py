@@ -15,9 +15,7 @@ Function = Callable[..., Any]
 _HELP = {"--help", "-h"}
 
 
-def run(
-    name: str, command: Function | Mapping[str, Function], words: Sequence[str], interrupted: str
-) -> int:
+def run(name: str, command: Function | Mapping[str, Function], words: Sequence[str]) -> int:
     """Runs a function, or one of several by name, with the words of a command line.
 
     A parameter is a flag, with a hyphen or an underscore: `min_clicks` is `--min-clicks`. Its type
@@ -27,13 +25,12 @@ def run(
         name: what the person typed before `words`.
         command: keyword-only parameters are flags, others are positional.
         words: what was typed.
-        interrupted: what is left after Ctrl-C, for the message.
 
     Returns:
         0 done, 1 failed, 2 wrong usage; the reason is one line on standard error.
     """
     if isinstance(command, Mapping) and words and words[0] in command:
-        return run(f"{name} {words[0]}", command[words[0]], words[1:], interrupted)
+        return run(f"{name} {words[0]}", command[words[0]], words[1:])
     app = _app(name, command)
     if _HELP.intersection(words):  # before the flags, which take as long again to resolve
         return run_command(name, lambda: app.help_print([]))
@@ -42,7 +39,7 @@ def run(
     except (CycloptsError, UserError) as error:
         sys.stderr.write(f"{name}: {_reason(error)} (`{name} --help` shows all flags.)\n")
         return 2
-    return run_command(name, lambda: function(*bound.args, **bound.kwargs), interrupted)
+    return run_command(name, lambda: function(*bound.args, **bound.kwargs))
 
 
 def _app(name: str, command: Function | Mapping[str, Function]) -> App:

@@ -129,14 +129,12 @@ class Table(dict[str, Choice]):
     """What a section may name.
 
     Args:
-        place: where the table stands, for messages.
         lines: name to choice.
         default: name of a section that gives none.
     """
 
-    def __init__(self, place: str, lines: Mapping[str, Choice], default: str = "") -> None:
+    def __init__(self, lines: Mapping[str, Choice], default: str = "") -> None:
         super().__init__(lines)
-        self.place = place
         self.default = default
 
     def parse(self, value: Any) -> Named:
@@ -147,14 +145,12 @@ class Table(dict[str, Choice]):
         """
         if isinstance(value, Named):
             return value
-        names = {"names": ", ".join(self), "place": self.place}
+        names = {"names": ", ".join(self)}
         if not isinstance(value, Mapping):
             raise PydanticCustomError(
                 "no_section", "needs keys below it, name (one of {names}) and its keys", names
             )
         value = {"name": self.default, **value}
         if value["name"] not in list(self):  # which may be unhashable
-            raise PydanticCustomError(
-                "no_line", "name must be one of {names}, the lines of {place}", names
-            )
+            raise PydanticCustomError("no_line", "name must be one of {names}", names)
         return self[value["name"]].section.model_validate(value)

@@ -13,7 +13,6 @@ from dssm_tf.common.sections import AboveZero, Choice, Named, Table
 _FUNCTIONS = "dssm_tf.losses.functions:"
 
 LOSSES = Table(
-    "dssm_tf.losses.LOSSES",
     {
         "click_softmax": Choice(
             _FUNCTIONS + "click_softmax", Named, gamma=(AboveZero | Literal["auto"], 10.0)
@@ -30,7 +29,6 @@ LOSSES = Table(
 )
 
 GRADED_LOSSES = Table(
-    "dssm_tf.losses.GRADED_LOSSES",
     {
         "listwise_softmax": Choice(_FUNCTIONS + "listwise_softmax", Named, gamma=(AboveZero, 10.0)),
         "kl": Choice(

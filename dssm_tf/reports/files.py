@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -26,7 +25,7 @@ from dssm_tf.tables.trec import write_qrels, write_run
 WRITTEN = "report.html, report.md, metrics.json, per_query.tsv, qrels.trec, runs/"
 """What `write` makes, the page first."""
 
-_SMALLEST_STEP = 1e-12  # between scores that were equal, in a run
+_SMALLEST_STEP = np.float32(1e-12)  # between scores that were equal, in a run
 
 
 def write(evaluation: Evaluation, out: Path) -> None:
@@ -76,30 +75,30 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
 
 def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
     """A system of `metrics.json`."""
-
-    def means(part: Part | None = None) -> dict[str, Any]:
-        seeds = {metric: row.means(metric, part) for metric in evaluation.metrics}
-        return {
-            **{metric: float(np.mean(values)) for metric, values in seeds.items()},
-            "ci95": evaluation.intervals(row.name, part),
-            "seeds": seeds,
-            "spread": {metric: spread(values) for metric, values in seeds.items()},
-            "queries": part.queries if part else evaluation.measured_queries,
-        }
-
     entry: dict[str, Any] = {"kind": row.kind, "error": row.error}
     if row.sweep:
         entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
     if row.seeds:
         entry |= {
-            **means(),
-            "parts": {part.name: means(part) for part in evaluation.parts},
+            **_means(evaluation, row),
+            "parts": {part.name: _means(evaluation, row, part) for part in evaluation.parts},
             **({name: row.cost(name) for name in COSTS} if evaluation.costed else {}),
             "notes": row.notes,
             "about": [{"seed": one.seed, **one.about} for one in row.seeds],
             "top_1_grades": Counter(evaluation.first_titles[row.name]),
         }
     return entry
+
+
+def _means(evaluation: Evaluation, row: Row, part: Part | None = None) -> dict[str, Any]:
+    seeds = {metric: row.means(metric, part) for metric in evaluation.metrics}
+    return {
+        **{metric: float(np.mean(values)) for metric, values in seeds.items()},
+        "ci95": evaluation.intervals(row.name, part),
+        "seeds": seeds,
+        "spread": {metric: spread(values) for metric, values in seeds.items()},
+        "queries": part.queries if part else evaluation.measured_queries,
+    }
 
 
 def per_query(evaluation: Evaluation) -> pl.DataFrame:
@@ -156,11 +155,10 @@ def _file_names(systems: Sequence[str]) -> list[str]:
 
 
 def _untied(scores: Sequence[float]) -> list[float]:
-    """Scores that fall strictly in single precision, moved no further than that takes."""
-    numbers = [float(np.float32(score)) for score in scores]
+    """Scores that fall strictly in single precision, moved little further than that takes."""
+    numbers = np.array(scores, np.float32)
     for rank in range(1, len(numbers)):
-        above = numbers[rank - 1]
-        # The distance of numbers in single precision, which has 24 binary digits.
-        spacing = math.ldexp(1.0, math.frexp(above)[1] - 24) if above else 0.0
-        numbers[rank] = min(numbers[rank], above - max(spacing, _SMALLEST_STEP))
-    return [float(np.float32(number)) for number in numbers]
+        below = np.nextafter(numbers[rank - 1] - _SMALLEST_STEP, np.float32(-np.inf))
+        numbers[rank] = min(numbers[rank], below)
+    found: list[float] = numbers.tolist()
+    return found

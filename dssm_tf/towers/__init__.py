@@ -48,7 +48,6 @@ class LSTMSection(RecurrentSection):
 
 
 TOWERS = Table(
-    "dssm_tf.towers.TOWERS",
     {
         "dssm": Choice("dssm_tf.towers.dssm:DSSM", TowerSection, widths=(Widths, (300, 300, 128))),
         "clsm": Choice(

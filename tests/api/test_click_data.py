@@ -170,7 +170,7 @@ def test_what_cannot_be_trained_or_saved_is_refused(trained, data, tmp_path, mon
     with pytest.raises(dssm_tf.UserError, match="exists"):
         clicks.save(model, run)
     other = dssm_tf.ClickData(data.path, OWN | {"tower": {"name": "dssm", "widths": [7, 6]}})
-    with pytest.raises(dssm_tf.UserError, match="weights of the shapes"):
+    with pytest.raises(dssm_tf.UserError, match="Save what `build_model` made"):
         other.save(model, tmp_path / "run")
     with pytest.raises(dssm_tf.UserError, match="not compiled"):
         clicks.save(clicks.build_model(), tmp_path / "run")

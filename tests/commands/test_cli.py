@@ -280,7 +280,7 @@ def test_an_interrupted_command_says_what_is_left(tmp_path, monkeypatch, capsys)
 
     monkeypatch.setattr("dssm_tf.commands.demo.write_data", interrupt)
     assert main(["demo", "--out", str(tmp_path / "out")]) == 1
-    line = "dssm demo: interrupted; run the same command again to start over\n"
+    line = "dssm demo: interrupted; the same command resumes, or starts over\n"
     assert capsys.readouterr().err == line
 
 

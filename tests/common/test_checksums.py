@@ -54,7 +54,7 @@ def test_what_is_missing_or_not_listed_is_told(directory):
     with pytest.raises(UserError, match=r"a\.bin does not exist\. Train again"):
         check_files(directory, None, MEND)
     (directory / CHECKSUMS).unlink()
-    with pytest.raises(UserError, match=r"SHA256SUMS does not exist, .* Train again"):
+    with pytest.raises(UserError, match=r"SHA256SUMS does not exist; .* Train again"):
         check_files(directory, ["deep/b c.txt"], MEND)
 
 

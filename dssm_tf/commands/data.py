@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import PLAIN, Tables, fields_flag
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.terminal import say
 
@@ -140,6 +140,7 @@ def split(
     from dssm_tf.tables.cells import BadRow
     from dssm_tf.tables.click_log import position, read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
+    from dssm_tf.tables.layout import TITLE
     from pipelines.sources import find_files
 
     ways: dict[str, tuple[float | None, Callable[..., splits.Split]]] = {
@@ -162,17 +163,14 @@ def split(
     def place(cell: object, name: str) -> int:
         try:
             return position(cell, name)
-        except BadRow:
-            return -1
+        except BadRow:  # one that is none is left out
+            return 0
 
     rows, tally = read_logs(files, layout, max_reject_fraction, place=place)
-    unread = sum(row.position < 0 for row in rows)
-    rows = [row._replace(position=max(row.position, 0)) for row in rows]
     parts = divide(sorted(rows), share)  # no figure depends on the order of a log
     judgments, titles = splits.judged_by_clicks(parts, ranked)
     words = [
         *tally.lines(),
-        *([f"{unread:,} rows have a position that is none; written without it"] * bool(unread)),
         splits.in_words(parts.described()),
         f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
         f"{len(titles):,} titles",
@@ -182,7 +180,7 @@ def split(
         write_judgments(aside / JUDGMENTS, judgments, fields)
         write_corpus(aside / CORPUS, titles, fields)
         _write_notes(aside, "A click log, split by `dssm data split`", words)
-    same = fields_flag(fields)
+    same = "" if fields == (TITLE,) else f" --title-fields {','.join(fields)}"
     say(
         *words,
         f"written: {out}/{CLICKS}, {JUDGMENTS}, {CORPUS}, {NOTES}",

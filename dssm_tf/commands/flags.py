@@ -61,12 +61,3 @@ class Tables(TitleTables):
 
 
 TITLES, PLAIN = TitleTables(), Tables()
-
-
-def fields_flag(fields: tuple[str, ...]) -> str:
-    """The flag `--title-fields` for a command that is to be typed next; `""` by default.
-
-    >>> fields_flag(("name", "brand")), fields_flag(("title",))
-    (' --title-fields name,brand', '')
-    """
-    return "" if fields == ("title",) else f" --title-fields {','.join(fields)}"

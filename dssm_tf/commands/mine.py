@@ -43,16 +43,9 @@ def mine(
     named = named_paths(model, "--model")
     rows = mined(data, out, named, bm25=bm25, ranks=ranks, margin=margin, progress=True)
 
-    from dssm_tf.data.format import Spec
-
-    titles, every = len({row.title for row in rows}), Spec.load(data).count("queries")
-    lines = [f"{out}: {len(rows):,} hard negatives, {titles:,} distinct titles"]
-    for system in dict.fromkeys(row.system for row in rows):
-        queries = len({row.query for row in rows if row.system == system})
-        none = "" if queries == every else "; the others have no such title at these ranks"
-        lines.append(f"{system}: of {queries:,} of {every:,} queries{none}")
-    lines.append(
+    titles, queries = len({row.title for row in rows}), len({row.query for row in rows})
+    say(
+        f"{out}: {len(rows):,} hard negatives of {queries:,} queries, {titles:,} distinct titles",
         f"next: dssm train --config dssm --data {data} --set negatives.mined=4 "
-        f"--set negatives.mined_from={out} --out RUN"
+        f"--set negatives.mined_from={out} --out RUN",
     )
-    say(*lines)

@@ -27,7 +27,6 @@ from dssm_tf.reports.wording import (
     plural,
     protocol,
     sentence,
-    title,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +54,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
     """The report: Markdown, and its figures by name."""
     sweeps, figures = _sweeps(evaluation)
     parts = [
-        f"# {title(evaluation)}",
+        "# Benchmark" if evaluation.costed else "# Evaluation",
         _lead(evaluation),
         means(evaluation),
         bullets(_remarks(evaluation)),

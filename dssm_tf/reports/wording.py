@@ -84,13 +84,9 @@ def cautions(evaluation: Evaluation) -> list[str]:
     """What means nothing, and what rests on few queries."""
     found = caution("The means rest on", evaluation.measured_queries)
     if not found:  # of fewer in all, the parts have fewer still
-        whose = {
-            "known": "Means of queries that the log holds rest on",
-            "new": "Means of queries that the log does not hold rest on",
-            "traffic": "Means weighted by traffic rest on the equivalent of",
-        }
         for part in evaluation.parts:
-            found += caution(whose[part.name], queries_in_effect(part.weights))
+            few = queries_in_effect(part.weights)
+            found += caution(f"{PARTS[part.name]}: means rest on", few)
     if evaluation.half is not None and _chosen(evaluation):
         half = min(int((evaluation.half[evaluation.counted] == h).sum()) for h in (0, 1))
         found += caution("Free parameters were chosen on halves, the smaller of", half)
@@ -138,11 +134,6 @@ def cost(name: str, number: float | None) -> str:
             return f"{number:.{1 if letter and number < 100 else 0}f}{letter}"
         number /= 1000
     return f"{number:.1f}G"
-
-
-def title(evaluation: Evaluation) -> str:
-    """What it is: a benchmark knows costs."""
-    return "Benchmark" if evaluation.costed else "Evaluation"
 
 
 def plural(number: int, one: str, many: str) -> str:

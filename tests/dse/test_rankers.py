@@ -13,7 +13,6 @@ from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
 from dssm_tf.dse.networks import PSIPair, encode
 from dssm_tf.dse.rankers import DSE, PSI, SSI
 from dssm_tf.evaluation.rank_loss import rank_loss
-from dssm_tf.systems import BASELINES
 
 KINDS = ("wolf", "bear", "lynx", "hare")
 TITLES = [f"{color} {kind}" for kind in KINDS for color in ("red", "blue", "grey")]
@@ -91,15 +90,3 @@ def test_a_held_out_query_that_clicked_every_title_has_nothing_to_measure(kind):
     options = {"pretraining_steps": 1} if kind is DSEWithTfIdf else {}
     ours = kind(steps=2, dimension=2, held_out=0.5, **options).fit(clicks, TITLES[:2])
     assert np.isfinite(ours.score_matrix(["lupus"], TITLES)).all()
-
-
-@pytest.mark.parametrize("name", ["ssi", "dse+tfidf"])
-def test_a_function_is_told_how_far_the_fit_is(name):
-    told = []
-    options = {} if name == "ssi" else {"pretraining_steps": 1}
-    model = BASELINES[name](size=6, dimension=2, steps=3, **options)
-    model.progress = lambda done, steps: told.append((done, steps))
-    clicks = [("red fox", "Red Fox", 2.0), ("owl", "Green Owl", 1.0), ("bear", "Bear", 1.0)]
-    model.fit(clicks, [title for _, title, _ in clicks])
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1] >= 3

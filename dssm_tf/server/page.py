@@ -49,29 +49,23 @@ def search_route(index: Index, service: Service) -> Route:
 
     async def get(request: Request) -> Response:
         asked = [request.query_params.get(name, "") for name in ("q", "why", "in")]
-        status, page = await service.handle(
-            "page", lambda: service.compute(lambda: render(index, *asked))
-        )
-        return HTMLResponse(page.encode("utf-8", "replace"), status, _HEADERS)
+        page = await service.handle("page", lambda: service.compute(lambda: render(index, *asked)))
+        return HTMLResponse(page.encode("utf-8", "replace"), headers=_HEADERS)
 
     return Route("/", get)
 
 
-def render(index: Index, query: str = "", why: str = "", system: str = "") -> tuple[int, str]:
-    """HTTP's status, and the page.
+def render(index: Index, query: str = "", why: str = "", system: str = "") -> str:
+    """The page.
 
     Args:
         index: what is searched.
-        query: as it was typed.
+        query: as it was typed; its first 1,000 letters count.
         why: the doc id of the hit to explain, or empty.
         system: in whose ranking.
     """
-    query, status = readable(query).strip(), 200
-    found = Found({}, "")
-    if len(query) > _LONGEST:
-        status, found = 400, Found({}, f"A query has {_LONGEST:,} letters at most.")
-    elif query:
-        found = index.search(query, _RESULTS)
+    query = readable(query).strip()[:_LONGEST]
+    found = index.search(query, _RESULTS) if query else Found({}, "")
     words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(
         query=query, found=found, hits=any(found.rankings.values()), names=SYSTEMS,
@@ -80,7 +74,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> tu
         longest=_LONGEST, titles=len(index), model=index.model.name,
     )  # fmt: skip
     title = f"{query[:60]} - search" if query else "Search"
-    return status, document(title, body, [_SCRIPT], _POLICY)
+    return document(title, body, [_SCRIPT], _POLICY)
 
 
 def _why(index: Index, query: str, title: str, system: str) -> Markup:

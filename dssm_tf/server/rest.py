@@ -22,7 +22,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dssm_tf.server.limits import GONE, INVALID, TOO_LARGE, Limits, Refusal
 from dssm_tf.server.rpc import status_of
-from dssm_tf.server.service import DEFAULT_SIGNATURE, Answer, Request, Service
+from dssm_tf.server.service import Answer, Service
+from serving.messages import encode_texts
+from serving.predict_pb2 import ModelSpec, PredictRequest
 
 
 class _Inputs(BaseModel):  # the first error is enough: a million would fill the memory
@@ -32,7 +34,7 @@ class _Inputs(BaseModel):  # the first error is enough: a million would fill the
 
 class _Body(BaseModel):
     inputs: _Inputs
-    signature_name: str = DEFAULT_SIGNATURE
+    signature_name: str = ""
 
 
 def rest_app(service: Service, hosts: Sequence[str], page: Sequence[Route] = ()) -> Starlette:
@@ -99,17 +101,16 @@ async def _body(request: HttpRequest, limit: int) -> bytes:
     return bytes(body)
 
 
-def _read(model: str, raw: bytes) -> Request:
+def _read(model: str, raw: bytes) -> PredictRequest:
     try:
         body = _Body.model_validate_json(raw)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(map(str, first["loc"])) or "the body"
         raise Refusal(INVALID, f"{where}: {first['msg']}.") from None
-    inputs = {
-        name: [text.encode() for text in texts] for name, texts in body.inputs if texts is not None
-    }
-    return Request(model, body.signature_name, inputs)
+    spec = ModelSpec(name=model, signature_name=body.signature_name)
+    given = {name: texts for name, texts in body.inputs if texts is not None}
+    return PredictRequest(model_spec=spec, inputs={one: encode_texts(given[one]) for one in given})
 
 
 def _write(answer: Answer) -> bytes:

@@ -10,12 +10,13 @@ from google.protobuf.message import DecodeError, Message
 from grpc_health.v1.health_pb2 import HealthCheckResponse
 
 from dssm_tf.server.limits import INVALID, NOT_FOUND, Refusal
-from dssm_tf.server.service import DEFAULT_SIGNATURE, Request, Service
+from dssm_tf.server.service import Service
 from serving import messages
 from serving.predict_pb2 import (
+    Code,
     GetModelStatusRequest,
     GetModelStatusResponse,
-    ModelSpec,
+    ModelVersionStatus,
     PredictRequest,
     PredictResponse,
 )
@@ -76,40 +77,32 @@ async def _predict(service: Service, raw: bytes) -> Message:
 
 
 def _answer(service: Service, raw: bytes) -> PredictResponse:
-    asked, inputs = _parse(PredictRequest, raw), {}
-    for name, tensor in asked.inputs.items():
-        try:
-            inputs[name] = messages.decode_texts(tensor)
-        except ValueError as error:
-            raise Refusal(INVALID, f"inputs[{name!r:.100}]: {error}.") from None
-    response = PredictResponse(model_spec=asked.model_spec)
+    request = _parse(PredictRequest, raw)
+    answer, response = service.answer(request), PredictResponse(model_spec=request.model_spec)
     spec = response.model_spec
-    spec.signature_name = spec.signature_name or DEFAULT_SIGNATURE
-    answer = service.answer(Request(spec.name, spec.signature_name, inputs, _version(spec)))
-    spec.version.value = answer.version
+    spec.version.value, spec.signature_name = answer.version, answer.signature
     response.outputs[answer.output].CopyFrom(messages.encode_floats(answer.values))
     return response
 
 
 async def _status(service: Service, raw: bytes) -> Message:
     spec = _parse(GetModelStatusRequest, raw).model_spec
-    return status_of(service, spec.name, _version(spec))
+    return status_of(service, spec.name, spec.version_label or spec.version.value)
 
 
-def status_of(
-    service: Service, name: str, version: int | str | None = None
-) -> GetModelStatusResponse:
-    """What became of the versions of a model, or of one.
+def status_of(service: Service, name: str, version: int | str = "") -> GetModelStatusResponse:
+    """The version of a model that answers, and those that failed; or one of them.
 
     Raises:
         Refusal: there is no such model or version.
     """
     response = GetModelStatusResponse()
-    for number, state in service.model(name).states().items():
-        if version in (None, number):
-            one = response.model_version_status.add(version=number, state=state.name)
-            one.status.error_message = state.error
-            one.status.error_code = "UNKNOWN" if state.error else "OK"
+    for number, error in service.model(name).states().items():
+        if not version or version == number:
+            one = response.model_version_status.add(version=number)
+            one.state = ModelVersionStatus.END if error else ModelVersionStatus.AVAILABLE
+            one.status.error_code = Code.UNKNOWN if error else Code.OK
+            one.status.error_message = error
     if not response.model_version_status:
         raise Refusal(NOT_FOUND, f"{name} has no version {version}.")
     return response
@@ -124,8 +117,3 @@ def _parse(kind: Any, raw: bytes) -> Any:
         return kind.FromString(raw)
     except DecodeError:
         raise Refusal(INVALID, f"the message is no {kind.DESCRIPTOR.name}.") from None
-
-
-def _version(spec: ModelSpec) -> int | str | None:
-    """What is asked for; no version has a label here."""
-    return spec.version_label or spec.version.value or None

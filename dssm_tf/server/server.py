@@ -84,11 +84,8 @@ class Server:
         for model in self._models:
             model.look()
             if model.current is None:
-                errors = [f"{number} ({one.error})" for number, one in model.states().items()]
-                raise UserError(
-                    f"{model.directory}: no version of {model.name} can be served: "
-                    f"{', '.join(errors) or 'there is none'}"
-                )
+                errors = [f"{number} ({error})" for number, error in model.states().items()]
+                raise UserError(f"no version of {model.name} can be served: {', '.join(errors)}")
         started: Future[None] = Future()
         self._thread = threading.Thread(target=asyncio.run, args=(self._run(started),), daemon=True)
         self._thread.start()

@@ -19,6 +19,8 @@ from prometheus_client import CollectorRegistry, Histogram
 from dssm_tf.runtime.vector_ranker import VectorRanker
 from dssm_tf.server.limits import BUSY, FAILED, INVALID, LATE, NOT_FOUND, Limits, Refusal
 from dssm_tf.server.versions import Model
+from serving import messages
+from serving.predict_pb2 import PredictRequest, Tensor
 
 _LOG = logging.getLogger("dssm_tf.server")
 _T = TypeVar("_T")
@@ -28,26 +30,11 @@ _BUSY = "as many requests as --in-flight allows are in flight; try again later."
 DEFAULT_SIGNATURE = "serving_default"
 
 
-class Request(NamedTuple):
-    """What is asked of a model.
-
-    Args:
-        model: its name.
-        signature: one of `SIGNATURES`.
-        inputs: texts by the names of the inputs, UTF-8.
-        version: its number; None for the one that answers.
-    """
-
-    model: str
-    signature: str
-    inputs: Mapping[str, Sequence[bytes]]
-    version: int | str | None = None
-
-
 class Answer(NamedTuple):
     """What a signature of a version made of texts: the name of its output, and the values."""
 
     version: int
+    signature: str
     output: str
     values: NDArray[np.float32]
 
@@ -131,7 +118,6 @@ class Service:
             if not isinstance(error, Refusal):
                 # Not the error's own text, in which a query may stand.
                 _LOG.error("%s: a request failed: %s", api, type(error).__name__)
-                _LOG.debug("", exc_info=error)
                 error = Refusal(FAILED, f"the model failed ({type(error).__name__}).")
             status = error.status
             raise error from None
@@ -160,32 +146,35 @@ class Service:
             )
         return self.models[name]
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: PredictRequest) -> Answer:
         """Runs a signature on texts, in a worker.
 
         Raises:
             Refusal: there is no such model or signature, or its inputs are not these texts.
         """
-        version = self.model(request.model).current
-        if version is None or request.version not in (None, version.number):
-            raise Refusal(NOT_FOUND, f"version {request.version} of {request.model} is not served.")
-        if (signature := SIGNATURES.get(request.signature)) is None:
-            raise Refusal(
-                INVALID,
-                f"signature_name: {request.signature!r:.100}; expected one of "
-                f"{', '.join(SIGNATURES)}.",
-            )
+        spec = request.model_spec
+        version, asked = self.model(spec.name).current, spec.version_label or spec.version.value
+        if version is None or (asked and asked != version.number):
+            raise Refusal(NOT_FOUND, f"version {asked} of {spec.name} is not served.")
+        name = spec.signature_name or DEFAULT_SIGNATURE
+        if (signature := SIGNATURES.get(name)) is None:
+            expected = ", ".join(SIGNATURES)
+            raise Refusal(INVALID, f"signature_name: {name!r:.100}; expected one of {expected}.")
         if set(request.inputs) != set(signature.inputs):
             expected = " and ".join(signature.inputs)
             raise Refusal(INVALID, f"inputs: expected {expected} for this signature.")
-        for name, texts in request.inputs.items():
-            if len(texts) > self.limits.texts:
-                raise Refusal(
-                    INVALID, f"{name}: {len(texts):,} texts, more than {self.limits.texts:,}."
-                )
-        given = (
-            [text.decode("utf-8", "replace") for text in request.inputs[name]]
-            for name in signature.inputs
-        )
+        given = [self._texts(one, request.inputs[one]) for one in signature.inputs]
         # This version answers, whatever takes over meanwhile.
-        return Answer(version.number, signature.output, signature.call(version.ranker, *given))
+        values = signature.call(version.ranker, *given)
+        return Answer(version.number, name, signature.output, values)
+
+    def _texts(self, name: str, tensor: Tensor) -> list[str]:
+        try:
+            texts = messages.decode_texts(tensor)
+        except ValueError as error:
+            raise Refusal(INVALID, f"{name}: {error}.") from None
+        if len(texts) > self.limits.texts:
+            raise Refusal(
+                INVALID, f"{name}: {len(texts):,} texts, more than {self.limits.texts:,}."
+            )
+        return [text.decode("utf-8", "replace") for text in texts]

@@ -35,13 +35,6 @@ class Version(NamedTuple):
     ranker: VectorRanker
 
 
-class State(NamedTuple):
-    """What became of a version: `AVAILABLE` or `END`, and why it failed if it did."""
-
-    name: str
-    error: str = ""
-
-
 class Model:
     """A model by its name, with one version that answers.
 
@@ -65,12 +58,14 @@ class Model:
         self.name, self.directory = name, directory
         self.current: Version | None = None
         self._version, self._load = version, load
-        self._states: dict[int, State] = {}
-        self._failed: dict[int, int] = {}  # when its files changed
+        self._failed: dict[int, tuple[int, str]] = {}  # when its files changed, and the error
 
-    def states(self) -> dict[int, State]:
-        """The versions that were there since the start, newest first."""
-        return dict(sorted(self._states.copy().items(), reverse=True))
+    def states(self) -> dict[int, str]:
+        """The version that answers, with "", and those that failed, with why; newest first."""
+        states = {number: error for number, (_, error) in self._failed.copy().items()}
+        if self.current is not None:
+            states[self.current.number] = ""
+        return dict(sorted(states.items(), reverse=True))
 
     def look(self) -> None:
         """Looks for the newest version that can be loaded, and lets it answer from now on.
@@ -81,22 +76,19 @@ class Model:
             OSError: a file cannot be read now; what answers stays.
         """
         for number, directory in self.versions().items():
-            before = self.current
-            if before is not None and number == before.number:
+            if self.current is not None and number == self.current.number:
                 return
             changed = max((one.stat().st_ctime_ns for one in directory.rglob("*")), default=0)
-            if self._failed.get(number) == changed:
+            if number in self._failed and self._failed[number][0] == changed:
                 continue
             try:
                 self.current = Version(number, self._load(directory))
             except Exception as error:  # damaged files raise almost any kind
                 reason = one_line(error) or f"{type(error).__name__}: {error}"
-                self._failed[number], self._states[number] = changed, State("END", reason)
+                self._failed[number] = changed, reason
                 _LOG.error("%s version %d is not served: %s", self.name, number, reason)
                 continue
-            if before is not None:
-                self._states[before.number] = State("END")
-            self._states[number] = State("AVAILABLE")
+            self._failed.pop(number, None)
             _LOG.info("%s version %d answers: %s", self.name, number, directory)
             return
 

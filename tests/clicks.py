@@ -96,76 +96,69 @@ def write_data(
     queries = list(dict.fromkeys(click.query for click in log))
     if isinstance(validation, float):
         validation = set(random.sample(queries, int(validation * len(queries))))
-    split_of = {query: "validation" if query in validation else "train" for query in queries}
-    clicks, times = Counter(), Counter()
+    pairs: dict[str, list[Click]] = {"train": [], "validation": []}
     for click in log:
-        if split_of[click.query] == "train":
-            clicks[rules.key(click.title)] += click.clicks
-            times[rules.key(click.title)] += 1
-    texts = {
-        kind: _by_fingerprint([getattr(click, side) for click in log], rules)
-        for kind, side in (("queries", "query"), ("titles", "title"))
-    }
-    number = {kind: {key: row for row, key in enumerate(keys)} for kind, keys in texts.items()}
-    clicked = defaultdict(set)
-    for click in log:
-        title = number["titles"][rules.key(click.title)]
-        clicked[number["queries"][rules.key(click.query)]].add(title)
-    ngrams: Counter[str] = Counter()
-    for click in log:
-        if split_of[click.query] == "train":
-            for word in (*rules.words(click.query), *rules.words(click.title)):
-                ngrams.update(letter_ngrams(word))
+        pairs["validation" if click.query in validation else "train"].append(click)
+    clicks, times, ngrams = Counter(), Counter(), Counter()
+    for query, title, count in pairs["train"]:
+        clicks[rules.key(title)] += count
+        times[rules.key(title)] += 1
+        for word in (*rules.words(query), *rules.words(title)):
+            ngrams.update(letter_ngrams(word))
     if known is None:
         vocabulary = Vocabulary.from_counts(ngrams, 10_000, rules)
     else:
         vocabulary = grow(known, ngrams, 10_000)
-    split = {kind: [vocabulary.words(key) for key in keys] for kind, keys in texts.items()}
-    every = [word for lists in split.values() for words_ in lists for word in words_]
-    words = sorted(set(every), key=_unsigned)
-    place = {word: row for row, word in enumerate(words)}
+    texts = {
+        "queries": _by_fingerprint([click.query for click in log], rules),
+        "titles": _by_fingerprint([click.title for click in log], rules),
+    }
+    number = {kind: {key: row for row, key in enumerate(keys)} for kind, keys in texts.items()}
+
+    def ends(click: Click) -> tuple[int, int]:
+        query, title = rules.key(click.query), rules.key(click.title)
+        return number["queries"][query], number["titles"][title]
+
+    clicked: list[set[int]] = [set() for _ in texts["queries"]]
+    for query, title in map(ends, log):
+        clicked[query].add(title)
+    words = {kind: [vocabulary.words(key) for key in keys] for kind, keys in texts.items()}
+    every = {word for lists in words.values() for some in lists for word in some}
+    place = {word: row for row, word in enumerate(sorted(every, key=_unsigned))}
     directory.mkdir(parents=True)
     vocabulary.save(directory / VOCABULARY)
-    rows = {kind: [len(texts[kind])] for kind in texts} | {"words": [len(words)]}
-    counted = [[round(clicks[key]), times[key]] for key in texts["titles"]]
+    integers = pa.list_(pa.int32())
     columns = {
         "titles": {
-            "clicks": pa.array([one for one, _ in counted], pa.int64()),
-            "queries": pa.array([two for _, two in counted], pa.int32()),
+            "clicks": pa.array([round(clicks[key]) for key in texts["titles"]], pa.int64()),
+            "queries": pa.array([times[key] for key in texts["titles"]], pa.int32()),
         },
-        "queries": {
-            "clicked": pa.array(
-                [sorted(clicked[row]) for row in range(len(texts["queries"]))], pa.list_(pa.int32())
-            )
-        },
+        "queries": {"clicked": pa.array(list(map(sorted, clicked)), integers)},
     }
     for kind, keys in texts.items():
-        numbers = [[place[word] for word in words_] for words_ in split[kind]]
-        table = {
-            "text": pa.array([*keys.values()]),
-            "words": pa.array(numbers, pa.list_(pa.int32())),
-        }
+        numbers = [[place[word] for word in some] for some in words[kind]]
+        table = {"text": pa.array([*keys.values()]), "words": pa.array(numbers, integers)}
         parquet.write_table(pa.table(table | columns[kind]), directory / file_name(kind, 0, 1))
-    hashed = word_records((word, vocabulary.look_up(word)) for word in words)
+    hashed = word_records((word, vocabulary.look_up(word)) for word in place)
     (directory / file_name("words", 0, 1)).write_bytes(hashed)
-    pairs: dict[str, list[Click]] = {"train": [], "validation": []}
-    for click in log:
-        pairs[split_of[click.query]].append(click)
+    rows = {kind: [len(keys)] for kind, keys in (texts | {"words": place}).items()}
     for part, of_part in pairs.items():
         size = max(1, -(-len(of_part) // shards))
         count = shards if of_part else 0
         held = [of_part[shard * size : (shard + 1) * size] for shard in range(count)]
         rows[part] = [*map(len, held)]
         for shard, some in enumerate(held):
-            query, titles = np.zeros(len(some), int), np.zeros((len(some), 1 + negatives), int)
-            for at, click in enumerate(some):
-                row = query[at] = number["queries"][rules.key(click.query)]
-                own = number["titles"][rules.key(click.title)]
-                others = [one for one in range(len(texts["titles"])) if one not in clicked[row]]
+            titles = np.zeros((len(some), 1 + negatives), int)
+            for at, (query, own) in enumerate(map(ends, some)):
+                others = [one for one in range(len(texts["titles"])) if one not in clicked[query]]
                 drawn = random.sample(others, min(negatives, len(others)))
                 titles[at] = [own, *drawn, *[own] * (negatives - len(drawn))]
-            counts = np.array([click.clicks for click in some], np.float32)
-            found = pair_records(query, titles, counts, *map(len, texts.values()))
+            found = pair_records(
+                np.array([query for query, _ in map(ends, some)], int),
+                titles,
+                np.array([click.clicks for click in some], np.float32),
+                *map(len, texts.values()),
+            )
             (directory / file_name(part, shard, count)).write_bytes(found)
     spec = Spec(
         rules=vocabulary.rules,

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pydantic import ValidationError
 
 from dssm_tf.benchmark.systems import choose_systems
 from dssm_tf.common.errors import UserError
@@ -98,11 +97,6 @@ def test_every_shipped_configuration_says_what_it_is_and_how_to_run_it(path):
         assert re.search(r"table|figure|sec\.", fields["Paper"])
 
 
-def test_a_new_user_gets_dssm_and_lstm():
-    for name in ("dssm", "lstm"):
-        assert load_config(find_config(name)).tower.name == name
-
-
 def test_values_are_read_and_the_rest_has_defaults(tmp_path):
     text = (
         "tower: {name: dssm, widths: [288, 96], dropout: 0.1}\n"
@@ -129,30 +123,22 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         ),
         (TOWER + "training: {epoch: 3}", ["training.epoch is not a key", "epochs, batch_size"]),
         ("tower: {name: lstm, widths: [3]}", ["tower.widths is not a key", "cells, peepholes"]),
-        ("tower: {name: rnn, cells: 3}", ["tower.cells is not a key", "bptt_steps, hidden"]),
-        ("tower: {name: dssm, cells: 3}", ["tower.cells is not a key", "initializer, widths"]),
         ("tower: {name: cnn}", ["tower.name must be one of dssm, clsm", "'cnn'"]),
         ("tower: {cells: 3}", ["tower.name must be one of dssm, clsm", "{'cells': 3}"]),
         ("tower: lstm", ["tower: needs keys below it, name (one of dssm, clsm", "'lstm'"]),
-        ("tower: {name: [lstm]}", ["tower.name must be one of dssm, clsm"]),
         ("tower:", ["tower: needs keys below it", "None"]),
         ("loss: {gamma: 3}", ["tower is missing", "`tower: {name: lstm}`"]),
         (TOWER + "training:", ["training: needs keys below it, of epochs", "None"]),
-        (TOWER + "training: 5", ["training: needs keys below it, of epochs", "received 5"]),
         (TOWER + "loss: {gamma: -1}", ["loss.gamma: ", "greater than 0", "received -1"]),
         (TOWER + "loss: {gamma: .inf}", ["loss.gamma: ", "finite", "received inf"]),
-        (TOWER + "loss: {gamma: .nan}", ["loss.gamma: ", "received nan"]),
         (TOWER + "loss: {gamma: much}", ["loss.gamma: ", "valid number", "'auto'", "'much'"]),
         (TOWER + "loss: {name: l2}", ["loss.name must be one of click_softmax", "'l2'"]),
         (TOWER + "loss: {name: click_softmax, margin: 1}", ["loss.margin is not", "name, gamma"]),
-        (TOWER + "shared_towers: 3", ["shared_towers: ", "valid boolean", "received 3"]),
         (TOWER + "training: {folds: 1}", ["training.folds: ", "received 1"]),
         (TOWER + "training: {nested_lengths: [4, 2]}", ["training.nested_lengths: ", "increase"]),
         (TOWER + "negatives: {mined: 2}", ["negatives: ", "mined_from", "belong together"]),
         (TOWER + "training: {epochs: 0}", ["training.epochs: ", "or equal to 1", "received 0"]),
-        (TOWER + "training: {epochs: 1.5}", ["training.epochs: ", "valid integer", "1.5"]),
         (TOWER + "training: {epochs: true}", ["training.epochs: ", "integer", "received True"]),
-        (TOWER + "training: {seed: x}", ["training.seed: ", "valid integer", "'x'"]),
         (TOWER + "training: {seed: -1}", ["training.seed: ", "or equal to 0", "received -1"]),
         (TOWER + "training: {seed: 2147483648}", ["training.seed: ", "less than 2147483648"]),
         (TOWER + "a: " + "[" * 9999, ["is not YAML", "recursion"]),
@@ -172,7 +158,6 @@ def test_values_are_read_and_the_rest_has_defaults(tmp_path):
         ("tower: {name: rnn, bptt_steps: 0}", ["tower.bptt_steps: ", "equal to 1", "received 0"]),
         ("tower: {name: clsm, window: 0}", ["tower.window: ", "equal to 1", "received 0"]),
         ("tower: {name: clsm, window: 4}", ["tower.window: ", "odd, such as 3 or 5", "received 4"]),
-        ("tower: {name: clsm, window: 2.5}", ["tower.window: ", "valid integer", "received 2.5"]),
         ("tower: {name: clsm, features: 0}", ["tower.features: ", "equal to 1", "received 0"]),
         ("tower: {name: clsm, widths: []}", ["tower.widths: ", "at least 1 item", "[]"]),
         ("tower: {name: lstm, dropout: 1.0}", ["tower.dropout: ", "less than 1", "1.0"]),
@@ -256,14 +241,6 @@ def test_a_wrong_override_is_refused_by_name(tmp_path, override, parts):
     message = refusal(tmp_path, TOWER + "loss: {gamma: 3}\n", override)
     for part in parts:
         assert part in message
-
-
-def test_a_configuration_does_not_change():
-    config = parse_config({"tower": {"name": "lstm"}})
-    with pytest.raises(ValidationError, match="frozen"):
-        config.loss = config.loss
-    with pytest.raises(ValidationError, match="frozen"):
-        config.training.epochs = 3
 
 
 @pytest.mark.parametrize("tower", TOWERS)

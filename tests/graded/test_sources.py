@@ -71,18 +71,18 @@ def test_pairs_with_titles_that_the_data_lack_are_counted_and_named(data, tmp_pa
     assert "'a zebra' for 'zebra'" in said
 
 
-def test_a_file_of_other_data_altogether_is_refused(data, tmp_path):
-    write_lists(tmp_path / "s.tsv", "score", [GradedList("zebra", ("a zebra", "b"), (1.0, 2.0))])
-    with pytest.raises(UserError, match="none of its 2 pairs has a title that the data directory"):
+@pytest.mark.parametrize(
+    ("titles", "numbers", "says"),
+    [
+        (["a zebra", "b"], (1.0, 2.0), "none of its 2 pairs has a title that the data directory"),
+        (None, (1.0, 1.0), "has two titles with different numbers"),
+    ],
+)
+def test_lists_that_teach_nothing_are_refused(data, tmp_path, titles, numbers, says):
+    titles = tuple(titles or titles_of(data)[:2])
+    write_lists(tmp_path / "s.tsv", "score", [GradedList("fox", titles, numbers)])
+    with pytest.raises(UserError, match=says):
         sources(data, tmp_path / "s.tsv", "teacher")
-
-
-def test_lists_whose_titles_all_have_one_grade_are_refused(data, tmp_path):
-    write_lists(
-        tmp_path / "j.tsv", "grade", [GradedList("fox", tuple(titles_of(data)[:2]), (1.0, 1.0))]
-    )
-    with pytest.raises(UserError, match="has two titles with different numbers"):
-        sources(data, tmp_path / "j.tsv")
 
 
 def test_a_configuration_is_tied_to_the_file_it_began_with(data, tmp_path):
@@ -96,12 +96,9 @@ def test_a_configuration_is_tied_to_the_file_it_began_with(data, tmp_path):
         pinned(first)
 
 
-def test_a_file_that_is_not_there_is_one_clear_line(tmp_path):
+def test_without_its_file_or_any_source_there_is_nothing_to_learn_from(tmp_path):
     with pytest.raises(UserError, match=r"nothing.tsv cannot be read: No such file"):
         pinned(config(tmp_path / "nothing.tsv"))
-
-
-def test_without_clicks_and_lists_there_is_nothing_to_learn_from():
     alone = parse_config({"tower": {"name": "dssm"}, "training": {"clicks": False}})
     with pytest.raises(UserError, match="leaves nothing to learn from; give --judgments"):
         pinned(alone)

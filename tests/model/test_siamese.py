@@ -69,15 +69,6 @@ def test_a_vector_by_hand():
     )
 
 
-def test_towers_are_separate_by_default():
-    model = siamese()
-    first, second = model.query_tower, model.title_tower
-    assert not {id(v) for v in first.variables} & {id(v) for v in second.variables}
-    assert len(model.trainable_variables) == 2 * len(first.trainable_variables)
-    vectors = [np.array(tower(INPUTS["titles"])) for tower in (first, second)]
-    assert not np.allclose(*vectors, atol=1e-3)
-
-
 @pytest.mark.numeric
 def test_a_shared_tower_is_one_tower():
     model = siamese(shared=True)

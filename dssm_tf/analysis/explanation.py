@@ -183,19 +183,13 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         """All of it but whole activations, as plain data."""
-        return {
-            "model": self.model,
-            "score": self.score,
-            "measure": self.measure,
-            "cosine": self.cosine,
-            "prior": self.prior,
-            "mean_prior": self.mean_prior,
+        plain = ("model", "score", "measure", "cosine", "prior", "mean_prior", "notes")
+        return {name: getattr(self, name) for name in plain} | {
             "query": self.query.to_json(),
             "title": self.title.to_json(),
             "pairs": self.pairs.tolist(),
             "neurons": [link._asdict() for link in self.links()],
             "sentences": self.sentences(),
-            "notes": self.notes,
         }
 
 

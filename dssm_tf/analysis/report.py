@@ -70,7 +70,14 @@ def report(
         evaluation = evaluate({ranker.name: ranker}, judgments, corpus)
         texts = list(dict.fromkeys(evaluation.task.queries))
     figures = _curves({ranker.name: run, **(beside or {})})
-    parts = [_about(ranker, run), "## Training", *(f"![]({name}.svg)" for name in figures)]
+    parts = [
+        f"# {plain(ranker.name)}, what it learned",
+        f"What {plain(str(run))} learned from its clicks: {ranker.model.count_params():,} "
+        f"parameters, {len(shares):,} clicked titles; their log-prior has weight "
+        f"{ranker.prior_weight:g}.",
+        "## Training",
+        *(f"![]({name}.svg)" for name in figures),
+    ]
     if evaluation is not None:
         parts += _measured(ranker, evaluation, others)
     tower = ranker.model.query_tower if evaluation else ranker.model.title_tower
@@ -78,16 +85,6 @@ def report(
         parts += _topics(ranker, tower, texts[:_SURVEYED])
     parts += ["## Configuration", f"```\n{(run / CONFIG).read_text('utf-8').strip()}\n```"]
     return "\n\n".join(parts), figures
-
-
-def _about(ranker: SemanticRanker, run: Path) -> str:
-    """What the run was made of."""
-    return (
-        f"# {plain(ranker.name)}, what it learned\n\nWhat {plain(str(run))} learned from its "
-        f"clicks: {ranker.model.count_params():,} parameters, "
-        f"{len(ranker.prior.log_shares):,} clicked titles; their log-prior has "
-        f"weight {ranker.prior_weight:g}."
-    )
 
 
 def _curves(runs: Mapping[str, Path]) -> dict[str, Figure]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from itertools import islice
 from pathlib import Path
-from time import monotonic
 from typing import Literal
 
 from dssm_tf.commands.flags import TitleTables
@@ -65,20 +64,17 @@ def embed(
         ranker = load_model(model)
         encode = ranker.encode_queries if side == "query" else ranker.encode_titles
         dimension = encode([], prior=not cosine).shape[1]
-        count, started = 0, monotonic()
+        count = 0
         with (
             open_writer(out, dimension) as write,
-            progress_of("embed", None, unit="") as task,
+            progress_of("embed", 1.0, unit="") as task,
         ):
             while chunk := list(islice(texts.rows, _CHUNK)):
                 lines = [text.text for text in chunk]
                 ids = [str(count + i if one.id is None else one.id) for i, one in enumerate(chunk)]
                 write(ids, lines, encode(lines, prior=not cosine))
                 count += len(chunk)
-                share = texts.done()
-                task.total = None if share is None else 1.0
-                speed = count / max(monotonic() - started, 1e-9)
-                task.update(share or 0.0, f"{count:,} texts, {speed:,.0f}/s")
+                task.update(texts.done() or 0.0, f"{count:,} texts")
             if not count:
                 raise UserError(f"{input} holds no text; nothing was written.")
     use = "cosine" if cosine else "inner product, which is the model's score"

@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from dssm_tf.commands.flags import TITLES, TitleTables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.terminal import say
 
 
 def search(
@@ -62,22 +62,20 @@ def search(
             titles = read_corpus(corpus, tables.layout(model))
             task.update(0.0, "encoding titles")
             searched = Index.build(load_model(model), titles)
-    for query in queries or (_typed(console, len(searched)) if sys.stdin.isatty() else _piped()):
+    for query in queries or (_typed(len(searched)) if sys.stdin.isatty() else _piped()):
         show(console, readable(query), searched.search(query, k))
 
 
-def _typed(console: Any, titles: int) -> Iterator[str]:
+def _typed(titles: int) -> Iterator[str]:
     """Queries from a prompt until an empty line, Ctrl-D or Ctrl-C."""
     with suppress(ImportError):
         import readline  # noqa: F401 - arrow keys and history in input()
-    console.print(f"{titles:,} titles. An empty line ends.", highlight=False)
+    say(f"{titles:,} titles. An empty line ends.")
     while True:
         try:
-            console.print()
-            # Not console.input: readline has to know the prompt to redraw the line.
-            query = input("query> ")
+            query = input("\nquery> ")
         except (EOFError, KeyboardInterrupt):
-            console.print()
+            say("")
             return
         if not query.strip():
             return

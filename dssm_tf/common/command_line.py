@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
 from dssm_tf.common.boundary import run_command
 from dssm_tf.common.errors import UserError
@@ -64,12 +64,11 @@ def _shown(default: Any) -> Any:
 
 
 def _reason(error: Exception) -> str:
-    reason = " ".join(str(error).split())
-    if isinstance(error, MissingArgumentError) and error.argument and not error.argument.tokens:
-        missing = f"{error.argument.name} is required."
-        return reason.replace(f"Parameter {error.argument.name} requires an argument.", missing)
     if errors := getattr(error.__cause__, "errors", None):  # of pydantic
         first = errors()[0]
         name = str(first["loc"][-1]).replace("_", "-")
+        if first["type"] == "missing":
+            return f"--{name} is required."
         return f"--{name} is {first['input']!r}; {first['msg'].lower()}."
-    return reason
+    reason = " ".join(str(error).split())
+    return reason.removeprefix("Parameter ").replace("requires an argument", "is required")

@@ -61,10 +61,10 @@ if (byId("data")) showEvaluation();
 
 function showEvaluation() {
   const data = JSON.parse(byId("data").textContent);
-  const names = data.systems.map((system) => system.name);
+  const { names } = data;
   const chosen = { metric: data.metric, a: 0, b: 0, order: "gains", shown: 10 };
   const label = () => data.metrics[chosen.metric];
-  const mean = (system) => data.systems[system].means[chosen.metric];
+  const mean = (system) => data.means[system][chosen.metric];
 
   function signed(value, digits) {
     const text = Math.abs(value).toFixed(digits);

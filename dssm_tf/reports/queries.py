@@ -44,12 +44,9 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
     }
     references = map(evaluation.reference, evaluation.systems)
     return {
-        "systems": [
-            {
-                "name": row.name,
-                "means": [round(evaluation.mean(row.name, one), 6) for one in evaluation.metrics],
-            }
-            for row in rows
+        "names": evaluation.systems,
+        "means": [
+            [round(evaluation.mean(row.name, one), 6) for one in evaluation.metrics] for row in rows
         ],
         "metrics": [metric_label(name) for name in evaluation.metrics],
         "metric": evaluation.metrics.index(evaluation.deciding_metric),

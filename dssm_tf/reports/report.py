@@ -160,7 +160,7 @@ def _tests(evaluation: Evaluation) -> list[str]:
     """The tests that the raised letters come from."""
 
     def p(value: float) -> str:
-        return "< 0.0001" if value < 0.0001 else f"{value:.4f}"
+        return plain("< 0.0001") if value < 0.0001 else f"{value:.4f}"
 
     tests = sorted(evaluation.comparisons, key=lambda one: one.metric != evaluation.deciding_metric)
     rows = [
@@ -169,10 +169,8 @@ def _tests(evaluation: Evaluation) -> list[str]:
             metric_label(one.metric),
             f"{one.difference:+.3f}",
             f"[{one.ci95[0]:+.3f}, {one.ci95[1]:+.3f}]",
-            plain(p(one.p)),
-            f"**{plain(p(one.p_adjusted))}**"
-            if one.p_adjusted < SIGNIFICANT
-            else plain(p(one.p_adjusted)),
+            p(one.p),
+            f"**{p(one.p_adjusted)}**" if one.p_adjusted < SIGNIFICANT else p(one.p_adjusted),
         ]
         for one in tests
     ]

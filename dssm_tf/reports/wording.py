@@ -119,16 +119,13 @@ def cost(name: str, number: float | None) -> str:
     >>> cost("megabytes", 0.0312), cost("megabytes", 4.01), cost("microseconds_per_query", 1234.5)
     ('0.03', '4.0', '1,234')
     >>> [cost("training_seconds", number) for number in (0.034, 8.2, 75, 7300, None)]
-    ['0.03 s', '8.2 s', '75 s', '122 min', '-']
+    ['0.03 s', '8.2 s', '75 s', '7,300 s', '-']
     """
     if number is None:
         return "-"
-    if name == "training_seconds":
-        if number >= 600:
-            return f"{number / 60:.0f} min"
-        return f"{number:.0f} s" if number >= 10 else f"{number:.{1 if number >= 1 else 2}f} s"
     if name != "parameters":
-        return f"{number:,.{0 if number >= 10 else 1 if number >= 1 else 2}f}"
+        digits = 0 if number >= 10 else 1 if number >= 1 else 2
+        return f"{number:,.{digits}f}{' s' if name == 'training_seconds' else ''}"
     for letter in ("", "K", "M"):
         if number < 1000:
             return f"{number:.{1 if letter and number < 100 else 0}f}{letter}"

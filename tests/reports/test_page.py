@@ -155,7 +155,7 @@ def test_the_table_s_tests_stand_in_the_page_with_intervals(result, html):
 
 def test_hostile_texts_arrive_unchanged(data):
     assert data["queries"][7] == f"query 7 {HOSTILE}"
-    assert data["systems"][3]["name"] == SYSTEMS[3]
+    assert data["names"][3] == SYSTEMS[3]
     assert all(title.endswith(HOSTILE) for title in data["titles"])
 
 

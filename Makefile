@@ -68,7 +68,7 @@ test-all: $(STAMP)  ## the slow tests too
 	@$(PY) -m pytest -q -n $(WORKERS) --dist loadfile -m 'not gpu and not benchmark and not engines' $(ARGS)
 
 test-cpus: $(STAMP)  ## the tests that compare floats, as other CPUs and thread counts compute them
-	@$(PY) -m tests.cpus --workers $(WORKERS) $(ARGS)
+	@$(PY) -m tests.cpus $(ARGS)
 
 test-backends: $(STAMP)  ## towers and losses on PyTorch too, which this installs (JAX is in `make test`)
 	@$(PY) -m pip install -q --disable-pip-version-check torch -c constraints.txt

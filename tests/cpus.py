@@ -1,6 +1,6 @@
 """Runs the tests marked `numeric` as other CPUs and other numbers of threads would compute them.
 
-    python -m tests.cpus [--workers 2] [ARGUMENTS FOR PYTEST ...]
+    python -m tests.cpus [ARGUMENTS FOR PYTEST ...]
 
 What a sum of floats comes to depends on the order of its terms, and that on the instructions of
 the CPU, on the library that uses them, and on the threads that share the sum. What this CPU cannot
@@ -9,11 +9,9 @@ do is left out, and said.
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -66,40 +64,26 @@ def flags() -> set[str]:
     return {flag for line in lines if line.startswith("flags") for flag in line.split()}
 
 
-def run(cpu: Cpu, arguments: list[str]) -> tuple[Cpu, int, str]:
-    """Runs the tests and returns pytest's exit code and output."""
+def main(arguments: list[str]) -> int:
+    """Runs the tests on each CPU; returns the number of those on which some failed."""
     files = [
         str(path) for path in sorted(TESTS.rglob("test_*.py")) if "mark.numeric" in path.read_text()
     ]
     names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
-         "-m", "numeric and not slow", "-k", cpu.left_out, *files, *arguments],
-        env=os.environ | {name: str(cpu.threads) for name in names} | cpu.settings,
-        cwd=TESTS.parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    return cpu, done.returncode, done.stdout
-
-
-def main() -> int:
-    """Runs all and tells how each ended; returns the number of those that failed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, default=2, help="at a time (default 2)")
-    options, arguments = parser.parse_known_args()
     known, failed = flags(), 0
     for cpu in CPUS:
         if cpu.needs and cpu.needs not in known:
-            sys.stdout.write(f"{cpu.name}: left out, this CPU has no {cpu.needs}\n")
-    possible = [cpu for cpu in CPUS if not cpu.needs or cpu.needs in known]
-    with ThreadPoolExecutor(options.workers) as pool:
-        for cpu, code, output in pool.map(lambda one: run(one, arguments), possible):
-            failed += code != 0
-            *rest, last = output.rstrip("\n").split("\n")
-            sys.stdout.write("\n".join(rest) + "\n" if code else "")
-            sys.stdout.write(f"{cpu.name}: {last.strip('= ')}\n")
-            sys.stdout.flush()
+            print(f"{cpu.name}: left out, this CPU has no {cpu.needs}", flush=True)  # noqa: T201
+            continue
+        print(f"{cpu.name}:", flush=True)  # noqa: T201
+        failed += subprocess.call(
+            [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+             "-m", "numeric and not slow", "-k", cpu.left_out, *files, *arguments],
+            env=os.environ | {name: str(cpu.threads) for name in names} | cpu.settings,
+            cwd=TESTS.parent,
+        ) != 0  # fmt: skip
     return failed
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

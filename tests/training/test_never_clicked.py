@@ -10,7 +10,6 @@ from random import Random
 import numpy as np
 import pytest
 
-import dssm_tf
 from dssm_tf.config import parse_config
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.graded.sources import read_sources
@@ -20,10 +19,9 @@ from tests.clicks import texts_of
 
 RULES = {
     "folded": "",
-    "kept": "--keep-accents",
     "own fields": "--keep-accents --title-fields title,brand --field-rows own",
 }
-SOURCES = ("recorded", "fresh", "in-batch", "mined", "mined from any pair", "judged")
+SOURCES = ("recorded", "fresh", "in-batch", "mined from any pair", "judged")
 WORDS = ("pâté", "pate", "PÂTE", "Crème", "creme", "brûlée", "brulee", "ŏ", "o")
 
 
@@ -56,11 +54,10 @@ def configuration(source: str, data: Preprocessed, folder):
     every = list(product(dict(pairs), [one.text for one in data.titles]))
     if source == "fresh":
         negatives["fresh"] = 3
-    elif source == "mined":
-        dssm_tf.mine(data.directory, folder / "mined.tsv", bm25=True, margin=0)
     elif source == "mined from any pair":
         rows = "".join(f"{query}\t{title}\n" for query, title in every)
         (folder / "mined.tsv").write_text("query\ttitle\n" + rows, "utf-8")
+        negatives |= {"mined": 3, "mined_from": str(folder / "mined.tsv")}
     elif source == "judged":
         fields = list(data.spec.title_fields)
         with (folder / "judged.tsv").open("w", encoding="utf-8") as file:
@@ -71,8 +68,6 @@ def configuration(source: str, data: Preprocessed, folder):
                 write((query, *cells, 3 if number % 5 == 0 else 0))
         settings["judgments"] = {"file": str(folder / "judged.tsv"), "validation": 0.0}
         settings["training"]["clicks"] = False
-    if source.startswith("mined"):
-        negatives |= {"mined": 3, "mined_from": str(folder / "mined.tsv")}
     return parse_config(settings)
 
 

@@ -31,7 +31,7 @@ class Ranker(VectorRanker):
     >>> from dssm_tf.runtime import Ranker
     >>> Ranker.load("nowhere")
     Traceback (most recent call last):
-    dssm_tf.common.errors.UserError: nowhere does not exist. ...
+    dssm_tf.common.errors.UserError: nowhere does not exist; ...
     """
 
     def __init__(

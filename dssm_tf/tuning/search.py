@@ -89,9 +89,11 @@ class Search:
         """
         words = typed(setting)
         try:
-            return self.load(*words, "training.refit=false")
+            config = self.load(*words)
         except UserError as error:
             raise UserError(f"--grid, at {' '.join(words)}: {error}") from None
+        training = config.training.model_copy(update={"refit": False})
+        return config.model_copy(update={"training": training})
 
     @cached_property
     def settings(self) -> list[dict[str, Any]]:

@@ -66,10 +66,6 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"dssm: there is no command {name!r}.{meant} (`dssm --help` lists them.)\n"
         )
         return 2
-    return _run(name, words)
-
-
-def _run(name: str, words: Sequence[str]) -> int:
     from dssm_tf.common.command_line import run
 
     module = import_module(f"dssm_tf.commands.{name}")

@@ -265,12 +265,11 @@ def load_baseline(path: Path) -> tuple[str, dict[str, Any]] | None:
 def _read(path: Path) -> dict[str, Any]:
     try:
         raw = parse_yaml(Path(path).read_text("utf-8"))
-    except FileNotFoundError:
-        raise UserError(
-            f"{path} does not exist; give a configuration, e.g. configs/lstm.yaml."
-        ) from None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}; give a configuration, such as "
+            "configs/lstm.yaml."
+        ) from None
     except ValueError as error:  # UnicodeDecodeError is one
         raise UserError(f"{path} is not YAML: {error}") from None
     if not isinstance(raw, dict):

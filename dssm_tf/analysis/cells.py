@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,26 +107,18 @@ def cell_keywords(read: Sequence[Reading], number: int = TOPIC_CELLS) -> dict[in
     return found
 
 
-class Topic(NamedTuple):
-    """A cell and its keywords over many texts.
-
-    Attributes:
-        cell: its number in the semantic vector.
-        texts: in how many texts it has a keyword.
-        words: its keywords and the number of texts of each, most frequent first.
-    """
-
-    cell: int
-    texts: int
-    words: list[tuple[str, int]]
-
-
-def topics(read: Iterable[Sequence[Reading]], number: int = TOPIC_CELLS) -> list[Topic]:
+def topics(
+    read: Iterable[Sequence[Reading]], number: int = TOPIC_CELLS
+) -> list[tuple[int, int, list[tuple[str, int]]]]:
     """The keywords of each cell over many texts, the busiest cell first.
 
     Args:
         read: texts, such as all queries of a test set, as each direction read them.
         number: of the most active cells looked at in each text and direction.
+
+    Returns:
+        Of each cell, its number in the semantic vector, in how many texts it has a keyword, and its
+        keywords with the number of texts of each, most frequent first.
 
     Reference: Palangi et al. 2016, sec. V-A3 and table III.
     """
@@ -137,6 +129,6 @@ def topics(read: Iterable[Sequence[Reading]], number: int = TOPIC_CELLS) -> list
             counts[cell].update(words)
             texts[cell] += 1
     return [
-        Topic(cell, texts[cell], sorted(counts[cell].items(), key=lambda one: (-one[1], one[0])))
+        (cell, texts[cell], sorted(counts[cell].items(), key=lambda one: (-one[1], one[0])))
         for cell in sorted(texts, key=lambda cell: (-texts[cell], cell))
     ]

@@ -160,11 +160,11 @@ def _topics(ranker: SemanticRanker, tower: RecurrentTower, texts: Sequence[str])
     read = list(readings(tower, ranker.vocabulary, texts))
     rows = (
         [
-            str(one.cell),
-            f"{one.texts:,}",
-            ", ".join(f"{plain(word)} {number}" for word, number in one.words[:10]),
+            str(cell),
+            f"{of_cell:,}",
+            ", ".join(f"{plain(word)} {number}" for word, number in words[:10]),
         ]
-        for one in topics(read)[:_TOPICS]
+        for cell, of_cell, words in topics(read)[:_TOPICS]
     )
     yield "## What its cells stand for"
     yield (

@@ -64,10 +64,8 @@ def paragraphs(explanation: Explanation) -> list[str]:
         query, title = explanation.query.words, explanation.title.words
         named = (f"{one.neuron} ({query[one.query]}, {title[one.title]})" for one in links)
         said.append(f"Neurons that are high for both: {'; '.join(named)}.")
-    method = "What words add: Shapley values"
-    if "standard error" in explanation.query.columns() | explanation.title.columns():
-        method += ", sampled for long texts, with standard errors"
-    return [*said, *explanation.notes, f"{method}."]
+    method = "What words add: Shapley values, with standard errors if a long text was sampled."
+    return [*said, *explanation.notes, method]
 
 
 def figures(explanation: Explanation) -> dict[str, Figure]:

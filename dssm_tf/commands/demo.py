@@ -13,8 +13,19 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import refuse_others
 from dssm_tf.common.terminal import say
 
-_MODELS = ("dssm", "lstm")
-_QUERIES = ("capital of austrailia", "where is the grand canion")
+_COMMANDS = """\
+preprocess --input {out}/data/clicks.tsv --corpus {out}/data/corpus.tsv --output {out}/preprocessed
+train --config dssm --data {out}/preprocessed --out {out}/runs/dssm
+train --config lstm --data {out}/preprocessed --out {out}/runs/lstm
+evaluate --model {out}/runs/dssm --model {out}/runs/lstm --judgments {out}/data/judgments.tsv \
+--corpus {out}/data/corpus.tsv --out {out}/evaluation
+report --model {out}/runs/dssm --beside {out}/runs/lstm --judgments {out}/data/judgments.tsv \
+--corpus {out}/data/corpus.tsv --out {out}/report
+export --model {out}/runs/dssm --out {out}/export
+export --model {out}/runs/lstm --out {out}/export
+search --model {out}/runs/dssm --corpus {out}/data/corpus.tsv --k 3 "capital of austrailia" \
+"where is the grand canion"
+"""
 _WRITTEN = (
     ".dssm-demo", "data", "preprocessed", "runs", "evaluation", "report", "export", ".*",
 )  # fmt: skip
@@ -45,29 +56,14 @@ def demo(*, out: Path = Path("build/demo")) -> None:
     out.mkdir(parents=True)
     (out / _WRITTEN[0]).touch()
     write_data(out / "data")
-    for number, words in enumerate(_commands(out), start=1):
-        say("", f"{number}. dssm {shlex.join(words)}")
+    commands = _COMMANDS.format(out=shlex.quote(str(out))).splitlines()
+    for number, line in enumerate(commands, start=1):
+        say("", f"{number}. dssm {line}")
+        words = shlex.split(line)
         command = getattr(import_module(f"dssm_tf.commands.{words[0]}"), words[0])
         if run(f"dssm {words[0]}", command, words[1:]):
             raise UserError(f"dssm {words[0]} failed; its message is above.")
     say(_LAST.format(out=out))
-
-
-def _commands(out: Path) -> list[list[str]]:
-    """What to type, in order."""
-    clicks, data, runs = f"{out}/data/clicks.tsv", f"{out}/preprocessed", f"{out}/runs"
-    corpus = ["--corpus", f"{out}/data/corpus.tsv"]
-    judged = ["--judgments", f"{out}/data/judgments.tsv", *corpus]
-    models = [word for name in _MODELS for word in ("--model", f"{runs}/{name}")]
-    dssm, lstm = (f"{runs}/{name}" for name in _MODELS)
-    return [
-        ["preprocess", "--input", clicks, *corpus, "--output", data],
-        *(["train", "--config", m, "--data", data, "--out", f"{runs}/{m}"] for m in _MODELS),
-        ["evaluate", *models, *judged, "--out", f"{out}/evaluation"],
-        ["report", "--model", dssm, "--beside", lstm, *judged, "--out", f"{out}/report"],
-        *(["export", "--model", run, "--out", f"{out}/export"] for run in (dssm, lstm)),
-        ["search", "--model", dssm, *corpus, "--k", "3", *_QUERIES],
-    ]
 
 
 def write_data(directory: Path) -> None:

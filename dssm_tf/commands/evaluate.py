@@ -67,8 +67,6 @@ def evaluate(
             has traffic.
     """
     # Only now: the command line must answer --help without these.
-    from rich.console import Console
-
     from dssm_tf.baselines.base import Baseline
     from dssm_tf.common.versions import versions
     from dssm_tf.evaluation.evaluate import evaluate as measure
@@ -109,7 +107,7 @@ def evaluate(
             texts = list(dict.fromkeys(one.query for one in grades))
             about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
     read = {name: read_run(path, layout.encoding) for name, path in others.items()}
-    found = measure(systems, grades, titles, runs=read, about=about, console=Console())
+    found = measure(systems, grades, titles, runs=read, about=about, progress=True)
     inputs = {"judgments": judgments, "queries": queries, "corpus": corpus, "data": data}
     asked = found.task.queries
     found = replace(

@@ -98,8 +98,16 @@ def serve(
     )  # fmt: skip
     stopped = _on_signal(server)
     server.start()
+    host, name = server.rest_address, found[0].name
     with suppress(OSError):  # it serves all the same if its log is on a full disk
-        say(*_lines(server, found[0].name, searched is not None), to=sys.stderr)
+        say(
+            f"gRPC     {server.grpc_address}, model {name}",
+            f"REST     http://{host}/v1/models/{name}",
+            f"metrics  http://{host}/metrics",
+            *[f"search   http://{host}/"] * (searched is not None),
+            "Ctrl-C ends it.",
+            to=sys.stderr,
+        )
     stopped.wait()
     _LOG.info("stopping after open requests are answered")
     server.stop()
@@ -135,14 +143,3 @@ def _on_signal(server: Server) -> threading.Event:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop)
     return stopped
-
-
-def _lines(server: Server, model: str, page: bool) -> list[str]:
-    host = server.rest_address
-    return [
-        f"gRPC     {server.grpc_address}, model {model}",
-        f"REST     http://{host}/v1/models/{model}",
-        f"metrics  http://{host}/metrics",
-        *[f"search   http://{host}/"] * page,
-        "Ctrl-C ends it.",
-    ]

@@ -31,18 +31,6 @@ def run(name: str, command: Function | Mapping[str, Function], words: Sequence[s
     """
     if isinstance(command, Mapping) and words and words[0] in command:
         return run(f"{name} {words[0]}", command[words[0]], words[1:])
-    app = _app(name, command)
-    if _HELP.intersection(words):  # before the flags, which take as long again to resolve
-        return run_command(name, lambda: app.help_print([]))
-    try:
-        function, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
-    except (CycloptsError, UserError) as error:
-        sys.stderr.write(f"{name}: {_reason(error)} (`{name} --help` shows all flags.)\n")
-        return 2
-    return run_command(name, lambda: function(*bound.args, **bound.kwargs))
-
-
-def _app(name: str, command: Function | Mapping[str, Function]) -> App:
     app = App(
         name=name,
         help_format="markdown",
@@ -55,7 +43,14 @@ def _app(name: str, command: Function | Mapping[str, Function]) -> App:
             app.command(function, name=word)
     else:
         app.default(command)
-    return app
+    if _HELP.intersection(words):  # before the flags, which take as long again to resolve
+        return run_command(name, lambda: app.help_print([]))
+    try:
+        function, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    except (CycloptsError, UserError) as error:
+        sys.stderr.write(f"{name}: {_reason(error)} (`{name} --help` shows all flags.)\n")
+        return 2
+    return run_command(name, lambda: function(*bound.args, **bound.kwargs))
 
 
 def _shown(default: Any) -> Any:

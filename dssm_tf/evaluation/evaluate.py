@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from rich.console import Console
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
@@ -39,7 +38,7 @@ def evaluate(
     title_fields: Sequence[str] = ("title",),
     runs: Mapping[str, Run] | None = None,
     about: Mapping[str, Mapping[str, Any]] | None = None,
-    console: Console | None = None,
+    progress: bool = False,
 ) -> Evaluation:
     """Measures models by graded judgments, as `dssm evaluate` does, and writes nothing.
 
@@ -59,7 +58,7 @@ def evaluate(
         runs: rankings made elsewhere, by name, to measure as further systems; what a run does not
             list is not ranked.
         about: by system, what is known of it besides, see `SeedResult`.
-        console: where to show progress; None shows none.
+        progress: whether it is shown on the error stream.
 
     Returns:
         `systems`, their names; `mean(system, metric)`; `intervals(system)`, the 95 % interval of
@@ -87,8 +86,8 @@ def evaluate(
     lifted = [name for name, one in systems.items() if getattr(one, "mean_prior", 0.0)]
     unlike = lifted if len(lifted) < len(systems) + len(runs) else ()
     for name, ranker in systems.items():
-        with progress_of(name, len(task.queries), console is not None, "queries") as progress:
-            run = make_run(name, by_ranker(ranker, task), task, advance=progress.advance)
+        with progress_of(name, len(task.queries), progress, "queries") as bar:
+            run = make_run(name, by_ranker(ranker, task), task, advance=bar.advance)
         known = (about or {}).get(name, {})
         if name in unlike:
             known = {**known, "notes": [*known.get("notes", ()), _POPULARITY]}

@@ -93,7 +93,7 @@ def test_a_topic_counts_texts_by_keyword_and_shows_those_in_which_its_cell_is_st
     strong = read("c d", [0.0, -0.8], [0.0, 0.0])
     middle = read("e d", [0.0, 0.5], [0.0, 0.4])
     first, second = topics([[weak], [strong], [middle]], 2)
-    assert (first.cell, first.texts, first.words) == (0, 3, [("d", 2), ("b", 1)])
-    assert (second.cell, second.texts, second.words) == (1, 1, [("d", 1)])
-    (only,) = topics([[weak], [strong], [middle]], 1)  # the most active cell alone
-    assert only.texts == 3
+    assert first == (0, 3, [("d", 2), ("b", 1)])
+    assert second == (1, 1, [("d", 1)])
+    ((_, texts, _),) = topics([[weak], [strong], [middle]], 1)  # the most active cell alone
+    assert texts == 3

@@ -25,7 +25,7 @@ def test_the_log_holds_no_question_that_is_judged(tmp_path):
 
 
 def test_something_else_is_not_overwritten_but_an_earlier_demo_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(demonstration, "_commands", lambda out: [])
+    monkeypatch.setattr(demonstration, "_COMMANDS", "")
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(UserError, match=r"did not write thesis\.txt"):
         demonstration.demo(out=tmp_path)
@@ -48,7 +48,7 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path):
 
 
 def test_it_ends_with_the_command_that_fails(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(demonstration, "_commands", lambda out: [["train", "--data", "nowhere"]])
+    monkeypatch.setattr(demonstration, "_COMMANDS", "train --data nowhere")
     with pytest.raises(UserError, match="dssm train failed; its message is above"):
         demonstration.demo(out=tmp_path / "demo")
     assert "--out is required" in capsys.readouterr().err

@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-from rich.console import Console
 
 from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
@@ -212,9 +211,9 @@ def test_the_same_system_twice_differs_in_nothing():
         assert (test.difference, test.p, test.p_adjusted, test.ci95) == (0, 1, 1, (0, 0))
 
 
-def test_progress_is_shown_where_a_console_is_given(monkeypatch, capsys):
+def test_progress_is_shown_if_asked_for(monkeypatch, capsys):
     monkeypatch.setattr(progress, "_log", log_the_end)
-    evaluate(systems(), JUDGMENTS, console=Console())
+    evaluate(systems(), JUDGMENTS, progress=True)
     assert "3 of 3 queries" in capsys.readouterr().err
 
 

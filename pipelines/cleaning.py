@@ -55,7 +55,10 @@ def sum_rows(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
     read = rows.join(queries.drop("form"), on="query").join(titles.drop("form"), on="title")
     kept = read.filter(~col.blocked)
     yield counted(
-        {f"dropped {NO_WORDS}": len(rows) - len(read), f"dropped {BLOCKED}": len(read) - len(kept)}
+        {
+            f"dropped: {NO_WORDS}": len(rows) - len(read),
+            f"dropped: {BLOCKED}": len(read) - len(kept),
+        }
     )
     visits = kept.filter(col.session != "")
     visits = visits.with_columns(s=fingerprints(visits["session"])).drop("session", "blocked")
@@ -112,10 +115,10 @@ def clean_sessions(group: Group, settings: Settings) -> Iterator[Any]:
     human, repeats = col.why == 0, (col.clicked - 1).clip(0)
     yield counted(
         {
-            f"dropped {MANY_QUERIES}": pairs.filter(why=1)["rows"].sum(),
-            f"dropped {MANY_CLICKS}": pairs.filter(why=2)["rows"].sum(),
-            f"dropped {REPEATED}": pairs.filter(human).select(repeats.sum()).item(),
-            "sessions": pairs["s"].n_unique(),
+            f"dropped: {MANY_QUERIES}": pairs.filter(why=1)["rows"].sum(),
+            f"dropped: {MANY_CLICKS}": pairs.filter(why=2)["rows"].sum(),
+            f"dropped: {REPEATED}": pairs.filter(human).select(repeats.sum()).item(),
+            "sessions: in all": pairs["s"].n_unique(),
         }
     )
     pairs = pairs.with_columns(

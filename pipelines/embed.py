@@ -2,12 +2,11 @@
 
 On any Beam runner what `dssm embed --out FILE.parquet` does on one machine: Parquet files with
 `id`, `text` and `vector`, of which `dssm index --vectors 'OUT/*.parquet'` makes an index. Every
-runner writes the same bytes: a block of titles is encoded at once, wherever it is encoded.
+runner writes the same bytes: the titles of a file are encoded at once, wherever they are encoded.
 """
 
 from __future__ import annotations
 
-import pickle
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam import pvalue
-from apache_beam.io.filesystem import BeamIOError
 from apache_beam.io.filesystems import FileSystems
 from apache_beam.ml.inference.base import ModelHandler, RunInference
+from apache_beam.options.pipeline_options import PipelineOptions
 from pyarrow import parquet
 
 from dssm_tf.common.command_line import run as run_command
@@ -32,25 +31,21 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.text.fields import parse_fields
 from pipelines.frames import Release, Written, write_part
 from pipelines.options import BeamFlags, Several
-from pipelines.output import PARTS, create, is_local, open_bytes, output_directory, refuse
-from pipelines.runners import choose_runner
-from pipelines.sources import Piece, find_files, plan, rows_of
+from pipelines.output import is_local, open_bytes, output_directory, save
+from pipelines.runners import run as run_pipeline
+from pipelines.sources import Piece, find_files, opened
 
 if TYPE_CHECKING:
     from dssm_tf.runtime.vector_ranker import VectorRanker
 
 NAME = "vectors"
-BLOCKS_A_FILE = 64
-Place = tuple[int, int]
-"""A piece of the input, and a part or a block of it."""
-Block = tuple[Place, list[tuple[str, str]]]
-"""Ids and titles."""
-Encoded = tuple[Place, tuple[int, pa.Table]]
-"""The piece and the part of it that become a file; the number of a block, with its vectors."""
+TITLES_A_FILE = 1 << 14
+Titles = tuple[int, int, list[tuple[str, str]]]
+"""File and part of it that become a file; ids and titles."""
 
 
-class Encoder(ModelHandler[Block, Encoded, Any]):
-    """Encodes blocks; a worker loads the model once.
+class Encoder(ModelHandler[Titles, tuple[int, int, pa.Table], Any]):
+    """Encodes the titles of files; a worker loads the model once.
 
     Args:
         model: its directory, on any file system.
@@ -58,7 +53,7 @@ class Encoder(ModelHandler[Block, Encoded, Any]):
     """
 
     def __init__(self, model: str, *, prior: bool) -> None:
-        super().__init__(min_batch_size=1, max_batch_size=1)  # of blocks
+        super().__init__(min_batch_size=1, max_batch_size=1)  # of files
         self._model, self._prior, self._release = model, prior, Release()
 
     def load_model(self) -> VectorRanker:
@@ -66,15 +61,14 @@ class Encoder(ModelHandler[Block, Encoded, Any]):
         return load_model(self._model)
 
     def run_inference(
-        self, batch: Sequence[Block], model: VectorRanker, inference_args: Any = None
-    ) -> Iterator[Encoded]:
-        """Encodes each block by itself."""
-        for (piece, number), rows in batch:
+        self, batch: Sequence[Titles], model: VectorRanker, inference_args: Any = None
+    ) -> Iterator[tuple[int, int, pa.Table]]:
+        """Encodes each file by itself."""
+        for number, part, rows in batch:
             ids, texts = zip(*rows, strict=True)
             vectors = model.encode_titles(list(texts), prior=self._prior)
-            columns = {"id": ids, "text": texts, "vector": list(vectors)}
-            table = pa.table(columns, schema=_schema(vectors.shape[1]))
-            yield (piece, number // BLOCKS_A_FILE), (number, table)
+            vector = pa.FixedSizeListArray.from_arrays(vectors.reshape(-1), vectors.shape[1])
+            yield number, part, pa.table({"id": ids, "text": texts, "vector": vector})
 
 
 def load_model(model: str) -> VectorRanker:
@@ -96,11 +90,7 @@ def _here(model: str) -> Iterator[Path]:
         yield Path(model)
         return
     with tempfile.TemporaryDirectory() as copy:
-        try:
-            (found,) = FileSystems.match([FileSystems.join(model, "**")])
-        except BeamIOError as error:
-            raise UserError(f"--model {model} cannot be read: {error}.") from error
-        for one in found.metadata_list:
+        for one in FileSystems.match([FileSystems.join(model, "**")])[0].metadata_list:
             path = Path(copy, one.path.removeprefix(model).lstrip("/"))
             path.parent.mkdir(parents=True, exist_ok=True)
             with open_bytes(one.path) as file:
@@ -108,30 +98,23 @@ def _here(model: str) -> Iterator[Path]:
         yield Path(copy)
 
 
-def _schema(dimension: int) -> pa.Schema:
-    vector = pa.list_(pa.float32(), dimension)
-    return pa.schema({"id": pa.string(), "text": pa.string(), "vector": vector})
+def _read(file: tuple[int, str], layout: Layout) -> Iterator[Titles]:
+    number, path = file
+    with opened(Piece(number, path), layout) as table:
+        rows = (row for _, row in table.rows(CORPUS_COLUMNS))
+        for part, titles in enumerate(iter(lambda: [*islice(rows, TITLES_A_FILE)], [])):
+            yield number, part, titles
 
 
-def _blocks(piece: Piece, layout: Layout, size: int) -> Iterator[Block]:
-    rows = rows_of(piece, layout, CORPUS_COLUMNS)
-    for number, block in enumerate(iter(lambda: [*islice(rows, size)], [])):
-        yield (piece.number, number), block
-
-
-def _write(
-    encoded: tuple[Place, Iterable[tuple[int, pa.Table]]], directory: str
-) -> tuple[Place, Written]:
-    place, blocks = encoded
-    table = pa.concat_tables(one for _, one in sorted(blocks, key=lambda block: block[0]))
+def _write(encoded: tuple[int, int, pa.Table], directory: str) -> tuple[int, int, Written]:
+    number, part, table = encoded
     file = BytesIO()
     parquet.write_table(table, file, compression="zstd")
-    return place, write_part(directory, NAME, 0, len(table), file.getvalue())
+    return number, part, write_part(directory, NAME, 0, len(table), file.getvalue())
 
 
-def _list(directory: str, files: Iterable[tuple[Place, Written]]) -> None:
-    with create(FileSystems.join(directory, PARTS, NAME)) as file:
-        file.write(pickle.dumps(sorted(files)))
+def _list(directory: str, files: Iterable[tuple[int, int, Written]]) -> None:
+    save(directory, NAME, sorted(files))
 
 
 def embed(
@@ -140,7 +123,6 @@ def embed(
     input: Several,
     output: str,
     cosine: bool = False,
-    batch_size: int = 1024,
     encoding: str = "utf-8",
     title_fields: str = "",
     runner: str = "DirectRunner",
@@ -161,7 +143,6 @@ def embed(
             directories.
         output: directory to write, such as gs://BUCKET/V.
         cosine: vectors without the titles' prior.
-        batch_size: titles encoded at once.
         encoding: encoding of --input.
         title_fields: comma-separated columns that make up a title; by default, those
             that the model learned from.
@@ -173,37 +154,30 @@ def embed(
     """
     from dssm_tf.export import load
 
-    flags = ("--model", "--input", "--output", "--batch-size", "--encoding", "--title-fields")
-    chosen = choose_runner(runner, beam_flags, flags, verbose=verbose)
-    if batch_size < 1:
-        raise UserError(f"--batch-size {batch_size}: expected at least 1.")
-    files = find_files(input)
-    refuse(output, [one.path for one in files], overwrite=False)
+    flags = ("--model", "--input", "--output", "--encoding", "--title-fields")
+    FileSystems.set_options(PipelineOptions([*beam_flags]))
     with _here(model) as path:
         fields = parse_fields(title_fields) if title_fields else load.learned_fields(path)
         dimension = load.load_model(path).encode_titles([], prior=not cosine).shape[1]
     layout = Layout(encoding, title_fields=fields)
-    pieces = plan(files, layout, [*CORPUS_COLUMNS], ())
+    files = [*enumerate(one.path for one in find_files(input))]
     with output_directory(output, overwrite=False) as place:
 
         def add_steps(pipeline: beam.Pipeline) -> None:
             written = (
                 pipeline
-                | "Pieces" >> beam.Create(pieces)
-                | "Spread pieces" >> beam.Reshuffle()
-                | "Read titles" >> beam.FlatMap(_blocks, layout, batch_size)
-                | "Spread blocks" >> beam.Reshuffle()
+                | "Files" >> beam.Create(files)
+                | "Spread files" >> beam.Reshuffle()
+                | "Read titles" >> beam.FlatMap(_read, layout)
+                | "Spread titles" >> beam.Reshuffle()
                 | "Encode" >> RunInference(Encoder(model, prior=not cosine))
-                | "Typed" >> beam.Map(tuple).with_output_types(tuple[Place, tuple[int, Any]])
-                | "Blocks of a file" >> beam.GroupByKey()
                 | "Write" >> beam.Map(_write, place.workers)
             )
             once = pipeline | "Once" >> beam.Create([place.workers])
             _ = once | "List files" >> beam.Map(_list, pvalue.AsIter(written))
 
-        chosen.run(add_steps)
-        with open_bytes(FileSystems.join(place.workers, PARTS, NAME)) as listed:
-            parts: list[Written] = [one for _, one in pickle.loads(listed.read())]
+        run_pipeline(add_steps, runner, beam_flags, flags, verbose=verbose)
+        parts: list[Written] = [one for *_, one in place.load(NAME)]
         if not parts:
             raise UserError(f"{' '.join(input)} holds no title.")
         count = len(parts)

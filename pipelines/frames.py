@@ -9,7 +9,6 @@ from __future__ import annotations
 import uuid
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from socket import gethostname
@@ -31,22 +30,19 @@ from pipelines.texts import BlockList
 NAMESPACE = "preprocess"
 Counts = dict[str, int]
 _MOST_HELD = 2_000_000
-_PROGRESS = "progress"
 
 
-_KEYS = {
-    "fp": pl.UInt64, "q": pl.UInt64, "t": pl.UInt64, "text": pl.String, "word": pl.String,
-    "position": pl.Int64,
-}  # fmt: skip
-SUMMED = {
-    "pairs": ("q", "t", "clicks", "rows", "weighted", "robots"),
-    "texts": ("fp", "text", "clicks"),
-    "corpus": ("fp", "text", "clicks"),
-    "sums": ("fp", "clicks", "all", "queries", "listed"),
-    "words": ("fp", "word", "times"),
-    "cells": ("q", "t", "position", "impressions", "clicks"),
+_PRINTS = {"q": pl.UInt64, "t": pl.UInt64}
+_TEXT = {"fp": pl.UInt64, "text": pl.String}
+SUMMED: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
+    "pairs": (_PRINTS, ("clicks", "rows", "weighted", "robots")),
+    "texts": (_TEXT, ("clicks",)),
+    "corpus": (_TEXT, ("clicks",)),
+    "sums": ({"fp": pl.UInt64}, ("clicks", "all", "queries", "listed")),
+    "words": ({"fp": pl.UInt64, "word": pl.String}, ("times",)),
+    "cells": ({**_PRINTS, "position": pl.Int64}, ("impressions", "clicks")),
 }
-"""What is added up, by kind: first the keys, of which one is a fingerprint, then whole numbers.
+"""What is added up, by kind: the keys, of which one is a fingerprint, and whole numbers.
 
 Pairs have the fingerprints of query and title, clicks, rows, weighted clicks in thousandths, and
 clicks of dropped sessions, which are no evidence but keep the title from becoming a negative.
@@ -61,12 +57,10 @@ class Part(NamedTuple):
 
     Args:
         kind: what the rows are.
-        source: the bucket that they come from.
         data: Arrow IPC; or its file, first byte and length.
     """
 
     kind: str
-    source: int
     data: bytes | tuple[str, int, int]
 
     @property
@@ -93,12 +87,9 @@ def as_ipc(frame: pl.DataFrame) -> bytes:
 
 def typed(kind: str, frame: pl.DataFrame) -> pl.DataFrame:
     """Rows of a kind of `SUMMED`, with its columns and in the order of its keys."""
-    found = frame.select(pl.col(name).cast(_KEYS.get(name, pl.Int64)) for name in SUMMED[kind])
-    return found.sort(_keys(kind))
-
-
-def _keys(kind: str) -> list[str]:
-    return [name for name in SUMMED[kind] if name in _KEYS]
+    keys, numbers = SUMMED[kind]
+    schema: dict[Any, Any] = keys | dict.fromkeys(numbers, pl.Int64)
+    return frame.select(*schema).cast(schema).sort(*keys)
 
 
 def parts_of(parts: Iterable[Part | None]) -> dict[str, list[Part]]:
@@ -122,50 +113,44 @@ def fold(parts: Iterable[Part], kind: str) -> pl.DataFrame:
 
     Memory is that of what is distinct, however many parts there are.
     """
-    keys = _keys(kind)
-    held, rows, most = [typed(kind, pl.DataFrame(schema=SUMMED[kind]))], 0, _MOST_HELD
+    keys, numbers = SUMMED[kind]
+    held = [typed(kind, pl.DataFrame(schema=[*keys, *numbers]))]
+    rows, most = 0, _MOST_HELD
     for part in parts:
         held.append(part.frame)
         rows += len(held[-1])
         if rows > most:
-            held = [pl.concat(held).group_by(keys).sum()]
+            held = [pl.concat(held).group_by(*keys).sum()]
             rows = len(held[0])
             most = max(most, 2 * rows)
-    return pl.concat(held).group_by(keys).sum().sort(keys)
+    return pl.concat(held).group_by(*keys).sum().sort(*keys)
 
 
-@beam.ptransform_fn
-def step(
-    elements: Any, function: Callable[..., Iterator[Any]], *arguments: Any, tags: Sequence[str] = ()
-) -> Any:
-    """A step with several outputs: its main one, counts, and others.
+def outputs(function: Callable[..., Iterator[Any]], *arguments: Any, tags: Sequence[str]) -> Any:
+    """A step with a main output, counts, and others.
 
     Args:
-        elements: the input.
         function: of an element and the arguments; yields elements of the main output, and others
             in a `TaggedOutput`.
         *arguments: of the function, side inputs among them.
         tags: of the other outputs.
     """
-    return elements | "Each" >> beam.FlatMap(function, *arguments).with_outputs(
-        "counts", *tags, main="main"
-    )
+    return beam.FlatMap(function, *arguments).with_outputs("counts", *tags, main="main")
 
 
 @beam.ptransform_fn
 def by_bucket(blocks: tuple[Any, ...], *arguments: Any, tags: Sequence[str] = ()) -> Any:
-    """A `step` of all that belongs to a bucket: its elements are `Group`s."""
+    """A step, see `outputs`, of all that belongs to a bucket: its elements are `Group`s."""
     # Any runner encodes a key that is an int alike.
     joined = blocks | "Join" >> beam.Flatten().with_output_types(tuple[int, Any])
-    grouped = joined | "Group" >> beam.GroupByKey()
-    return grouped | "Buckets" >> step(*arguments, tags=tags)
+    return joined | "Group" >> beam.GroupByKey() | "Buckets" >> outputs(*arguments, tags=tags)
 
 
 def counted(counts: Mapping[str, Any]) -> TaggedOutput:
     """Counts above 0 as a step yields them; the runner counts rows, too."""
     found = {name: int(number) for name, number in counts.items() if number}
     for name, number in found.items():
-        if name.startswith(("rows", "dropped ")):
+        if name.startswith(("rows", "dropped")):
             Metrics.counter(NAMESPACE, name).inc(number)
     return TaggedOutput("counts", found)
 
@@ -185,7 +170,6 @@ class Written(NamedTuple):
     bucket: int
     path: str
     rows: int
-    size: int
     digest: str
 
 
@@ -197,7 +181,7 @@ def write_part(directory: str, kind: str, bucket: int, rows: int, data: bytes) -
     path = FileSystems.join(directory, PARTS, f"{kind}-{uuid.uuid4().hex}")
     with create(path) as file:
         file.write(data)
-    return Written(kind, bucket, path, rows, len(data), sha256(data).hexdigest())
+    return Written(kind, bucket, path, rows, sha256(data).hexdigest())
 
 
 class Release:
@@ -224,7 +208,7 @@ class Settings(NamedTuple):
         bits: there are 2 ** bits buckets, and files of a kind.
         directory: where workers write.
         store: of a run on this machine, a directory that all workers share for what travels (the
-            runner would hold it in memory until the pipeline ends) and for progress.
+            runner would hold it in memory until the pipeline ends).
         block_list: queries to drop.
         release: of the launcher.
     """
@@ -242,7 +226,6 @@ class Settings(NamedTuple):
         frame: pl.DataFrame,
         tag: str = "",
         *,
-        source: int = 0,
         by: str = "fp",
         to: int | None = None,
     ) -> Iterator[Any]:
@@ -252,7 +235,6 @@ class Settings(NamedTuple):
             kind: what the rows are.
             frame: the rows; sorted by fingerprint, if they are not `SUMMED`.
             tag: of the output; the main one if empty.
-            source: the bucket that they come from.
             by: the column with the fingerprint whose bucket gets a row.
             to: the bucket that gets all of them.
         """
@@ -264,26 +246,10 @@ class Settings(NamedTuple):
             path.write_bytes(b"".join(data for _, data in found))
         for bucket, data in found:
             where = (str(path), start, len(data))
-            block = bucket, Part(kind, source, where if self.store else data)
+            block = bucket, Part(kind, where if self.store else data)
             yield TaggedOutput(tag, block) if tag else block
             start += len(data)
 
     def write(self, kind: str, bucket: int, rows: int, data: bytes) -> Written:
         """Writes a file, see `write_part`."""
         return write_part(self.directory, kind, bucket, rows, data)
-
-    def tell(self, what: str, number: int) -> None:
-        """Reports that more is done, if the launcher is on this machine."""
-        if self.store:
-            with suppress(OSError), Path(self.store, _PROGRESS).open("a") as file:
-                file.write(f"{number} {what}\n")
-
-
-def told(store: Path) -> str:
-    """What workers have told so far."""
-    totals: Counter[str] = Counter()
-    with suppress(OSError):
-        for line in (store / _PROGRESS).read_text().splitlines():
-            number, what = line.split(" ", 1)
-            totals[what] += int(number)
-    return ", ".join(f"{number:,} {what}" for what, number in totals.items())

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import apache_beam as beam
 from apache_beam import pvalue
 from apache_beam.io.filesystem import FileMetadata
-from apache_beam.io.filesystems import FileSystems
 from apache_beam.utils.shared import Shared
 
-from dssm_tf.positions.curve import ExaminationCurve
+from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING
+from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import cleaning, record_transforms, sums, transforms
-from pipelines.frames import Counts, Settings, Written, by_bucket, step, sum_counts
-from pipelines.output import PARTS, create, open_bytes
+from pipelines.frames import Counts, Settings, Written, by_bucket, outputs, sum_counts
+from pipelines.options import NONE
+from pipelines.output import save
 from pipelines.sources import Piece
 
-_MANIFEST = "manifest"
+MANIFEST = "manifest"
 BUCKET_BYTES = 8 << 20
 _PACKED = 4
 """How many times as large a log is as its `.gz` or Parquet file."""
@@ -43,13 +44,6 @@ class Manifest(NamedTuple):
     rejects: list[Written]
     curve: ExaminationCurve | None
 
-    @classmethod
-    def load(cls, directory: str) -> Manifest:
-        """Reads what the pipeline wrote."""
-        with open_bytes(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
-            found: Manifest = pickle.loads(file.read())
-        return found
-
 
 def bits_of(files: Iterable[FileMetadata], shards: int) -> int:
     """2 ** bits is how many files of a kind there are, and in how many buckets the log is grouped.
@@ -69,8 +63,8 @@ def build(
     pipeline: beam.Pipeline,
     pieces: Sequence[Piece],
     settings: Settings,
-    corpus: Sequence[Piece] = (),
-    known: Vocabulary | None = None,
+    corpus: Sequence[Piece],
+    known: Vocabulary,
 ) -> None:
     """Adds every step to a pipeline.
 
@@ -79,7 +73,7 @@ def build(
         pieces: of the log.
         settings: what all steps are told.
         corpus: pieces of tables of titles that may be ranked.
-        known: an earlier vocabulary, whose trigrams keep their ids.
+        known: an earlier vocabulary, whose trigrams keep their ids; perhaps empty.
     """
     options = settings.options
     # No bucket is left out because nothing is in it: each becomes a file.
@@ -87,10 +81,12 @@ def build(
         [(bucket, None) for bucket in range(1 << settings.bits)]
     )
     log = pipeline | "Pieces" >> beam.Create(list(pieces)) | "Spread" >> beam.Reshuffle()
-    curve: Any = transforms.given_curve(options)
-    if options.position_weights == HARVESTING:
+    curve: Any = None
+    if options.position_weights not in (NONE, HARVESTING):
+        curve = read_curve(options.position_weights)
+    elif options.position_weights == HARVESTING:
         curve = pvalue.AsSingleton(log | "EstimateCurve" >> transforms.estimate_curve(options))
-    read = log | "ReadPieces" >> step(
+    read = log | "ReadPieces" >> outputs(
         transforms.read_piece, settings, curve, tags=("titles", "sessions", "rejects")
     )
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
@@ -100,7 +96,7 @@ def build(
         pipeline
         | "Pieces of the corpus" >> beam.Create(list(corpus))
         | "Spread the corpus" >> beam.Reshuffle()
-        | "ReadCorpus" >> beam.FlatMap(transforms.read_corpus, settings)
+        | "ReadCorpus" >> outputs(transforms.read_corpus, settings, tags=())
     )
     queries = (read.main, sessions.main, every) | "SumQueries" >> by_bucket(
         sums.sum_queries, settings, tags=("titles", "words", "sizes")
@@ -109,36 +105,31 @@ def build(
         queries.titles,
         read.titles,
         sessions.titles,
-        offered,
+        offered.main,
         every,
-    ) | "SumTitles" >> by_bucket(
-        sums.sum_titles, settings, tags=("places", "words", "pool", "sizes")
-    )
+    ) | "SumTitles" >> by_bucket(sums.sum_titles, settings, tags=("words", "all"))
     words = (queries.words, titles.words, every) | "SumWords" >> by_bucket(
         sums.sum_words, settings, tags=("prints", "ngrams")
     )
     vocabulary = pvalue.AsSingleton(
         words.ngrams
         | "Count trigrams" >> beam.CombineGlobally(sum_counts)
-        | "ChooseTrigrams" >> beam.Map(record_transforms.choose_trigrams, options, known)
+        | "ChooseTrigrams"
+        >> beam.Map(partial(grow, known), options.vocabulary_size, options.min_ngram_count)
     )
-    pool = pvalue.AsSingleton(
-        titles.pool
-        | "FillPool" >> beam.CombineGlobally(record_transforms.fill_pool, options.negative_pool)
-    )
-    prints, shared = pvalue.AsIter(words.prints), Shared()
+    prints = pvalue.AsIter(words.prints)
     hashed = words.main | "WriteWords" >> beam.Map(
         record_transforms.write_words, settings, vocabulary
     )
     tables = titles.main | "WriteTitles" >> beam.Map(
-        record_transforms.write_titles, settings, prints, shared
+        record_transforms.write_titles, settings, prints
     )
-    records = (queries.main, titles.places) | "WriteQueriesAndPairs" >> by_bucket(
-        record_transforms.write_queries, settings, prints, shared, pool, (Shared(), Shared()),
-        pvalue.AsIter(queries.sizes), pvalue.AsIter(titles.sizes),
+    records = queries.main | "WriteQueriesAndPairs" >> outputs(
+        record_transforms.write_queries, settings, prints, pvalue.AsIter(titles.all), Shared(),
+        pvalue.AsIter(queries.sizes), tags=(),
     )  # fmt: skip
     counts = (
-        tuple(one.counts for one in (read, sessions, queries, titles, words, records))
+        tuple(one.counts for one in (read, offered, sessions, queries, titles, records))
         | "All counts" >> beam.Flatten()
         | "Sum counts" >> beam.CombineGlobally(sum_counts)
     )
@@ -162,8 +153,6 @@ def _write_manifest(
     rejects: Iterable[Written],
     curve: ExaminationCurve | None,
 ) -> None:
-    counts = dict(sorted(counts.items()))
     in_order = sorted(rejects, key=lambda one: (one.bucket, one.rows))
-    manifest = Manifest(counts, vocabulary, sorted(files), in_order, curve)
-    with create(FileSystems.join(directory, PARTS, _MANIFEST)) as file:
-        file.write(pickle.dumps(manifest))
+    manifest = Manifest(dict(sorted(counts.items())), vocabulary, sorted(files), in_order, curve)
+    save(directory, MANIFEST, manifest)

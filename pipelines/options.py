@@ -41,13 +41,12 @@ class PreprocessOptions:
         output: directory to write; local or of any Beam file system, such as gs://.
         corpus: titles that can be found, clicked or not: files as for --input with a column title
             and no malformed row; training.title_queries learns those that nobody clicked.
-        overwrite: replace an earlier output of preprocess.
-        shards: files of each kind to write, a power of two: the log is grouped into as many
-            pieces, and a worker holds one at a time; 0: by the size of the input.
+        overwrite: replace an earlier output of preprocess; local ones only.
+        shards: files of each kind to write, rounded up to a power of two: the log is grouped into
+            as many pieces, and a worker holds one at a time; 0: by the size of the input.
         max_reject_fraction: fail if a larger share of the rows, or of the clicks, is malformed.
         encoding: encoding of --input and --corpus, such as cp1252.
         columns: what the files call their columns, such as query=search_term,title=product_title.
-        thousands: thousands separator of clicks and impressions, such as , in 67,998.
         title_fields: columns that make up a title, separated by commas, such as
             title,brand,category, in both --input and --corpus. A title is then one text,
             Halo␟Microsoft␟Games.
@@ -74,7 +73,6 @@ class PreprocessOptions:
         negative_alpha: draw titles in proportion to clicks ** this; 0: all alike.
         negatives_from: titles of the log; titles shown for the query and not clicked (rows with
             clicks 0 and impressions above 0); or those first and then the log's.
-        negative_pool: titles a worker draws from; a larger log is sampled by clicks.
         position_weights: weight clicks by how rarely their position is looked at: none; harvesting:
             estimated from titles shown at several positions for one query, with the columns
             position and impressions; or a file with position and propensity. Give
@@ -90,7 +88,6 @@ class PreprocessOptions:
     shards: Annotated[int, Field(ge=0, le=1 << 17)] = 0
     max_reject_fraction: Annotated[float, Field(ge=0, le=1)] = MAX_REJECTED
     encoding: str = "utf-8"
-    thousands: str = ""
     columns: str = ""
     title_fields: str = "title"
 
@@ -112,19 +109,11 @@ class PreprocessOptions:
     negatives: Annotated[int, Field(ge=0, le=1000)] = 4
     negative_alpha: Annotated[float, Field(ge=0, le=10)] = 0.75
     negatives_from: Literal["log", "impressions", "both"] = "log"
-    negative_pool: Positive = 200_000
     position_weights: str = NONE
     max_position_weight: Annotated[float, Field(ge=1, le=1000)] = 10.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.max_position_weight != 10 and self.position_weights == NONE:
-            raise UserError(
-                "--max-position-weight clips the weights of --position-weights, which is missing."
-            )
-        if self.shards & (self.shards - 1):
-            raise UserError(f"--shards is {self.shards}; expected a power of two, such as 16.")
-        _ = self.layout
         if self.field_rows == "own" and not 1 < len(self.fields) <= MOST_OWN_FIELDS:
             raise UserError(
                 f"--field-rows own is for 2 to {MOST_OWN_FIELDS} fields; --title-fields names "
@@ -134,7 +123,7 @@ class PreprocessOptions:
     @property
     def layout(self) -> Layout:
         """What the names of the files do not say."""
-        return Layout(self.encoding, self.fields, self.thousands, parse_columns(self.columns))
+        return Layout(self.encoding, self.fields, parse_columns(self.columns))
 
     @property
     def fields(self) -> tuple[str, ...]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
+import pickle
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
 from apache_beam.io.filesystems import FileSystems
@@ -20,10 +19,9 @@ from dssm_tf.data.format import SPEC, VOCABULARY
 
 CURVE = "examination_curve.tsv"
 REJECTS = "rejects.tsv"
-REPORT_JSON = "report.json"
 OWN = (
     SPEC, "*-[0-9]*-of-[0-9]*.tfrecord.gz", "*-[0-9]*-of-[0-9]*.parquet", CURVE, REJECTS,
-    "report.html", "report.md", REPORT_JSON, VOCABULARY,
+    "report.html", "report.md", "report.json", VOCABULARY,
 )  # fmt: skip
 """Names of all files of an output, as patterns: a directory of others is never replaced."""
 PARTS = "parts"
@@ -45,23 +43,36 @@ def open_bytes(path: str) -> IO[bytes]:
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
+def save(directory: str, name: str, value: object) -> None:
+    """Hands a value to the launcher, among the parts of an output."""
+    with create(FileSystems.join(directory, PARTS, name)) as file:
+        file.write(pickle.dumps(value))
+
+
+def load(path: str) -> Any:
+    """What `save` has saved."""
+    with open_bytes(path) as file:
+        return pickle.loads(file.read())
+
+
 class Output(NamedTuple):
     """A directory in the making.
 
     Args:
         workers: where workers write, in `PARTS`; on the same file system as the result.
-        local: a directory of this machine for the files that the launcher writes.
-        scratch: one for what is no part of the result.
+        local: a directory of this machine for the files that the launcher writes; what is in its
+            `PARTS` is no part of the result.
     """
 
     workers: str
     local: Path
-    scratch: Path
+
+    def load(self, name: str) -> Any:
+        """What a worker has saved."""
+        return load(FileSystems.join(self.workers, PARTS, name))
 
     def take(self, parts: Mapping[str, str]) -> None:
         """Gives workers' parts their names in the result."""
-        if not is_local(self.workers) and (old := _remote_files(self.workers)):
-            FileSystems.delete(old)  # and nothing that preprocess did not write
         names = [FileSystems.join(self.workers, name) for name in parts.values()]
         FileSystems.rename(list(parts), names)
 
@@ -74,18 +85,17 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
     files are moved one by one, the spec last, without which no reader accepts it.
 
     Raises:
-        UserError: `path` exists and may not be replaced, or nothing can be written there.
+        UserError: `path` exists and may not be replaced, see `refuse_others`, or nothing can be
+            written there.
     """
     if is_local(path):
         with atomic_directory(Path(path), own=OWN if overwrite else ()) as directory:
-            (directory / PARTS).mkdir()
-            yield Output(str(directory), directory, directory / PARTS)
-            shutil.rmtree(directory / PARTS)
+            yield from _filled(str(directory), directory)
         return
     parts = _probe(path)
-    with tempfile.TemporaryDirectory() as local, tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as local:
         try:
-            yield Output(path, Path(local), Path(scratch))
+            yield from _filled(path, Path(local))
             for file in sorted(Path(local).iterdir(), key=lambda one: one.name == SPEC):
                 with create(FileSystems.join(path, file.name)) as target, file.open("rb") as own:
                     shutil.copyfileobj(own, target)
@@ -94,44 +104,24 @@ def output_directory(path: str, *, overwrite: bool) -> Iterator[Output]:
                 FileSystems.delete([parts + "/"])
 
 
+def _filled(workers: str, local: Path) -> Iterator[Output]:
+    (local / PARTS).mkdir()
+    yield Output(workers, local)
+    shutil.rmtree(local / PARTS)
+
+
 def _probe(path: str) -> str:
-    """Makes the place for parts; refuses one where nothing can be written."""
+    """Makes the place for parts; refuses one where something is or nothing can be written."""
+    parts, found = FileSystems.join(path, PARTS), None
     try:
-        parts = FileSystems.join(path, PARTS)
+        with suppress(BeamIOError):
+            found = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
         FileSystems.mkdirs(parts)
         with create(FileSystems.join(parts, "probe")) as file:
             file.write(b"-")
     except Exception as error:  # each store has its own
         reason = " ".join(str(error).split())
         raise UserError(f"--output {path} cannot be written: {reason}") from error
+    if found:
+        raise UserError(f"{path} exists already; choose another name, or remove it first.")
     return parts
-
-
-def refuse(path: str, inputs: Iterable[str] = (), *, overwrite: bool) -> None:
-    """Raises UserError early when `path` exists and may not be replaced.
-
-    Args:
-        path: the output.
-        inputs: files that are read, which must not lie in it.
-        overwrite: whether an output of preprocess may be replaced.
-    """
-    for one in inputs:
-        if _real(one).startswith(_real(path).rstrip("/") + "/"):
-            raise UserError(f"{path} holds the input {one}; choose another --output.")
-    # What else is in a local directory, `atomic_directory` looks at.
-    there = any(Path(path).glob("*")) if is_local(path) else _remote_files(path)
-    if there and not overwrite:
-        raise UserError(f"{path} exists already; choose another name, or add --overwrite.")
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path) if is_local(path) else path
-
-
-def _remote_files(path: str) -> list[str]:
-    """The files of an output that is there."""
-    with suppress(BeamIOError):
-        found = FileSystems.match([FileSystems.join(path, "*")])[0].metadata_list
-        names = [(one.path, FileSystems.split(one.path)[1]) for one in found]
-        return [one for one, name in names if any(fnmatchcase(name, own) for own in OWN)]
-    return []

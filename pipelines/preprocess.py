@@ -37,14 +37,13 @@ def preprocess(
         UserError: bad input or settings; nothing is left at the output.
     """
     from pipelines.launcher import preprocess as start
-    from pipelines.report import lines
 
     started = time.monotonic()
     report = start(options, beam_flags, runner=runner, verbose=verbose)
     rows, seconds = report["rows"]["in"], time.monotonic() - started
     said = [
         f"{rows:,} rows in {seconds:.1f} s ({rows / seconds:,.0f} a second)",
-        *lines(report),
+        *report["lines"],
         f"written to {options.output}; read {options.output.rstrip('/')}/report.html",
     ]
     sys.stderr.write("\n".join(said) + "\n")

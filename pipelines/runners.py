@@ -1,4 +1,4 @@
-"""The Beam runner for a name, and a run that works offline, in silence, and fails in one line."""
+"""Runs a pipeline on the Beam runner of a name: offline, in silence, and failing in one line."""
 
 from __future__ import annotations
 
@@ -10,25 +10,19 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import apache_beam as beam
 import grpc
-from apache_beam.io.filesystems import FileSystems
-from apache_beam.options.pipeline_options import (
-    DirectOptions,
-    PipelineOptions,
-    PortableOptions,
-    SetupOptions,
-)
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, PortableOptions
 from apache_beam.runners.runner import PipelineState, create_runner
 
 import pipelines
 from dssm_tf.common.errors import UserError, did_you_mean
 
 LOCAL_RUNNERS = ("DirectRunner", "FnApiRunner")
+"""On this machine, in processes of ours."""
 MANY_BYTES = 50 << 20
 """Of input, from which on worker processes are worth the seconds in which they start."""
 # What a person can mend, in the traceback that Beam makes of what a worker raised.
@@ -37,88 +31,24 @@ _FROM_WORKER = re.compile(
 )
 
 
-class Runner(NamedTuple):
-    """Where a pipeline runs.
-
-    Args:
-        name: as `--runner` names it.
-        runner: for `beam.Pipeline`.
-        options: the same.
-        verbose: whether Beam's log is shown.
-    """
-
-    name: str
-    runner: Any
-    options: PipelineOptions
-    verbose: bool
-
-    @property
-    def local(self) -> bool:
-        """Whether it is on this machine, in processes of ours."""
-        return self.name in LOCAL_RUNNERS
-
-    def run(self, add_steps: Callable[[beam.Pipeline], None]) -> Any:
-        """Runs a pipeline to its end.
-
-        Args:
-            add_steps: to the pipeline.
-
-        Raises:
-            UserError: what a worker met that a person can mend, or the runner cannot be used.
-        """
-        with ExitStack() as stack:
-            if not self.verbose:
-                stack.callback(logging.disable, logging.root.manager.disable)
-                logging.disable(logging.ERROR)
-                if not self.local:
-                    _silence_lost_threads()
-            try:
-                pipeline = beam.Pipeline(runner=self.runner, options=self.options)
-                add_steps(pipeline)
-                result = pipeline.run()
-                state = result.wait_until_finish()
-            except Exception as error:  # Beam's word for whatever a worker raised
-                if found := _FROM_WORKER.search(f"{type(error).__name__}: {error}"):
-                    raise UserError(found[1].strip()) from error
-                if self.local:
-                    raise
-                raise UserError(f"--runner {self.name}: {self._reason(error)}") from error
-        if state not in (PipelineState.DONE, None):
-            raise UserError(f"The pipeline ended as {state}; see the runner's log.")
-        return result
-
-    def _reason(self, error: Exception) -> str:
-        server = self.options.view_as(PortableOptions).job_endpoint
-        if isinstance(error, grpc.FutureTimeoutError):
-            return f"nothing answers at {server}; start the job server, or correct --job_endpoint."
-        if isinstance(error, grpc.Call):
-            return f"lost the job server {server} ({error.details()}); see its log."
-        return f"{' '.join(str(error).split()):.500}"
-
-
-@cache
-def _silence_lost_threads() -> None:
-    """A LOOPBACK worker's threads outlive the run; one that loses the job server adds nothing."""
-    shown = threading.excepthook
-
-    def show(args: threading.ExceptHookArgs) -> None:
-        if not isinstance(args.exc_value, grpc.RpcError):
-            shown(args)
-
-    threading.excepthook = show
-
-
-def choose_runner(
-    name: str, flags: Sequence[str], known: Sequence[str], *, size: int = 0, verbose: bool = False
-) -> Runner:
-    """The runner of a name.
+def run(
+    add_steps: Callable[[beam.Pipeline], None],
+    name: str,
+    flags: Sequence[str],
+    known: Sequence[str],
+    *,
+    size: int = 0,
+    verbose: bool = False,
+) -> None:
+    """Runs a pipeline to its end.
 
     Beam's DirectRunner hands a pipeline to Prism, which it downloads; a local run must not need
     the network, so it gets the runner that DirectRunner otherwise falls back to, FnApiRunner.
     Every other runner is passed through as it is.
 
     Args:
-        name: as `--runner` names it.
+        add_steps: to the pipeline.
+        name: of the runner, as `--runner` has it.
         flags: Beam's own. A local run that has much to do gets a worker a core unless they say how
             it runs.
         known: flags that are not Beam's, of which an unknown one may be a typo.
@@ -126,25 +56,50 @@ def choose_runner(
         verbose: whether Beam's log is shown.
 
     Raises:
-        UserError: there is no such runner; a flag has a bad value or, for a local run, is unknown.
-            Other runners may bring flags of their own.
+        UserError: what a worker met that a person can mend; there is no such runner, or it cannot
+            be used; a flag has a bad value or, for a local run, is unknown. Other runners may bring
+            flags of their own.
     """
-    local = name in LOCAL_RUNNERS
+    local, flags = name in LOCAL_RUNNERS, [*flags]
     if local and (unknown := _unknown_flags(flags)):
         typed = unknown[0].partition("=")[0]
         raise UserError(f"Neither this command nor Beam has {typed}.{did_you_mean(typed, known)}")
     if not local:
-        try:
-            create_runner(name)
-        except (AttributeError, ImportError, ValueError) as error:
-            raise UserError(f"--runner {name}: {error}") from None
-        flags = [*flags, f"--runner={name}"]
+        flags.append(f"--runner={name}")
     elif size > MANY_BYTES and not any(one.startswith("--direct_") for one in flags):
-        flags = [*flags, "--direct_running_mode=multi_processing", "--direct_num_workers=0"]
-    options = PipelineOptions(flags=[*flags])
-    options.view_as(SetupOptions).save_main_session = False
-    FileSystems.set_options(options)
-    return Runner(name, _local_runner(options, verbose) if local else name, options, verbose)
+        flags += ["--direct_running_mode=multi_processing", "--direct_num_workers=0"]
+    options = PipelineOptions(flags)
+    with ExitStack() as stack:
+        if not verbose:
+            stack.callback(logging.disable, logging.root.manager.disable)
+            logging.disable(logging.ERROR)
+            threading.excepthook = _show
+        try:
+            runner = _local_runner(options, verbose) if local else create_runner(name)
+            pipeline = beam.Pipeline(runner=runner, options=options)
+            add_steps(pipeline)
+            state = pipeline.run().wait_until_finish()
+        except Exception as error:  # Beam's word for whatever a worker raised
+            if found := _FROM_WORKER.search(f"{type(error).__name__}: {error}"):
+                raise UserError(found[1].strip()) from error
+            if local:
+                raise
+            reason = f"{' '.join(str(error).split()):.500}"
+            if isinstance(error, (grpc.RpcError, grpc.FutureTimeoutError)):
+                server = options.view_as(PortableOptions).job_endpoint
+                reason = (
+                    f"the job server {server} does not answer ({reason}); start it or see its "
+                    "log, or correct --job_endpoint."
+                )
+            raise UserError(f"--runner {name}: {reason}") from error
+    if state not in (PipelineState.DONE, None):
+        raise UserError(f"The pipeline ended as {state}; see the runner's log.")
+
+
+def _show(args: threading.ExceptHookArgs) -> None:
+    """A LOOPBACK worker's threads outlive the run; one that loses the job server adds nothing."""
+    if not isinstance(args.exc_value, grpc.RpcError):
+        threading.__excepthook__(args)
 
 
 class _Flags(argparse.ArgumentParser):

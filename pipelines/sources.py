@@ -8,7 +8,7 @@ from dataclasses import replace
 from glob import glob
 from io import BytesIO
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from apache_beam.io.filesystem import BeamIOError, FileMetadata
 from apache_beam.io.filesystems import FileSystems
@@ -16,7 +16,7 @@ from apache_beam.io.filesystems import FileSystems
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import OPTIONAL, REQUIRED
 from dssm_tf.tables.layout import MAX_LINE_BYTES, Layout
-from dssm_tf.tables.lines import Columns, Table, reading
+from dssm_tf.tables.lines import Table, reading
 from dssm_tf.tables.reader import format_of, open_table
 from pipelines.output import is_local, open_bytes
 
@@ -31,7 +31,6 @@ class Piece(NamedTuple):
 
     Args:
         number: position in reading order over all files; orders the rejects.
-        file: position of the file.
         path: the file.
         names: the header's; None if the piece holds the header, or has no use for one.
         start: first byte, or the row group of a Parquet file; None for a whole file.
@@ -39,7 +38,6 @@ class Piece(NamedTuple):
     """
 
     number: int
-    file: int
     path: str
     names: tuple[str, ...] | None = None
     start: int | None = None
@@ -81,22 +79,22 @@ def plan(
     total = sum(one.size_in_bytes for one in files)
     size = min(MAX_PIECE_BYTES, max(MIN_PIECE_BYTES, total // PIECES))
     pieces: list[Piece] = []
-    for file, one in enumerate(files):
+    for one in files:
         path, end, kind = one.path, one.size_in_bytes, format_of(one.path)
         names: tuple[str, ...] = ()
         cuts: list[tuple[int | None, int | None]] = [(None, None)]
         if kind != "jsonl":
-            with opened(Piece(0, file, path), layout) as table:
+            with opened(Piece(0, path), layout) as table:
                 table.check_names(columns, optional)
                 names = table.names
                 if kind == "parquet":
                     cuts = [(group, None) for group in range(table.row_groups)]
         by_lines = kind in ("tsv", "jsonl") or (kind == "csv" and _unquoted(path))
-        if by_lines and layout.by_bytes and not path.endswith(".gz"):
+        if by_lines and layout.is_utf8 and not path.endswith(".gz"):
             cuts = [(start, min(start + size, end)) for start in range(0, end, size)]
         for start, stop in cuts:
             header = names if start and stop else None
-            pieces.append(Piece(len(pieces), file, path, header, start, stop))
+            pieces.append(Piece(len(pieces), path, header, start, stop))
     return pieces
 
 
@@ -127,22 +125,6 @@ def opened(piece: Piece, layout: Layout = _PLAIN) -> Iterator[Table]:
             yield table
 
 
-def rows_of(piece: Piece, layout: Layout, columns: Columns) -> Iterator[Any]:
-    """What is made of the cells of each row of a piece, see `Table.rows`.
-
-    Raises:
-        UserError: naming the line: a row is malformed, or the file cannot be read.
-    """
-    try:
-        with opened(piece, layout) as table:
-            for _, row in table.rows(columns):
-                yield row
-    except UserError:
-        if piece.start:  # the number of the line is wanted, and not that within the piece
-            yield from rows_of(Piece(0, 0, piece.path), layout, columns)
-        raise
-
-
 def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
     """The lines that start within a range of a file; of the last one, as much as a row may have."""
     file.seek(max(start - 1, 0))
@@ -156,28 +138,25 @@ def _lines_within(file: IO[bytes], start: int, end: int) -> bytes:
 
 
 def _match(pattern: str, flag: str) -> list[FileMetadata]:
-    found: list[FileMetadata] = []
+    """The tables that a pattern means; a hidden one only if it is named itself."""
     try:
         if is_local(pattern):
             path = Path(pattern)  # of this very name, whatever brackets are in it
-            inside = map(str, path.iterdir()) if path.is_dir() else glob(pattern, recursive=True)
-            files = [
-                one for one in ([pattern] if path.is_file() else inside) if Path(one).is_file()
-            ]
-            found = [FileMetadata(one, Path(one).stat().st_size) for one in files]
+            inside = path.iterdir() if path.is_dir() else map(Path, glob(pattern, recursive=True))
+            paths = [path] if path.is_file() else [one for one in inside if one.is_file()]
+            found = [FileMetadata(str(one), one.stat().st_size) for one in paths]
         else:
-            for place in (pattern, FileSystems.join(pattern, "*")):
-                found = found or list(FileSystems.match([place])[0].metadata_list)
+            places = FileSystems.match([pattern, FileSystems.join(pattern, "*")])
+            found = [one for place in places for one in place.metadata_list]
     except (BeamIOError, OSError, ValueError) as error:
         raise UserError(f"{flag} {pattern} cannot be listed: {error}.") from error
-    found = [one for one in found if one.path == pattern or _usual(one.path)]
+    found = [
+        one
+        for one in found
+        if one.path == pattern
+        or (format_of(one.path, otherwise="") and Path(one.path).name[0] not in "._")
+    ]
     if not found:
         hint = "" if is_local(pattern) else " Does the bucket exist, and may you list it?"
         raise UserError(f"{flag} {pattern} matches no file that is a table.{hint}")
     return found
-
-
-def _usual(path: str) -> bool:
-    """Whether a file that was not named itself is meant: a table that is not hidden."""
-    name = path.replace("\\", "/").rsplit("/", 1)[-1]
-    return not name.startswith((".", "_")) and format_of(path, otherwise="") != ""

@@ -14,7 +14,7 @@ from dssm_tf.text.fields import SEPARATOR, cut
 from dssm_tf.text.rules import Rules
 
 Hashes = NDArray[np.uint64]
-SPLIT, DRAW, POOL = range(3)
+SPLIT, DRAW = range(2)
 """Purposes of random numbers: no two have the same."""
 
 

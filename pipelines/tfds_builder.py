@@ -1,33 +1,26 @@
-"""`tfds.load("click_log", ...)`: the records of `pipelines.preprocess` as a TensorFlow dataset.
+"""`tfds.load("click_log", ...)`: what `dssm preprocess` wrote, as a TensorFlow dataset.
 
     import tensorflow_datasets as tfds
     import pipelines.tfds_builder  # registers the name "click_log"
 
-    train = tfds.load("click_log", split="train", builder_kwargs={"logs": "clicks/"})
+    train = tfds.load("click_log", split="train", builder_kwargs={"data": "DATA"})
 
-`logs` is what `--input` is: files, globs or directories; `flags` are settings of preprocess:
-`builder_kwargs={"logs": "clicks/", "flags": {"negatives": 8, "corpus": ["titles.tsv"]}}`.
-Nothing is downloaded. A dataset is prepared once for each log, corpus and setting; one that changed
-is another dataset.
+Nothing is downloaded. A dataset is prepared once for each output of preprocess.
 """
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from hashlib import sha256
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow_datasets as tfds
 
+from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
+from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
-from pipelines.launcher import preprocess
-from pipelines.options import PreprocessOptions
-from pipelines.sources import find_files
 
 _TEXT, _NUMBER = tfds.features.Text(), np.int64
 _LIST = tfds.features.Sequence
@@ -50,36 +43,23 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
     caching. Numbers are looked up in the tables; the order is that of the records.
 
     Args:
-        logs: click logs: a path, glob or directory, or several.
-        flags: of `dssm preprocess`, as `PreprocessOptions` has them.
+        data: directory that `dssm preprocess` wrote.
         **tfds_arguments: passed on to tfds.
     """
 
     name = "click_log"
-    VERSION = tfds.core.Version("2.0.0")
-    RELEASE_NOTES = {"2.0.0": "Texts and trigrams of the third format."}  # noqa: RUF012
+    VERSION = tfds.core.Version("3.0.0")
+    RELEASE_NOTES = {"3.0.0": "Texts and trigrams of the third format."}  # noqa: RUF012
 
-    def __init__(
-        self,
-        *,
-        logs: str | Path | Sequence[str | Path] = (),
-        flags: dict[str, Any] | None = None,
-        **tfds_arguments: Any,
-    ) -> None:
-        if not logs:
+    def __init__(self, *, data: str | Path = "", **tfds_arguments: Any) -> None:
+        if not data:
             raise UserError(
-                "The click_log dataset needs its logs: "
-                'tfds.load("click_log", builder_kwargs={"logs": "clicks/"}).'
+                "The click_log dataset needs what preprocess wrote: "
+                'tfds.load("click_log", builder_kwargs={"data": "DATA"}).'
             )
-        logs = (logs,) if isinstance(logs, str | Path) else logs
-        paths = tuple(str(Path(one).resolve()) for one in logs)
-        self._options = PreprocessOptions(paths, "", **(flags or {}))
-        files = [*find_files(paths), *find_files(self._options.corpus, "--corpus")]
-        times = [(one.path, one.size_in_bytes, Path(one.path).stat().st_mtime_ns) for one in files]
-        tfds_arguments["config"] = tfds.core.BuilderConfig(
-            name=sha256(repr((self._options, times)).encode()).hexdigest()[:16],
-            description=f"click logs {' '.join(paths)}",
-        )
+        self._data = Preprocessed(Path(data))
+        version = fingerprint(Path(data, SPEC))[:16]
+        tfds_arguments["config"] = tfds.core.BuilderConfig(name=version)
         super().__init__(**tfds_arguments)
 
     def _info(self) -> tfds.core.DatasetInfo:
@@ -90,18 +70,14 @@ class ClickLog(tfds.core.GeneratorBasedBuilder):
         )
 
     def _split_generators(self, dl_manager: Any) -> dict[str, Any]:
-        self._work = tempfile.TemporaryDirectory(prefix="click-log-")
-        data = Path(self._work.name, "data")
-        preprocess(replace(self._options, output=str(data)))
-        return {split: self._generate_examples(data, split) for split in Preprocessed(data).splits}
+        return {split: self._generate_examples(split) for split in self._data.splits}
 
-    def _generate_examples(self, data: Path, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        yield from enumerate(read_examples(data, split))
+    def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
+        yield from enumerate(read_examples(self._data, split))
 
 
-def read_examples(directory: Path, split: str) -> Iterator[dict[str, Any]]:
+def read_examples(data: Preprocessed, split: str) -> Iterator[dict[str, Any]]:
     """The pairs of a split that preprocess wrote, as features by name, in file order."""
-    data = Preprocessed(directory)
     queries, titles = data.texts("queries"), data.texts("titles")
     query_words, title_words = data.words("queries"), data.words("titles")
     _, ngrams = data.distinct_words

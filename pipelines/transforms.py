@@ -13,8 +13,6 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from pathlib import Path
 from typing import Any, cast
 
 import apache_beam as beam
@@ -22,17 +20,16 @@ import polars as pl
 from apache_beam.pvalue import TaggedOutput
 from polars import col
 
-from dssm_tf.common.errors import UserError, did_you_mean
-from dssm_tf.positions.curve import ExaminationCurve, read_curve
-from dssm_tf.positions.estimation import HARVESTING, OPTION, estimate
+from dssm_tf.positions.curve import ExaminationCurve
+from dssm_tf.positions.estimation import estimate
 from dssm_tf.positions.shown import Shown
-from dssm_tf.tables.cells import clean_text, text
-from dssm_tf.tables.click_log import log_blocks, position
+from dssm_tf.tables.cells import clean_text
+from dssm_tf.tables.click_log import log_blocks
 from dssm_tf.tables.layout import Reject
 from pipelines.cleaning import NO_CLICK, SIDES, keyed, sum_rows, weighted
 from pipelines.frames import Part, Settings, as_ipc, counted, fold, typed
-from pipelines.options import NONE, PreprocessOptions
-from pipelines.sources import Piece, opened, rows_of
+from pipelines.options import PreprocessOptions
+from pipelines.sources import Piece, opened
 
 MAX_ROWS_HELD = 500_000
 _MOST_CELLS = 200_000
@@ -76,16 +73,15 @@ def read_piece(
         rejects.clear()
 
     with opened(piece, options.layout) as table:
-        for block, bad in log_blocks(table, position if weights else None):
+        for block, bad in log_blocks(table):
             rows = cast(pl.DataFrame, pl.from_arrow(block))
-            settings.tell("rows read", len(rows) + len(bad))
             good = rows.filter(used)
             counts.update(
                 {
-                    "rows": len(rows),
-                    "clicks read": rows["clicks"].sum(),
-                    "clicks placed": rows.filter(col.position > 0)["clicks"].sum(),
-                    f"dropped {NO_CLICK}": len(rows) - len(good),
+                    "rows: read": len(rows),
+                    "clicks: read": rows["clicks"].sum(),
+                    "clicks: with a position": rows.filter(col.position > 0)["clicks"].sum(),
+                    f"dropped: {NO_CLICK}": len(rows) - len(good),
                 }
             )
             held.append(weighted(good, weights))
@@ -101,34 +97,14 @@ def read_corpus(piece: Piece, settings: Settings) -> Iterator[Any]:
     """Reads the titles that may be ranked, so that those nobody clicked are known, too.
 
     Yields:
-        main   (bucket of titles, corpus).
+        main   (bucket of titles, corpus);
+        counts dict[str, int].
     """
-    rows = rows_of(piece, settings.options.layout, {"title": _title})
-    while texts := [title for (title,) in islice(rows, MAX_ROWS_HELD)]:
-        found = keyed(pl.Series("title", texts), settings.options.rules)
-        yield from settings.send("corpus", found.select(fp="t", text="title", clicks=0))
-
-
-def _title(cell: object, name: str) -> str:
-    """A title on one line; nothing if there is none."""
-    return clean_text(cell, name) if cell is not None and text(cell, name).strip() else ""
-
-
-def given_curve(options: PreprocessOptions) -> ExaminationCurve | None:
-    """The curve of a file; None if there is none, or if the log is asked.
-
-    Raises:
-        UserError: the file does not exist or is not a curve.
-    """
-    asked = options.position_weights
-    if asked in (NONE, HARVESTING):
-        return None
-    if not Path(asked).is_file():
-        raise UserError(
-            f"{OPTION} is {asked!r}, and there is no such file; expected none, harvesting or a "
-            f"file with position and propensity.{did_you_mean(asked, (NONE, HARVESTING))}"
-        )
-    return read_curve(asked)
+    with opened(piece, settings.options.layout) as table:
+        for (titles,), rejects in table.blocks({"title": clean_text}):
+            yield counted({"corpus: rows without a title": len(rejects)})
+            found = keyed(pl.Series("title", titles.to_pylist(), pl.String), settings.options.rules)
+            yield from settings.send("corpus", found.select(fp="t", text="title", clicks=0))
 
 
 @beam.ptransform_fn
@@ -148,16 +124,16 @@ def estimate_curve(pieces: Any, options: PreprocessOptions) -> Any:
 
 def _read_cells(piece: Piece, options: PreprocessOptions) -> Iterator[Any]:
     with opened(piece, options.layout) as table:
-        for block, _ in log_blocks(table, position):
+        for block, _ in log_blocks(table):
             cells = cast(pl.DataFrame, pl.from_arrow(block)).filter(col.position > 0)
             for side in SIDES:
                 cells = cells.join(keyed(cells[side], options.rules).drop("form"), on=side)
-            yield Part("cells", 0, as_ipc(typed("cells", cells)))
+            yield Part("cells", as_ipc(typed("cells", cells)))
 
 
 def _sample(blocks: Iterable[Part]) -> Part:
     """The cells of some queries, those of the smallest fingerprints: of all, if they are few."""
-    return Part("cells", 0, as_ipc(fold(blocks, "cells").head(_MOST_CELLS)))
+    return Part("cells", as_ipc(fold(blocks, "cells").head(_MOST_CELLS)))
 
 
 def _estimate(cells: Any, seed: int) -> ExaminationCurve:

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from rich.console import Console
@@ -36,13 +36,12 @@ from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.splits import (
     HELD_OUT,
-    in_words,
     is_held_out,
     judged_by_clicks,
     split_by_query,
     split_by_time,
 )
-from dssm_tf.tables.tally import MAX_REJECTED, Tally
+from dssm_tf.tables.tally import MAX_REJECTED
 from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED
 
@@ -70,7 +69,6 @@ class Sources:
         judge_later: the share of the log's rows, the latest, that judges and is not learned from.
         hold_out_queries: the share of the queries that is judged and not learned from.
         typos: whether each judged query is ranked with a typing error, too, see `with_typo`.
-        repeats: what pairs judged more than once are, see `read_judgments`.
         layout: of all files.
         time_format: of the log's time stamps, see `Clock`.
         max_reject_fraction: the share of the log's rows, and clicks, that may be malformed.
@@ -83,7 +81,6 @@ class Sources:
     judge_later: float | None = None
     hold_out_queries: float | None = None
     typos: bool = False
-    repeats: Literal["refuse", "mean"] = "refuse"
     layout: Layout = field(default_factory=Layout)
     time_format: str | None = None
     max_reject_fraction: float = MAX_REJECTED
@@ -146,7 +143,7 @@ class Inputs:
         """The queries, titles and grades."""
         path = self.folder / _CORPUS
         corpus = read_corpus(path) if path.exists() else None
-        return RankingTask(read_judgments(self.folder / _JUDGMENTS, repeats="mean"), corpus)
+        return RankingTask(read_judgments(self.folder / _JUDGMENTS), corpus)
 
     def clicks(self) -> list[Click]:
         """The log as every system gets it: cleaned, one row a query and title."""
@@ -214,9 +211,8 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         with progress_of("reading the click log", None, console is not None, unit=""):
             _write(sources, inputs.folder, {"files": files, "key": key})
     facts = inputs.facts()
-    lines = Tally.of(facts["rows"]).lines() + ([in_words(facts["split"])] if facts["split"] else [])
     if console:
-        for line in lines:
+        for line in facts["said"]:
             console.print(line, highlight=False, markup=False, soft_wrap=True)
     return inputs
 
@@ -228,10 +224,10 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         corpus = read_corpus(sources.corpus, layout=layout)
     judgments = []
     if sources.judgments:
-        judgments = read_judged(sources.judgments, sources.queries, corpus, sources.repeats, layout)
+        judgments = read_judged(sources.judgments, sources.queries, corpus, layout)
     rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
     rows.sort()  # no figure depends on the order of a log
-    split, judging = None, rows
+    split, judging = "", rows
     if judgments and share:
         judgments = [one for one in judgments if is_held_out(one.query, share, HELD_OUT)]
         # Queries of the log that nobody judged need not be held out.
@@ -247,7 +243,7 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
             else split_by_time(rows, later or 0.0, sources.time_format)
         )
         judgments, corpus = judged_by_clicks(both, corpus)
-        rows, judging, split = both.learned, both.judging, both.described()
+        rows, judging, split = both.learned, both.judging, both.in_words()
     if sources.typos:
         judgments += misspelt(judgments)
     RankingTask(judgments, corpus)  # what is wrong shows before the slow part
@@ -261,7 +257,9 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         write_table(aside / _TRAFFIC, ("query", "clicks"), counts)
         ensure_data(Inputs(aside), RECORDED)
         with atomic_write(aside / _FACTS) as file:
-            json.dump({**facts, "rows": tally.described(), "split": split}, file, indent=2)
+            said = [*tally.lines(), *filter(None, [split])]
+            facts |= {"rows": tally.described(), "split": split, "said": said}
+            json.dump(facts, file, indent=2)
 
 
 def ensure_data(inputs: Inputs, negatives: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import Parameter
 
@@ -28,7 +28,6 @@ def benchmark(
     judge_later: float | None = None,
     hold_out_queries: float | None = None,
     typos: bool = False,
-    repeats: Literal["refuse", "mean"] = "refuse",
     tables: Tables = PLAIN,
     time_format: str | None = None,
     max_reject_fraction: float = 0.1,
@@ -66,7 +65,6 @@ def benchmark(
             them; without --judgments, their clicks judge.
         typos: also rank each judged query with a typing error in its longest word, if that has
             four letters; tables in OUT/typos.
-        repeats: what to do if a pair is judged more than once.
         tables: how they are laid out.
         time_format: format of the log's time stamps, such as %d/%m/%Y.
         max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
@@ -112,7 +110,7 @@ def benchmark(
     found = run(
         Options(
             sources=Sources(
-                clicks, judgments, corpus, queries, judge_later, hold_out_queries, typos, repeats,
+                clicks, judgments, corpus, queries, judge_later, hold_out_queries, typos,
                 tables.layout(), time_format, max_reject_fraction,
             ),
             out=out,

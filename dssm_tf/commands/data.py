@@ -103,8 +103,6 @@ def split(
     corpus: Path | None = None,
     judge_later: float | None = None,
     hold_out_queries: float | None = None,
-    judge_random: float | None = None,
-    seed: int = 0,
     time_format: str | None = None,
     max_reject_fraction: float = 0.1,
     tables: Tables = PLAIN,
@@ -124,8 +122,6 @@ def split(
         corpus: table with doc_id, title; the titles of the log if not given
         judge_later: the latest share of the rows judges
         hold_out_queries: this share of the queries judges
-        judge_random: this share of the rows judges, at random
-        seed: of judge-random
         time_format: of time stamps that are neither ISO 8601 nor a time since 1970, as Python's
             strptime takes it, such as '%d/%m/%Y %H:%M'
         max_reject_fraction: fail when more of the rows, or of the clicks, is malformed
@@ -137,8 +133,7 @@ def split(
     from dssm_tf.common.files import atomic_directory, refuse_existing
     from dssm_tf.datasets.output import CLICKS, CORPUS, JUDGMENTS
     from dssm_tf.tables import splits
-    from dssm_tf.tables.cells import BadRow
-    from dssm_tf.tables.click_log import position, read_logs, write_log
+    from dssm_tf.tables.click_log import read_logs, write_log
     from dssm_tf.tables.judgments import read_corpus, write_corpus, write_judgments
     from dssm_tf.tables.layout import TITLE
     from pipelines.sources import find_files
@@ -146,7 +141,6 @@ def split(
     ways: dict[str, tuple[float | None, Callable[..., splits.Split]]] = {
         "--judge-later": (judge_later, partial(splits.split_by_time, time_format=time_format)),
         "--hold-out-queries": (hold_out_queries, splits.split_by_query),
-        "--judge-random": (judge_random, partial(splits.split_at_random, seed=seed)),
     }
     given = [(flag, share, way) for flag, (share, way) in ways.items() if share is not None]
     if len(given) != 1:
@@ -160,18 +154,12 @@ def split(
     ranked = read_corpus(corpus, layout=layout) if corpus else None
     files = [Path(one.path) for one in find_files(clicks, "--clicks")]
 
-    def place(cell: object, name: str) -> int:
-        try:
-            return position(cell, name)
-        except BadRow:  # one that is none is left out
-            return 0
-
-    rows, tally = read_logs(files, layout, max_reject_fraction, place=place)
+    rows, tally = read_logs(files, layout, max_reject_fraction)
     parts = divide(sorted(rows), share)  # no figure depends on the order of a log
     judgments, titles = splits.judged_by_clicks(parts, ranked)
     words = [
         *tally.lines(),
-        splits.in_words(parts.described()),
+        parts.in_words(),
         f"{len(judgments):,} judgments of {len({one.query_id for one in judgments}):,} queries, "
         f"{len(titles):,} titles",
     ]

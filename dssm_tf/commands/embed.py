@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Literal
 
-from dssm_tf.commands.flags import TitleTables
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -22,10 +22,7 @@ def embed(
     out: Path,
     side: Literal["title", "query"] = "title",
     cosine: bool = False,
-    column: str | None = None,
-    id_column: str | None = None,
-    encoding: str = "utf-8",
-    title_fields: str = "",
+    tables: Tables = PLAIN,
 ) -> None:
     """Turn texts into semantic vectors.
 
@@ -42,40 +39,36 @@ def embed(
         out: Parquet file to write, replaced when complete
         side: which tower
         cosine: unit vectors, for cosines, without the dimension that holds the titles' prior
-        column: column of the text; by default title, query or text
-        id_column: column of the id; by default doc_id, query_id or id, else row numbers
-        encoding: encoding of the input, such as cp1252 or utf-16
-        title_fields: comma-separated columns that make up a title; by default, those
-            that the model learned from, or title
+        tables: how the input is laid out; columns are title, query or text, and doc_id, query_id
+            or id, else row numbers are the ids
 
     Raises:
         UserError: an input cannot be used, or holds no text.
     """
     from dssm_tf.export.load import load_model
     from dssm_tf.retrieval.vectors import open_writer
-    from dssm_tf.tables.texts import open_texts
+    from dssm_tf.tables.texts import read_texts
 
     if out.suffix != ".parquet" or out.is_dir():
         raise UserError(f"--out {out}: expected the name of a file that ends in .parquet.")
     if out.exists() and input.exists() and out.samefile(input):
         raise UserError(f"{out} is the input; choose another name for the vectors.")
-    layout = TitleTables(encoding, title_fields).layout(model)
-    with open_texts(input, side, column, id_column, layout) as texts:
-        ranker = load_model(model)
-        encode = ranker.encode_queries if side == "query" else ranker.encode_titles
-        dimension = encode([], prior=not cosine).shape[1]
-        count = 0
-        with (
-            open_writer(out, dimension) as write,
-            progress_of("embed", 1.0, unit="") as task,
-        ):
-            while chunk := list(islice(texts.rows, _CHUNK)):
-                lines = [text.text for text in chunk]
-                ids = [str(count + i if one.id is None else one.id) for i, one in enumerate(chunk)]
-                write(ids, lines, encode(lines, prior=not cosine))
-                count += len(chunk)
-                task.update(texts.done() or 0.0, f"{count:,} texts")
-            if not count:
-                raise UserError(f"{input} holds no text; nothing was written.")
+    texts = read_texts(input, side, tables.layout(model))
+    ranker = load_model(model)
+    encode = ranker.encode_queries if side == "query" else ranker.encode_titles
+    dimension = encode([], prior=not cosine).shape[1]
+    count = 0
+    with (
+        open_writer(out, dimension) as write,
+        progress_of("embed", None, unit="texts") as task,
+    ):
+        while chunk := list(islice(texts, _CHUNK)):
+            lines = [text.text for text in chunk]
+            ids = [str(count + i if one.id is None else one.id) for i, one in enumerate(chunk)]
+            write(ids, lines, encode(lines, prior=not cosine))
+            count += len(chunk)
+            task.update(count)
+        if not count:
+            raise UserError(f"{input} holds no text; nothing was written.")
     use = "cosine" if cosine else "inner product, which is the model's score"
     say(f"{out}: {count} vectors of length {dimension}; compare them by {use}", to=sys.stderr)

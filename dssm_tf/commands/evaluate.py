@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import starmap
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
@@ -37,7 +37,6 @@ def evaluate(
     corpus: Path | None = None,
     data: Path | None = None,
     traffic: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-    repeats: Literal["refuse", "mean"] = "refuse",
     tables: Tables = PLAIN,
 ) -> None:
     """Rank judged queries by models and baselines, measure, test, and write tables and a page.
@@ -59,7 +58,6 @@ def evaluate(
         data: directory preprocess wrote: baselines learn from its clicks, not from titles alone.
         traffic: click logs: beside the plain means, such as weight a query by its clicks there
             (with --data, by those it learns from).
-        repeats: what to do with a pair that is judged more than once.
         tables: how they are laid out.
 
     Raises:
@@ -90,7 +88,7 @@ def evaluate(
         check_name("baseline", name, BASELINES)
     refuse_twins([*names, *models, *others], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
-    grades = read_judged(judgments, queries, titles, repeats, layout)
+    grades = read_judged(judgments, queries, titles, layout)
     logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
     if data is not None and not names:
         raise UserError(f"--data {data} is what baselines learn from, but none is fitted.")

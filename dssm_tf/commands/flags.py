@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @Parameter(name="*")
 @dataclass(frozen=True)
-class TitleTables:
+class Tables:
     """The layout of the tables of titles that a command reads.
 
     Attributes:
@@ -44,20 +44,7 @@ class TitleTables:
 
         given = self.title_fields
         fields = parse_fields(given) if given else learned_fields(*models)
-        thousands = getattr(self, "thousands", "")
-        return Layout(self.encoding, fields, thousands, parse_columns(self.columns))
+        return Layout(self.encoding, fields, parse_columns(self.columns))
 
 
-@Parameter(name="*")
-@dataclass(frozen=True)
-class Tables(TitleTables):
-    """The layout where a click log is among the tables.
-
-    Attributes:
-        thousands: thousands separator of clicks, such as , in 67,998
-    """
-
-    thousands: str = ""
-
-
-TITLES, PLAIN = TitleTables(), Tables()
+PLAIN = Tables()

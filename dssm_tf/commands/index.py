@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from dssm_tf.commands.flags import TITLES, TitleTables
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -25,7 +25,7 @@ def index(
     vectors: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
     kind: Literal["auto", "exact", "fast"] = "auto",
     queries: Path | None = None,
-    tables: TitleTables = TITLES,
+    tables: Tables = PLAIN,
 ) -> None:
     """Build a searchable index of a corpus.
 
@@ -54,7 +54,7 @@ def index(
     from dssm_tf.retrieval.vectors import read_embedded
     from dssm_tf.runtime import Ranker
     from dssm_tf.tables.judgments import read_corpus
-    from dssm_tf.tables.texts import open_texts
+    from dssm_tf.tables.texts import read_texts
 
     if (corpus is None) == (not vectors):
         raise UserError("Give either --corpus or --vectors.")
@@ -62,9 +62,8 @@ def index(
     layout = tables.layout(model)
     asked: list[str] = []
     if queries is not None:
-        with open_texts(queries, "query", layout=layout) as found:
-            texts = (row.text for row in found.rows if row.text.strip())
-            asked = list(islice(texts, _MOST_QUERIES))
+        found = read_texts(queries, "query", layout=layout)
+        asked = list(islice((row.text for row in found if row.text.strip()), _MOST_QUERIES))
         if not asked:
             raise UserError(f"{queries} holds no query.")
     if corpus is not None:

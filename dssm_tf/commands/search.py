@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from dssm_tf.commands.flags import TITLES, TitleTables
+from dssm_tf.commands.flags import PLAIN, Tables
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
 from dssm_tf.common.terminal import say
@@ -19,7 +19,7 @@ def search(
     model: Path | None = None,
     corpus: Path | None = None,
     k: int = 10,
-    tables: TitleTables = TITLES,
+    tables: Tables = PLAIN,
 ) -> None:
     """Search a corpus by words (BM25) and meaning (the model) together, then by each alone.
 
@@ -43,7 +43,7 @@ def search(
 
     from dssm_tf.retrieval.display import show
     from dssm_tf.retrieval.index import Index
-    from dssm_tf.tables.cells import readable
+    from dssm_tf.tables.cells import one_line
     from dssm_tf.tables.judgments import read_corpus
 
     console = Console()
@@ -63,7 +63,7 @@ def search(
             task.update(0.0, "encoding titles")
             searched = Index.build(load_model(model), titles)
     for query in queries or (_typed(len(searched)) if sys.stdin.isatty() else _piped()):
-        show(console, readable(query), searched.search(query, k))
+        show(console, one_line(query), searched.search(query, k))
 
 
 def _typed(titles: int) -> Iterator[str]:

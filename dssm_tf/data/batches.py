@@ -284,9 +284,5 @@ class Batches:
 
 
 def _cores() -> int:
-    """How many batches to make at once: the cores this process may use, or its share of them."""
-    if share := int(os.environ.get("TF_NUM_INTRAOP_THREADS") or 0):
-        return share
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """How many batches to make at once: the machine's cores, or this process's share of them."""
+    return int(os.environ.get("TF_NUM_INTRAOP_THREADS") or os.cpu_count() or 1)

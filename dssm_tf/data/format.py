@@ -7,7 +7,7 @@ So are queries and words.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -51,7 +51,7 @@ class Spec:
         seed: of the split, the negatives and the order.
         clicks: of the training part, unweighted.
         rows: of each file, by kind; none for a kind that is not there.
-        files: size and SHA-256 of each other file, by name.
+        files: the SHA-256 of each other file that is read, by name.
     """
 
     rules: Rules
@@ -63,7 +63,7 @@ class Spec:
     seed: int
     clicks: int
     rows: Mapping[str, Sequence[int]]
-    files: Mapping[str, tuple[int, str]]
+    files: Mapping[str, str]
 
     @property
     def vocabulary_size(self) -> int:
@@ -94,9 +94,8 @@ class Spec:
         if raw.pop("sha256", None) != _digest(raw):
             raise UserError(f"{path} is damaged or was changed since it was written. {_AGAIN}")
         del raw["format"]
-        files = {name: (size, digest) for name, (size, digest) in raw["files"].items()}
-        fields = {"rules": Rules(**raw["rules"]), "title_fields": tuple(raw["title_fields"])}
-        return cls(**raw | fields | {"files": files})
+        raw["rules"], raw["title_fields"] = Rules(**raw["rules"]), tuple(raw["title_fields"])
+        return cls(**raw)
 
     def count(self, *kinds: str) -> int:
         """How many rows the files of some kinds hold."""
@@ -107,24 +106,19 @@ class Spec:
         count = len(self.rows[kind])
         return [Path(directory) / file_name(kind, number, count) for number in range(count)]
 
-    def check(self, directory: Path, kinds: Iterable[str] = KINDS) -> None:
+    def check(self, directory: Path) -> None:
         """Compares files with what was written.
 
         Raises:
             UserError: one is missing, truncated or changed.
         """
-        paths = [path for kind in kinds for path in self.paths(directory, kind)]
-        for path in [*paths, Path(directory) / VOCABULARY]:
-            if not path.exists() or describe(path) != self.files.get(path.name):
+        for name, digest in self.files.items():
+            path = Path(directory) / name
+            if not path.exists() or fingerprint(path) != digest:
                 raise UserError(
                     f"{path} is missing, damaged or was changed since preprocess wrote it; copy "
                     "it again, or run preprocess again."
                 )
-
-
-def describe(path: Path) -> tuple[int, str]:
-    """The size and the SHA-256 of a file."""
-    return path.stat().st_size, fingerprint(path)
 
 
 def _digest(raw: Mapping[str, Any]) -> str:

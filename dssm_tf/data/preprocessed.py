@@ -130,17 +130,12 @@ class Preprocessed:
         """How many pairs these parts hold."""
         return sum(len(self.parts[part].query) for part in parts)
 
-    def clicks(self, *parts: str) -> list[tuple[str, str, float]]:
-        """Query, clicked title and number of clicks of each pair of these parts."""
+    def log(self, *parts: str) -> list[tuple[str, str, float]]:
+        """Query, clicked title and clicks of each pair of these or all parts, sorted."""
         queries, titles = self.texts("queries"), self.texts("titles")
-        rows = (zip(*map(np.ndarray.tolist, self.parts[part]), strict=True) for part in parts)
-        return [
-            (queries[one], titles[own], count) for part in rows for one, (own, *_), count in part
-        ]
-
-    def log(self) -> list[tuple[str, str, float]]:
-        """Query, clicked title and number of clicks of all pairs, in the order of their texts."""
-        return sorted(self.clicks(*self.parts))
+        chosen = [self.parts[part] for part in parts or self.parts]
+        rows = (zip(*map(np.ndarray.tolist, one), strict=True) for one in chosen)
+        return sorted((queries[q], titles[t], n) for part in rows for q, (t, *_), n in part)
 
     @cached_property
     def ids(self) -> Mapping[Kind, NDArray[np.int64]]:

@@ -1,26 +1,22 @@
 """Sizes of a batch's tensors: rows of like length together, and one size for most batches.
 
 A matrix of texts is as wide as its longest text, so a batch with one text of 34 words would spend
-two thirds of its work on padding if the others have 12. Rows are therefore put in a few *parts*,
-each as wide as its own longest row; a part costs a little, so few are planned.
+two thirds of its work on padding if the others have 12. Rows are therefore put in two *parts*,
+short ones and long ones, each as wide as its own longest row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations, pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_PARTS = 3
-# What a column of a further part costs besides its entries, in rows: a step of a recurrence, or
-# a call of the summing operation, over nothing.
-_COST = {"tokens": 60, "word_ngrams": 20}
+SHORT = 0.9
+"""The share of the rows that are in the first part."""
 _STEP = 8
-_MAX_WIDTHS = 48  # that are tried
 
 
 class Part(NamedTuple):
@@ -67,8 +63,8 @@ def plan_shapes(batches: Sequence[dict[str, Any]], fixed: bool) -> Shapes:
     sides = {
         side: TextShape(
             **{
-                name: _parts([_lengths(one[side][name]) for one in batches], cost, fixed)
-                for name, cost in _COST.items()
+                name: _parts([_lengths(one[side][name]) for one in batches], fixed)
+                for name in TextShape._fields
             }
         )
         for side in batches[0].keys() - {"candidates"}
@@ -82,40 +78,15 @@ def _lengths(matrix: Any) -> NDArray[np.int64]:
     return np.maximum(lengths, 1)  # an empty row takes a column too
 
 
-def _parts(batches: Sequence[NDArray[np.int64]], cost: int, fixed: bool) -> tuple[Part, ...]:
-    """The cheapest parts for rows of these lengths."""
-    bounds = cheapest_bounds(np.concatenate(batches), len(batches), cost)
-    parts = []
-    for below, bound in pairwise((0, *bounds)):
+def _parts(batches: Sequence[NDArray[np.int64]], fixed: bool) -> tuple[Part, ...]:
+    """Parts for rows of these lengths."""
+    every = np.concatenate(batches)
+    parts, below = [], 0
+    for bound in np.unique([int(np.quantile(every, SHORT)), every.max()]).tolist():
         rows = max(int(np.sum((lengths > below) & (lengths <= bound))) for lengths in batches)
         parts.append(Part(bound, _with_headroom(rows) if fixed else 0))
+        below = bound
     return tuple(parts)
-
-
-def cheapest_bounds(lengths: NDArray[np.int64], batches: int, cost: float) -> tuple[int, ...]:
-    """Widths of at most `MAX_PARTS` parts that take the least work.
-
-    The work of a part is its width times its rows plus `cost`.
-
-    Args:
-        lengths: of the rows of all batches, at least 1.
-        batches: how many there are.
-        cost: of a column, in rows.
-
-    Returns:
-        Increasing; the last is the greatest length.
-    """
-    lengths = np.sort(lengths)
-    *tried, longest = np.unique(lengths).tolist()
-    if len(tried) > _MAX_WIDTHS:
-        tried = [tried[at] for at in np.linspace(0, len(tried) - 1, _MAX_WIDTHS).astype(int)]
-
-    def work(bounds: tuple[int, ...]) -> float:
-        rows = np.diff(np.searchsorted(lengths, bounds, "right"), prepend=0) / batches
-        return float(np.dot(bounds, rows + cost))
-
-    inner = (one for parts in range(MAX_PARTS) for one in combinations(tried, parts))
-    return min(((*one, longest) for one in inner), key=work)
 
 
 def _with_headroom(size: int) -> int:

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from dssm_tf.common.files import atomic_write
+from dssm_tf.tables.cells import count
+from dssm_tf.tables.reader import read_rows
+from dssm_tf.tables.writer import write_table
 
 TITLES = "titles.tsv"
 
@@ -15,7 +17,7 @@ class Title(NamedTuple):
     """A title of the log or the corpus: its text and how often the training part clicked it.
 
     Args:
-        text: the title as logged, or as the corpus has it.
+        text: as logged, or as the corpus has it.
         clicks: clicks in the training part; 0 for a title of the validation part or the corpus
             only.
         queries: (query, title) pairs of the training part that hold it.
@@ -28,14 +30,11 @@ class Title(NamedTuple):
 
 def load_titles(directory: Path) -> list[Title]:
     """The titles of a run, most clicked first, of which `check_run` has compared the file."""
-    rows = (Path(directory) / TITLES).read_text("utf-8").split("\n")[1:-1]
-    split = (row.split("\t") for row in rows)
-    return [Title(text, int(clicks), int(queries)) for text, clicks, queries in split]
+    columns = {"title": None, "clicks": count, "queries": count}
+    return [Title(*row) for _, row in read_rows(Path(directory) / TITLES, columns)]
 
 
 def save_titles(titles: Iterable[Title], path: Path) -> None:
     """Writes what `load_titles` reads, most clicked first, ties by text."""
-    with atomic_write(path) as file:
-        file.write("title\tclicks\tqueries\n")
-        for text, clicks, queries in sorted(titles, key=lambda one: (-one.clicks, one.text)):
-            file.write(f"{text}\t{clicks}\t{queries}\n")
+    ranked = sorted(titles, key=lambda one: (-one.clicks, one.text))
+    write_table(path, ("title", "clicks", "queries"), (map(str, one) for one in ranked))

@@ -125,7 +125,7 @@ class Source:
         )
         tally = Tally()
         with (
-            progress_of(path.name, 100, self._progress, "percent") as task,
+            progress_of(path.name, None, self._progress, "rows") as task,
             open_table(path, format, layout) as table,
         ):
             filled = (row for row in table.rows(columns, strict=False) if any(row[1]))
@@ -139,7 +139,8 @@ class Source:
                     tally.reject(str(path), row)
                     self.rejected[f"{row.reason}, in {path.name}"] += 1
                 else:
-                    tally.accept()
+                    tally.rows += 1
+                    tally.clicks += 1
                 if tally.rows % _ROWS_TOLD == 0:
-                    task.update(100 * (table.share_read() or 0))
+                    task.update(tally.rows)
         tally.refuse(MAX_REJECTED)

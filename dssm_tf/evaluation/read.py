@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.judgments import JUDGMENT_COLUMNS, CorpusTitle, Judgment, read_judgments
@@ -20,7 +19,6 @@ def read_judged(
     path: Path,
     queries: Path | None = None,
     corpus: Sequence[CorpusTitle] | None = None,
-    repeats: Literal["refuse", "mean"] = "refuse",
     layout: Layout = PLAIN,
 ) -> list[Judgment]:
     """Reads judgments.
@@ -29,14 +27,13 @@ def read_judged(
         path: a table, see `read_judgments`; TREC qrels where `queries` is given.
         queries: table of the texts of a qrels file's queries.
         corpus: titles; those of a qrels file.
-        repeats: see `read_judgments`.
         layout: of the files.
 
     Raises:
         UserError: a file is missing or malformed, or an id of the qrels has no text.
     """
     if queries is None:
-        return read_judgments(path, repeats=repeats, corpus=corpus, layout=layout)
+        return read_judgments(path, layout, corpus=corpus)
     if corpus is None:
         raise UserError(
             "--queries gives a TREC qrels file its texts: give --corpus, too, for its titles."

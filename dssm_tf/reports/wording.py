@@ -10,7 +10,6 @@ import numpy as np
 from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
 from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
 from dssm_tf.evaluation.metrics import metric_label
-from dssm_tf.tables.splits import in_words
 
 COSTS = dict(zip(COST_NAMES, ("Training", "µs a query", "MB", "Parameters"), strict=True))
 """What is known of a row's cost, and how tables head it."""
@@ -191,7 +190,7 @@ def protocol(evaluation: Evaluation) -> list[str]:
             "in the corpus."
         )
     if split := settings.get("log", {}).get("split"):
-        sentences.append(f"The log: {in_words(split)}.")
+        sentences.append(f"The log: {split}.")
     if evaluation.seen is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."

@@ -6,7 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from dssm_tf.retrieval.index import SYSTEMS, Found
-from dssm_tf.tables.cells import readable
+from dssm_tf.tables.cells import one_line
 
 
 def show(console: Console, query: str, found: Found) -> None:
@@ -25,4 +25,4 @@ def show(console: Console, query: str, found: Found) -> None:
 
 def _printable(text: str) -> str:
     """The text without what would move the cursor or change colours."""
-    return "".join(c if c.isprintable() else " " for c in readable(text))
+    return "".join(c if c.isprintable() else " " for c in one_line(text))

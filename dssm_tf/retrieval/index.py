@@ -15,7 +15,7 @@ from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.fusion import DEPTH, Scores, fuse
 from dssm_tf.evaluation.ranking import top_columns
 from dssm_tf.retrieval.nearest import Nearest, Rows, Vectors, choose_nearest, probe_queries
-from dssm_tf.tables.cells import readable
+from dssm_tf.tables.cells import one_line
 from dssm_tf.tables.judgments import CorpusTitle
 from dssm_tf.text.rules import FOLDED
 
@@ -181,7 +181,7 @@ class Index:
             query: any text.
             k: titles of each system, at least 1.
         """
-        query, depth, split = readable(query), max(k, DEPTH), self.model.vocabulary.words
+        query, depth, split = one_line(query), max(k, DEPTH), self.model.vocabulary.words
         bm25 = self._bm25_scores(query)
         matching = np.flatnonzero(bm25)
         by_words = matching[top_columns(bm25[matching], depth)]

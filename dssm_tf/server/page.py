@@ -18,7 +18,7 @@ from dssm_tf.common.markdown import html
 from dssm_tf.common.page import document
 from dssm_tf.retrieval.index import SYSTEMS, Found, Index
 from dssm_tf.server.service import Service
-from dssm_tf.tables.cells import readable
+from dssm_tf.tables.cells import one_line
 
 _RESULTS = 10
 _LONGEST = 1000  # letters of a query
@@ -41,7 +41,7 @@ _HEADERS = {
 
 
 _TEMPLATES = Environment(loader=PackageLoader("dssm_tf.server", ""), autoescape=True)
-_TEMPLATES.filters["readable"] = lambda text: readable(text).strip()
+_TEMPLATES.filters["one_line"] = lambda text: one_line(text).strip()
 
 
 def search_route(index: Index, service: Service) -> Route:
@@ -64,7 +64,7 @@ def render(index: Index, query: str = "", why: str = "", system: str = "") -> st
         why: the doc id of the hit to explain, or empty.
         system: in whose ranking.
     """
-    query = readable(query).strip()[:_LONGEST]
+    query = one_line(query).strip()[:_LONGEST]
     found = index.search(query, _RESULTS) if query else Found({}, "")
     words = index.model.vocabulary.rules.words
     body = _TEMPLATES.get_template("page.html").render(

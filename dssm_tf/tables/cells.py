@@ -6,18 +6,12 @@ Each function takes a cell and the name of its column.
 from __future__ import annotations
 
 import math
-import re
 
 from dssm_tf.text.fields import SEPARATOR
 
 MAX_COUNT = 1 << 40
 LARGEST_GRADE = 100.0  # the gain is 2^grade - 1, and 2^128 overflows single precision
-_BREAKS = str.maketrans("\t\r\n", "   ")
-_SURROGATES = re.compile("[\ud800-\udfff]")
-_GROUPED = re.compile(r"(\d{1,3}(?=([,.'’_\s]))(?:\2\d{2,3})*\2\d{3})(?:(?!\2)[.,]0+)?")
-_LONGEST_GROUPED = len(f"{MAX_COUNT:,}.00")
-THOUSANDS = (",", ".", "'", "_", " ")
-"""What stands between thousands: ’ is taken for ', any other white space for a space."""
+_BREAKS = dict.fromkeys(range(0xD800, 0xE000), 0xFFFD) | dict.fromkeys(map(ord, "\t\r\n"), " ")
 
 
 class BadRow(ValueError):
@@ -56,7 +50,7 @@ def clean_text(value: object, name: str) -> str:
     found = text(value, name).strip()
     if not found:
         raise BadRow(f"empty {name}", f"the {name} is empty")
-    if _SURROGATES.search(found):
+    if found.count("\ufffd") > str(value).count("\ufffd"):
         raise BadRow("bad UTF-8")
     return found
 
@@ -104,41 +98,24 @@ def filled_identifier(value: object, name: str) -> str:
     return found
 
 
-def count(value: object, name: str, default: int = 0, thousands: str = "") -> int:
+def count(value: object, name: str, default: int = 0) -> int:
     """A count of clicks or impressions: a whole number from 0 to 2**40; empty means the default.
 
     >>> count("3", "clicks"), count("3.0", "clicks"), count("", "clicks", default=1)
     (3, 3, 1)
-    >>> count("67,998", "clicks", thousands=",")
-    67998
 
     Args:
         value: of the cell.
         name: of the column.
         default: what an empty cell means.
-        thousands: the sign between thousands, one of `THOUSANDS`. Without one, `1.000` is refused:
-            it may be one or a thousand.
 
     Raises:
         BadRow: anything else.
     """
-    if isinstance(value, str):
-        value = value.strip()
-        sign, digits = grouped(value)
-        if sign and sign == thousands:
-            value = digits
-        elif sign and (sign != "." or not thousands):
-            raise BadRow(
-                between_thousands(name, sign),
-                f"{name} {value!r:.40} has {sign!r} between its thousands; say so with "
-                f"--thousands {sign!r}",
-            )
-        elif "_" in value or (thousands == "." and "." in value):  # Python's own, 1_000
-            raise BadRow(f"{name} is not a number")
-    if value is None or value == "":
+    if value is None or (isinstance(value, str) and not value.strip()):
         return default
     try:
-        if isinstance(value, bool):
+        if isinstance(value, bool) or "_" in str(value):  # Python's own, 1_000
             raise ValueError
         number = float(value)  # type: ignore[arg-type]
     except OverflowError:
@@ -154,33 +131,6 @@ def count(value: object, name: str, default: int = 0, thousands: str = "") -> in
     if number != int(number):
         raise BadRow(f"{name} is not a whole number")
     return int(number)
-
-
-def likely_clicks(value: object) -> int:
-    """What a bad row's cell would be, read as well as anybody can; 1 if that is unclear."""
-    sign, _ = grouped(value.strip()) if isinstance(value, str) else ("", "")
-    try:
-        return count(value, "clicks", 1, sign)
-    except BadRow:
-        return 1
-
-
-def grouped(text: str) -> tuple[str, str]:
-    """The sign between a number's thousands and its digits; two empty texts if there is none.
-
-    >>> grouped("67,998"), grouped("1.234.567,00"), grouped("12,34,567"), grouped("1,5")
-    ((',', '67998'), ('.', '1234567'), (',', '1234567'), ('', ''))
-    """
-    found = _GROUPED.fullmatch(text) if len(text) <= _LONGEST_GROUPED else None
-    if found is None:
-        return "", ""
-    sign = " " if found[2].isspace() else found[2].replace("’", "'")
-    return sign, found[1].replace(found[2], "")
-
-
-def between_thousands(name: str, sign: str) -> str:
-    """The reason why a count is refused that has a sign between its thousands."""
-    return f"{name} with {sign!r} between thousands"
 
 
 def number(value: object, name: str) -> float:
@@ -215,10 +165,8 @@ def grade(value: object, name: str = "grade") -> float:
 
 
 def one_line(text: str) -> str:
-    """The text without what would end a cell or a line of a table."""
+    """The text without what would end a cell or a line of a table, and with U+FFFD for surrogates.
+
+    These stand for bytes that were not UTF-8; JSON can spell them, and no file can hold them.
+    """
     return text.translate(_BREAKS) if not text.isprintable() else text
-
-
-def readable(text: str) -> str:
-    """The text with U+FFFD for surrogates, which stand for bytes that were not UTF-8."""
-    return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)

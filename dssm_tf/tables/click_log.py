@@ -1,6 +1,6 @@
 """Click logs: `query` and `title`, and perhaps `clicks`, `impressions`, `session_id`, `timestamp`.
 
-`position` is read where it is asked for. Other columns, such as `doc_id`, are ignored.
+So may `position`. Other columns, such as `doc_id`, are ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, clean_text, count, readable, without_separator
+from dssm_tf.tables.cells import BadRow, clean_text, count, one_line, without_separator
 from dssm_tf.tables.layout import TITLE, Layout, Reject
 from dssm_tf.tables.lines import Read, Table
 from dssm_tf.tables.reader import open_table
@@ -37,7 +37,7 @@ class LogRow(NamedTuple):
         impressions: how often the title was shown.
         session: the session's name, empty where the log has none.
         timestamp: as logged, empty where the log has none.
-        position: of the title in the list, from 1; 0 where it is unknown or not asked for.
+        position: of the title in the list, from 1; 0 where it is unknown or no whole number.
     """
 
     query: str
@@ -58,29 +58,20 @@ SCHEMA = pa.schema(
 """The columns of `log_blocks`, those of `LogRow`."""
 
 
-def log_blocks(table: Table, place: Read | None = None) -> Iterator[tuple[pa.Table, list[Reject]]]:
-    """The good rows of an open log, in columns as `SCHEMA` says, and the malformed ones.
-
-    Args:
-        table: the log.
-        place: reads cells of the column `position`, as `position` does; if None, the column is not
-            read and all positions are 0.
-    """
-    thousands = table.layout.thousands
+def log_blocks(table: Table) -> Iterator[tuple[pa.Table, list[Reject]]]:
+    """The good rows of an open log, in columns as `SCHEMA` says, and the malformed ones."""
     reads: dict[str, Read] = {
         "query": _query,
         "title": clean_text,
-        "clicks": partial(count, default=1, thousands=thousands),
-        "impressions": partial(count, thousands=thousands),
+        "clicks": partial(count, default=1),
+        "impressions": count,
         "session_id": _as_text,
         "timestamp": _as_text,
-        **({POSITION: place} if place else {}),
+        POSITION: _position,
     }
     if not table.names_in_rows:
         table.check_names(REQUIRED, [*reads][2:])
     for columns, rejects in table.blocks(reads):
-        if not place:
-            columns.append(pa.repeat(0, len(columns[0])))
         yield pa.table(columns, SCHEMA.names).cast(SCHEMA), rejects
 
 
@@ -89,8 +80,6 @@ def read_logs(
     layout: Layout | None = None,
     max_rejected: float = MAX_REJECTED,
     flag: str = "--max-reject-fraction",
-    *,
-    place: Read | None = None,
 ) -> tuple[list[LogRow], Tally]:
     """The good rows of log files, and what else there was.
 
@@ -99,7 +88,6 @@ def read_logs(
         layout: what their names do not say.
         max_rejected: the share of rows, and of clicks, that may be malformed.
         flag: what raises it, if anything does.
-        place: see `log_blocks`.
 
     Raises:
         UserError: a file cannot be read or is no log, too much is malformed, or there is no good
@@ -109,18 +97,16 @@ def read_logs(
     tally = Tally()
     for path in paths:
         with open_table(path, layout=layout) as table:
-            for found, rejects in log_blocks(table, place):
+            for found, rejects in log_blocks(table):
                 rows += map(LogRow._make, zip(*(one.to_pylist() for one in found), strict=True))
                 for row in rejects:
                     tally.reject(str(path), row)
     tally.rows += len(rows)
     tally.clicks += sum(row.clicks for row in rows)
-    if tally.rows:
-        tally.refuse(max_rejected, flag)
+    tally.refuse(max_rejected, flag)
     if not rows:
-        usable = "usable " if tally.rows else ""
         raise UserError(
-            f"{' '.join(map(str, paths))} holds no {usable}rows below the header; is it the right "
+            f"{' '.join(map(str, paths))} holds no usable rows below the header; is it the right "
             "log?"
         )
     return rows, tally
@@ -145,16 +131,11 @@ def write_log(
     write_table(path, columns, cells, title_fields)
 
 
-def position(value: object, name: str = POSITION) -> int:
-    """A place in a list, from 1; 0 where the cell is empty.
-
-    Raises:
-        BadRow: anything else.
-    """
-    found = count(value, name)
-    if not found and value is not None and str(value).strip():
-        raise BadRow(f"{name} below 1")
-    return found
+def _position(value: object, name: str) -> int:
+    try:
+        return count(value, name)
+    except BadRow:
+        return 0  # what a log says of a click counts without its place, too
 
 
 def _query(value: object, name: str) -> str:
@@ -162,4 +143,4 @@ def _query(value: object, name: str) -> str:
 
 
 def _as_text(value: object, _: str) -> str:
-    return "" if value is None else readable(str(value).strip())
+    return "" if value is None else one_line(str(value).strip())

@@ -7,7 +7,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import NamedTuple
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, number
 from dssm_tf.tables.layout import TITLE, Layout
 from dssm_tf.tables.reader import read_rows
@@ -49,8 +48,7 @@ def read_grades(
         UserError: naming file and line; a column is missing, a grade is off the scale, or the
             file holds no judgment.
     """
-    scale = f"0 to {max_grade:g}, the scale of judgments.max_grade"
-    return _read(path, "grade", (0, max_grade), scale, rules, layout)
+    return _read(path, "grade", (0, max_grade), rules, layout)
 
 
 def read_scores(path: Path | str, rules: Rules) -> list[GradedList]:
@@ -62,8 +60,7 @@ def read_scores(path: Path | str, rules: Rules) -> list[GradedList]:
         UserError: naming file and line; a column is missing, a score is not a finite number, or
             the file holds no score.
     """
-    scale = f"a number from -{_LARGEST_SCORE:g} to {_LARGEST_SCORE:g}"
-    return _read(path, "score", (-_LARGEST_SCORE, _LARGEST_SCORE), scale, rules)
+    return _read(path, "score", (-_LARGEST_SCORE, _LARGEST_SCORE), rules)
 
 
 def write_lists(
@@ -92,7 +89,6 @@ def _read(
     path: Path | str,
     column: str,
     limits: tuple[float, float],
-    scale: str,
     rules: Rules,
     layout: Layout | None = None,
 ) -> list[GradedList]:
@@ -101,16 +97,15 @@ def _read(
     def within(cell: object, name: str) -> float:
         value = number(cell, name)
         if not limits[0] <= value <= limits[1]:
-            raise BadRow(f"{name} off the scale", f"{name} {cell!r:.40}; expected {scale}")
+            expected = "a number from {:g} to {:g}, see judgments.max_grade".format(*limits)
+            raise BadRow(f"{name} off the scale", f"{name} {cell!r:.40}; expected {expected}")
         return value
 
     found: dict[Key, tuple[str, dict[Key, tuple[str, list[float]]]]] = {}
     columns = {"query": clean_text, TITLE: clean_text, column: within}
-    for _, (query, title, value) in read_rows(path, columns, layout):
+    for _, (query, title, value) in read_rows(path, columns, layout, expected=column):
         _, titles = found.setdefault(rules.key(query), (query, {}))
         titles.setdefault(rules.key(title), (title, []))[1].append(value)
-    if not found:
-        raise UserError(f"{path} has a header and no {column}; nothing can be learned from it.")
     lists = []
     for query, rows in found.values():
         texts, values = zip(*rows.values(), strict=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import clean_text
 from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_table
@@ -38,10 +37,8 @@ def read_hard_negatives(path: Path | str) -> list[tuple[str, str]]:
     Raises:
         UserError: naming file and line; a column is missing, a text is empty, or there is no row.
     """
-    found = [pair for _, pair in read_rows(path, dict.fromkeys(COLUMNS[:2], clean_text))]
-    if not found:
-        raise UserError(f"{path} has a header and no row; expected a query and a title on each.")
-    return found
+    columns = dict.fromkeys(COLUMNS[:2], clean_text)
+    return [pair for _, pair in read_rows(path, columns, expected="query and title")]
 
 
 def write_hard_negatives(path: Path | str, rows: Iterable[HardNegative]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import filled_identifier, grade, text
@@ -47,51 +47,41 @@ def read_judgments(
     path: Path | str,
     layout: Layout | None = None,
     *,
-    repeats: Literal["refuse", "mean"] = "refuse",
     corpus: Sequence[CorpusTitle] | None = None,
 ) -> list[Judgment]:
     """Reads a judgments table, `query_id query doc_id title grade`.
 
+    A pair that is judged more than once, as by several raters, has the mean of its grades.
+
     Args:
         path: the table, of any format of `reader`.
         layout: what its name does not say.
-        repeats: what a pair that is judged more than once is: an error, or one
-            judgment with the mean of its grades, as for several raters.
         corpus: with several title fields, its titles take the place of the table's, by doc id: the
             table then needs only a column `title`.
 
     Raises:
         UserError: naming file and line; columns are missing, a grade is not a
-            number from 0 to 100, an id is empty, a pair is judged twice, a
-            query id has two texts, or the file holds no judgment.
+            number from 0 to 100, an id is empty, a query id has two texts, or the file holds no
+            judgment.
     """
     titles: dict[str, str] = {}
     layout = layout or Layout()
     if corpus is not None and len(layout.title_fields) > 1:
         layout, titles = replace(layout, title_fields=(TITLE,)), dict(corpus)
-    found: dict[tuple[str, str], tuple[int, Judgment, list[float]]] = {}
+    found: dict[tuple[str, str], tuple[Judgment, list[float]]] = {}
     queries: dict[str, str] = {}
-    for number, cells in read_rows(path, JUDGMENT_COLUMNS, layout):
+    for number, cells in read_rows(path, JUDGMENT_COLUMNS, layout, expected="judgment"):
         row = Judgment(*cells)
-        pair = row.query_id, row.doc_id
-        line, _, grades = found.setdefault(pair, (number, row, []))
-        if line != number and repeats == "refuse":
-            raise UserError(
-                f"{path}:{number}: query {row.query_id!r} and doc_id {row.doc_id!r} are judged "
-                f"twice, here and on line {line}; keep one of the lines."
-            )
         query = queries.setdefault(row.query_id, row.query)
         if query != row.query:
             raise UserError(
                 f"{path}:{number}: query_id {row.query_id!r} stands for {row.query!r} here "
                 f"and for {query!r} above; give each query its own id."
             )
-        grades.append(row.grade)
-    if not found:
-        raise UserError(f"{path} has a header and no judgment; nothing can be measured with it.")
+        found.setdefault((row.query_id, row.doc_id), (row, []))[1].append(row.grade)
     return [
         row._replace(grade=fmean(grades), title=titles.get(row.doc_id, row.title))
-        for _, row, grades in found.values()
+        for row, grades in found.values()
     ]
 
 
@@ -106,19 +96,15 @@ def read_corpus(path: Path | str, layout: Layout | None = None) -> list[CorpusTi
         UserError: naming file and line; columns are missing, a doc id is empty
             or comes twice, or the file holds no title.
     """
-    lines: dict[str, int] = {}
-    found = []
-    for number, row in read_rows(path, CORPUS_COLUMNS, layout):
-        found.append(CorpusTitle(*row))
-        line = lines.setdefault(found[-1].doc_id, number)
-        if line != number:
+    found: dict[str, CorpusTitle] = {}
+    for number, row in read_rows(path, CORPUS_COLUMNS, layout, expected="title"):
+        title = CorpusTitle(*row)
+        if found.setdefault(title.doc_id, title) is not title:
             raise UserError(
-                f"{path}:{number}: doc_id {found[-1].doc_id!r} stands on line {line} already; "
-                "give each title its own id."
+                f"{path}:{number}: doc_id {title.doc_id!r} is there already; give each title its "
+                "own id."
             )
-    if not found:
-        raise UserError(f"{path} has a header and no title; nothing can be ranked with it.")
-    return found
+    return [*found.values()]
 
 
 def write_judgments(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import THOUSANDS, BadRow, one_line
+from dssm_tf.tables.cells import BadRow, one_line
 
 TITLE = "title"
 COLUMNS = (
@@ -42,7 +44,6 @@ class Layout:
     Args:
         encoding: of text, any that Python knows.
         title_fields: the columns that stand for the column `title`, joined as `join_fields` does.
-        thousands: the sign between the thousands of counts, one of `THOUSANDS`; "": there is none.
         columns: what the file calls columns, as `(name, name in the file)`, see `parse_columns`.
         delimiter: between the cells of CSV.
         strict_quotes: whether a stray quote of CSV is an error.
@@ -51,12 +52,11 @@ class Layout:
         row_group: the only one to read of a Parquet file.
 
     Raises:
-        UserError: there is no such encoding, or no such sign.
+        UserError: there is no such encoding.
     """
 
     encoding: str = "utf-8"
     title_fields: tuple[str, ...] = (TITLE,)
-    thousands: str = ""
     columns: tuple[tuple[str, str], ...] = ()
     delimiter: str = ","
     strict_quotes: bool = True
@@ -65,9 +65,6 @@ class Layout:
     row_group: int | None = None
 
     def __post_init__(self) -> None:
-        if self.thousands not in ("", *THOUSANDS):
-            signs = " ".join(map(repr, THOUSANDS))
-            raise UserError(f"--thousands is {self.thousands!r}; expected one of {signs}.")
         try:
             "a".encode(self.encoding)
         except (LookupError, UnicodeError, ValueError):
@@ -85,9 +82,9 @@ class Layout:
         return f"{found} (unused)" if found in dict(self.columns) else found
 
     @property
-    def by_bytes(self) -> bool:
-        """Whether a line ends where its bytes say so, as in all encodings but UTF-16 and UTF-32."""
-        return "a\n".encode(self.encoding) == b"a\n"
+    def is_utf8(self) -> bool:
+        """Whether files can be read, and cut at the ends of lines, without decoding them."""
+        return codecs.lookup(self.encoding).name == "utf-8"
 
 
 def fold(name: str) -> str:
@@ -124,8 +121,9 @@ def spread(columns: Sequence[str], fields: Sequence[str]) -> list[str]:
     return [one for name in columns for one in (fields if name == TITLE else (name,))]
 
 
-def reject(number: int, reason: BadRow, text: bytes | str, clicks: int = 1) -> Reject:
-    """A `Reject` with its text decoded, cut and put on one line."""
+def reject(number: int, reason: BadRow, row: Any, clicks: int = 1) -> Reject:
+    """A `Reject` with its row, bytes or text or cells by name, cut and put on one line."""
+    text = json.dumps(row, default=str, ensure_ascii=False) if isinstance(row, dict) else row
     if isinstance(text, bytes):
         text = text[: 4 * _MAX_REJECT_TEXT].decode("utf-8", "backslashreplace")
     text = text[:_MAX_REJECT_TEXT].encode("utf-8", "backslashreplace").decode()

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import gzip
-import os
+import json
 import zlib
-from codecs import BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE, iterdecode
+from codecs import BOM_UTF8, iterdecode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import cached_property, lru_cache, partial
 from itertools import chain, islice
-from typing import IO, Any, cast
+from typing import IO, Any
 
 import pyarrow as pa
 from pyarrow import csv
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import BadRow, likely_clicks, title_field
+from dssm_tf.tables.cells import BadRow, count, title_field
 from dssm_tf.tables.layout import TITLE, Layout, Reject, reject, spread
 from dssm_tf.text.fields import join_fields
 
@@ -28,17 +28,15 @@ Read = Callable[[Any, str], Any]
 Columns = Mapping[str, Read | None] | Sequence[str]
 """The columns that are wanted, perhaps with what reads the cells of each."""
 Numbered = Iterator[tuple[int, Any]]
+Rows = Iterator[tuple[int, Any, Any]]
+"""Of each row the number, the cells in a list or by name, or a `BadRow`, and how it looks."""
+Lines = Iterator[tuple[range, list[bytes]]]
 Blocks = Iterator[tuple[list[pa.Array], list[Reject]]]
 """Columns of good rows that follow each other, and the malformed rows among them."""
-_HINTS = {
-    ",": "commas in it: name the file .csv",
-    ";": "semicolons in it: write commas instead, and name the file .csv",
-    "\t": "tabs in it: name the file .tsv",
-}
 
 
 class Table:
-    """The rows of a file, to be read once: its lines, blank or not, each one cell called `text`.
+    """The rows of a file, to be read once; here lines, blank or not, each one cell called `text`.
 
     Args:
         raw: its bytes.
@@ -53,25 +51,19 @@ class Table:
     names_in_rows = False
     row_groups = 1
     _place = "{}:{}"
-    _blank_rows = True
 
     def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
         self.lines = 0
         self.layout, self._raw, self._where = layout, raw, where
-        self._encoding = layout.encoding if layout.by_bytes else "utf-8"  # see `_bytes`
         self._name = lru_cache(layout.name)
+        self._wanted: Sequence[str] = ()
         self._left = self._lines()
+        self._rows = self._numbered()
 
     @cached_property
     def names(self) -> tuple[str, ...]:
         """The columns; none if the file is empty."""
-        if self.layout.names is not None:
-            return self.layout.names
-        number, row = self._header()
-        try:
-            return tuple(map(self._name, self._cells(row))) if number else ()
-        except BadRow as bad:
-            raise self._error(number, bad) from None
+        return self.layout.names or ("text",)
 
     def check_names(self, columns: Columns, optional: Columns = ()) -> None:
         """Looks columns up before anything is read.
@@ -86,23 +78,19 @@ class Table:
             raise UserError(f"{self._where} is empty; expected the columns {expected}.")
         missing = [theirs.get(name, name) for name in columns if name not in self.names]
         if missing:
-            sign = max(_HINTS, key=self.names[0].count)
-            alone = len(self.names) == 1 and sign in self.names[0]
             raise UserError(
                 f"{self._where} has the columns {', '.join(map(repr, self.names))[:500]}; expected "
                 f"{expected} (missing: {', '.join(missing)})."
-                + (f" That is one name with {_HINTS[sign]}." if alone else "")
             )
         for name in (*columns, *optional):
             if self.names.count(name) > 1:
                 raise UserError(f"{self._where} names the column {name!r} more than once.")
 
-    def rows(self, columns: Columns, optional: Columns = (), *, strict: bool = True) -> Numbered:
+    def rows(self, columns: Columns, *, strict: bool = True) -> Numbered:
         """Numbered rows, each a tuple of what is made of its cells, in the order of the columns.
 
         Args:
-            columns: those that the file has to have.
-            optional: further ones, whose cells are None if the file lacks the column.
+            columns: those that the file has to have; of JSON objects, only if `strict`.
             strict: whether a bad row is an error; otherwise there is a `Reject` in its place.
 
         Raises:
@@ -110,11 +98,9 @@ class Table:
                 is bad and `strict` holds.
         """
         if strict or not self.names_in_rows:
-            self.check_names(columns, optional)
-        reads: dict[str, Read | None] = {}
-        for some in (columns, optional):
-            reads |= some if isinstance(some, Mapping) else dict.fromkeys(some)
-        return self._read(self._rows([*reads]), reads, strict)
+            self.check_names(columns)
+        reads = columns if isinstance(columns, Mapping) else dict.fromkeys(columns)
+        return self._read(self._rows, reads, strict)
 
     def blocks(self, reads: Mapping[str, Read]) -> Blocks:
         """What is made of the columns, for who calls `check_names` first.
@@ -122,27 +108,20 @@ class Table:
         Raises:
             UserError: while reading, the file is damaged.
         """
-        rows = self._read(self._rows([*reads]), reads)
+        rows = self._read(self._rows, reads)
         while some := [*islice(rows, BLOCK_ROWS)]:
             yield _columns(some, reads)
 
-    def share_read(self) -> float | None:
-        """The share of the file that was read, from 0 to 1; None if unknown."""
-        with suppress(OSError, ZeroDivisionError):  # a pipe, an empty file
-            return self._raw.tell() / os.fstat(self._raw.fileno()).st_size
-        return None
-
-    def _read(
-        self, rows: Numbered, reads: Mapping[str, Read | None], strict: bool = False
-    ) -> Numbered:
+    def _read(self, rows: Rows, reads: Mapping[str, Read | None], strict: bool = False) -> Numbered:
         columns, fields = [*reads], self.layout.title_fields
-        wanted = spread(columns, fields)
+        wanted = self._wanted = spread(columns, fields)
         names = () if self.names_in_rows else self.names
         places = [names.index(name) if name in names else None for name in wanted]
-        for number, row in rows:
+        for number, cells, shown in rows:
             picked: list[Any] = []
             try:
-                cells = self._cells(row)
+                if isinstance(cells, BadRow):
+                    raise cells
                 if isinstance(cells, dict):
                     picked = [*map(cells.get, wanted)]
                 elif len(cells) == len(names):
@@ -160,57 +139,51 @@ class Table:
                 if strict:
                     raise self._error(number, bad) from None
                 known = "clicks" in columns and len(picked) == len(columns)
-                clicks = likely_clicks(picked[columns.index("clicks")]) if known else 1
-                made = reject(number, bad, self._shown(row), clicks)
+                clicks = _clicks(picked[columns.index("clicks")]) if known else 1
+                made = reject(number, bad, shown, clicks)
             yield number, made
-
-    # What another format does in another way.
-
-    def _header(self) -> tuple[int, Any]:
-        """The row that names the columns and its number, 0 if there is none."""
-        return 1, b"text"
-
-    def _rows(self, columns: Sequence[str]) -> Numbered:
-        """Numbered rows as the file has them; further columns may be left out."""
-        return chain.from_iterable(self._filled(*some) for some in self._left)
-
-    def _filled(self, numbers: Iterable[int], lines: Iterable[bytes]) -> Numbered:
-        both = zip(numbers, lines, strict=True)
-        return ((number, line) for number, line in both if self._blank_rows or line.strip())
-
-    def _cells(self, row: Any) -> Any:
-        """The cells of a row, in a list or by name; raises `BadRow`."""
-        return [self._decoded(row)]
-
-    def _shown(self, row: Any) -> bytes | str:
-        """A row as a person may see it."""
-        return cast(bytes, row)
 
     def _error(self, number: int, bad: BadRow) -> UserError:
         return UserError(f"{self._place.format(self._where, number)}: {bad.detail}.")
 
-    # Lines
+    def _numbered(self) -> Rows:
+        """The rows as the file has them."""
+        for numbers, lines in self._left:
+            yield from self._of_lines(numbers, lines)
 
-    def _lines(self) -> Iterator[tuple[range, list[bytes]]]:
-        """Lines without their ends, and their numbers; of one that is too long not all."""
+    def _of_lines(self, numbers: Iterable[int], lines: Iterable[bytes]) -> Rows:
+        for number, line in zip(numbers, lines, strict=True):
+            try:
+                cells = self._cells(self._decoded(line))
+            except BadRow as bad:
+                cells = bad
+            if cells is not None:
+                yield number, cells, line
+
+    def _cells(self, line: str) -> Any:
+        """The cells of a line; None if it is no row; raises `BadRow`."""
+        return [line]
+
+    def _lines(self) -> Lines:
+        """Lines without their ends, the first by itself; of one that is too long not all."""
         held, longest = b"", self.layout.longest
         for block in chain(self._bytes(), [b""]):
             lines = (held[: longest + 1] + block).split(b"\n")
             if block or not lines[-1]:
                 held = lines.pop()
-            self.lines += len(lines)
-            yield range(self.lines - len(lines) + 1, self.lines + 1), lines
+            for some in (lines[:1], lines[1:]) if self.lines == 0 else [lines]:
+                self.lines += len(some)
+                yield range(self.lines - len(some) + 1, self.lines + 1), some
 
     def _bytes(self) -> Iterator[bytes]:
-        file, layout = unpacked(self._raw, self._where), self.layout
+        packed = self._where.endswith(".gz")
+        file = gzip.GzipFile(fileobj=self._raw) if packed else self._raw
         with reading(self._where):
             blocks = iter(partial(file.read, BLOCK_BYTES), b"")
-            if not layout.by_bytes:  # to UTF-8, whose lines end where bytes say so
-                blocks = (text.encode() for text in iterdecode(blocks, layout.encoding))
-            first = next(blocks, b"")
-            if first.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-                raise UserError(f"{self._where} is UTF-16; say so with --encoding utf-16.")
-            yield first.removeprefix(BOM_UTF8) if layout.names is None else first
+            if not self.layout.is_utf8:
+                texts = iterdecode(blocks, self.layout.encoding, "surrogateescape")
+                blocks = (text.encode("utf-8", "surrogatepass") for text in texts)
+            yield next(blocks, b"").removeprefix(BOM_UTF8)
             yield from blocks
 
     def _decoded(self, line: bytes) -> str:
@@ -218,45 +191,53 @@ class Table:
         if len(line) > longest:
             raise BadRow("line too long", f"the line is longer than {longest:,} bytes")
         try:
-            return line.removesuffix(b"\r").decode(self._encoding)
-        except UnicodeDecodeError as error:
-            raise self._bad_text(f" at byte {error.start + 1} of the line") from None
+            return line.removesuffix(b"\r").decode()
+        except UnicodeDecodeError:
+            raise self._bad_text from None
 
-    def _bad_text(self, where: str = "") -> BadRow:
+    @property
+    def _bad_text(self) -> BadRow:
         """Why a row is refused whose bytes are not of the encoding."""
         name = self.layout.encoding.upper()
-        detail = f"not {name}{where}; say what it is, such as --encoding cp1252"
-        return BadRow(f"bad {name}", detail)
+        return BadRow(f"bad {name}", f"not {name}; say what it is, such as --encoding cp1252")
 
-    def _check_text(self, cells: Iterable[object]) -> None:
-        """Raises `BadRow` if something stands for bytes that are not of the encoding."""
+    def _checked(self, cells: list[str]) -> Any:
+        """The cells; a `BadRow` if something stands for bytes that are not of the encoding."""
         try:
-            "".join([cell for cell in cells if isinstance(cell, str)]).encode()
+            "".join(cells).encode()
         except UnicodeEncodeError:
-            raise self._bad_text() from None
+            return self._bad_text
+        return cells
 
 
-class TabSeparated(Table):
-    """A row is a line of cells, tabs between, nothing quoted; the first names the columns."""
+class WithHeader(Table):
+    """Rows whose columns the first one names."""
 
-    _blank_rows = False
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The columns; none if the file is empty."""
+        if self.layout.names is not None:
+            return self.layout.names
+        first: tuple[int, Any, Any] = next(self._rows, (0, [], b""))
+        number, cells, _ = first
+        if isinstance(cells, BadRow):
+            raise self._error(number, cells)
+        if self.names_in_rows:
+            self._rows = chain([first], self._rows)
+        return tuple(map(self._name, cells))
 
-    def _header(self) -> tuple[int, Any]:
-        for numbers, lines in self._left:
-            for at, line in enumerate(lines):
-                if line.strip():
-                    rest = at + (not self.names_in_rows)
-                    self._left = chain([(numbers[rest:], lines[rest:])], self._left)
-                    return numbers[at], line
-        return 0, b""
 
-    def _cells(self, row: Any) -> Any:
-        return self._decoded(row).split("\t")
+class TabSeparated(WithHeader):
+    """A row is a line of cells, tabs between, nothing quoted; the first line names the columns."""
+
+    def _cells(self, line: str) -> Any:
+        return line.split("\t") if line.strip() else None
 
     def blocks(self, reads: Mapping[str, Read]) -> Blocks:
         """As other tables; usual lines all at once."""
-        for numbers, lines in self._left:
-            yield from self._halved(numbers, lines, reads)
+        if self.names:  # and so behind the header
+            for numbers, lines in self._left:
+                yield from self._halved(numbers, lines, reads)
 
     def _halved(self, numbers: range, lines: list[bytes], reads: Mapping[str, Read]) -> Blocks:
         """Lines all at once; if any is unusual, in halves, and at last one by one."""
@@ -264,7 +245,7 @@ class TabSeparated(Table):
         if columns := self._usual(lines, reads):
             yield columns, []
         elif len(lines) < _FEW:
-            yield _columns([*self._read(self._filled(numbers, lines), reads)], reads)
+            yield _columns([*self._read(self._of_lines(numbers, lines), reads)], reads)
         else:
             yield from self._halved(numbers[:half], lines[:half], reads)
             yield from self._halved(numbers[half:], lines[half:], reads)
@@ -277,7 +258,7 @@ class TabSeparated(Table):
             return []
         try:
             table = csv.read_csv(
-                pa.py_buffer(data.decode(self._encoding).encode()),
+                pa.py_buffer(data),
                 csv.ReadOptions(
                     use_threads=False, block_size=len(data) * 2 + 2, column_names=self.names
                 ),
@@ -298,16 +279,37 @@ class TabSeparated(Table):
         return found
 
 
+class Objects(WithHeader):
+    """A row is a line of JSON, an object, whose keys name the columns."""
+
+    names_in_rows = True
+
+    def _cells(self, line: str) -> Any:
+        if not line.strip():
+            return None
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise BadRow("not JSON", f"not JSON: {error}") from None
+        if not isinstance(value, dict):
+            detail = f"a {type(value).__name__}; expected a JSON object"
+            raise BadRow("not a JSON object", detail)
+        return {self._name(name): cell for name, cell in value.items()}
+
+
+def _clicks(cell: object) -> int:
+    """What a bad row loses, as far as anybody can tell."""
+    try:
+        return count(cell, "clicks", 1)
+    except BadRow:
+        return 1
+
+
 def _columns(rows: Sequence[tuple[int, Any]], names: Iterable[str]) -> tuple[Any, list[Reject]]:
     """Rows in columns, and rejects apart."""
     good = [row for _, row in rows if not isinstance(row, Reject)]
     columns = map(pa.array, zip(*good, strict=True)) if good else (pa.nulls(0) for _ in names)
     return [*columns], [row for _, row in rows if isinstance(row, Reject)]
-
-
-def unpacked(raw: IO[bytes], where: str) -> IO[bytes]:
-    """What a file holds: its bytes, or if it is called `.gz`, what is packed in them."""
-    return cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if where.endswith(".gz") else raw
 
 
 @contextmanager

@@ -25,8 +25,8 @@ from typing import IO, Any
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.lines import Columns, Table, TabSeparated, reading
-from dssm_tf.tables.records import Objects, Parquet, Quoted
+from dssm_tf.tables.lines import Columns, Objects, Table, TabSeparated, reading
+from dssm_tf.tables.records import Parquet, Quoted
 
 TABLES = ("tsv", "csv", "jsonl", "parquet")
 _TYPES: dict[str, type[Table]] = {
@@ -89,12 +89,27 @@ def open_table(
 
 
 def read_rows(
-    path: Path | str, columns: Columns, layout: Layout | None = None, format: str = ""
+    path: Path | str,
+    columns: Columns,
+    layout: Layout | None = None,
+    format: str = "",
+    expected: str = "",
 ) -> Iterator[tuple[int, Any]]:
     """The numbered rows of a whole file, as `Table.rows` has them; TSV if the name says nothing.
 
+    Args:
+        path: the file.
+        columns: that it has to have.
+        layout: what its name does not say.
+        format: if not that of the name.
+        expected: what a row is, if one there has to be.
+
     Raises:
-        UserError: the file cannot be read, lacks a column or has a bad row.
+        UserError: the file cannot be read, lacks a column, has a bad row or no row.
     """
+    number = 0
     with open_table(path, format or format_of(path, otherwise="tsv"), layout) as table:
-        yield from table.rows(columns)
+        for number, row in table.rows(columns):
+            yield number, row
+    if expected and not number:
+        raise UserError(f"{path} has a header and no {expected}.")

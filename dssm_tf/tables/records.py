@@ -1,56 +1,28 @@
-"""Tables whose rows are records of their own format: CSV, JSON objects, Parquet."""
+"""Tables whose rows are records of their own format: CSV and Parquet."""
 
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Iterator, Sequence
 from io import StringIO
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import pyarrow as pa
+from pyarrow import parquet
 
 from dssm_tf.tables.cells import BadRow
-from dssm_tf.tables.layout import Layout, spread
-from dssm_tf.tables.lines import BLOCK_ROWS, Numbered, Table, TabSeparated, reading
+from dssm_tf.tables.layout import Layout
+from dssm_tf.tables.lines import BLOCK_ROWS, Rows, Table, WithHeader, reading
 
 
-class _Bad(NamedTuple):
-    """A record of CSV that has no cells: why, and its text."""
-
-    error: BadRow
-    text: str
-
-
-class Quoted(Table):
+class Quoted(WithHeader):
     """A row is a record of CSV: cells with commas between, in quotes perhaps and over lines."""
 
-    def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
-        super().__init__(raw, where, layout)
-        self._numbered = self._records()
-
-    def _header(self) -> tuple[int, Any]:
-        return next(self._numbered, (0, []))
-
-    def _rows(self, columns: Sequence[str]) -> Numbered:
-        return self._numbered
-
-    def _cells(self, row: Any) -> Any:
-        if isinstance(row, _Bad):
-            raise row.error
-        self._check_text(row)
-        return row
-
-    def _shown(self, row: Any) -> bytes | str:
-        return row.text if isinstance(row, _Bad) else self.layout.delimiter.join(row)
-
-    def _records(self) -> Numbered:
+    def _numbered(self) -> Rows:
         """Records, each with the line where it starts; a bad one line by line."""
-        layout, width = self.layout, 0
+        sign, width = self.layout.delimiter, 0
         lines: list[str] = []  # of a record
-        reader = csv.reader(
-            self._fed(lines), delimiter=layout.delimiter, strict=layout.strict_quotes
-        )
+        reader = csv.reader(self._fed(lines), delimiter=sign, strict=self.layout.strict_quotes)
         while True:
             number = reader.line_num + 1
             lines.clear()
@@ -62,17 +34,17 @@ class Quoted(Table):
                 return
             except csv.Error as raised:  # the next record starts on the next line
                 error = raised
-            width = width or len(layout.names or record)
+            width = width or len(self.layout.names or record)
             if len(lines) > 1 and (error or self._are_rows(lines[1:], width)):
                 swallowed = f"{len(lines) - 1:,} lines, up to line {number + len(lines) - 1:,}"
                 detail = f"a quote opens here that swallows {swallowed}; close it, or take it out"
                 for at, line in enumerate(lines):
                     reason = "swallowed by a quote left open" if at else "quote left open"
-                    yield number + at, _Bad(BadRow(reason, detail), line)
+                    yield number + at, BadRow(reason, detail), line
             elif error:
-                yield number, _Bad(BadRow("bad CSV", f"not CSV: {error}"), lines[0])
+                yield number, BadRow("bad CSV", f"not CSV: {error}"), lines[0]
             elif record:
-                yield number, record
+                yield number, self._checked(record), sign.join(record)
 
     def _are_rows(self, lines: Sequence[str], width: int) -> bool:
         """Whether lines inside quotes are rows that a stray quote has swallowed.
@@ -87,28 +59,9 @@ class Quoted(Table):
         """Lines as text, with their ends; each is also put into the list."""
         for _, found in self._left:  # some spreadsheets end lines with \r alone
             data = b"\n".join([*found, b""]) if found else b""
-            for text in StringIO(data.decode(self._encoding, "surrogateescape"), newline=""):
+            for text in StringIO(data.decode("utf-8", "surrogateescape"), newline=""):
                 lines.append(text.rstrip("\n"))
                 yield text
-
-
-class Objects(Table):
-    """A row is a line of JSON, an object, whose keys name the columns."""
-
-    names_in_rows = True
-    _blank_rows = False
-    _header = TabSeparated._header
-
-    def _cells(self, row: Any) -> Any:
-        text = self._decoded(row)
-        try:
-            value = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise BadRow("not JSON", f"not JSON: {error}") from None
-        if not isinstance(value, dict):
-            detail = f"a {type(value).__name__}; expected a JSON object"
-            raise BadRow("not a JSON object", detail)
-        return {self._name(name): cell for name, cell in value.items()}
 
 
 class Parquet(Table):
@@ -117,42 +70,27 @@ class Parquet(Table):
     _place = "{}, row {}"
 
     def __init__(self, raw: IO[bytes], where: str, layout: Layout) -> None:
-        from pyarrow import parquet
-
         super().__init__(raw, where, layout)
         with reading(where):
-            self._parquet = parquet.ParquetFile(raw)
-        self.row_groups = self._parquet.num_row_groups
+            self._file = parquet.ParquetFile(raw)
+        self.row_groups = self._file.num_row_groups
+        self.names = tuple(map(self._name, self._file.schema_arrow.names))
 
-    def _header(self) -> tuple[int, Any]:
-        return 1, dict.fromkeys(self._parquet.schema_arrow.names)
-
-    def _rows(self, columns: Sequence[str]) -> Numbered:
-        columns = spread(columns, self.layout.title_fields)
-        wanted = [name for name in self._parquet.schema_arrow.names if self._name(name) in columns]
+    def _numbered(self) -> Rows:
+        theirs = self._file.schema_arrow.names
+        wanted = [name for name in theirs if self._name(name) in self._wanted]
+        names = [*map(self._name, wanted)]
         groups = None if self.layout.row_group is None else [self.layout.row_group]
         with reading(self._where):
-            for batch in self._parquet.iter_batches(BLOCK_ROWS, groups, wanted):
-                for row in zip(*map(_values, batch.columns), strict=True):
+            for batch in self._file.iter_batches(BLOCK_ROWS, groups, wanted):
+                for cells in zip(*map(_values, batch.columns), strict=True):
                     self.lines += 1
-                    yield self.lines, dict(zip(map(self._name, wanted), row, strict=True))
-
-    def _cells(self, row: Any) -> Any:
-        self._check_text(row.values())
-        return row
-
-    def _shown(self, row: Any) -> bytes | str:
-        return json.dumps(row, default=str, ensure_ascii=False)
+                    row = dict(zip(names, cells, strict=True))
+                    yield self.lines, row, row
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """A column's cells; bytes that are not UTF-8 become lone surrogates."""
-    if pa.types.is_temporal(column.type):  # Python's own end with the year 9999
+    """A column's cells; bytes are text, and so are dates: Python's own end with the year 9999."""
+    if pa.types.is_temporal(column.type) or pa.types.is_binary(column.type):
         column = column.cast(pa.string())
-    try:
-        found = column.to_pylist()
-    except UnicodeDecodeError:
-        found = column.cast(pa.large_binary()).to_pylist()
-    return [
-        one.decode("utf-8", "surrogateescape") if isinstance(one, bytes) else one for one in found
-    ]
+    return column.to_pylist()

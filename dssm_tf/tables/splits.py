@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow
@@ -23,28 +22,18 @@ class Split(NamedTuple):
 
     learned: list[LogRow]
     judging: list[LogRow]
-    learned_times: tuple[str, str] | None = None
-    judging_times: tuple[str, str] | None = None
+    learned_times: str = ""
+    judging_times: str = ""
 
-    def described(self) -> dict[str, dict[str, Any]]:
-        """How much is learned from and how much judges, for programs; see `in_words`."""
-        parts = {
-            "learned from": (self.learned, self.learned_times),
-            "judged by": (self.judging, self.judging_times),
-        }
-        return {
-            part: {"rows": len(rows), "clicks": sum(row.clicks for row in rows), "times": times}
-            for part, (rows, times) in parts.items()
-        }
-
-
-def in_words(split: Mapping[str, Mapping[str, Any]]) -> str:
-    """What `Split.described` has, in one line."""
-    return "; ".join(
-        f"{part} {one['rows']:,} rows with {one['clicks']:,} clicks"
-        + (f", {one['times'][0]} to {one['times'][1]}" if one["times"] else "")
-        for part, one in split.items()
-    )
+    def in_words(self) -> str:
+        """How much is learned from and how much judges, in one line."""
+        return "; ".join(
+            f"{part} {len(rows):,} rows with {sum(row.clicks for row in rows):,} clicks{times}"
+            for part, rows, times in (
+                ("learned from", self.learned, self.learned_times),
+                ("judged by", self.judging, self.judging_times),
+            )
+        )
 
 
 def split_by_time(rows: Sequence[LogRow], share: float, time_format: str | None = None) -> Split:
@@ -65,14 +54,13 @@ def split_by_time(rows: Sequence[LogRow], share: float, time_format: str | None 
             f"--judge-later: {missing:,} of {len(rows):,} rows have no timestamp; give every row "
             "one, such as 2024-01-31 12:00 or 1706702400."
         )
-    clock = Clock(time_format)
-    times = clock.all([row.timestamp for row in rows])
+    times = Clock(time_format).all(row.timestamp for row in rows)
     order = sorted(range(len(rows)), key=lambda at: (times[at], *_hashed(rows[at])))
     cut = round(len(rows) * (1 - share))
     split = Split([rows[at] for at in order[:cut]], [rows[at] for at in order[cut:]])
     _both_sides(split, f"--judge-later {share:g}")
-    shown = [clock.shown(times[order[at]]) for at in (0, cut - 1, cut, -1)]
-    return split._replace(learned_times=(shown[0], shown[1]), judging_times=(shown[2], shown[3]))
+    learned, judging = (f", {part[0].timestamp} to {part[-1].timestamp}" for part in split[:2])
+    return split._replace(learned_times=learned, judging_times=judging)
 
 
 def _hashed(row: LogRow) -> tuple[int, LogRow]:
@@ -92,21 +80,6 @@ def split_by_query(rows: Sequence[LogRow], share: float) -> Split:
         [row for row in rows if held_out(row.query)],
     )
     return _both_sides(split, f"--hold-out-queries {share:g}")
-
-
-def split_at_random(rows: Sequence[LogRow], share: float, seed: int) -> Split:
-    """Most rows, and a share of them that the seed and what they hold decide, but not their order.
-
-    Raises:
-        UserError: nothing is left on one side.
-    """
-    sides: tuple[list[LogRow], list[LogRow]] = [], []
-    seen: Counter[LogRow] = Counter()
-    for row in rows:
-        seen[row] += 1  # equal rows fall on both sides
-        cells = "\t".join(map(str, (*row, seen[row])))
-        sides[unit_interval(cells, f"random {seed}") < share].append(row)
-    return _both_sides(Split(*sides), f"--judge-random {share:g}")
 
 
 def judged_by_clicks(

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import Any
 
 from dssm_tf.common.errors import UserError
-from dssm_tf.tables.cells import THOUSANDS, between_thousands
 from dssm_tf.tables.layout import Reject
 
 MAX_REJECTED = 0.1
@@ -36,14 +34,10 @@ class Tally:
     reasons: Counter[str] = field(default_factory=Counter)
     largest: list[tuple[str, Reject]] = field(default_factory=list)
 
-    def accept(self, clicks: int = 1) -> None:
-        """Counts a good row."""
-        self.rows += 1
-        self.clicks += clicks
-
     def reject(self, file: str, row: Reject) -> None:
         """Counts a bad row."""
-        self.accept(row.clicks)
+        self.rows += 1
+        self.clicks += row.clicks
         self.reasons[row.reason] += 1
         self.rejected_clicks += row.clicks
         self.largest = nlargest(_SHOWN, [*self.largest, (file, row)], lambda one: one[1].clicks)
@@ -58,45 +52,42 @@ class Tally:
         """The share of the rows that is bad, and of the clicks."""
         return self.rejected / (self.rows or 1), self.rejected_clicks / (self.clicks or 1)
 
-    def refuse(self, limit: float, flag: str = "", kept: str = "") -> None:
+    def refuse(self, limit: float, flag: str = "") -> None:
         """Refuses a log of which too much is bad.
 
         Args:
             limit: the share of rows, and of clicks, that may be bad.
             flag: what raises the limit, if anything does.
-            kept: where the bad rows are listed.
 
         Raises:
             UserError: saying how much and why, with the largest rows.
         """
-        if max(self.shares) <= limit:
-            return
-        do = " or ".join([*self._flags(), "mend the file", *([f"raise {flag}"] if flag else [])])
-        raise UserError(
-            f"{self.rejected:,} of {self.rows:,} rows are malformed ({self._shares()}; allowed are "
-            f"{limit:.1%}): {self._reasons()}; {self._examples()}."
-            + (f" They are listed in {kept}." if kept else "")
-            + f" {do[0].upper()}{do[1:]}."
-        )
+        if max(self.shares) > limit:
+            reasons, examples = self.lines()
+            ways = ["mend the file"]
+            if "bad UTF-8" in self.reasons:
+                ways.append("give --encoding, such as cp1252")
+            if flag:
+                ways.append(f"raise {flag}")
+            raise UserError(
+                f"{self.rejected:,} of {self.rows:,} rows are malformed; allowed are {limit:.1%}. "
+                f"{reasons}; {examples}. Please {' or '.join(ways)}."
+            )
 
     def lines(self) -> list[str]:
         """What to say of the bad rows at a terminal; nothing if there are none."""
         if not self.rejected:
             return []
-        said = [f"rejected: {self._reasons()} ({self._shares()})", self._examples()]
-        return said + [f"to read them, {' or '.join(self._flags())}"] * bool(self._flags())
-
-    @classmethod
-    def of(cls, described: Mapping[str, Any]) -> Tally:
-        """What `described` returned."""
-        rejects = [dict(one) for one in described["largest_rejected"]]
-        return cls(
-            described["in"],
-            described["clicks"],
-            described["rejected_clicks"],
-            Counter(described["rejected"]),
-            [(one.pop("file"), Reject(**one)) for one in rejects],
+        rows, clicks = self.shares
+        counts = sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))
+        reasons = ", ".join(f"{number:,} {reason}" for reason, number in counts)
+        examples = "; ".join(
+            f"{file}:{row.line}: {row.text.strip()[:_SHOWN_TEXT]}" for file, row in self.largest
         )
+        return [
+            f"rejected: {reasons} ({rows:.1%} of the rows, {clicks:.1%} of the clicks)",
+            f"the largest: {examples}",
+        ]
 
     def described(self) -> dict[str, Any]:
         """All of it, for programs."""
@@ -107,30 +98,3 @@ class Tally:
             "rejected_clicks": self.rejected_clicks,
             "largest_rejected": [{"file": file, **row._asdict()} for file, row in self.largest],
         }
-
-    def _shares(self) -> str:
-        """The bad rows' share of the rows, and of the clicks where that is another."""
-        rows, clicks = self.shares
-        said = f"{rows:.1%} of the rows"
-        return said if clicks in (rows, 0) else f"{said} and {clicks:.1%} of the clicks"
-
-    def _reasons(self) -> str:
-        counts = sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))
-        return ", ".join(f"{number:,} {reason}" for reason, number in counts)
-
-    def _examples(self) -> str:
-        rows = "; ".join(
-            f"{file}:{row.line}: {row.text.strip()[:_SHOWN_TEXT]}" for file, row in self.largest
-        )
-        many = any(row.clicks > 1 for _, row in self.largest)
-        return f"{'the largest' if many else 'the first'}: {rows}"
-
-    def _flags(self) -> list[str]:
-        """What would read bad rows."""
-        names = "clicks", "impressions"
-        found = [
-            f"give --thousands {sign!r}"
-            for sign in THOUSANDS
-            if any(self.reasons[between_thousands(name, sign)] for name in names)
-        ]
-        return found + ["give --encoding, such as cp1252"] * ("bad UTF-8" in self.reasons)

@@ -141,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     if not options.judgments.is_file():
         sys.exit(f"{options.judgments} is not there; name a table with --judgments.")
     load_tensorflow()
-    judgments = read_judgments(options.judgments, repeats="mean")
+    judgments = read_judgments(options.judgments)
     found: dict[str, list[Values]] = {PRIOR: [], COSINE: []}
     lines: list[str] = []
     panels: dict[str, dict[str, dict[int, tuple[float, float]]]] = {}

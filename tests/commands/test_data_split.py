@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from dssm_tf.cli import main
-from dssm_tf.tables.click_log import position, read_logs
+from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import HELD_OUT, is_held_out
 
 LOG = "query,title,clicks,timestamp\n" + "".join(
-    f'query {n},"Title {n % 7}","{n + 1},000",{1 + n % 28:02}/{1 + n // 28:02}/2024\n'
+    f'query {n},"Title {n % 7}",{n + 1}000,{1 + n % 28:02}/{1 + n // 28:02}/2024\n'
     for n in range(40)
 )
 
@@ -30,7 +30,7 @@ def split(tmp_path, capsys):
     return run
 
 
-DAYS = ("--thousands", ",", "--time-format", "%d/%m/%Y")
+DAYS = ("--time-format", "%d/%m/%Y")
 
 
 def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
@@ -44,7 +44,7 @@ def test_later_clicks_judge_and_earlier_ones_are_left_for_preprocess(split):
     assert {one.title for one in read_corpus(out / "corpus.tsv")} == {
         f"Title {n}" for n in range(7)
     }
-    times = "2024-01-01 00:00:00 to 2024-02-02 00:00:00; judged by 10 rows with 355,000 clicks"
+    times = "01/01/2024 to 02/02/2024; judged by 10 rows with 355,000 clicks"
     for text in (said.out, (out / "NOTES.md").read_text("utf-8")):
         assert times in text
     for part in ("preprocess --input", "dssm evaluate --model RUN --judgments"):
@@ -74,33 +74,23 @@ def test_titles_of_several_fields_are_columns_again(tmp_path, capsys):
     assert capsys.readouterr().out.count("--title-fields name,brand") == 2
 
 
-def test_positions_are_kept_and_what_is_none_is_left_out(tmp_path):
+def test_positions_are_kept(tmp_path):
     path, out = tmp_path / "log.tsv", tmp_path / "out"
     rows = [f"query {n}\tTitle {n % 7}\t{('3', 'top', '0', '')[n % 4]}" for n in range(40)]
     path.write_text("\n".join(["query\ttitle\tposition", *rows]) + "\n", "utf-8")
     flags = ["--clicks", str(path), "--hold-out-queries", "0.3", "--out", str(out)]
     assert main(["data", "split", *flags]) == 0
-    kept, _ = read_logs([out / "clicks.tsv"], place=position)
+    kept, _ = read_logs([out / "clicks.tsv"])
     assert {row.position for row in kept} == {0, 3}
     assert all(row.position == 3 for row in kept if int(row.query.split()[1]) % 4 == 0)
-
-
-def test_rows_at_random_judge_and_another_seed_takes_others(split, tmp_path):
-    _, out, _ = split("--judge-random", "0.3", *DAYS)
-    first = (out / "judgments.tsv").read_bytes()
-    assert 4 < len(read_judgments(out / "judgments.tsv")) < 22
-    out.rename(tmp_path / "first")
-    split("--judge-random", "0.3", "--seed", "1", *DAYS)
-    assert (out / "judgments.tsv").read_bytes() != first
 
 
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (["--judge-later", "0.25"], "40 of 40 rows are malformed"),
-        (["--judge-later", "0.25", "--thousands", ","], "such as --time-format '%d/%m/%Y"),
+        (["--judge-later", "0.25"], "such as --time-format '%d/%m/%Y"),
         (["--judge-later", "1.5", *DAYS], "--judge-later 1.5: expected a share above 0 and below"),
-        (["--judge-random", "0.25", "--encoding", "utf-9"], "--encoding is 'utf-9', which is no"),
+        (["--judge-later", "0.25", "--encoding", "utf-9"], "--encoding is 'utf-9', which is no"),
         (["--judge-later", "0.001", *DAYS], "40 rows are left to learn from and 0 to judge by"),
     ],
 )  # fmt: skip

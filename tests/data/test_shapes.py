@@ -1,11 +1,9 @@
-"""Parts of like length: what they cost, and that fewer cells are padding."""
+"""Parts of like length: few cells are padding."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from dssm_tf.data.shapes import MAX_PARTS, Part, cheapest_bounds, plan_shapes
+from dssm_tf.data.shapes import Part, plan_shapes
 
 
 def text_batch(lengths, word_lengths):
@@ -15,39 +13,6 @@ def text_batch(lengths, word_lengths):
         return (np.arange(max(sizes)) < np.array(sizes)[:, None]).astype(np.int32)
 
     return {"tokens": matrix(lengths), "word_ngrams": matrix(word_lengths)}
-
-
-def work(counts, bounds, cost):
-    """Width times (rows + cost) of each part, row by row."""
-    total = cost * sum(bounds)
-    for length, rows in enumerate(counts):
-        total += rows * min(bound for bound in bounds if bound >= length)
-    return total
-
-
-def test_rows_that_are_much_longer_than_the_others_get_a_part_of_their_own():
-    # One part: 30 * (1001 + 10). Two: 3 * (1000 + 10) + 30 * (1 + 10) = 3360.
-    assert cheapest_bounds(np.array([3] * 1000 + [30]), 1, cost=10) == (3, 30)
-
-
-def test_parts_that_cost_more_than_their_padding_are_not_made():
-    # One part: 4 * (20 + 60) = 320. Two: 3 * (10 + 60) + 4 * (10 + 60) = 490.
-    assert cheapest_bounds(np.array([3, 4] * 10), 1, cost=60) == (4,)
-
-
-@given(st.lists(st.integers(0, 200), min_size=1, max_size=9), st.integers(0, 80))
-def test_no_other_parts_take_less_work(counts, cost):
-    from itertools import combinations
-
-    counts = np.array([0, *counts, 1])  # every row has a column
-    longest = len(counts) - 1
-    found = cheapest_bounds(np.repeat(np.arange(len(counts)), counts), 1, cost)
-    least = min(
-        work(counts, (*inner, longest), cost)
-        for parts in range(MAX_PARTS)
-        for inner in combinations(range(1, longest), parts)
-    )
-    assert work(counts, found, cost) == least
 
 
 @pytest.fixture

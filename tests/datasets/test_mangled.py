@@ -15,11 +15,11 @@ from pyarrow import parquet
 
 from dssm_tf.commands.data import convert as convert_command
 from dssm_tf.common.errors import UserError
+from dssm_tf.tables import texts
 from dssm_tf.tables.click_log import read_logs
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.tables.layout import Layout
 from dssm_tf.tables.splits import split_by_time
-from dssm_tf.tables.texts import open_texts
 from dssm_tf.tables.trec import read_qrels, read_run
 from tests.damage import mangled
 from tests.datasets.tables import WRITERS
@@ -65,8 +65,7 @@ def table(format):
 
 
 def read_texts(path):
-    with open_texts(path) as texts:
-        list(texts.rows)
+    list(texts.read_texts(path))
 
 
 def split(path):
@@ -78,7 +77,7 @@ READERS = [
     read_corpus,
     read_texts,
     split,
-    lambda path: read_logs([path], Layout("utf-16", thousands=","), 1.0),
+    lambda path: read_logs([path], Layout("utf-16"), 1.0),
     lambda path: read_logs([path], Layout("gb18030"), 1.0),
     read_run,
     read_qrels,

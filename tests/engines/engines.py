@@ -323,7 +323,7 @@ def preprocessed(log: Path, output: Path, *flags: str) -> dict[str, str]:
 def embedded(model: Path, corpus: Path, output: Path, *flags: str) -> dict[str, str]:
     """What embed writes."""
     places = ["--model", model, "--input", corpus, "--output", output]
-    code, said = ended(start("pipelines.embed", [*places, "--batch-size", "50", *flags]))
+    code, said = ended(start("pipelines.embed", [*places, *flags]))
     assert code == 0, said
     assert "1,200 vectors of length 7" in said
     return written(output)

@@ -12,6 +12,8 @@ from apache_beam.pvalue import TaggedOutput
 from apache_beam.utils.shared import Shared
 
 from dssm_tf.data.format import file_name
+from dssm_tf.text.growth import grow
+from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import cleaning, record_transforms, sums, transforms
 from pipelines.frames import Settings, sum_counts
 from pipelines.options import PreprocessOptions
@@ -61,16 +63,15 @@ def run(
         grouped(read("titles"), sessions("titles"), queries("titles")),
     )
     words = step(sums.sum_words, grouped(queries("words"), titles("words")))
-    vocabulary = record_transforms.choose_trigrams(sum_counts(words("ngrams")), options, None)
-    pool = record_transforms.fill_pool(titles("pool"), options.negative_pool)
+    counts = sum_counts(words("ngrams"))
+    vocabulary = grow(
+        Vocabulary((), options.rules), counts, options.vocabulary_size, options.min_ngram_count
+    )
     written = [record_transforms.write_words(one, settings, vocabulary) for one in words()]
-    tables = [
-        record_transforms.write_titles(one, settings, words("prints"), Shared()) for one in titles()
-    ]
-    places = grouped(queries(), titles("places"))
+    tables = [record_transforms.write_titles(one, settings, words("prints")) for one in titles()]
     records = step(
-        record_transforms.write_queries, places, words("prints"), Shared(), pool,
-        (Shared(), Shared()), queries("sizes"), titles("sizes"),
+        record_transforms.write_queries, queries(), words("prints"), titles("all"), Shared(),
+        queries("sizes"),
     )()  # fmt: skip
     return {
         file_name(one.kind, one.bucket, 1 << bits): Path(one.path).read_bytes()

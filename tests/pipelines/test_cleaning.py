@@ -36,7 +36,7 @@ def sent(steps):
         else:
             part = value[1]
             found[f"{part.kind} {tag}".strip()] += part.frame.rows(named=True)
-    return found, {name.removeprefix("dropped "): n for name, n in counts.items()}
+    return found, {name.removeprefix("dropped: "): n for name, n in counts.items()}
 
 
 def summed(*rows: LogRow, block: str = "", weights=()):
@@ -49,9 +49,9 @@ def cleaned(*visits, queries=2, clicks=9):
     limits = {"max_queries_per_session": queries, "max_clicks_per_session": clicks}
     frames = [pl.DataFrame(some, infer_schema_length=None) for some in visits if some]
     kinds = dict.fromkeys("qts", pl.UInt64)
-    parts = [Part("visits", 0, as_ipc(frame.cast(kinds))) for frame in frames]
+    parts = [Part("visits", as_ipc(frame.cast(kinds))) for frame in frames]
     found, counts = sent(clean_sessions((0, parts), settings(**limits)))
-    counts.pop("sessions")
+    counts.pop("sessions: in all")
     return found, counts
 
 

@@ -100,9 +100,10 @@ def test_a_title_of_the_held_out_part_alone_is_learnt_from_the_corpus_if_it_is_t
 def test_the_report_says_how_many_titles_are_of_the_corpus(run, topics, corpus):
     data = run(topics, "--corpus", corpus, *ALL)
     report = json.loads((data.path / "report.json").read_text("utf-8"))
-    assert (report["titles"], report["titles_train"], report["titles_corpus"]) == (27, 25, 3)
+    names = "in all", "clicked in the training part", "of the corpus"
+    assert [report["counts"][f"titles: {name}"] for name in names] == [27, 25, 3]
     page = (data.path / "report.html").read_text("utf-8")
-    assert "25 of 27 titles are clicked in the training part; 3 are from the corpus" in page
+    assert "titles: 25 clicked in the training part, 27 in all, 3 of the corpus" in page
     page = (run(topics, *ALL).path / "report.html").read_text("utf-8")
     assert "of the corpus" not in page
 
@@ -120,7 +121,7 @@ def test_any_number_of_files_packed_or_not_gives_the_same(run, topics, corpus, t
         assert one[name] == parts[name], name
 
 
-def test_a_corpus_is_read_in_pieces_and_a_bad_row_has_its_line_in_the_file(
+def test_a_corpus_is_read_in_pieces_and_rows_without_a_title_are_counted(
     run, topics, tmp_path, monkeypatch, capsys
 ):
     lines = ["doc_id\ttitle", *(f"d{n}\tthing {n}" for n in range(99))]
@@ -132,8 +133,8 @@ def test_a_corpus_is_read_in_pieces_and_a_bad_row_has_its_line_in_the_file(
     cut = run(topics, "--corpus", str(path), *ALL)
     assert cut.table("titles") == whole.table("titles")
     path.write_text("\n".join([*lines[:76], "no tab", *lines[76:]]) + "\n", "utf-8")
-    run(topics, "--corpus", str(path), *ALL, code=1)
-    assert "many.tsv:77: 1 columns; the header has 2" in capsys.readouterr().err
+    assert run(topics, "--corpus", str(path), *ALL).table("titles") == whole.table("titles")
+    assert "corpus: 1 rows without a title" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -158,9 +159,6 @@ def test_a_corpus_may_be_of_every_format(run, topics, tmp_path, name, text):
             "c.tsv has the columns 'doc_id', 'name'; expected 'title' (missing: title)",
         ),
         ("c.tsv", "", "c.tsv holds no rows; is it the right file?"),
-        ("c.tsv", "doc_id\ttitle\n1\tx\n2\n", "c.tsv:3: 1 columns; the header has 2"),
-        ("c.tsv", "doc_id\ttitle\r\n\r\n1\t?!\r\n", "c.tsv holds no title with a word"),
-        ("c.jsonl", '{"title": "a"}\n{"title": 3}\n', "c.jsonl:2: 'title' is 3; expected text"),
         ("none.tsv", None, "none.tsv matches no file"),
     ],
 )

@@ -12,7 +12,6 @@ from dssm_tf.export.compact import export_compact
 from dssm_tf.model.semantic_ranker import SemanticRanker
 from dssm_tf.retrieval.index import Index
 from dssm_tf.tables.judgments import CorpusTitle, write_corpus
-from pipelines import sources
 from pipelines.embed import embed, run
 from tests.clicks import click_log, write_data
 from tests.runs import finished_run
@@ -50,7 +49,7 @@ def read(out):
 @pytest.mark.parametrize("flags", [(), ("--direct_num_workers=2",)])
 def test_a_pipeline_makes_the_models_vectors(model, corpus, tmp_path, flags):
     places = {"model": str(model), "input": corpus, "output": str(tmp_path / "out")}
-    embed(*flags, **places, batch_size=16)
+    embed(*flags, **places)
     rows = read(tmp_path / "out")
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
     wanted = SemanticRanker.load(model).encode_titles([one.title for one in CORPUS], prior=True)
@@ -98,13 +97,13 @@ def test_titles_are_made_of_the_columns_that_the_model_learned_from(tmp_path):
     assert read(out)["a"][0] == "red fox␟acme"
 
 
-def test_every_piece_of_a_file_is_read_once(model, tmp_path, monkeypatch):
-    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 100)
-    monkeypatch.setattr(sources, "MAX_PIECE_BYTES", 100)
+def test_a_large_file_becomes_several(model, tmp_path, monkeypatch):
+    monkeypatch.setattr("pipelines.embed.TITLES_A_FILE", 16)
     write_corpus(tmp_path / "c.tsv", CORPUS)
     input, output = (str(tmp_path / "c.tsv"),), str(tmp_path / "out")
     embed(model=str(model), input=input, output=output, cosine=True)
     rows = read(tmp_path / "out")
+    assert len([*(tmp_path / "out").iterdir()]) == 3
     assert {name: text for name, (text, _) in rows.items()} == dict(CORPUS)
     assert len(rows["d0"][1]) == 6
 
@@ -125,10 +124,9 @@ def test_what_cannot_be_encoded_is_one_line(model, corpus, tmp_path, capsys):
     told(r"bad\.tsv:3: .*columns", input=file("doc_id\ttitle\na\tred\nb\n"))
     told("^--input nothing: matches no file|^--input nothing matches", input=("nothing",))
     told("holds no title", input=file("doc_id\ttitle\n"))
-    told("expected at least 1", batch_size=0)
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "vectors.parquet").write_text("")
     with pytest.raises(UserError, match="exists already"):
         embed(model=str(model), input=corpus, output=str(tmp_path / "out"))
-    run(["--model", str(model), "--input", *corpus, "--output", "o", "--batchsize=3"])
-    assert "Did you mean '--batch-size'?" in capsys.readouterr().err
+    run(["--model", str(model), "--input", *corpus, "--output", "o", "--modle=3"])
+    assert "Did you mean '--model'?" in capsys.readouterr().err

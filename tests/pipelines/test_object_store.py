@@ -62,8 +62,6 @@ def test_preprocess_reads_and_writes_an_object_store(bucket, topics, tmp_path, c
     assert stored(bucket, "data") == local(tmp_path / "data")  # and no parts are left
     assert preprocess.run(run) == 1
     assert "s3://logs/data exists already" in capsys.readouterr().err
-    assert preprocess.run([*run, "--seed=3", "--overwrite"]) == 0
-    assert stored(bucket, "data") != local(tmp_path / "data")
 
 
 def test_embed_reads_and_writes_an_object_store(bucket, tmp_path):

@@ -19,21 +19,22 @@ from apache_beam.testing.util import assert_that
 import apache_beam as beam
 import pipelines
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from dssm_tf.text.rules import FOLDED
+from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import graph
 from pipelines.options import PreprocessOptions
 from pipelines.sources import find_files, plan
 from pipelines.frames import Settings
+from pipelines.output import load
 
 log, output = sys.argv[1:]
 files = find_files([log])
 pipeline = beam.Pipeline(runner=FnApiRunner())
 options = PreprocessOptions((log,), output)
-graph.build(pipeline, plan(files), Settings(options, 0, output))
+graph.build(pipeline, plan(files), Settings(options, 0, output), [], Vocabulary((), options.rules))
 pipeline.run().wait_until_finish()
 loaded = [name for name in ("tensorflow", "keras", "rich") if name in sys.modules]
 sys.stdout.write(json.dumps({"from": pipelines.__file__, "loaded": loaded,
-    "counts": graph.Manifest.load(output).counts}))
+    "counts": load(output + "/parts/manifest").counts}))
 """
 
 
@@ -68,8 +69,8 @@ def test_a_workers_distribution_runs_the_pipelines_steps_without_tensorflow(
     assert str(environment) in result["from"]
     assert not {"tensorflow", "keras"} & set(result["loaded"])
     counts = result["counts"]
-    assert counts["rows"] == 120
-    assert counts["pairs train"] + counts["pairs validation"] == 120
+    assert counts["rows: read"] == 120
+    assert counts["train: pairs"] + counts["validation: pairs"] == 120
 
 
 def test_a_worker_needs_what_the_package_needs_in_the_same_versions(checkout, monkeypatch):

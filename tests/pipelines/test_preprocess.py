@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
-import re
 import subprocess
 import sys
 from hashlib import blake2b
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -110,13 +108,14 @@ def test_sessions_are_cleaned_and_every_row_is_accounted_for(run, tmp_path):
             "file": str(tmp_path / "log.tsv"), "line": 50, "reason": "clicks is not a number",
             "text": "halo Reach many a", "clicks": 1,
         }],
-        "dropped": {
-            "blocked": 1, "no words": 1, "repeated in session": 1, "session with many clicks": 30,
-            "session with many queries": 12,
-        },
-        "used": 3,
     }  # fmt: skip
-    assert found["sessions"] == 4
+    counts = found["counts"]
+    dropped = {name: n for name, n in counts.items() if name.startswith("dropped")}
+    assert dropped == {
+        "dropped: blocked": 1, "dropped: no words": 1, "dropped: repeated in session": 1,
+        "dropped: session with many clicks": 30, "dropped: session with many queries": 12,
+    }  # fmt: skip
+    assert (counts["rows: read"], counts["sessions: in all"]) == (48, 4)
     clicks = {record.pair: record.clicks for record in data.records()}
     assert clicks == {("halo", "reach"): 2, ("halo", "wars"): 1}
 
@@ -134,17 +133,15 @@ def test_malformed_rows_are_listed_with_file_line_and_reason(run, tmp_path):
 
 def test_a_log_whose_clicks_are_mostly_in_rejected_rows_is_refused(run, tmp_path, capsys):
     good = "".join(f"q{n}\tt{n}\t10\n" for n in range(40))
-    log = "query\ttitle\tclicks\n" + good + "a\tb\t67,998\n"
+    log = "query\ttitle\tclicks\n" + good + "a\t\t67998\n"
     data = run(log, "--validation_fraction", "0", code=1)
     message = capsys.readouterr().err
     # 67,998 of 68,398 clicks are 99.4 %.
     assert "99.4% of the clicks" in message
-    assert "log.tsv:42: a b 67,998" in message
-    data = run(log, "--validation_fraction", "0", "--thousands", ",")
-    assert max(record.clicks for record in data.records()) == 67998
+    assert "log.tsv:42: a  67998" in message
     data = run(log, "--validation_fraction", "0", "--max_reject_fraction", "1")
     assert report(data)["rows"]["largest_rejected"][0]["clicks"] == 67998
-    assert "a b 67,998" in (data.path / "report.html").read_text("utf-8")
+    assert "a 67998" in (data.path / "report.html").read_text("utf-8")
     assert "99.4% of the clicks" in capsys.readouterr().err
 
 
@@ -178,12 +175,10 @@ def test_row_numbers_are_those_of_a_parquet_file_of_several_row_groups(run, tmp_
     assert [row[1:3] for row in data.rows("rejects.tsv")] == [["3", "no title"], ["17", "no title"]]
 
 
-def test_too_many_malformed_rows_fail_the_job_and_are_kept_beside_it(run, tmp_path, capsys):
+def test_too_many_malformed_rows_fail_the_job(run, capsys):
     data = run("query\ttitle\na\tb\nc\nd\n", code=1)
     message = capsys.readouterr().err
-    assert "2 of 3 rows are malformed (66.7% of the rows; allowed are 10.0%): 2 wrong" in message
-    kept = Path(re.search(r"They are listed in (\S+)\. ", message)[1])
-    assert len(kept.read_text("utf-8").splitlines()) == 3
+    assert "2 of 3 rows are malformed; allowed are 10.0%. rejected: 2 wrong column" in message
     assert not data.path.exists()
     run("query\ttitle\na\tb\nc\nd\n", "--max_reject_fraction", "0.7", "--validation_fraction", "0")
 
@@ -192,7 +187,7 @@ def test_too_many_malformed_rows_fail_the_job_and_are_kept_beside_it(run, tmp_pa
     ("log", "message"),
     [
         ("query\ttitle\n", "holds no rows below the header"),
-        ("query\ttitle\n!!\t??\n", "None of the 1 rows"),
+        ("query\ttitle\n!!\t??\n", "Nothing of the 1 rows"),
         ("search\tpage\na\tb\n", "has the columns 'search', 'page'"),
         ("", "holds no rows"),
     ],
@@ -210,7 +205,7 @@ def test_a_log_of_one_title_makes_records_without_negatives(run):
     assert sorted(record.titles for record in data.records()) == [("b",), ("b",)]
 
 
-def test_two_texts_of_one_fingerprint_become_one_title_and_that_is_said(run, monkeypatch, capsys):
+def test_two_texts_of_one_fingerprint_become_one_title(run, monkeypatch):
     def alike(data, **size):
         return blake2b(b"one" if data in (b"red hat", b"green tie") else data, **size)
 
@@ -222,14 +217,12 @@ def test_two_texts_of_one_fingerprint_become_one_title_and_that_is_said(run, mon
     assert (data.clicked("a"), data.clicked("b")) == ({"green tie"}, {"green tie", "other"})
     negatives = {one.query: one.titles[1:] for one in data.records()}
     assert negatives == {"a": ("other",), "b": ()}
-    assert report(data)["one_fingerprint"] == 1
-    assert "1 texts or words have the fingerprint of another one" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "flags",
     [["--negatives", "-1"], ["--validation_fraction", "1"], ["--field-rows", "onw"],
-     ["--negative_alpha", "nan"], ["--shards", "3"], ["--negatives", str(10**18)],
+     ["--negative_alpha", "nan"], ["--negatives", str(10**18)],
      ["--negative-alpha", "1e308"], ["--shards", str(10**12)]],
 )  # fmt: skip
 def test_wrong_usage_exits_with_two_and_names_the_flag(run, flags, capsys):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.click_log import LogRow, log_blocks
-from dssm_tf.tables.layout import Reject
+from dssm_tf.tables.layout import Layout, Reject
 from pipelines import sources
 from pipelines.sources import find_files, opened, plan
 
@@ -22,7 +22,7 @@ def read(*patterns):
 
 def rows_of(piece):
     """The good rows of each block, then its rejects."""
-    with opened(piece) as table:
+    with opened(piece, Layout()) as table:
         for rows, rejects in log_blocks(table):
             yield from map(LogRow._make, zip(*(one.to_pylist() for one in rows), strict=True))
             yield from rejects

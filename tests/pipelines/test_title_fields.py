@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
-import pytest
-
 from pipelines import preprocess
 
 LOG = (
@@ -56,16 +52,6 @@ def test_a_column_that_is_missing_is_named(tmp_path, capsys):
     corpus = ("--corpus", str(tmp_path / "corpus.tsv"))
     assert "missing: category" in failure(tmp_path, capsys, LOG, *ALL, *corpus)
     assert "missing: brand, category" in failure(tmp_path, capsys, "query\ttitle\na\tb\n", *ALL)
-
-
-@pytest.mark.parametrize("name", ["log.tsv", "log.jsonl"])
-def test_a_field_that_no_row_has_is_named(tmp_path, capsys, name):
-    rows = [{"query": "a", "title": "b", "brand": "c", "category": ""}]
-    log = "query\ttitle\tbrand\tcategory\na\tb\tc\t \n"
-    if name == "log.jsonl":
-        log = "\n".join(json.dumps(row) for row in rows)
-    error = failure(tmp_path, capsys, log, *ALL, name=name)
-    assert "has a 'category'; leave that name out" in error
 
 
 def test_the_separator_inside_a_text_is_a_bad_row(tmp_path, capsys):

@@ -33,7 +33,7 @@ def test_the_earlier_trigrams_keep_their_ids_and_records_use_the_new_ones(run):
     added = {"#bl", "blu", "lue", "ue#", "#ow", "owl", "wl#"}
     assert set(new.ngrams[len(old.ngrams) :]) == added
     report = json.loads((now.path / "report.json").read_text("utf-8"))
-    assert report["vocabulary"]["trigrams_new"] == len(added)
+    assert report["counts"]["letter trigrams: new"] == len(added)
     assert len(now.records()) == 1
 
 
@@ -70,13 +70,3 @@ def test_other_text_rules_are_refused(run, tmp_path, capsys):
     assert preprocess.run([*words[:-1], str(tmp_path / "none")]) == 1
     assert "does not exist" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
-
-
-def test_the_earlier_output_is_not_overwritten(run, tmp_path, capsys):
-    before, log = run(YESTERDAY, *ALL), tmp_path / "today.tsv"
-    log.write_text(TODAY, "utf-8")
-    place = str(before.path)
-    words = ["--input", str(log), "--output", place, "--vocabulary-from", place, "--overwrite"]
-    assert preprocess.run(words) == 1
-    assert f"holds the input {place}/vocabulary.txt" in capsys.readouterr().err
-    assert vocabulary(before.path).ngrams

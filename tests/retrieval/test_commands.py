@@ -8,6 +8,7 @@ import pytest
 from pyarrow import parquet
 
 from dssm_tf.commands.embed import embed
+from dssm_tf.commands.flags import Tables
 from dssm_tf.commands.index import index
 from dssm_tf.commands.search import search
 from dssm_tf.common.errors import UserError
@@ -63,7 +64,7 @@ def test_a_failure_in_the_middle_leaves_the_old_file(tmp_path):
         ({"out": "v.npy"}, "ends in .parquet"),
         ({"out": "corpus.tsv"}, "ends in .parquet"),
         ({"input": "empty.txt"}, "holds no text"),
-        ({"column": "colour"}, "colour"),
+        ({"tables": Tables(columns="title=colour")}, "colour"),
         ({"model": "absent"}, "does not exist"),
     ],
 )
@@ -73,7 +74,7 @@ def test_what_cannot_be_embedded_is_one_line_and_writes_nothing(
     (tmp_path / "empty.txt").write_text("")
     before = sorted(tmp_path.iterdir())
     paths = {"input": corpus_file, "out": "v.parquet", "model": run_directory} | given
-    others = {name: paths.pop(name) for name in ("column",) if name in paths}
+    others = {name: paths.pop(name) for name in ("tables",) if name in paths}
     with pytest.raises(UserError, match=message) as caught:
         embed(**{name: tmp_path / path for name, path in paths.items()}, **others)
     assert "\n" not in str(caught.value)

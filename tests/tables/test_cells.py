@@ -15,7 +15,6 @@ from dssm_tf.tables.cells import (
     identifier,
     number,
     one_line,
-    readable,
 )
 
 
@@ -105,5 +104,5 @@ def test_a_text_on_one_line_keeps_everything_else(value):
     assert (found.split(), len(found)) == (value.split(), len(value))
 
 
-def test_a_readable_text_has_no_surrogates():
-    assert readable("half \ud800, ż") == "half \N{REPLACEMENT CHARACTER}, ż"
+def test_a_text_on_one_line_has_no_surrogates():
+    assert one_line("half \ud800, ż") == "half \N{REPLACEMENT CHARACTER}, ż"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.tables.cells import BadRow, clean_text, count, without_separator
-from dssm_tf.tables.click_log import LogRow, log_blocks, position, read_logs, write_log
+from dssm_tf.tables.click_log import LogRow, log_blocks, read_logs, write_log
 from dssm_tf.tables.layout import Layout, Reject, parse_columns
 from dssm_tf.tables.reader import open_table
 
@@ -117,7 +117,7 @@ def test_a_written_log_reads_back(tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("log.tsv", "query\ttitle\n", "holds no rows below the header"),
+        ("log.tsv", "query\ttitle\n", "holds no usable rows below the header"),
         ("log.tsv", "", "is empty; expected the columns 'query', 'title'"),
         ("log.tsv", "query\tdoc\nhat\td1\n", r"'query', 'doc'; .*missing: title"),
         ("log.txt", "hat\n", "no known format"),
@@ -135,25 +135,18 @@ def test_a_block_without_a_good_row_is_rejects_and_nothing_else(write, name):
     assert [row.reason for row in rows] == ["bad UTF-8"] * 2
 
 
-def test_positions_are_read_where_they_are_asked_for(write):
-    text = "query\ttitle\tposition\n" + "".join(
-        f"a\tb\t{cell}\n" for cell in ("3", "", "2.0", "0", "-1", "x")
-    )
-    path = write("log.tsv", text)
-    rows, tally = read_logs([path], max_rejected=0.6, place=position)
-    assert [row.position for row in rows] == [3, 0, 2]
-    assert set(tally.reasons) == {
-        "position below 1", "position is negative", "position is not a number"
-    }  # fmt: skip
-    rows, tally = read_logs([path])
-    assert [row.position for row in rows] == [0] * 6
+def test_a_position_that_is_none_is_unknown(write):
+    cells = "3", "", "2.0", "0", "-1", "x"
+    text = "query\ttitle\tposition\n" + "".join(f"a\tb\t{cell}\n" for cell in cells)
+    rows, tally = read_logs([write("log.tsv", text)])
+    assert [row.position for row in rows] == [3, 0, 2, 0, 0, 0]
     assert not tally.rejected
 
 
 def test_positions_survive_writing_and_logs_without_have_no_column(tmp_path):
     rows = [LogRow("a", "b", position=2), LogRow("c", "d")]
     write_log(tmp_path / "log.tsv", rows)
-    assert read_logs([tmp_path / "log.tsv"], place=position)[0] == rows
+    assert read_logs([tmp_path / "log.tsv"])[0] == rows
     write_log(tmp_path / "log.tsv", rows[1:])
     assert "position" not in (tmp_path / "log.tsv").read_text("utf-8")
 
@@ -187,12 +180,16 @@ def test_lines_read_at_once_are_those_read_one_by_one(lines):
         raw, patch = io.BytesIO(b"".join(line + b"\n" for line in lines)), pytest.MonkeyPatch()
         patch.setattr("dssm_tf.tables.lines._FEW", few)
         with patch.context(), open_table("log.tsv", layout=Layout(names=NAMES), raw=raw) as table:
-            for good, bad in log_blocks(table, position):
+            for good, bad in log_blocks(table):
                 rows = zip(*(one.to_pylist() for one in good), strict=True)
                 yield from map(LogRow._make, rows)
                 yield from bad
 
+    def filled(line):
+        return line.decode("utf-8", "surrogateescape").strip()
+
     def alone(number, line):
+        line = line.removeprefix(BOM_UTF8) if number == 1 else line
         try:
             query, title, clicks, session, place = line.decode().split("\t")
             return LogRow(
@@ -202,12 +199,12 @@ def test_lines_read_at_once_are_those_read_one_by_one(lines):
                 0,
                 session.strip(),
                 "",
-                position(place),
+                int(place) if place in ("3", "12") else 2 if place == "2.0" else 0,
             )
         except (BadRow, ValueError):
             return number
 
-    expected = [alone(n, line) for n, line in enumerate(lines, start=1) if line.strip()]
+    expected = [alone(n, line) for n, line in enumerate(lines, start=1) if filled(line)]
     for few in (2, 256):
         rows = [row.line if isinstance(row, Reject) else row for row in found(lines, few)]
         assert sorted(rows, key=str) == sorted(expected, key=str)

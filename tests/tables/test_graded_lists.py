@@ -36,8 +36,8 @@ def test_a_pair_of_several_raters_has_the_mean_of_their_grades(tmp_path):
 @pytest.mark.parametrize(
     ("cell", "message"),
     [
-        ("5", r"judged.tsv:3: grade '5'; expected 0 to 4"),
-        ("-1", r"judged.tsv:3: grade '-1'; expected 0 to 4, the scale of judgments.max_grade"),
+        ("5", r"judged.tsv:3: grade '5'; expected a number from 0 to 4"),
+        ("-1", r"judged.tsv:3: grade '-1'; expected a number from 0 to 4, see judgments.max_grade"),
         ("nan", r"judged.tsv:3: grade 'nan' is not a number"),
         ("good", r"judged.tsv:3: grade 'good' is not a number"),
         ("", r"judged.tsv:3: grade '' is not a number"),

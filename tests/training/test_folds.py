@@ -40,19 +40,19 @@ def by_folds(data, folder):
 def test_every_query_is_held_out_once_with_all_its_clicks(folds):
     log = sorted((one.query, one.title, float(one.clicks)) for one in click_log())
     for fold in folds:
-        parts = [fold.clicks(split) for split in ("train", "validation")]
+        parts = [fold.log(split) for split in ("train", "validation")]
         assert sorted(functools.reduce(operator.iadd, parts, [])) == log
         learned, held_out = ({query for query, _, _ in part} for part in parts)
         assert not learned & held_out
         assert [fold.count(split) for split in ("train", "validation")] == [*map(len, parts)]
-    held_out = [{query for query, _, _ in fold.clicks("validation")} for fold in folds]
+    held_out = [{query for query, _, _ in fold.log("validation")} for fold in folds]
     assert sorted(query for one in held_out for query in one) == sorted({row[0] for row in log})
     assert max(map(len, held_out)) - min(map(len, held_out)) <= 1
 
 
 def test_a_fold_counts_the_clicks_of_its_own_training_part(folds):
     for fold in folds:
-        rows = fold.clicks("train")
+        rows = fold.log("train")
         clicks: Counter[str] = Counter()
         for _, title, number in rows:
             clicks[title] += number

@@ -50,7 +50,7 @@ def configuration(source: str, data: Preprocessed, folder):
     """A training whose rivals are of one source."""
     negatives = {"recorded": 4 if source == "recorded" else 0, "in_batch": source == "in-batch"}
     settings = {"tower": {"name": "dssm"}, "negatives": negatives, "training": {"batch_size": 32}}
-    pairs = [(query, title) for query, title, _ in data.clicks(*data.splits)]
+    pairs = [(query, title) for query, title, _ in data.log()]
     every = list(product(dict(pairs), [one.text for one in data.titles]))
     if source == "fresh":
         negatives["fresh"] = 3
@@ -76,11 +76,11 @@ def test_no_title_clicked_for_a_query_is_ever_its_negative(data, source, tmp_pat
     config, vocabulary = configuration(source, data, tmp_path), data.vocabulary
     hashed = {
         text: tuple(vocabulary.ngram_ids(word) for word in vocabulary.words(text))
-        for query, title, _ in data.clicks(*data.splits)
+        for query, title, _ in data.log()
         for text in (query, title)
     }
     clicked = defaultdict(set)
-    for query, title, _ in data.clicks(*data.splits):
+    for query, title, _ in data.log():
         clicked[hashed[query]].add(hashed[title])
     batches = training_batches(config, data, 1, sources=read_sources(config, data))
     negatives = 0

@@ -73,7 +73,7 @@ def test_weighted_clicks_are_not_rounded_and_weigh_one_on_average(tmp_path):
         assert not np.allclose(weights, np.rint(weights))
         # A title's sum is rounded, as preprocess rounds it.
         clicks: Counter[str] = Counter()
-        for _, title, number in fold.clicks("train"):
+        for _, title, number in fold.log("train"):
             clicks[title] += number
         assert {one.text: one.clicks for one in fold.titles if one.clicks} == {
             title: round(number) for title, number in clicks.items()

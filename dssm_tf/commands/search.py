@@ -1,4 +1,4 @@
-"""`dssm search`: one query, three rankings side by side."""
+"""`dssm search`: one query, three rankings."""
 
 from __future__ import annotations
 

@@ -27,6 +27,8 @@ _T = TypeVar("_T")
 
 _BUSY = "as many requests as --in-flight allows are in flight; try again later."
 
+_LONGEST = 1 << 16  # bytes of a text that are read; models read its first words alone
+
 DEFAULT_SIGNATURE = "serving_default"
 
 
@@ -177,4 +179,4 @@ class Service:
             raise Refusal(
                 INVALID, f"{name}: {len(texts):,} texts, more than {self.limits.texts:,}."
             )
-        return [text.decode("utf-8", "replace") for text in texts]
+        return [text[:_LONGEST].decode("utf-8", "replace") for text in texts]

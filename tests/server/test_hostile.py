@@ -83,6 +83,12 @@ def test_left_out_repetitions_are_not_filled_in(serve, channel_to, ranker):
     assert ranker.requests == []
 
 
+def test_of_a_long_text_its_beginning_is_read(serve):
+    code, told = post(serve(), body_of("encode_query", queries=["x" * 1_000_000]))
+    # Letters, words, and 1.
+    assert (code, told) == (200, '{"outputs": [[65536.0, 1.0, 1.0]]}\n')
+
+
 @pytest.mark.parametrize(
     ("body", "code", "status"),
     [

@@ -21,7 +21,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.benchmarks.scale import ROOT, measured
+
 PAIRS = ROOT / "dssm_tf" / "datasets" / "webquestions" / "pairs.tsv"
 ASKED = 400
 TIMED = 2.0  # seconds of queries
@@ -65,12 +66,9 @@ def build(folder: Path, model: Path, kind: str) -> str:
     """Runs `dssm index`; its seconds, its peak memory and its size."""
     command = ["index", "--model", model, "--corpus", folder / "corpus.tsv", "--kind", kind]
     command += ["--queries", folder / "queries.txt", "--out", folder / kind]
-    process = subprocess.Popen([sys.executable, "-m", "dssm_tf.cli", *map(str, command)], cwd=ROOT)
-    _, status, usage = os.wait4(process.pid, 0)
-    if status:
-        raise SystemExit("dssm index failed")
+    found = measured([sys.executable, "-m", "dssm_tf.cli", *map(str, command)])
     size = sum(one.stat().st_size for one in (folder / kind).rglob("*") if one.is_file())
-    seconds, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    seconds, peak = found["processor_seconds"], found["peak_mib"]
     return f"{seconds:.1f} | {peak:,.0f} | {size / 2**20:,.0f}"
 
 

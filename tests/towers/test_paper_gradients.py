@@ -1,10 +1,10 @@
 """The gradients of P16 appendix A, from the loss down to the parameters of the towers.
 
-Eq. 8 (loss) is also in tests/losses/test_click_softmax.py, eq. 11, 12 and 15 (cosine) in
+Eq. 8 (loss) is also in tests/losses/test_click_losses.py, eq. 11, 12 and 15 (cosine) in
 tests/model/test_siamese.py. What the appendix leaves out or prints wrongly is said in
-tests/reference/tanh_rnn.py and
-lstm_gradients.py; the whole gradient of every tower is held against finite differences in
-test_tower_contract.py, and the LSTM's also in tests/layers/test_peephole_lstm.py.
+tests/reference/tanh_rnn.py and lstm_gradients.py; the whole gradient of every tower is held against
+finite differences in test_tower_contract.py, and the LSTM's, cut after so many words, in
+tests/layers/test_word_recurrence.py.
 """
 
 from __future__ import annotations

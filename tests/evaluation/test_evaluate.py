@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -56,6 +58,14 @@ def test_the_tests_of_trained_models_leave_out_the_noise_of_training_and_say_so(
     said = "not in training: one seed cannot say what another would change"
     assert said in " ".join(protocol(evaluate(systems(), JUDGMENTS, CORPUS)))
     assert said not in " ".join(protocol(evaluate({"good": GOOD}, JUDGMENTS, CORPUS)))
+
+
+def test_a_system_is_told_beside_one_that_has_the_prior_if_it_has():
+    found = evaluate(systems(), JUDGMENTS, CORPUS)
+    lifted = [replace(row, name=f"{row.name}+prior", prior=True) for row in found.rows]
+    rows = [*found.rows, *lifted]
+    found = replace(found, rows=rows, against=tuple(row.name for row in rows))
+    assert [*map(found.reference, found.against)] == ["good", "bad", "good+prior", "bad+prior"]
 
 
 def test_a_model_with_a_prior_beside_a_system_without_is_said_to_have_it():

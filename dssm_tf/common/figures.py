@@ -87,7 +87,8 @@ def word_weights(
         axis.invert_yaxis()
         axis.set(title=side, xlabel=measure)
         axis.grid(alpha=0.3, axis="x")
-    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    handles = axis.get_legend_handles_labels()
+    figure.legend(*handles, loc="outside lower center", ncols=2, framealpha=0)
     figure.suptitle(title)
     return figure
 

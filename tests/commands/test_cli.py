@@ -16,8 +16,7 @@ import yaml
 from dssm_tf import __version__, cli, commands
 from dssm_tf.cli import main
 from dssm_tf.commands.data import SUBCOMMANDS
-from dssm_tf.common.errors import UserError
-from dssm_tf.config import find_config, load_config
+from dssm_tf.config import load_config
 from tests.clicks import click_log, write_data
 
 COMMANDS = [*cli.COMMANDS, *(f"data {name}" for name in SUBCOMMANDS)]
@@ -282,29 +281,3 @@ def test_an_interrupted_command_says_what_is_left(tmp_path, monkeypatch, capsys)
     assert main(["demo", "--out", str(tmp_path / "out")]) == 1
     line = "dssm demo: interrupted; the same command resumes, or starts over\n"
     assert capsys.readouterr().err == line
-
-
-def test_a_mistake_of_ours_keeps_its_traceback(tmp_path, monkeypatch):
-    def mistake(arguments):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("dssm_tf.commands.demo.write_data", mistake)
-    with pytest.raises(ZeroDivisionError):
-        main(["demo", "--out", str(tmp_path / "out")])
-
-
-@pytest.mark.parametrize("name", ["dssm", "lstm"])
-def test_the_shipped_configurations_are_found_by_name_from_anywhere(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    config = load_config(find_config(name))
-    assert config.tower.name == name
-
-
-def test_a_user_error_is_one_line_whatever_it_says(tmp_path, monkeypatch, capsys):
-    def refuse(*_):
-        raise UserError("no.")
-
-    monkeypatch.setattr("dssm_tf.commands.demo.write_data", refuse)
-    assert main(["demo", "--out", str(tmp_path / "out")]) == 1
-    assert capsys.readouterr().err == "dssm demo: no.\n"
-    assert cli.__doc__

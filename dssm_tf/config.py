@@ -231,7 +231,7 @@ def load_config(path: Path, overrides: Sequence[str] = ()) -> Config:
     if _BASELINE in raw:
         raise UserError(
             f"{path} configures a baseline, which `dssm benchmark` fits: dssm "
-            f"benchmark --systems bm25 --configs mine={path} ..."
+            f"benchmark --systems bm25,mine={path} ..."
         )
     changed = deepcopy(raw)
     for override in overrides:

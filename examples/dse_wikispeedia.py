@@ -22,8 +22,8 @@ from scipy import sparse
 
 from dssm_tf import UserError
 from dssm_tf.dse.networks import Scores
+from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.settings import FineTuning, Pretraining
-from dssm_tf.evaluation.rank_loss import rank_loss
 from examples.dse_protocol import (
     Features,
     Fitted,

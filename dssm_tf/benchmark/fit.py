@@ -13,43 +13,68 @@ import shutil
 import sys
 import threading
 import time
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from dssm_tf.baselines.base import Baseline
-from dssm_tf.benchmark.external import load_encoder, megabytes, microseconds
+from dssm_tf.benchmark.external import (
+    cosines,
+    learned,
+    load_encoder,
+    megabytes,
+    microseconds,
+    without_prior,
+)
 from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, folds, grid, to_choose_by
-from dssm_tf.benchmark.prepare import Inputs
+from dssm_tf.benchmark.prepare import INPUTS, Inputs
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_write
-from dssm_tf.evaluation.by_cosine import without_prior
 from dssm_tf.evaluation.evaluation import about_vocabulary
-from dssm_tf.evaluation.ranker import Ranker
-from dssm_tf.evaluation.runs import by_ranker, make_run, relevant_ranks
+from dssm_tf.evaluation.runs import Scores, by_ranker, make_run, relevant_ranks, trec_run
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.export.load import load
+from dssm_tf.tables.trec import read_run
 
 JOB, ABOUT, RUN = "job.json", "about.json", "run.parquet"
 _MODEL = "model"
 
 
 class Candidate(NamedTuple):
-    """A fitted system with one setting of its free parameters.
+    """A system with one setting of its free parameters.
 
     Attributes:
-        setting: values by name.
-        ranker: with them.
+        run: ranks.
         about: costs and notes.
-        deployed: the ranker as it is used, where that is another form.
-        usual: how many of these values the system has by default.
+        timed: what a query's time is measured of.
+        setting: values by name.
+        baseline: to be saved.
     """
 
-    setting: dict[str, Any]
-    ranker: Ranker
+    run: Callable[[], pl.DataFrame]
     about: dict[str, Any]
-    deployed: Ranker | None = None
-    usual: int = 0
+    timed: Scores | None = None
+    setting: Mapping[str, Any] = MappingProxyType({})
+    baseline: Baseline | None = None
+
+
+class Fit(NamedTuple):
+    """What a kind of system is made of: the job, what it learns from, and a folder of its own."""
+
+    job: Mapping[str, Any]
+    inputs: Inputs
+    task: RankingTask
+    folder: Path
+
+    def run_of(self, scores: Scores) -> Callable[[], pl.DataFrame]:
+        """Ranks by scores."""
+        return partial(make_run, self.job["name"], scores, self.task)
 
 
 def fit(folder: Path) -> None:
@@ -59,104 +84,130 @@ def fit(folder: Path) -> None:
         UserError: the system cannot learn from these inputs or gives unusable scores.
     """
     job = json.loads((folder / JOB).read_text("utf-8"))
-    inputs = Inputs(folder.parents[1] / job["inputs"])
-    task, tune = inputs.task(), job["tune"]
-    make = {"tower": _tower, "encoder": _encoder, "baseline": _baseline}[job["kind"]]
-    candidates = make(job, inputs, folder)
+    inputs = Inputs(folder.parents[1] / INPUTS)
+    task = inputs.task()
+    candidates = KINDS[job["kind"]](Fit(job, inputs, task, folder))
     fold, about = folds(task), dict[str, Any]()
-    chosen = [max(range(len(candidates)), key=lambda at: candidates[at].usual)] * 3
+    chosen = [0] * 3
     if len(candidates) > 1:
-        values = np.stack([
-            to_choose_by(relevant_ranks(_run(job, one, task), task), tune, task)
-            for one in candidates
-        ])  # fmt: skip
-        best = choose(values, fold)
+        ranks = (relevant_ranks(one.run(), task) for one in candidates)
+        best = choose(np.stack([to_choose_by(one, job["tune"], task) for one in ranks]), fold)
         chosen, about = best or chosen, described([candidates[at].setting for at in best])
-    runs = {place: _run(job, candidates[place], task) for place in dict.fromkeys(chosen)}
+    runs = {place: candidates[place].run() for place in dict.fromkeys(chosen)}
     final = candidates[chosen[FINAL]]
     about = final.about | about
-    if job["kind"] == "baseline":
-        model, ranker = folder / _MODEL, cast("Baseline", final.ranker)
-        ranker.save(model)
-        about["parameters"] = _learned_numbers(model) + len(final.setting)
+    if final.baseline:
+        model = folder / _MODEL
+        final.baseline.save(model)
         about["megabytes"] = megabytes(model)
-    about["microseconds_per_query"] = microseconds(final.deployed or final.ranker, task)
+    if final.timed:
+        about["microseconds_per_query"] = microseconds(final.timed, task)
     with atomic_write(folder / ABOUT) as file:
         json.dump(about, file, indent=2)
     with atomic_write(folder / RUN, "wb") as file:
         by_fold([runs[place] for place in chosen]).write_parquet(file)
 
 
-def _run(job: dict[str, Any], candidate: Candidate, task: RankingTask) -> Any:
-    return make_run(job["name"], by_ranker(candidate.ranker, task), task)
+def _popularity(one: Fit) -> list[Candidate]:
+    """Every query ranks by the titles' prior alone."""
+    prior = one.inputs.log_prior(one.task)
+
+    def scores(queries: NDArray[np.int64], titles: NDArray[np.int64] | None) -> Any:
+        return np.tile(prior if titles is None else prior[titles], (len(queries), 1))
+
+    return [Candidate(one.run_of(scores), {})]
 
 
-def _baseline(job: dict[str, Any], inputs: Inputs, folder: Path) -> list[Candidate]:
+def _baseline(one: Fit) -> list[Candidate]:
     """A baseline with every combination of its free parameters, fitted as seldom as that allows."""
     from dssm_tf.systems import BASELINES
 
+    job, inputs = one.job, one.inputs
     make, given = BASELINES[job["base"]], dict(job["parameters"])
     given |= {} if job["seed"] is None else {"seed": job["seed"]}
     free, refit = (
-        {name: values for name, values in one.items() if name not in given}
-        for one in (make.free, make.fitted_free)
+        {name: values for name, values in parameters.items() if name not in given}
+        for parameters in (make.free, make.fitted_free)
     )
-    clicks, titles, default = inputs.clicks(), inputs.titles(), make(**given)
+    clicks, titles = inputs.clicks(job["data"]), inputs.titles(job["data"])
     found = []
     for variant in grid(refit):
         started = time.monotonic()
         fitted = make(**given, **variant).fit(clicks, titles)
-        seconds = time.monotonic() - started
+        about = {"training_seconds": time.monotonic() - started}
         for setting in grid(free):
             ranker, setting = fitted.with_parameters(**setting), {**variant, **setting}
-            usual = sum(getattr(default, name) == value for name, value in setting.items())
-            found.append(Candidate(setting, ranker, {"training_seconds": seconds}, usual=usual))
+            scores = by_ranker(ranker, one.task)
+            found.append(Candidate(one.run_of(scores), about, scores, setting, ranker))
     return found
 
 
-def _tower(job: dict[str, Any], inputs: Inputs, folder: Path) -> list[Candidate]:
+def _tower(one: Fit) -> list[Candidate]:
+    """A tower, trained, by its cosine: rows of their own add the prior, as to every system."""
     from dssm_tf.config import load_config
     from dssm_tf.export.compact import export_compact
     from dssm_tf.model.semantic_ranker import SemanticRanker
     from dssm_tf.runtime import Ranker as CompactRanker
     from dssm_tf.training.train import train
 
-    config = folder / "config.yaml"
+    job, config, model = one.job, one.folder / "config.yaml", one.folder / _MODEL
     config.write_text(job["base"], "utf-8")
-    model, resumed = folder / _MODEL, (folder / _MODEL).exists()
+    resumed = model.exists()
     loaded = load_config(config, [f"training.seed={job['seed']}"])
-    result = train(loaded, inputs.folder / job["data"], model, quiet=True)
+    result = train(loaded, one.inputs.folder / job["data"], model, quiet=True)
     ranker = SemanticRanker.load(model, job["name"])
-    shutil.rmtree(folder / "compact", ignore_errors=True)
-    form = export_compact(model, folder / "compact")
+    shutil.rmtree(one.folder / "compact", ignore_errors=True)
+    form = export_compact(model, one.folder / "compact")
     about = {
         "training_seconds": result.seconds or None,
         "resumed": resumed,
         "epochs": result.epochs,
         "best_epoch": result.best_epoch,
         "prior_weight": result.prior_weight,
-        "parameters": int(ranker.model.count_params()),
         "megabytes": megabytes(form),
-        **about_vocabulary(ranker.vocabulary.unknown_share(inputs.task().queries)),
+        **about_vocabulary(ranker.vocabulary.unknown_share(one.task.queries)),
     }
     about["notes"] += [f"may have learned nothing: {result.doubt}"] if result.doubt else []
-    # Rows of their own add the prior, as to every other system.
-    compact = without_prior(CompactRanker.load(form))
-    return [Candidate({}, without_prior(ranker), about, compact)]
+    deployed = without_prior(CompactRanker.load(form), one.task)
+    return [Candidate(one.run_of(without_prior(ranker, one.task)), about, deployed)]
 
 
-def _encoder(job: dict[str, Any], inputs: Inputs, folder: Path) -> list[Candidate]:
-    return [Candidate({}, *load_encoder(job["name"], job["base"]))]
+def _saved(one: Fit) -> list[Candidate]:
+    """A model or a baseline as it was saved: a model by its cosine, without its prior."""
+    (path,) = map(Path, one.job["files"])
+    ranker: Any = load(path, one.job["name"])
+    about: dict[str, Any] = {"source": str(path), "megabytes": megabytes(path), "notes": []}
+    if not isinstance(ranker, Baseline):
+        about |= about_vocabulary(ranker.vocabulary.unknown_share(one.task.queries))
+    known = learned(one.task.queries, path)
+    if known is None or known.any():  # a log without a judged query holds no judged click
+        log = "an unknown log" if known is None else f"a log with {known.sum():,} of them"
+        about["notes"] += [f"was trained elsewhere, on {log}: that may include judged clicks"]
+    scores = (by_ranker if isinstance(ranker, Baseline) else without_prior)(ranker, one.task)
+    return [Candidate(one.run_of(scores), about, scores)]
 
 
-def _learned_numbers(directory: Path) -> int:
-    """Floating-point numbers in the arrays a baseline saved."""
-    total = 0
-    for path in directory.rglob("*.np[yz]"):
-        found = np.load(path)
-        arrays = found.values() if path.suffix == ".npz" else (found,)
-        total += sum(array.size for array in arrays if array.dtype.kind == "f")
-    return total
+def _encoder(one: Fit) -> list[Candidate]:
+    encode, size = load_encoder(one.job["base"])
+    scores = cosines(encode, encode, one.task)
+    return [Candidate(one.run_of(scores), {"megabytes": size}, scores)]
+
+
+def _run(one: Fit) -> list[Candidate]:
+    (path,) = map(Path, one.job["files"])
+    run, notes = trec_run(one.job["name"], read_run(path), one.task)
+    return [Candidate(run.clone, {"source": str(path), "notes": notes})]
+
+
+KINDS: dict[str, Callable[[Fit], list[Candidate]]] = {
+    "popularity": _popularity,
+    "baseline": _baseline,
+    "tower": _tower,
+    "encoder": _encoder,
+    "model": _saved,
+    "run": _run,
+}
+"""What rows are made of: one candidate, or several that cross validation chooses from."""
 
 
 def _end_with(parent: int) -> None:

@@ -55,7 +55,7 @@ def grid(free: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
 def to_choose_by(ranks: pl.DataFrame, metric: str, task: RankingTask) -> NDArray[np.float64]:
     """A metric by query, NaN for those that nothing is chosen by: with typing errors, too."""
     values = per_query(ranks, len(task.queries), [metric])[metric]
-    return np.where(task.misspelt, np.nan, values)
+    return np.where(task.counted, values, np.nan)
 
 
 def choose(values: NDArray[np.float64], fold: NDArray[np.int64]) -> list[int]:

@@ -1,26 +1,22 @@
 """Hybrids: several runs and the titles' popularity in one ranking, weights by cross validation.
 
 A hybrid joins, query by query, the titles of its members' rankings. A title that a member does not
-list has that member's lowest score (linear) or no share (reciprocal ranks). A row with the prior is
-a hybrid of two: the score of one system as it is, and the title's log share of clicks times a
-weight.
+list has that member's lowest score. A row with the prior is a hybrid of two: the score of one
+system as it is, and the title's log share of clicks times a weight.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import product
-from typing import Any, Literal
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
 
 from dssm_tf.benchmark.folds import FINAL, by_fold, choose, described, of_fold, to_choose_by
 from dssm_tf.common.errors import UserError
-from dssm_tf.evaluation.evaluation import PRIOR_SUFFIX
 from dssm_tf.evaluation.fusion import scaled
 from dssm_tf.evaluation.ranking import rank_of
 from dssm_tf.evaluation.runs import ranked
@@ -29,7 +25,6 @@ from dssm_tf.evaluation.task import RankingTask
 PRIOR = "prior"
 """What the titles' log-prior is called inside a hybrid."""
 
-_RRF_K = (1, 3, 10, 30, 60, 100)
 _PRIOR_WEIGHTS = (0.0, *(2.0 ** (step / 2) for step in range(-10, 5)))
 # By the number of members: into how many steps the weights' sum is cut. At most 231 weightings.
 _STEPS = {2: 20, 3: 20, 4: 8, 5: 6}
@@ -37,43 +32,35 @@ _STEPS = {2: 20, 3: 20, 4: 8, 5: 6}
 Values = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Hybrid:
+class Hybrid(NamedTuple):
     """A row that fuses other rows.
 
     Attributes:
         name: of the row, as written by the user.
         members: rows, and `prior` for the titles' log-prior.
-        kind: `linear`, weighted scores, `rrf`, reciprocal ranks, or `prior`, a score as it is and
-            the weighted log-prior.
+        with_prior: whether it is the score of one row as it is, and the weighted log-prior; else
+            it is a weighted sum of scaled scores.
     """
 
     name: str
     members: tuple[str, ...]
-    kind: Literal["linear", "rrf", "prior"] = "linear"
-
-    @classmethod
-    def with_prior(cls, row: str) -> Hybrid:
-        """A row ranked by its score and the titles' prior."""
-        return cls(row + PRIOR_SUFFIX, (row, PRIOR), "prior")
+    with_prior: bool = False
 
     @classmethod
     def parse(cls, text: str, rows: Sequence[str]) -> Hybrid:
-        """From `a+b`, `a+b+prior` or `rrf:a+b`; a row's name may hold a plus sign itself.
+        """From `a+b` or `a+b+prior`; a row's name may hold a plus sign itself.
 
         Raises:
             UserError: a member is unknown, comes twice or is alone.
         """
-        rest = text.removeprefix("rrf:")
-        kind: Literal["linear", "rrf"] = "linear" if rest == text else "rrf"
-        members: list[str] = []
+        rest, members = text, list[str]()
         known = sorted([*rows, PRIOR], key=len, reverse=True)
         while rest:
             found = next((name for name in known if f"{rest}+".startswith(f"{name}+")), None)
             if found is None:
                 raise UserError(
                     f"--hybrid {text}: there is no row {rest.split('+')[0]!r}; join rows of this "
-                    f"benchmark ({', '.join(rows)}) and {PRIOR}, as in a+b+{PRIOR} or rrf:a+b."
+                    f"benchmark ({', '.join(rows)}) and {PRIOR}, as in a+b+{PRIOR}."
                 )
             members.append(found)
             rest = rest[len(found) + 1 :]
@@ -81,7 +68,7 @@ class Hybrid:
             raise UserError(
                 f"--hybrid {text}: expected two to {max(_STEPS)} different members joined by +."
             )
-        return cls(text, tuple(members), kind)
+        return cls(text, tuple(members))
 
     def settings(self, unit: float) -> tuple[list[dict[str, Any]], Values]:
         """What cross validation chooses from, and the same as weights of `parts`.
@@ -89,9 +76,7 @@ class Hybrid:
         Args:
             unit: of the weights of the prior, see `_prior_unit`.
         """
-        if self.kind == "rrf":
-            return [{"k": k} for k in _RRF_K], np.eye(len(_RRF_K))
-        if self.kind == "prior":
+        if self.with_prior:
             tried = [unit * weight for weight in _PRIOR_WEIGHTS]
             return [{PRIOR: one} for one in tried], np.array([[1.0, one] for one in tried])
         found = weightings(len(self.members))
@@ -111,12 +96,8 @@ class Hybrid:
         Returns:
             `(titles, parts)`.
         """
-        if self.kind == "prior":
+        if self.with_prior:
             return scores
-        if self.kind == "rrf":
-            # Cormack, Clarke and Buettcher 2009, sec. 2.
-            ranks = stats.rankdata(-scores, "ordinal", axis=0, nan_policy="omit")
-            return np.stack([np.nansum(1 / (k + ranks), axis=1) for k in _RRF_K], axis=1)
         scores = np.nan_to_num(np.where(np.isnan(scores), np.fmin.reduce(scores), scores))
         spread = np.where(np.ptp(scores, axis=0), scores.std(axis=0), np.inf)
         return np.hstack([scaled(scores), (scores - scores.mean(axis=0)) / spread])
@@ -156,7 +137,7 @@ def fuse(
         The run, and what was chosen, for the result.
     """
     final = of_fold(members[hybrid.members[0]], FINAL)
-    unit = _prior_unit(final, log_prior, task) if hybrid.kind == "prior" else 1.0
+    unit = _prior_unit(final, log_prior, task) if hybrid.with_prior else 1.0
     settings, weights = hybrid.settings(unit)
     alike = all("fold" not in run.columns for run in members.values())
     made: dict[Any, pl.DataFrame] = {}

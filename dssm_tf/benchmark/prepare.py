@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 
 from dssm_tf.baselines.base import Click
@@ -18,12 +19,11 @@ from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import atomic_directory, atomic_write
 from dssm_tf.common.progress import progress_of
+from dssm_tf.common.versions import digest
 from dssm_tf.evaluation.ranking import tie_key
-from dssm_tf.evaluation.read import read_judged
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.evaluation.typos import misspelt
 from dssm_tf.model.prior import TitlePrior
-from dssm_tf.tables.cells import number
 from dssm_tf.tables.click_log import LogRow, read_logs, traffic, write_log
 from dssm_tf.tables.judgments import (
     CorpusTitle,
@@ -33,7 +33,6 @@ from dssm_tf.tables.judgments import (
     write_judgments,
 )
 from dssm_tf.tables.layout import Layout
-from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.splits import (
     HELD_OUT,
     is_held_out,
@@ -46,15 +45,28 @@ from dssm_tf.tables.writer import write_table
 from dssm_tf.text.rules import FOLDED
 
 WORK, INPUTS = "work", "inputs"
-SHARES = {"1/8": f"{INPUTS}-1-8", "1/4": f"{INPUTS}-1-4", "1/2": f"{INPUTS}-1-2"}
-"""Of a learning curve, the folders with so much of the clicks."""
+SHARES = {"1/8": 3, "1/4": 2, "1/2": 1}
+"""Of a learning curve, how often the clicks are halved."""
 
 RECORDED = 4
 """Negatives that preprocess records unless a configuration asks for more."""
 
-_LOG, _JUDGMENTS, _CORPUS, _TRAFFIC = "log.tsv", "judgments.tsv", "corpus.tsv", "traffic.tsv"
+_LOG, _JUDGMENTS, _CORPUS = "log.tsv", "judgments.tsv", "corpus.tsv"
 _FACTS = "facts.json"
-_PATHS = ("clicks", "judgments", "corpus", "queries")
+_PATHS = ("clicks", "judgments", "corpus")
+
+
+def data_name(negatives: int = RECORDED, share: str = "") -> str:
+    """The directory of the log, or of a share of it, preprocessed with so many negatives.
+
+    >>> data_name(8, "1/4")
+    'data-8-1-4'
+    """
+    return "-".join(["data", str(negatives), *filter(None, share.split("/"))])
+
+
+DATA = data_name()
+"""What every system learns from, unless it needs more negatives or is to learn from less."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +75,8 @@ class Sources:
 
     Attributes:
         clicks: log files, globs or directories.
-        judgments: a table, or TREC qrels when `queries` is given; None to judge by clicks.
+        judgments: a table; None to judge by clicks.
         corpus: table of titles.
-        queries: texts of the queries of a qrels file.
         judge_later: the share of the log's rows, the latest, that judges and is not learned from.
         hold_out_queries: the share of the queries that is judged and not learned from.
         typos: whether each judged query is ranked with a typing error, too, see `with_typo`.
@@ -77,7 +88,6 @@ class Sources:
     clicks: Sequence[str]
     judgments: Path | None = None
     corpus: Path | None = None
-    queries: Path | None = None
     judge_later: float | None = None
     hold_out_queries: float | None = None
     typos: bool = False
@@ -104,8 +114,6 @@ class Sources:
                 "nothing to judge by: give --judgments FILE, or --judge-later 0.2 to judge by the "
                 "log's later clicks, or --hold-out-queries 0.2 by the clicks of some queries."
             )
-        if self.queries and not (self.judgments and self.corpus):
-            raise UserError("--queries: expected TREC qrels as --judgments, and --corpus.")
 
     def log_files(self) -> list[Path]:
         """The log's files, each once, as preprocess finds them.
@@ -117,14 +125,12 @@ class Sources:
 
         return [Path(one.path) for one in find_files(self.clicks, "--clicks")]
 
-    def files(self) -> dict[str, dict[str, Any]]:
-        """The files as given, with their SHA-256."""
-        one = {"judgments": self.judgments, "corpus": self.corpus, "queries": self.queries}
-        logs = {"given": list(self.clicks), "sha256": list(map(fingerprint, self.log_files()))}
-        return {"clicks": logs} | {
-            name: {"given": str(path), "sha256": fingerprint(path)}
-            for name, path in one.items()
-            if path is not None
+    def files(self) -> dict[str, dict[str, str]]:
+        """By flag, the SHA-256 of each file."""
+        given = {"judgments": self.judgments, "corpus": self.corpus}
+        paths = {"clicks": self.log_files()} | {flag: [one] for flag, one in given.items() if one}
+        return {
+            flag: {str(one): fingerprint(one) for one in found} for flag, found in paths.items()
         }
 
 
@@ -133,8 +139,7 @@ class Inputs:
     """A directory that `prepare` wrote.
 
     Attributes:
-        folder: holds clicks, judgments, perhaps a corpus and traffic, and the log as preprocess
-            writes it, see `data_name`.
+        folder: holds clicks, judgments, perhaps a corpus, and the log as preprocess writes it.
     """
 
     folder: Path
@@ -145,38 +150,33 @@ class Inputs:
         corpus = read_corpus(path) if path.exists() else None
         return RankingTask(read_judgments(self.folder / _JUDGMENTS), corpus)
 
-    def clicks(self) -> list[Click]:
-        """The log as every system gets it: cleaned, one row a query and title."""
+    def clicks(self, data: str = DATA) -> list[Click]:
+        """The log as every system gets it: cleaned, one row a query and title.
+
+        Args:
+            data: see `data_name`.
+        """
         from dssm_tf.data.preprocessed import Preprocessed
 
-        return Preprocessed(self.folder / data_name(RECORDED)).log()
+        return Preprocessed(self.folder / data).log()
 
     def facts(self) -> dict[str, Any]:
-        """Where the inputs are from, how the log was read, and how it was split."""
+        """Where the inputs are from, how the log was read and split, and clicks by query."""
         found: dict[str, Any] = json.loads((self.folder / _FACTS).read_text("utf-8"))
         return found
 
-    def traffic(self) -> Mapping[str, float]:
-        """Clicks of each normalised query: in what judges where clicks do, else in the log."""
-        rows = read_rows(self.folder / _TRAFFIC, {"query": None, "clicks": number})
-        return {query: clicks for _, (query, clicks) in rows}
-
-    def titles(self) -> list[str]:
+    def titles(self, data: str = DATA) -> list[str]:
         """What statistics of titles are taken from: the corpus; without one, all titles known."""
         task = self.task()
-        clicked = [] if task.whole_corpus else [title for _, title, _ in self.clicks()]
+        clicked = [] if task.whole_corpus else [title for _, title, _ in self.clicks(data)]
         return sorted({*task.titles, *clicked}, key=tie_key)
 
-    def prior(self) -> TitlePrior:
-        """The log-prior of titles by the clicks of the whole log."""
+    def log_prior(self, task: RankingTask, data: str = DATA) -> NDArray[np.float64]:
+        """The log-prior of the task's titles by the clicks, in nats."""
         from dssm_tf.data.titles import Title
 
-        return TitlePrior((Title(title, int(clicks)) for _, title, clicks in self.clicks()), FOLDED)
-
-
-def data_name(negatives: int) -> str:
-    """The directory of the log preprocessed with so many recorded negatives."""
-    return f"data-{negatives}"
+        clicked = (Title(title, int(clicks)) for _, title, clicks in self.clicks(data))
+        return TitlePrior(clicked, FOLDED)(task.titles).astype(np.float64)
 
 
 def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inputs:
@@ -188,26 +188,14 @@ def prepare(sources: Sources, out: Path, console: Console | None = None) -> Inpu
         console: where to say what is done.
 
     Raises:
-        UserError: an input is missing or malformed, nothing can be measured, or `out` holds
-            something else, or a benchmark of other inputs.
+        UserError: an input is missing or malformed, or nothing can be measured.
     """
     sources.check()
     inputs, files = Inputs(out / WORK / INPUTS), sources.files()
-    key = {name: one["sha256"] for name, one in files.items()}
-    key |= {name: str(one) for name, one in vars(sources).items() if name not in _PATHS}
-    if inputs.folder.exists():
-        before = inputs.facts()["key"]
-        changed = [name for name in before | key if before.get(name) != key.get(name)]
-        if changed:
-            flags = ", ".join("--" + name.replace("_", "-") for name in changed)
-            raise UserError(
-                f"{out} holds a benchmark of other inputs ({flags} changed); its results would not "
-                "be comparable. Choose another --out, or remove it."
-            )
-    else:
-        names = [path.name for path in out.iterdir()] if out.exists() else []
-        if any(name != WORK and name[0] != "." for name in names):
-            raise UserError(f"{out} exists and holds no benchmark; choose another --out.")
+    others = {name: one for name, one in vars(sources).items() if name not in _PATHS}
+    key = digest([[flag, *found.values()] for flag, found in files.items()], others)
+    if not inputs.folder.exists() or inputs.facts()["key"] != key:
+        shutil.rmtree(inputs.folder, ignore_errors=True)  # those of other files or options
         with progress_of("reading the click log", None, console is not None, unit=""):
             _write(sources, inputs.folder, {"files": files, "key": key})
     facts = inputs.facts()
@@ -224,7 +212,7 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
         corpus = read_corpus(sources.corpus, layout=layout)
     judgments = []
     if sources.judgments:
-        judgments = read_judged(sources.judgments, sources.queries, corpus, layout)
+        judgments = read_judgments(sources.judgments, layout, corpus=corpus)
     rows, tally = read_logs(sources.log_files(), layout, sources.max_reject_fraction)
     rows.sort()  # no figure depends on the order of a log
     split, judging = "", rows
@@ -247,44 +235,46 @@ def _write(sources: Sources, folder: Path, facts: dict[str, Any]) -> None:
     if sources.typos:
         judgments += misspelt(judgments)
     RankingTask(judgments, corpus)  # what is wrong shows before the slow part
+    said = [*tally.lines(), *filter(None, [split])]
+    facts |= {"rows": tally.described(), "split": split, "said": said, "traffic": traffic(judging)}
     with atomic_directory(folder) as aside:
         write_judgments(aside / _JUDGMENTS, judgments)
         if corpus is not None:
             write_corpus(aside / _CORPUS, corpus)
         write_log(aside / _LOG, rows)
-        clicks = sorted(traffic(judging).items())
-        counts = ((query, f"{count:.15g}") for query, count in clicks)
-        write_table(aside / _TRAFFIC, ("query", "clicks"), counts)
-        ensure_data(Inputs(aside), RECORDED)
+        ensure_data(Inputs(aside))
         with atomic_write(aside / _FACTS) as file:
-            said = [*tally.lines(), *filter(None, [split])]
-            facts |= {"rows": tally.described(), "split": split, "said": said}
             json.dump(facts, file, indent=2)
 
 
-def ensure_data(inputs: Inputs, negatives: int) -> None:
-    """Preprocesses the log with so many recorded negatives, where that is not done yet."""
+def ensure_data(inputs: Inputs, negatives: int = RECORDED, share: str = "") -> None:
+    """Preprocesses the log, or a share of its clicks, where that is not done yet.
+
+    Args:
+        inputs: which get a directory `data_name`.
+        negatives: how many to record for each pair.
+        share: one of `SHARES`, or all clicks.
+    """
     from pipelines.launcher import preprocess
     from pipelines.options import PreprocessOptions
 
-    folder, target = inputs.folder, inputs.folder / data_name(negatives)
-    if not target.exists():
-        # The titles that every query ranks, for the towers to know; judged titles alone are not.
-        corpus = tuple(map(str, folder.glob(_CORPUS)))
-        preprocess(
-            PreprocessOptions((str(folder / _LOG),), str(target), corpus, negatives=negatives)
-        )
+    log, target = inputs.folder / _LOG, inputs.folder / data_name(negatives, share)
+    if target.exists():
+        return
+    if share:
+        log = inputs.folder / f"{target.name}.tsv"
+        rows = thinned(inputs.clicks(), SHARES[share])
+        cells = ((query, title, f"{count:.15g}") for query, title, count in rows)
+        write_table(log, ("query", "title", "clicks"), cells)
+    # The titles that every query ranks, for the towers to know; judged titles alone are not.
+    corpus = tuple(map(str, inputs.folder.glob(_CORPUS)))
+    preprocess(PreprocessOptions((str(log),), str(target), corpus, negatives=negatives))
 
 
-def ensure_shares(inputs: Inputs) -> None:
-    """Writes `SHARES` of the clicks as inputs beside the whole, where that is not done yet.
-
-    Each click is kept by a throw of the dice, those of an eighth among those of a quarter, and
-    what judges stays as it is.
-    """
-    draw = np.random.default_rng(0)
-    clicks = inputs.clicks()
-    for name in reversed(SHARES.values()):
+def thinned(clicks: Sequence[Click], halvings: int) -> list[Click]:
+    """Clicks of which each is kept by a throw of the dice, those of an eighth among a quarter's."""
+    draw, clicks = np.random.default_rng(0), list(clicks)
+    for _ in range(halvings):
         wholes = [math.ceil(count) for _, _, count in clicks]
         kept = draw.binomial(wholes, 0.5)
         clicks = [
@@ -292,11 +282,4 @@ def ensure_shares(inputs: Inputs) -> None:
             for (query, title, count), part, whole in zip(clicks, kept, wholes, strict=True)
             if part
         ]
-        folder = inputs.folder.parent / name
-        if not folder.exists():
-            with atomic_directory(folder) as aside:
-                for file in inputs.folder.glob("*.*"):
-                    shutil.copy(file, aside)
-                rows = ((query, title, f"{count:.15g}") for query, title, count in clicks)
-                write_table(aside / _LOG, ("query", "title", "clicks"), rows)
-                ensure_data(Inputs(aside), RECORDED)
+    return clicks

@@ -6,13 +6,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from dssm_tf.benchmark.prepare import INPUTS, RECORDED, SHARES, data_name
+from dssm_tf.benchmark.prepare import RECORDED, SHARES, data_name
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError, check_name, did_you_mean
 from dssm_tf.common.plain_data import parse_yaml
-from dssm_tf.common.versions import versions
 from dssm_tf.config import config_directories, find_config, load_baseline, load_config
 from dssm_tf.evaluation.evaluation import CLICKS
 
@@ -22,71 +21,86 @@ _GROUPS = ("all", "baselines", "towers")
 
 @dataclass(frozen=True)
 class System:
-    """A row of the table that is fitted or trained.
+    """A row of the table that is fitted, trained, or ranked by as it is.
 
     Attributes:
         name: of the row.
-        kind: a `tower`, trained, a `baseline`, fitted, or an `encoder`, as it is.
+        kind: a key of `fit.KINDS`: a `tower` is trained, a `baseline` fitted.
         base: the baseline's name in `BASELINES`; the tower's configuration as YAML; the encoder's
-            directory or name.
+            directory or name; the file or the directory of what was made elsewhere.
         parameters: arguments of the baseline's constructor.
         seeded: whether it is random, so that seeds differ.
         negatives: recorded negatives the configuration needs.
         sweep: the key and the value that make the row one of a sweep.
-        inputs: the folder that it learns from, see `Inputs`.
+        share: the share of the clicks that it learns from, see `SHARES`; all if empty.
+        files: what was made elsewhere and its result depends on.
     """
 
     name: str
-    kind: Literal["baseline", "tower", "encoder"]
-    base: str
+    kind: str
+    base: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
-    seeded: bool = True
+    seeded: bool = False
     negatives: int = RECORDED
     sweep: tuple[str, Any] | None = None
-    inputs: str = INPUTS
+    share: str = ""
+    files: Sequence[Path] = ()
+
+    @property
+    def data(self) -> str:
+        """The directory of the inputs that it learns from."""
+        return data_name(self.negatives, self.share)
 
     def job(self, seed: int | None, tune: str) -> dict[str, Any]:
-        """What a result depends on besides the inputs: what `fit` is given.
-
-        Versions are among it: a result of another version of a library is not taken over.
-        """
-        path = Path(self.base)
-        weights = fingerprint(path) if self.kind == "encoder" and path.is_dir() else None
-        facts = {"data": data_name(self.negatives), "seed": seed, "tune": tune, "weights": weights}
-        return {**asdict(self), **facts, "versions": versions()}
+        """What a result depends on besides the inputs: what `fit` is given."""
+        sums = list(map(fingerprint, self.files))
+        files = list(map(str, self.files))
+        facts = {"data": self.data, "seed": seed, "tune": tune, "files": files, "sha256": sums}
+        return {**asdict(self), **facts}
 
 
 def choose_systems(
     names: Sequence[str],
-    configs: Sequence[str] = (),
     sweeps: Sequence[str] = (),
     overrides: Sequence[str] = (),
     encoders: Mapping[str, str] | None = None,
+    given: Mapping[str, Mapping[str, Sequence[Path]]] | None = None,
 ) -> list[System]:
     """The systems that the command line names, in table order.
 
     Args:
-        names: rows of `BASELINES`, configurations (shipped names or files), and groups.
-        configs: `NAME=FILE`, further rows, or other configurations for named rows.
+        names: rows of `BASELINES`, configurations (shipped names or files), `POPULARITY`, groups;
+            a configuration with another name as `NAME=CONFIGURATION`.
         sweeps: `SYSTEM.KEY=V1,V2,...`, a row a value; of `SYSTEM.clicks` they are `SHARES`.
         overrides: `KEY=VALUE` settings of every tower's configuration.
         encoders: directories or names of encoders, by the row's name.
+        given: by kind, files of what was made elsewhere, by the row's name.
 
     Raises:
         UserError: a name, key or value is unknown.
     """
     from dssm_tf.systems import BASELINES
 
-    files = dict(map(_named_file, configs))
     groups = {"baselines": [*BASELINES], "towers": shipped_configs()}
-    groups["all"] = [*groups["baselines"], *groups["towers"]]
-    wanted = [one for name in names for one in groups.get(name, [name])]
-    systems = {name: _system(name, files, overrides) for name in (*wanted, *files)}
+    groups["all"] = [POPULARITY, *groups["baselines"], *groups["towers"]]
+    sources: dict[str, str] = {}  # by row, a baseline or a configuration
+    for entry in names:
+        if entry in groups:
+            sources |= {one: one for one in groups[entry]}
+        elif Path(entry).is_file():
+            sources[Path(entry).stem] = entry
+        else:
+            row, _, source = entry.partition("=")
+            sources[row] = source or row
+    found = [System(POPULARITY, POPULARITY)] if POPULARITY in sources else []
+    found += [_system(*one, overrides) for one in sources.items() if one[0] != POPULARITY]
     for sweep in sweeps:
-        systems |= {one.name: one for one in _swept(sweep, files, overrides)}
-    found = [*systems.values()]
+        found += _swept(sweep, sources, overrides)
     for name, model in (encoders or {}).items():
-        found.append(System(name, "encoder", model, seeded=False))
+        weights = [Path(model)] if Path(model).is_dir() else []
+        found.append(System(name, "encoder", model, files=weights))
+    for kind, rows in (given or {}).items():
+        found += [System(name, kind, files=paths) for name, paths in rows.items()]
     return found
 
 
@@ -96,45 +110,29 @@ def shipped_configs() -> list[str]:
     return [*dict.fromkeys(path.stem for path in paths if load_baseline(path) is None)]
 
 
-def _named_file(entry: str) -> tuple[str, str]:
-    name, _, path = entry.partition("=")
-    if not name or not path:
-        raise UserError(
-            f"--configs {entry!r}: expected NAME=FILE, FILE being a configuration's file or name."
-        )
-    try:
-        return name, str(find_config(path))
-    except UserError as error:
-        raise UserError(f"--configs {entry}: {error}") from error
-
-
 def _system(
-    name: str,
-    files: Mapping[str, str],
-    overrides: Sequence[str],
-    parameters: Mapping[str, Any] | None = None,
+    row: str, source: str, overrides: Sequence[str], parameters: Mapping[str, Any] | None = None
 ) -> System:
-    """What a name stands for, with further parameters."""
+    """A row of a baseline or a configuration, with further parameters."""
     from dssm_tf.systems import BASELINES
 
-    parameters, row = parameters or {}, name
-    if name in BASELINES and name not in files:
-        base, given = name, dict[str, Any]()
+    parameters = parameters or {}
+    if source in BASELINES:
+        base, given = source, dict[str, Any]()
     else:
         try:
-            path = find_config(files.get(name, name))
+            path = find_config(source)
         except UserError:
             known = [*BASELINES, *shipped_configs(), *_GROUPS, POPULARITY]
             raise UserError(
-                f"there is no system {name!r}; it is neither a configuration's file nor one of "
-                f"{', '.join(known)}.{did_you_mean(name, known)}"
+                f"there is no system {source!r}; it is neither a configuration's file nor one of "
+                f"{', '.join(known)}.{did_you_mean(source, known)}"
             ) from None
-        row = Path(name).stem if Path(name).is_file() else name
         if not (found := load_baseline(path)):
             words = [f"{key}={_plain(value)}" for key, value in parameters.items()]
             config = load_config(path, [*overrides, *words])
             negatives = max(RECORDED, config.negatives.recorded)
-            return System(row, "tower", config.dump(), negatives=negatives)
+            return System(row, "tower", config.dump(), seeded=True, negatives=negatives)
         base, given = found
     check_name("baseline", base, BASELINES)
     settings, arguments = {**given, **parameters}, BASELINES[base].arguments()
@@ -148,7 +146,7 @@ def _system(
     return System(row, "baseline", base, settings, seeded)
 
 
-def _swept(entry: str, files: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
+def _swept(entry: str, sources: Mapping[str, str], overrides: Sequence[str]) -> list[System]:
     """One system a value of a sweep.
 
     The values stand as in a YAML list, so `[300],[300,128]` are two.
@@ -156,7 +154,7 @@ def _swept(entry: str, files: Mapping[str, str], overrides: Sequence[str]) -> li
     from dssm_tf.systems import BASELINES
 
     target, _, text = entry.partition("=")
-    known = [*files, *BASELINES, *shipped_configs()]
+    known = {one: one for one in (*BASELINES, *shipped_configs())} | {**sources}
     # The longest beginning that names a system: a configuration's file may hold dots.
     name = max((one for one in known if target.startswith(f"{one}.")), key=len, default="")
     key = target[len(name) + 1 :]
@@ -176,9 +174,9 @@ def _swept(entry: str, files: Mapping[str, str], overrides: Sequence[str]) -> li
     found = []
     for value in values:
         set_ = {} if key == CLICKS else {key: value}
-        system = _system(name, files, overrides, set_)
-        row, inputs = f"{name}.{key}={_plain(value)}", SHARES[value] if key == CLICKS else INPUTS
-        found.append(replace(system, name=row, sweep=(key, value), inputs=inputs))
+        system = _system(f"{name}.{key}={_plain(value)}", known[name], overrides, set_)
+        share = value if key == CLICKS else ""
+        found.append(replace(system, sweep=(key, value), share=share))
     return found
 
 

@@ -10,10 +10,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from dssm_tf.commands.flags import PLAIN, Tables
-from dssm_tf.commands.named import named_models, named_paths, named_vectors
+from dssm_tf.commands.named import named_models, named_paths
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.quiet import load_tensorflow
-from dssm_tf.common.terminal import say
 
 _Repeated = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 
@@ -23,7 +22,6 @@ def benchmark(
     clicks: _Repeated,
     out: Path,
     judgments: Path | None = None,
-    queries: Path | None = None,
     corpus: Path | None = None,
     judge_later: float | None = None,
     hold_out_queries: float | None = None,
@@ -33,12 +31,10 @@ def benchmark(
     max_reject_fraction: float = 0.1,
     systems: str = "all",
     seeds: int = 3,
-    configs: tuple[str, ...] = (),
     overrides: Annotated[tuple[str, ...], Parameter(name="--set")] = (),
     sweep: tuple[str, ...] = (),
     model: tuple[str, ...] = (),
     runs: tuple[str, ...] = (),
-    embeddings: tuple[str, ...] = (),
     encoder: tuple[str, ...] = (),
     hybrid: tuple[str, ...] = (),
     metrics: str = "ndcg@1,ndcg@3,ndcg@10",
@@ -56,23 +52,22 @@ def benchmark(
     Args:
         clicks: click logs (TSV, CSV, JSONL, Parquet), globs or directories.
         out: directory to write, or to resume in.
-        judgments: table with query_id, query, doc_id, title, grade; or TREC qrels.
-        queries: texts of the queries (query_id, query) of TREC qrels.
+        judgments: table with query_id, query, doc_id, title, grade; `dssm data trec` makes one of
+            TREC qrels.
         corpus: table with doc_id, title: rank all of it.
         judge_later: SHARE: instead of --judgments, judge by the latest SHARE of the clicks and
             learn from the others.
         hold_out_queries: SHARE: take SHARE of the queries out of the click log and measure on
             them; without --judgments, their clicks judge.
         typos: also rank each judged query with a typing error in its longest word, if that has
-            four letters; tables in OUT/typos.
+            four letters; means of their own.
         tables: how they are laid out.
         time_format: format of the log's time stamps, such as %d/%m/%Y.
         max_reject_fraction: share of the log's rows, and clicks, that may be malformed.
         systems: comma-separated baselines and configurations by name, configuration files,
-            `popularity`, or the groups all, baselines, towers.
+            `popularity`, or the groups all, baselines, towers; NAME=FILE, or a name that comes with
+            the package such as NAME=paper/lstm-96, is the row NAME.
         seeds: seeds of each random system.
-        configs: NAME=FILE: train the configuration FILE, or one that comes with the package such
-            as paper/lstm-96, as the row NAME; may be repeated.
         overrides: KEY=VALUE: a setting of every configuration; may be repeated.
         sweep: SYSTEM.KEY=V1,V2: one row per value, such as lstm.tower.cells=32,64 or
             plsa.topics=100,500; SYSTEM.clicks=1/8,1/4,1/2 fits it on these shares of the clicks;
@@ -80,14 +75,10 @@ def benchmark(
         model: [NAME=]DIR: a trained system: what `dssm train` or `dssm export`
             wrote, or the directory of a saved baseline; may be repeated.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
-        embeddings: [NAME=]QUERIES,TITLES: vectors of another model, ranked by cosine: .npy files
-            with rows in the order of OUT/queries.tsv and OUT/titles.tsv, or Parquet files with id
-            and vector; may be repeated.
         encoder: [NAME=]MODEL: rank by the cosine of an encoder: the name or directory of a
             sentence-transformers model; may be repeated.
-        hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores, or by
-            reciprocal ranks with rrf:A+B; each single row has its row with the prior anyway;
-            comma-separated, may be repeated.
+        hybrid: A+B[+prior]: fuse rows, and the titles' log-prior, by weighted scores; each single
+            row has its row with the prior anyway; comma-separated, may be repeated.
         metrics: comma-separated: ndcg@k, mrr@k, recall@k, precision@k, err@k, map.
         tune: metric by which cross validation chooses free parameters.
         against: comma-separated rows that tests and superscripts compare with, or all; by default
@@ -101,7 +92,7 @@ def benchmark(
     from rich.console import Console
 
     load_tensorflow()
-    from dssm_tf.benchmark.benchmark import TYPOS, Options
+    from dssm_tf.benchmark.benchmark import Options
     from dssm_tf.benchmark.benchmark import benchmark as run
     from dssm_tf.benchmark.prepare import Sources
     from dssm_tf.reports.files import WRITTEN
@@ -110,19 +101,19 @@ def benchmark(
     found = run(
         Options(
             sources=Sources(
-                clicks, judgments, corpus, queries, judge_later, hold_out_queries, typos,
+                clicks, judgments, corpus, judge_later, hold_out_queries, typos,
                 tables.layout(), time_format, max_reject_fraction,
             ),
             out=out,
             systems=_names(systems),
             seeds=seeds,
-            configs=configs,
             sweeps=sweep,
             overrides=overrides,
-            models=named_paths(model, "--model"),
-            runs=named_paths(runs, "--runs"),
-            embeddings=named_vectors(embeddings, "--embeddings"),
             encoders=named_models(encoder, "--encoder"),
+            given={
+                "model": {name: [one] for name, one in named_paths(model, "--model").items()},
+                "run": {name: [one] for name, one in named_paths(runs, "--runs").items()},
+            },
             hybrids=[name for text in hybrid for name in _names(text)],
             against=_names(against),
             metrics=_names(metrics),
@@ -132,9 +123,6 @@ def benchmark(
         Console(),
     )  # fmt: skip
     show(found, f"Written: {out}/{WRITTEN}")
-    if found.misspelt:
-        say("", "The same queries, each with a typing error:", "")
-        show(found.misspelt, f"Written: {out}/{TYPOS}/{WRITTEN}")
     if failed := [row.name for row in found.rows if row.error]:
         raise UserError(
             f"{len(failed)} of {len(found.rows)} rows failed: {', '.join(failed)}; the reasons are "

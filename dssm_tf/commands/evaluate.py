@@ -33,7 +33,6 @@ def evaluate(
     model: tuple[str, ...] = (),
     baselines: str = "bm25",
     runs: tuple[str, ...] = (),
-    queries: Path | None = None,
     corpus: Path | None = None,
     data: Path | None = None,
     traffic: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
@@ -46,14 +45,13 @@ def evaluate(
         dssm evaluate --model RUN --judgments judgments.tsv --corpus corpus.tsv --out EVALUATION
 
     Args:
-        judgments: table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade; or
-            TREC qrels, with --queries and --corpus.
+        judgments: table (TSV, CSV, JSONL, Parquet) with query_id, query, doc_id, title, grade;
+            `dssm data trec` makes one of TREC qrels.
         out: directory to write, new.
         model: [NAME=]DIR: what `dssm train` or `dssm export` wrote, or a saved baseline, e.g.
             skip_thought=DIR for skip-thought weights; may be repeated.
         baselines: comma-separated, or '' for none; they are fitted on the titles.
         runs: [NAME=]FILE: a TREC run file of another system; may be repeated.
-        queries: texts of the queries of TREC qrels: query_id, query.
         corpus: table with doc_id, title: rank all of it.
         data: directory preprocess wrote: baselines learn from its clicks, not from titles alone.
         traffic: click logs: beside the plain means, such as weight a query by its clicks there
@@ -70,12 +68,11 @@ def evaluate(
     from dssm_tf.evaluation.evaluate import evaluate as measure
     from dssm_tf.evaluation.evaluation import about_vocabulary
     from dssm_tf.evaluation.ranking import tie_key
-    from dssm_tf.evaluation.read import read_judged
     from dssm_tf.export.load import load
     from dssm_tf.reports.files import WRITTEN, write
     from dssm_tf.reports.report import show
     from dssm_tf.systems import BASELINES
-    from dssm_tf.tables.judgments import read_corpus
+    from dssm_tf.tables.judgments import read_corpus, read_judgments
     from dssm_tf.tables.layout import TITLE
     from dssm_tf.tables.trec import read_run
     from pipelines.sources import find_files
@@ -88,7 +85,7 @@ def evaluate(
         check_name("baseline", name, BASELINES)
     refuse_twins([*names, *models, *others], "--model")
     titles = None if corpus is None else read_corpus(corpus, layout=layout)
-    grades = read_judged(judgments, queries, titles, layout)
+    grades = read_judgments(judgments, layout, corpus=titles)
     logs = [Path(one.path) for one in find_files(traffic, "--traffic")] if traffic else []
     if data is not None and not names:
         raise UserError(f"--data {data} is what baselines learn from, but none is fitted.")
@@ -106,7 +103,7 @@ def evaluate(
             about[name] = about_vocabulary(ranker.vocabulary.unknown_share(texts))
     read = {name: read_run(path, layout.encoding) for name, path in others.items()}
     found = measure(systems, grades, titles, runs=read, about=about, progress=True)
-    inputs = {"judgments": judgments, "queries": queries, "corpus": corpus, "data": data}
+    inputs = {"judgments": judgments, "corpus": corpus, "data": data}
     asked = found.task.queries
     found = replace(
         found,

@@ -25,21 +25,6 @@ def named_paths(entries: Sequence[str], option: str) -> dict[str, Path]:
     return {name: Path(path) for name, path in named_models(entries, option).items()}
 
 
-def named_vectors(entries: Sequence[str], option: str) -> dict[str, tuple[Path, Path]]:
-    """Files of queries and of titles, from `[NAME=]QUERIES.npy,TITLES.npy`, as `named_models`.
-
-    Raises:
-        UserError: an entry has not two files, or two have one name.
-    """
-    found = {}
-    for name, files in named_models(entries, option).items():
-        queries, _, titles = files.partition(",")
-        if not titles or "," in titles:
-            raise UserError(f"{option} {files}: expected two files, [NAME=]QUERIES.npy,TITLES.npy.")
-        found[name] = (Path(queries), Path(titles))
-    return found
-
-
 def split_name(entry: str, option: str) -> tuple[str, str]:
     """Name and path; no name where none is given, or where the whole is a file's name.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
 
@@ -17,3 +19,9 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "not installed"
     return found
+
+
+def digest(*parts: object) -> str:
+    """Twelve digits of what a result depends on, the versions included."""
+    text = json.dumps([*parts, versions()], sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -11,8 +11,8 @@ from dssm_tf.baselines.base import Click, Floats, Grid, Share
 from dssm_tf.baselines.terms import Terms
 from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.dse.click_matrix import ClickMatrix, can_be_ranked
+from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.rankers import DSE
-from dssm_tf.evaluation.rank_loss import rank_loss
 
 WEIGHTS = tuple(np.round(np.linspace(0, 1, 21), 2).tolist())
 """Shares of TF-IDF that validation chooses from."""

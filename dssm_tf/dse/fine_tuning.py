@@ -15,9 +15,9 @@ from scipy import sparse
 from dssm_tf.common.errors import UserError
 from dssm_tf.dse.networks import BagPair, Scores, dense_rows, margin_rank, pair_scores
 from dssm_tf.dse.pretraining import Callback
+from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.settings import FineTuning
 from dssm_tf.dse.tuple_batches import TupleBatch, TupleBatches
-from dssm_tf.evaluation.rank_loss import rank_loss
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,13 @@
-"""The papers' further figures: lengths of texts, and grades of first titles."""
+"""Grades of first titles, as the papers show them."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
+import numpy as np
 import polars as pl
 
 from dssm_tf.evaluation.task import RankingTask
-from dssm_tf.text.rules import FOLDED
 
 NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
 
@@ -18,7 +17,7 @@ def first_titles(task: RankingTask, runs: Mapping[str, pl.DataFrame]) -> dict[st
 
     A label is the whole part of the grade, `not judged` or `nothing ranked`.
     """
-    queries = task.relevant.select("query").unique(maintain_order=True)
+    queries = pl.DataFrame({"query": np.flatnonzero(task.counted)})
     label = (
         pl.when(pl.col("title").is_null())
         .then(pl.lit(NOTHING))
@@ -38,13 +37,3 @@ def labels(task: RankingTask, first: Mapping[str, Sequence[str]]) -> list[str]:
     grades = {int(grade) for grade in (0, *task.judged["grade"].unique())}
     others = [label for label in (NOT_JUDGED, NOTHING) if label in used]
     return [*map(str, sorted(grades, reverse=True)), *others]
-
-
-def lengths(texts: Sequence[str]) -> dict[int, int]:
-    """How many texts have how many words (S14 fig. 2)."""
-    return dict(sorted(Counter(len(FOLDED.words(text)) for text in texts).items()))
-
-
-def mean_length(counts: Mapping[int, int]) -> float:
-    """Words a text."""
-    return sum(words * count for words, count in counts.items()) / sum(counts.values())

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.progress import progress_of
@@ -95,7 +96,8 @@ def evaluate(
     for name, (run, notes) in read.items():
         rows.append(Row(name, "run", [measured(run, task, metrics, about={"notes": notes})]))
     names = tuple(row.name for row in rows)
-    return Evaluation(task, tuple(metrics), rows, compare(rows, metrics), against=names)
+    tests = compare(rows, metrics, task.counted)
+    return Evaluation(task, tuple(metrics), rows, tests, against=names)
 
 
 def measured(
@@ -116,6 +118,7 @@ def measured(
 def compare(
     rows: Sequence[Row],
     metrics: Sequence[str],
+    counted: NDArray[np.bool_],
     pairs: Sequence[tuple[Row, Row]] | None = None,
 ) -> list[Comparison]:
     """Tests rows by each query's mean over seeds; Holm's adjustment counts all tests together.
@@ -123,6 +126,7 @@ def compare(
     Args:
         rows: what was measured.
         metrics: which to test.
+        counted: `(queries,)`, which take part.
         pairs: rows `(a, b)` to test; by default every row against each before it.
 
     Returns:
@@ -130,14 +134,11 @@ def compare(
     """
     if pairs is None:
         pairs = [(later, earlier) for earlier, later in combinations(rows, 2)]
-    tested = []
+    tests = []
     for metric in metrics:
         for a, b in pairs:
-            found = a.values(metric) - b.values(metric)
-            found = found[~np.isnan(found)]
-            tested.append((a.name, b.name, metric, float(found.mean()), *paired_t_test(found)))
-    adjusted = holm([p for *_, p, _ in tested])
-    return [
-        Comparison(a, b, metric, p, float(p_adjusted), difference, ci95)
-        for (a, b, metric, difference, p, ci95), p_adjusted in zip(tested, adjusted, strict=True)
-    ]
+            found = (a.values(metric) - b.values(metric))[counted]
+            p, ci95 = paired_t_test(found)
+            tests.append(Comparison(a.name, b.name, metric, p, p, float(found.mean()), ci95))
+    adjusted = holm([one.p for one in tests])
+    return [one._replace(p_adjusted=float(p)) for one, p in zip(tests, adjusted, strict=True)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from dssm_tf.evaluation.description import first_titles, lengths
+from dssm_tf.evaluation.description import first_titles
 from dssm_tf.evaluation.intervals import mean_intervals
 from dssm_tf.evaluation.metrics import Values
 from dssm_tf.evaluation.significance import SIGNIFICANT, Comparison
-from dssm_tf.evaluation.task import RankingTask, of_queries
+from dssm_tf.evaluation.task import RankingTask
 
 UNKNOWN = "unknown_trigrams"
 """In `SeedResult.about`, the share of the queries' letter trigrams that a model does not know."""
@@ -28,7 +28,7 @@ PRIOR_SUFFIX = "+prior"
 
 _MANY_UNKNOWN = 1 / 3  # of the letter trigrams: from here on it is said
 
-COST_NAMES = ("training_seconds", "microseconds_per_query", "megabytes", "parameters")
+COST_NAMES = ("training_seconds", "microseconds_per_query", "megabytes")
 """What may be known of a row's cost: names in `SeedResult.about`."""
 
 
@@ -42,10 +42,10 @@ def about_vocabulary(unknown: float) -> dict[str, Any]:
 
 
 class Part(NamedTuple):
-    """Some of the queries, or all of them with other weights: further means beside the plain ones.
+    """Some of the queries, or all of them with other weights: what means are taken over.
 
     Attributes:
-        name: `known` and `new` to the log, or `traffic`.
+        name: `all`; `known` and `new` to the log; `traffic`; `typos`.
         weights: `(queries,)`, 0 for a query that does not count.
     """
 
@@ -82,7 +82,7 @@ class Row:
     Attributes:
         name: of the system.
         kind: `system` or `run`; in a benchmark `baseline`, `tower`, `encoder`, `popularity`,
-            `run`, `embeddings`, `model` or `hybrid`.
+            `run`, `model` or `hybrid`.
         seeds: results, one a seed; empty if the system failed.
         error: why it failed; with some `seeds`, why the others did.
         sweep: key and value, for a row of a sweep.
@@ -102,25 +102,11 @@ class Row:
         mean: Values = np.mean([one.values[metric] for one in self.seeds], axis=0)
         return mean
 
-    def means(self, metric: str, part: Part | None = None) -> list[float]:
+    def means(self, metric: str, part: Part) -> list[float]:
         """Means over queries, one a seed."""
-        if part is None:
-            return [float(np.nanmean(one.values[metric])) for one in self.seeds]
         kept = part.weights > 0
         weights = part.weights[kept]
         return [float(np.average(one.values[metric][kept], weights=weights)) for one in self.seeds]
-
-    def part(self, queries: NDArray[np.int64]) -> Row:
-        """The row for some of the queries."""
-        seeds = [
-            replace(
-                one,
-                values={metric: values[queries] for metric, values in one.values.items()},
-                run=of_queries(one.run, queries),
-            )
-            for one in self.seeds
-        ]
-        return replace(self, seeds=seeds)
 
     def cost(self, name: str) -> float | None:
         """The mean over seeds of a cost; None where it is not known."""
@@ -151,7 +137,6 @@ class Evaluation:
         half: `(queries,)`, the half of the cross validation; None where there was none.
         traffic: `(queries,)`, clicks; None where no log is known.
         settings: how it was run: inputs, models, versions; what a benchmark was told.
-        misspelt: the same with a typing error in each query; None where that was not asked for.
     """
 
     task: RankingTask
@@ -163,7 +148,6 @@ class Evaluation:
     half: NDArray[np.int64] | None = None
     traffic: NDArray[np.float64] | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    misspelt: Evaluation | None = None
 
     @property
     def measured_rows(self) -> list[Row]:
@@ -193,38 +177,33 @@ class Evaluation:
         """By system, the label of each counted query's first title, see `first_titles`."""
         return first_titles(self.task, self.runs)
 
-    @cached_property
-    def query_lengths(self) -> Mapping[int, int]:
-        """How many queries have how many words."""
-        return lengths(self.task.queries)
-
-    @cached_property
-    def counted(self) -> NDArray[np.bool_]:
-        """`(queries,)`, whether the means count a query: whether it has a relevant title."""
-        return np.isin(np.arange(len(self.task.queries)), self.task.relevant["query"])
-
     @property
     def measured_queries(self) -> int:
         """Queries that the means count."""
-        return int(self.counted.sum())
+        return self.whole.queries
 
     @cached_property
     def new_queries(self) -> NDArray[np.bool_]:
         """`(queries,)`: counted by the means, and known not to be in the log."""
-        return self.counted & (False if self.seen is None else ~self.seen)
+        return self.task.counted & (False if self.seen is None else ~self.seen)
+
+    @cached_property
+    def whole(self) -> Part:
+        """All queries that the means count, alike."""
+        return Part("all", self.task.counted.astype(float))
 
     @property
     def parts(self) -> list[Part]:
         """What is shown beside the means over all queries, where it differs from them."""
-        new, traffic = self.new_queries, np.zeros(len(self.counted))
-        if self.traffic is not None:
-            traffic = np.where(self.counted, self.traffic, 0.0)
+        counted, new = self.task.counted, self.new_queries.astype(float)
+        traffic = self.whole.weights * (0.0 if self.traffic is None else self.traffic)
         parts = []
-        if 0 < new.sum() < self.measured_queries:
-            known = self.counted & ~new
-            parts = [Part("known", known.astype(float)), Part("new", new.astype(float))]
-        if len(set(traffic[self.counted])) > 1:
+        if 0 < new.sum() < counted.sum():
+            parts = [Part("known", self.whole.weights - new), Part("new", new)]
+        if len(set(traffic[counted])) > 1:
             parts.append(Part("traffic", traffic))
+        if (typos := self.task.misspelt & self.task.has_relevant).any():
+            parts.append(Part("typos", typos.astype(float)))
         return parts
 
     @property
@@ -235,7 +214,7 @@ class Evaluation:
     def intervals(self, system: str, part: Part | None = None) -> dict[str, tuple[float, float]]:
         """95 % interval of the mean over queries, by metric."""
         values = np.stack([self.values[system][metric] for metric in self.metrics], axis=1)
-        ends = mean_intervals(values, None if part is None else part.weights)
+        ends = mean_intervals(values, (part or self.whole).weights)
         return {
             metric: (float(low), float(high))
             for metric, (low, high) in zip(self.metrics, ends, strict=True)
@@ -243,7 +222,7 @@ class Evaluation:
 
     def mean(self, system: str, metric: str) -> float:
         """Mean over the queries that have a relevant title."""
-        return float(np.nanmean(self.values[system][metric]))
+        return float(self.values[system][metric][self.task.counted].mean())
 
     def top(self, system: str, query: int, depth: int = 10) -> pl.DataFrame:
         """The first titles of a system for a query, by the query's place in `task.queries`.
@@ -255,11 +234,11 @@ class Evaluation:
         graded = run.join(
             self.task.judged, on=["query", "title"], how="left", maintain_order="left"
         )
-        texts = {
-            name: pl.Series([column[place] for place in graded["title"]], dtype=pl.String)
-            for name, column in (("doc_id", self.task.doc_ids), ("title", self.task.titles))
-        }
-        return graded.with_columns(**texts).select("rank", "doc_id", "title", "score", "grade")
+        titles = pl.DataFrame({"doc_id": self.task.doc_ids, "text": self.task.titles})
+        texts = titles[graded["title"].to_list()]
+        return pl.concat([graded.drop("title"), texts], how="horizontal").select(
+            "rank", "doc_id", pl.col("text").alias("title"), "score", "grade"
+        )
 
     def beaten(self, system: str, metric: str) -> list[str]:
         """Systems of `against` that this one beats with an adjusted p below 0.05."""

@@ -121,39 +121,38 @@ def trec_run(name: str, given: Run, task: RankingTask) -> tuple[pl.DataFrame, li
     Raises:
         UserError: it lists no judged query, or other titles, or a score is not finite.
     """
-    queries = {query_id: place for place, query_id in enumerate(task.query_ids)}
-    rows = [
-        (query_id, doc_id, score)
-        for query_id, scores in given.items()
-        for doc_id, score in scores.items()
-    ]
+    rows = [(query_id, *pair) for query_id, scores in given.items() for pair in scores.items()]
     listed = pl.DataFrame(rows, ["query_id", "doc_id", "score"], orient="row")
-    unknown = sorted(set(listed["doc_id"]) - set(task.doc_ids))
-    if not set(given) & set(queries):
+    unknown = set(listed["doc_id"]) - set(task.doc_ids)
+    if given.keys().isdisjoint(task.query_ids):
         raise UserError(
             f"run {name} has none of the judged query ids; it has {sorted(given)[:3]}, the "
             f"judgments {task.query_ids[:3]}."
         )
     if unknown and (task.whole_corpus or len(unknown) == listed["doc_id"].n_unique()):
         raise UserError(
-            f"run {name} lists {len(unknown):,} titles that are not ranked here, {unknown[0]!r} "
+            f"run {name} lists {len(unknown):,} titles that are not ranked here, {min(unknown)!r} "
             f"for one, the judgments have {list(task.doc_ids[:3])}; evaluate it with the corpus "
             "it was made from."
         )
-    if len(bad := listed.filter(~pl.col("score").is_finite())):
-        query_id, doc_id, score = bad.row(0)
+    for query_id, doc_id, score in listed.filter(~pl.col("score").is_finite()).iter_rows():
         raise UserError(
             f"run {name}: the score of {doc_id!r} for query {query_id!r} is {score}; "
             "expected a finite number."
         )
-    titles = pl.DataFrame({"doc_id": task.doc_ids, "title": np.arange(len(task.doc_ids))})
-    known = pl.DataFrame({"query_id": task.query_ids, "query": np.arange(len(queries))})
-    found = listed.join(known, on="query_id").join(titles, on="doc_id")
+    queries, titles = (
+        pl.DataFrame({column: ids}).with_row_index(place).cast({place: pl.Int64})
+        for column, ids, place in (
+            ("query_id", task.query_ids, "query"),
+            ("doc_id", task.doc_ids, "title"),
+        )
+    )
+    found = listed.join(queries, on="query_id").join(titles, on="doc_id")
     if not task.whole_corpus:
         found = found.join(task.judged, on=["query", "title"], how="semi")
     facts = (
-        (set(queries) - set(given), "judged queries are not listed; they count as 0"),
-        (set(given) - set(queries), "listed queries are not judged here; they are left out"),
+        ({*task.query_ids} - {*given}, "judged queries are not listed; they count as 0"),
+        ({*given} - {*task.query_ids}, "listed queries are not judged here; they are left out"),
         (unknown, "listed titles are not judged here; only judged titles are ranked"),
     )
     notes = [f"{len(ids):,} {what}: {min(ids)!r} for one" for ids, what in facts if ids]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from copy import copy
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -42,8 +42,6 @@ class RankingTask:
         titles: ordered; without a corpus, one entry for each doc id and title.
         judged: `query` and `title`, their places, as a run has them, and `grade`; sorted.
         whole_corpus: whether there is a corpus.
-        dropped: judgments with grade 0 of titles that the corpus lacks.
-        retitled: judgments whose doc id has another title in the corpus.
 
     Raises:
         UserError: there is no judgment, a relevant title is not in the corpus,
@@ -63,7 +61,6 @@ class RankingTask:
         texts = {one.query_id: one.query for one in reversed(judgments)}
         said = ((one.query_id, f"{one.grade} {one.title}") for one in judgments)
         self.query_ids, self.queries = zip(*_ordered(texts.items(), said), strict=True)
-        self.dropped = self.retitled = 0
         self.judged = self._join(judgments)
         if not len(self.relevant):
             raise UserError(
@@ -75,11 +72,25 @@ class RankingTask:
         """The rows of `judged` with a grade above 0."""
         return self.judged.filter(pl.col("grade") > 0)
 
+    @cached_property
+    def has_relevant(self) -> NDArray[np.bool_]:
+        """`(queries,)`, whether a query has a relevant title."""
+        return np.isin(np.arange(len(self.queries)), self.relevant["query"])
+
+    @cached_property
+    def misspelt(self) -> NDArray[np.bool_]:
+        """`(queries,)`, whether a query is another one of the task with a typing error."""
+        ids = {one + SUFFIX for one in self.query_ids}
+        return np.array([one in ids for one in self.query_ids], bool)
+
+    @property
+    def counted(self) -> NDArray[np.bool_]:
+        """`(queries,)`, whether means count a query: relevant titles, and no typing error."""
+        return self.has_relevant & ~self.misspelt
+
     def left_out(self) -> list[int]:
         """Rows of the queries without a relevant title, which no mean counts."""
-        rows: list[int] = np.setdiff1d(
-            np.arange(len(self.queries)), self.relevant["query"]
-        ).tolist()
+        rows: list[int] = np.flatnonzero(~self.has_relevant & ~self.misspelt).tolist()
         return rows
 
     def foregone(self) -> list[str]:
@@ -89,7 +100,7 @@ class RankingTask:
         """
         grade = pl.col("grade")
         kinds = self.judged.group_by("query").agg(low=grade.min(), high=grade.max())
-        measured = kinds.filter(pl.col("high") > 0)
+        measured = kinds.filter(pl.col("query").is_in(np.flatnonzero(self.counted)))
         alike = int((measured["low"] == measured["high"]).sum())
         if self.whole_corpus or not alike:
             return []
@@ -97,22 +108,6 @@ class RankingTask:
             f"For {alike:,} of {len(measured):,} queries all judged titles have the same grade: "
             "any order is perfect. Give a corpus to rank, or judge irrelevant titles, too."
         ]
-
-    @cached_property
-    def misspelt(self) -> NDArray[np.bool_]:
-        """`(queries,)`, whether a query is another one of the task with a typing error."""
-        ids = {one + SUFFIX for one in self.query_ids}
-        return np.array([one in ids for one in self.query_ids], bool)
-
-    def part(self, rows: NDArray[np.int64]) -> RankingTask:
-        """The same titles, ranked for some of the queries, in their order."""
-        part = copy(self)
-        for cached in ("relevant", "misspelt"):
-            part.__dict__.pop(cached, None)
-        part.query_ids = tuple(self.query_ids[row] for row in rows)
-        part.queries = tuple(self.queries[row] for row in rows)
-        part.judged = of_queries(self.judged, rows)
-        return part
 
     def qrels(self) -> list[Judgment]:
         """The judgments as used: doc ids of the corpus, without dropped ones."""
@@ -125,30 +120,27 @@ class RankingTask:
     def _join(self, judgments: Sequence[Judgment]) -> pl.DataFrame:
         """The judgments by places; a title judged twice for a query keeps the higher grade."""
         places = [*enumerate(zip(self.doc_ids, self.titles, strict=True))][::-1]
-        by_entry = {entry: place for place, entry in places}
-        by_id = {doc_id: place for place, (doc_id, _) in places}
-        by_title = {title: place for place, (_, title) in places}
+        known: dict[Any, int] = {title: place for place, (_, title) in places}
+        by_id: dict[Any, int] = {doc_id: place for place, (doc_id, _) in places}
+        by_id |= {entry: place for place, entry in places}
         row = {query_id: place for place, query_id in enumerate(self.query_ids)}
         found, missing, retitled = [], [], []
         for one in judgments:
-            place = by_entry.get((one.doc_id, one.title), by_id.get(one.doc_id))
+            place = by_id.get((one.doc_id, one.title), by_id.get(one.doc_id))
             if place is None:
-                place = by_title.get(one.title)
+                place = known.get(one.title)
             elif FOLDED.key(self.titles[place]) != FOLDED.key(one.title):
                 retitled.append((one, self.titles[place]))
             if place is not None:
                 found.append((row[one.query_id], place, one.grade))
             elif one.grade > 0:
                 missing.append(one)
-            else:
-                self.dropped += 1
         if missing:
             raise UserError(
                 f"{len({one.doc_id for one in missing})} relevant titles are not in the corpus, "
                 f"by doc_id or by title: {missing[0].doc_id!r} ({missing[0].title!r}) for one; "
                 "add them, or drop their judgments."
             )
-        self.retitled = len(retitled)
         if 2 * len(retitled) > len(judgments):
             (one, held), names = retitled[0], {one.doc_id for one, _ in retitled}
             raise UserError(
@@ -160,13 +152,6 @@ class RankingTask:
             found, {"query": pl.Int64, "title": pl.Int64, "grade": pl.Float64}, orient="row"
         )
         return table.group_by("query", "title").max().sort("query", "title")
-
-
-def of_queries(frame: pl.DataFrame, rows: NDArray[np.int64]) -> pl.DataFrame:
-    """A frame's rows of some queries, which are numbered from 0."""
-    place = pl.DataFrame({"query": rows, "place": np.arange(len(rows))})
-    selected = frame.join(place, on="query", maintain_order="left")
-    return selected.with_columns(query="place").drop("place")
 
 
 def _ordered(

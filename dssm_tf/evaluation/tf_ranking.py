@@ -49,18 +49,15 @@ def per_query(
     """Computes metrics as `metrics.per_query` does, NDCG by TensorFlow Ranking, to six digits."""
     values = metrics.per_query(ranks, queries, names)
     cutoffs = {name: parse_metric(name)[1] for name in names if name.startswith("ndcg")}
-    # Of what comes behind the last cut-off only the best titles count, in the ideal ranking.
-    deepest = max(cutoffs.values(), default=0)
-    behind = pl.col("grade").rank("ordinal", descending=True).over("query", "near") + deepest
-    cells = (
-        ranks.with_columns(near=(pl.col("rank") <= deepest).fill_null(False))
-        .select("query", "grade", column=pl.when("near").then("rank").otherwise(behind) - 1)
-        .filter(pl.col("column") < 2 * deepest)
-    )
-    query, grade, column = (one.to_numpy() for one in cells)
-    labels = np.zeros((queries, 2 * deepest), np.float32)
-    labels[query, column.astype(np.int64)] = grade
     if cutoffs:
+        # Of what comes behind the last cut-off only the best titles count, in the ideal ranking.
+        deepest = max(cutoffs.values())
+        near = (pl.col("rank") <= deepest).fill_null(False)
+        behind = pl.col("grade").rank("ordinal", descending=True).over("query", near) + deepest
+        cells = ranks.select("query", "grade", at=pl.when(near).then("rank").otherwise(behind) - 1)
+        query, grade, at = cells.filter(pl.col("at") < 2 * deepest).to_numpy().T
+        labels = np.zeros((queries, 2 * deepest), np.float32)
+        labels[query.astype(int), at.astype(int)] = grade
         parts = np.array_split(labels, 1 + labels.size // _CELLS)
         rows = zip(*(_computation(tuple(cutoffs.items()))(part) for part in parts), strict=True)
         for name, row in zip(cutoffs, rows, strict=True):

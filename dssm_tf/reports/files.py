@@ -14,7 +14,6 @@ import polars as pl
 
 from dssm_tf.common import markdown
 from dssm_tf.common.files import atomic_directory, atomic_write
-from dssm_tf.evaluation.description import lengths
 from dssm_tf.evaluation.evaluation import Evaluation, Part, Row, spread
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.queries import queries
@@ -66,10 +65,6 @@ def metrics_json(evaluation: Evaluation) -> dict[str, Any]:
         "against": list(evaluation.against),
         "systems": {row.name: _row(evaluation, row) for row in evaluation.rows},
         "tests": [{**test._asdict(), "ci95": list(test.ci95)} for test in evaluation.comparisons],
-        "lengths": {
-            "queries": evaluation.query_lengths,
-            "titles": lengths([*dict.fromkeys(evaluation.task.titles)]),
-        },
     }
 
 
@@ -80,7 +75,7 @@ def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
         entry["sweep"] = {"key": row.sweep[0], "value": row.sweep[1]}
     if row.seeds:
         entry |= {
-            **_means(evaluation, row),
+            **_means(evaluation, row, evaluation.whole),
             "parts": {part.name: _means(evaluation, row, part) for part in evaluation.parts},
             **({name: row.cost(name) for name in COSTS} if evaluation.costed else {}),
             "notes": row.notes,
@@ -90,14 +85,14 @@ def _row(evaluation: Evaluation, row: Row) -> dict[str, Any]:
     return entry
 
 
-def _means(evaluation: Evaluation, row: Row, part: Part | None = None) -> dict[str, Any]:
+def _means(evaluation: Evaluation, row: Row, part: Part) -> dict[str, Any]:
     seeds = {metric: row.means(metric, part) for metric in evaluation.metrics}
     return {
         **{metric: float(np.mean(values)) for metric, values in seeds.items()},
         "ci95": evaluation.intervals(row.name, part),
         "seeds": seeds,
         "spread": {metric: spread(values) for metric, values in seeds.items()},
-        "queries": part.queries if part else evaluation.measured_queries,
+        "queries": part.queries,
     }
 
 

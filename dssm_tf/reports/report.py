@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
-from dssm_tf.evaluation.description import labels, lengths, mean_length
+from dssm_tf.evaluation.description import labels
 from dssm_tf.evaluation.evaluation import Evaluation, Part
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
@@ -31,8 +31,6 @@ from dssm_tf.reports.wording import (
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_MOST_WORDS = 20  # longer texts share a row of the histogram
 
 
 def show(evaluation: Evaluation, written: str = "") -> None:
@@ -63,7 +61,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
         parts += [f"## {PARTS[part.name]}", about_part(evaluation, part), means(evaluation, part)]
     if choices := _choices(evaluation):
         parts += ["## What cross validation chose", bullets(choices)]
-    parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation), *_lengths(evaluation)]
+    parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation)]
     parts += ["## How it was measured", bullets(protocol(evaluation))]
     return "\n\n".join(filter(None, parts)), figures
 
@@ -227,26 +225,3 @@ def _first_titles(evaluation: Evaluation) -> list[str]:
         parts.append(f"Queries by the grade of the first title of {a} (down) and {b} (across):")
         parts.append(table(["", *(f"{b}: {grade}" for grade in grades)], body))
     return parts
-
-
-def _lengths(evaluation: Evaluation) -> list[str]:
-    """S14 fig. 2."""
-    columns = [evaluation.query_lengths, lengths([*dict.fromkeys(evaluation.task.titles)])]
-    shares = []
-    for column in columns:
-        share: dict[int, float] = defaultdict(float)
-        for number, count in column.items():
-            share[min(number, _MOST_WORDS)] += 100 * count / sum(column.values())
-        shares.append(share)
-    rows = [
-        [f"{number}{' or more' if number == _MOST_WORDS else ''}",
-         *(f"{share[number]:.1f} %" for share in shares)]
-        for number in sorted(set().union(*shares))
-    ]  # fmt: skip
-    means = [mean_length(column) for column in columns]
-    about = f"Mean length: queries {means[0]:.2f} words, titles {means[1]:.2f} words."
-    return [
-        "## Lengths of queries and titles",
-        about,
-        table(["Words", "Queries", "Titles"], rows),
-    ]

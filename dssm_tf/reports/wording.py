@@ -10,14 +10,16 @@ import numpy as np
 from dssm_tf.evaluation.evaluation import COST_NAMES, Evaluation, Part, spread
 from dssm_tf.evaluation.intervals import caution, interval, queries_in_effect
 from dssm_tf.evaluation.metrics import metric_label
+from dssm_tf.text.rules import FOLDED
 
-COSTS = dict(zip(COST_NAMES, ("Training", "µs a query", "MB", "Parameters"), strict=True))
+COSTS = dict(zip(COST_NAMES, ("Training", "µs a query", "MB"), strict=True))
 """What is known of a row's cost, and how tables head it."""
 
 PARTS = {
     "known": "Queries that the log holds",
     "new": "Queries that the log does not hold",
     "traffic": "Weighted by traffic",
+    "typos": "Queries with a typing error",
 }
 """How tables head the parts of an evaluation."""
 
@@ -56,7 +58,7 @@ def cells_of(evaluation: Evaluation, part: Part | None = None) -> dict[str, list
     cells: dict[str, list[Cell]] = {row.name: [] for row in rows}
     intervals = {row.name: evaluation.intervals(row.name, part) for row in rows}
     for metric in evaluation.metrics:
-        means = {row.name: row.means(metric, part) for row in rows}
+        means = {row.name: row.means(metric, part or evaluation.whole) for row in rows}
         shown = {name: f"{np.mean(one):.3f}" for name, one in means.items()}
         for name, one in means.items():
             best = shown[name] == max(shown.values()) and len(rows) > 1
@@ -87,7 +89,7 @@ def cautions(evaluation: Evaluation) -> list[str]:
             few = queries_in_effect(part.weights)
             found += caution(f"{PARTS[part.name]}: means rest on", few)
     if evaluation.half is not None and _chosen(evaluation):
-        half = min(int((evaluation.half[evaluation.counted] == h).sum()) for h in (0, 1))
+        half = min(int((evaluation.half[evaluation.task.counted] == h).sum()) for h in (0, 1))
         found += caution("Free parameters were chosen on halves, the smaller of", half)
     return evaluation.task.foregone() + found
 
@@ -113,8 +115,6 @@ def mark(evaluation: Evaluation, systems: Sequence[str]) -> str:
 def cost(name: str, number: float | None) -> str:
     """One of `COSTS` in three digits or so.
 
-    >>> cost("parameters", 1234567), cost("parameters", 971100), cost("parameters", 950)
-    ('1.2M', '971K', '950')
     >>> cost("megabytes", 0.0312), cost("megabytes", 4.01), cost("microseconds_per_query", 1234.5)
     ('0.03', '4.0', '1,234')
     >>> [cost("training_seconds", number) for number in (0.034, 8.2, 75, 7300, None)]
@@ -122,14 +122,8 @@ def cost(name: str, number: float | None) -> str:
     """
     if number is None:
         return "-"
-    if name != "parameters":
-        digits = 0 if number >= 10 else 1 if number >= 1 else 2
-        return f"{number:,.{digits}f}{' s' if name == 'training_seconds' else ''}"
-    for letter in ("", "K", "M"):
-        if number < 1000:
-            return f"{number:.{1 if letter and number < 100 else 0}f}{letter}"
-        number /= 1000
-    return f"{number:.1f}G"
+    digits = 0 if number >= 10 else 1 if number >= 1 else 2
+    return f"{number:,.{digits}f}{' s' if name == 'training_seconds' else ''}"
 
 
 def plural(number: int, one: str, many: str) -> str:
@@ -151,7 +145,7 @@ def _noise_of_training(evaluation: Evaluation) -> list[str]:
     if not evaluation.comparisons:
         return []
     metric = evaluation.deciding_metric
-    means = [row.means(metric) for row in evaluation.measured_rows]
+    means = [row.means(metric, evaluation.whole) for row in evaluation.measured_rows]
     spreads = [found for one in means if (found := spread(one)) is not None]
     known = (
         f"another seed moves {metric_label(metric)} by {min(spreads):.3f} to {max(spreads):.3f} "
@@ -180,22 +174,14 @@ def protocol(evaluation: Evaluation) -> list[str]:
         "NDCG: gain 2^grade - 1, discount log2(rank + 1). Ties are broken by a hash of the "
         "title's text.",
     ]
-    if task.dropped:
-        sentences.append(
-            f"{task.dropped:,} judgments with grade 0 are of titles that the corpus lacks."
-        )
-    if task.retitled:
-        sentences.append(
-            f"{task.retitled:,} judgments were found by a doc id that has another title "
-            "in the corpus."
-        )
     if split := settings.get("log", {}).get("split"):
         sentences.append(f"The log: {split}.")
     if evaluation.seen is not None:
         sentences.append(
             f"{int(evaluation.new_queries.sum()):,} of the {measured} are not in the click log."
         )
-    if wordless := evaluation.query_lengths.get(0):
+    asked = [task.queries[row] for row in np.flatnonzero(~task.misspelt)]
+    if wordless := sum(not FOLDED.key(query) for query in asked):
         sentences.append(
             f"{plural(wordless, 'query has', 'queries have')} no word after normalisation; no "
             "system can tell titles apart for them but by popularity, and they count."

@@ -97,15 +97,9 @@ class Search:
 
     @cached_property
     def settings(self) -> list[dict[str, Any]]:
-        """All settings, in order; of TPE, which makes them as it goes, the ends of each range.
-
-        The first draws of a seed are the same however many are drawn.
-        """
-        if self.random:
-            study = optuna.create_study(sampler=optuna.samplers.RandomSampler(self.seed))
-            return [study.ask(self.space).params for _ in range(self.random)]
+        """All settings of a grid, in order; else the values or ends of each key beside others'."""
         values = {key: _values(one) for key, one in self.space.items()}
-        if self.tpe:
+        if self.random or self.tpe:
             first = {key: one[0] for key, one in values.items()}
             return [first | {key: value} for key, one in values.items() for value in one]
         return [dict(zip(values, one, strict=True)) for one in product(*values.values())]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import shlex
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -14,9 +12,7 @@ import numpy as np
 import optuna
 from numpy.typing import NDArray
 from optuna.pruners import MedianPruner, NopPruner
-from optuna.samplers import TPESampler
-from optuna.storages import JournalStorage
-from optuna.storages.journal import JournalFileBackend
+from optuna.samplers import RandomSampler, TPESampler
 from optuna.trial import FrozenTrial, Trial, TrialState
 from rich.console import Console
 from scipy import stats
@@ -24,10 +20,8 @@ from scipy import stats
 from dssm_tf.common.checksums import fingerprint
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.files import alone, atomic_write
-from dssm_tf.common.markdown import plain
-from dssm_tf.common.markdown import table as markdown_table
 from dssm_tf.common.terminal import say
-from dssm_tf.common.versions import versions
+from dssm_tf.common.versions import digest
 from dssm_tf.data.format import SPEC
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.intervals import caution
@@ -38,27 +32,23 @@ from dssm_tf.training.run_directory import Result
 from dssm_tf.training.train import check_settings, train
 from dssm_tf.tuning.search import Search, typed
 
-TRIALS = "trials"
-JOURNAL = "trials.log"
+STUDY = "trials.db"
 _SURE = 0.05
 
 
 def tune(
-    search: Search,
-    data: Sequence[Path],
-    out: Path,
-    console: Console | None = None,
+    search: Search, data: Sequence[Path], out: Path, console: Console | None = None
 ) -> optuna.Study:
     """Tries what a search says and writes the configuration that did best.
 
-    Called again, after a kill at any moment or with another search, it keeps what is finished, goes
-    on with an unfinished training run at its last saved step, trains what is new, and tries again
+    Called again, after a kill at any moment or with another search, it keeps what is finished,
+    resumes an unfinished training run at its last saved step, trains what is new, and tries again
     what failed.
 
     Args:
         search: what to try; `check` has passed.
         data: directories that preprocess wrote; each setting is trained on each.
-        out: gets `trials.log`, Optuna's journal; `trials/`, the runs; `trials.tsv`; `best.yaml`.
+        out: gets `trials.db`, Optuna's study; `trials/`, the runs; `trials.tsv`; `best.yaml`.
         console: where to print; None is silent.
 
     Returns:
@@ -68,24 +58,23 @@ def tune(
         UserError: the data do not suit, `out` holds something else or is being written, or every
             trial failed.
     """
-    for log in map(Preprocessed, data):
-        for setting in search.settings:
-            config = search.trial(setting)
-            if not (config.training.folds or log.count("validation")):
-                raise UserError(
-                    f"{log.directory} holds no validation records; preprocess with a larger share "
-                    "for validation, or --set training.folds=5."
-                )
-            check_settings(pinned(config), log)
-            check_optimizer(config.optimizer)
-    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / JOURNAL).exists()):
+    for log, setting in product(map(Preprocessed, data), search.settings):
+        config = search.trial(setting)
+        if not (config.training.folds or log.count("validation")):
+            raise UserError(
+                f"{log.directory} holds no validation records; preprocess with a larger share "
+                "for validation, or --set training.folds=5."
+            )
+        check_settings(pinned(config), log)
+        check_optimizer(config.optimizer)
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / STUDY).exists()):
         raise UserError(f"{out} holds something that `dssm tune` did not make; choose another.")
+    out.mkdir(parents=True, exist_ok=True)
     with alone(out):
         study = _study(search, data, out)
-        _enqueue(study, search)
-        while study.get_trials(states=[TrialState.WAITING]) or len(_ended(study)) < (
-            search.tpe or 0
-        ):
+        waiting = len(study.get_trials(states=[TrialState.WAITING]))
+        drawn = (search.random or search.tpe or 0) - len(_ended(study))
+        for _ in range(max(waiting, drawn)):
             trial = study.ask(search.space)
             if console:
                 say(f"trial {trial.number}: {' '.join(typed(trial.params))}", to=console.file)
@@ -102,40 +91,36 @@ def tune(
             finally:
                 # Keras's global state and the last model would grow with every trial.
                 keras.utils.clear_session()
-        _report(study, search, data, out, console)
+        lines = _report(study, search, data, out)
+        if console:
+            say(*lines, to=console.file)
     return study
 
 
 def _study(search: Search, data: Sequence[Path], out: Path) -> optuna.Study:
-    """The study of this search, these data and these versions, new or gone on with."""
-    journal = out / JOURNAL
-    out.mkdir(parents=True, exist_ok=True)
-    # A killed process leaves its lock, and perhaps half a line.
-    journal.with_name(f"{JOURNAL}.lock").unlink(missing_ok=True)
-    if journal.exists():
-        os.truncate(journal, journal.read_bytes().rfind(b"\n") + 1)
+    """The study of this search, these data and these versions, new or resumed.
+
+    In line is what is to be tried of a grid, and what a kill cut off or what failed.
+    """
     study = optuna.create_study(
-        study_name=_digest(search, pinned(search.load()), *map(_fingerprint, data)),
-        storage=JournalStorage(JournalFileBackend(str(journal))),
+        study_name=digest(search, pinned(search.load()).dump(), *map(_fingerprint, data)),
+        storage=f"sqlite:///{out / STUDY}",
         load_if_exists=True,
         direction="maximize",
         pruner=MedianPruner() if search.prune else NopPruner(),
     )
     # A sampler that began anew would make the suggestions of before the kill once more.
-    study.sampler = TPESampler(seed=search.seed + len(study.trials))
-    return study
-
-
-def _enqueue(study: optuna.Study, search: Search) -> None:
-    """Puts in line what is to be tried, also what a kill cut off and what failed."""
+    sampler = TPESampler if search.tpe else RandomSampler
+    study.sampler = sampler(seed=search.seed + len(study.trials))
+    again = [one for one in _ended(study) if one.state == TrialState.FAIL]
     for trial in study.get_trials(states=[TrialState.RUNNING]):
         study.tell(trial.number, state=TrialState.FAIL)
+        again.append(trial)
+    for trial in again:
         study.enqueue_trial(trial.system_attrs.get("fixed_params", trial.params))
-    for trial in _ended(study):
-        if trial.state == TrialState.FAIL:
-            study.enqueue_trial(trial.params)
-    for setting in [] if search.tpe else search.settings:
+    for setting in [] if search.random or search.tpe else search.settings:
         study.enqueue_trial(setting, skip_if_exists=True)
+    return study
 
 
 def _ended(study: optuna.Study) -> list[FrozenTrial]:
@@ -167,12 +152,12 @@ def _train(trial: Trial, search: Search, data: Sequence[Path], out: Path, quiet:
     for log, seed in product(data, range(search.seeds)):
         training = config.training.model_copy(update={"seed": config.training.seed + seed})
         seeded = config.model_copy(update={"training": training})
-        run = f"{TRIALS}/{_digest(seeded, _fingerprint(log))}"
+        run = f"trials/{digest(seeded.dump(), _fingerprint(log))}"
         found[run] = train(seeded, log, out / run, quiet=quiet, told=told)
     measured = [one.ndcg[metric] for one in found.values()]
     trial.set_user_attr("values", np.reshape(measured, (len(data), -1)).tolist())
     trial.set_user_attr("queries", min(one.ndcg["queries"] for one in found.values()))
-    trial.set_user_attr("runs", list(found))
+    trial.set_user_attr("runs", " ".join(found))
     return float(_by_seed(trial).mean())
 
 
@@ -181,77 +166,60 @@ def _by_seed(trial: Trial | FrozenTrial) -> NDArray[np.float64]:
     return np.asarray(stats.gmean(trial.user_attrs["values"], axis=0))
 
 
-def _digest(*parts: object) -> str:
-    """Twelve digits of what a result depends on, versions included."""
-    return hashlib.sha256(repr((*parts, versions())).encode()).hexdigest()[:12]
-
-
 def _fingerprint(log: Path) -> str:
-    return fingerprint(Preprocessed(log).directory / SPEC)
+    return fingerprint(log / SPEC)
 
 
-def _report(
-    study: optuna.Study, search: Search, data: Sequence[Path], out: Path, console: Console | None
-) -> None:
-    """Writes `trials.tsv` and `best.yaml`; prints the trials, best first."""
-    trials = _ended(study)
+def _report(study: optuna.Study, search: Search, data: Sequence[Path], out: Path) -> list[str]:
+    """Writes `trials.tsv`, best first, and `best.yaml`, whose first lines are returned."""
+    trials = sorted(_ended(study), key=lambda one: (one.state.value, -(one.value or 0.0)))
     done = [one for one in trials if one.state == TrialState.COMPLETE]
-    done.sort(key=lambda one: -(one.value or 0.0))
-    rest = [one for one in trials if one not in done]
-    heads = ["trial", *search.space, *(path.name for path in data), search.measure, "state"]
     rows = []
-    for one in [*done, *rest]:
-        settings = (word.partition("=")[2] for word in typed(one.params))
-        values = [*one.user_attrs["values"], _by_seed(one)] if one in done else [()] * len(heads)
+    for one in trials:
+        settings = [word.partition("=")[2] for word in typed(one.params)]
+        values = [*one.user_attrs["values"], _by_seed(one)] if one in done else []
+        shown = [*map(_spread, values), *[""] * (len(data) + 1 - len(values))]
         state = one.user_attrs.get("reason", one.state.name.lower())
-        rows.append([str(one.number), *settings, *map(_spread, values[: len(data) + 1]), state])
-    runs = (" ".join(one.user_attrs.get("runs", ())) for one in [*done, *rest])
-    table = ([*row, run] for row, run in zip(rows, runs, strict=True))
-    write_table(out / "trials.tsv", [*heads, "runs"], table)
-    if console:
-        shown = markdown_table(heads, [list(map(plain, row)) for row in rows])
-        say(shown, to=console.file)
+        rows.append([str(one.number), *settings, *shown, state, one.user_attrs.get("runs", "")])
+    heads = ["trial", *search.space, *(path.name for path in data), search.measure, "state", "runs"]
+    write_table(out / "trials.tsv", heads, rows)
     if not done:
         raise UserError(
-            f"all {len(rest)} trials failed, the first because: {rows[0][-1]} When the cause is "
+            f"all {len(rows)} trials failed, the first because: {rows[0][-2]} When the cause is "
             "mended, give the same command again."
         )
-    best = done[0]
-    words = ["--config", out / "best.yaml", "--data", data[0] if len(data) == 1 else "DATA"]
-    command = shlex.join(["dssm", "train", *map(str, words), "--out", "RUN"])
+    best, where = done[0], data[0] if len(data) == 1 else "DATA"
+    words = ["train", "--config", out / "best.yaml", "--data", where, "--out", "RUN"]
     head = [
-        f"Chosen by validation {search.measure} from {len(done)} trials; {len(rest)} failed or "
-        f"were pruned. {search.measure} {rows[0][-2]}:",
+        f"Chosen by validation {search.measure} from {len(done)} trials; {len(rows) - len(done)} "
+        f"failed or were pruned. {search.measure} {_spread(_by_seed(best))}:",
         *(f"  {word}" for word in typed(best.params)),
         *caution(
             "The trial, its epoch and its log-prior are chosen on", best.user_attrs["queries"]
         ),
         *_alike(done),
         f"Tried:      {' '.join(search.grid)}; {search.seeds} seeds on {', '.join(map(str, data))}",
-        f"Command:    {command}",
+        f"Command:    dssm {shlex.join(map(str, words))}",
     ]
     with atomic_write(out / "best.yaml") as file:
         file.writelines(f"# {line}\n" for line in head)
         file.write(pinned(search.load(*typed(best.params))).dump())
-    if console:
-        say(*head, to=console.file)
+    return head
 
 
 def _alike(done: Sequence[FrozenTrial]) -> list[str]:
     """Says which trials seeds do not tell from the best: Welch's t-test, p of .05 or more."""
-    best, *others = done
+    best, *others = map(_by_seed, done)
     alike = [
-        str(one.number)
-        for one in others
-        if len(_by_seed(best)) > 1
-        and not stats.ttest_ind(_by_seed(best), _by_seed(one), equal_var=False).pvalue < _SURE
+        str(trial.number)
+        for trial, one in zip(done[1:], others, strict=True)
+        if len(best) > 1 and not stats.ttest_ind(best, one, equal_var=False).pvalue < _SURE
     ]
     which = f"Trial {', '.join(alike)}: not told from the best one by the seeds"
     return [f"{which} (t-test, p of .05 or more), which is no reason to choose."] if alike else []
 
 
 def _spread(values: Sequence[float] | NDArray[np.float64]) -> str:
-    """A mean over seeds and its standard deviation; nothing of nothing."""
-    if len(values) < 2:
-        return "".join(f"{one:.4f}" for one in values)
-    return f"{np.mean(values):.4f} ±{np.std(values, ddof=1):.4f}"
+    """A mean over seeds and its standard deviation."""
+    deviation = f" ±{np.std(values, ddof=1):.4f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.4f}{deviation}"

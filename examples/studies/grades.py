@@ -24,11 +24,14 @@ from typing import Any
 
 import numpy as np
 
+from dssm_tf.benchmark.teacher import teach
 from dssm_tf.cli import main as dssm
 from dssm_tf.common.quiet import load_tensorflow
 from dssm_tf.config import find_config, load_config
+from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.systems import BASELINES
+from dssm_tf.tables.graded_lists import write_lists
 from dssm_tf.tables.judgments import read_corpus, read_judgments
 from dssm_tf.text.rules import FOLDED
 
@@ -99,19 +102,17 @@ def _teacher(options: argparse.Namespace, folder: Path) -> Iterator[str]:
     _dssm("data", "split", "--clicks", options.clicks, "--corpus", options.corpus,
           "--judge-later", "0.2", "--out", parts)  # fmt: skip
     _preprocess(parts, data)
-    _dssm("teach", "--data", data, "--out", out)
     embed = _wordllama(options.wordllama)
     runs = [_run(config, data, folder / f"beside-{config}") for config in options.beside]
     teacher = _ByCosine(
         _side_by_side([embed, *(run.encode_queries for run in runs)]),
         _side_by_side([embed, *(run.encode_titles for run in runs)]),
     )
-    vectors = []
-    for name, of in (("queries", teacher.queries), ("titles", teacher.titles)):
-        lines = (out / f"{name}.tsv").read_text("utf-8").splitlines()[1:]
-        np.save(folder / f"{name}.npy", of([line.split("\t")[1] for line in lines]))
-        vectors.append(folder / f"{name}.npy")
-    _dssm("teach", "--data", data, "--out", out, "--embeddings", *vectors)
+    sides = (
+        lambda texts: _unit(teacher.queries(texts)),
+        lambda texts: _unit(teacher.titles(texts)),
+    )
+    write_lists(out / "scores.tsv", "score", teach(Preprocessed(data), sides, progress=True))
     judgments = read_judgments(parts / "judgments.tsv")
     corpus = read_corpus(parts / "corpus.tsv")
     seen = {

@@ -6,7 +6,6 @@ import json
 import random
 from pathlib import Path
 
-import numpy as np
 import pytest
 import yaml
 
@@ -15,7 +14,7 @@ from tests.benchmark.colours import BROKEN, TINY, TITLES, arguments, benchmark
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory) -> Path:
-    """A log, a corpus, judgments, a run and vectors of another system, and configurations."""
+    """A log, a corpus, judgments, a run of another system, and configurations."""
     folder = tmp_path_factory.mktemp("benchmark")
     draw = random.Random(0)
     rows = []
@@ -39,9 +38,6 @@ def folder(tmp_path_factory) -> Path:
     head = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
     (folder / "judgments.tsv").write_text(head + "".join(judged))
     (folder / "theirs.trec").write_text("".join(run))
-    vectors = np.random.default_rng(0)
-    np.save(folder / "queries.npy", vectors.normal(size=(31, 4)))
-    np.save(folder / "titles.npy", vectors.normal(size=(25, 4)))
     for name, config in (("tiny", TINY), ("broken", BROKEN)):
         (folder / f"{name}.yaml").write_text(yaml.safe_dump(config), "utf-8")
     return folder

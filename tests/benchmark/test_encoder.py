@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dssm_tf.benchmark.external import load_encoder
+from dssm_tf.benchmark.external import cosines, load_encoder
 from dssm_tf.cli import main
 from dssm_tf.common.errors import UserError
+from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.tables.judgments import Judgment
 
 # What is used of the library, in little: a text is the counts of its vowels.
 STUB = """
@@ -81,7 +83,7 @@ def test_an_encoder_is_a_row_without_and_with_the_prior(stub, files, tmp_path, c
     rows = [line.split(" | ")[0].strip("| *ᵃᵇ") for line in table.splitlines() if "|" in line]
     assert rows[2:5] == ["vowels", "vowels+prior", "bad"]
     systems = json.loads((out / "metrics.json").read_text())["systems"]
-    assert (systems["vowels"]["parameters"], systems["vowels"]["megabytes"]) == (10_000, 0.04)
+    assert systems["vowels"]["megabytes"] == 0.04
     assert systems["vowels"]["training_seconds"] is None
     assert systems["vowels"]["microseconds_per_query"] > 0
     # Twins tie for two of ten queries; by clicks the right one is first.
@@ -104,7 +106,7 @@ def test_an_encoder_without_its_library_or_with_a_known_name_is_one_line(
     assert not (tmp_path / "out" / "work" / "systems").exists()
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(UserError, match=r"sentence_transformers.*pip install.*encoders"):
-        load_encoder("tiny", "owner/model")
+        load_encoder("owner/model")
 
 
 def test_a_real_encoder_ranks_as_its_cosines_say(tmp_path):
@@ -119,14 +121,21 @@ def test_a_real_encoder_ranks_as_its_cosines_say(tmp_path):
     table = np.array([[0.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]], np.float32)
     static = StaticEmbedding(tokenizer, embedding_weights=table)
     library.SentenceTransformer(modules=[static], device="cpu").save(str(tmp_path / "tiny"))
-    ranker, costs = load_encoder("tiny", str(tmp_path / "tiny"))
+    encode, size = load_encoder(str(tmp_path / "tiny"))
+    titles = ["red", "hat", "red hat", "blue"]
+    judgments = [Judgment(text, text, title, title, 1.0) for text in titles[:2] for title in titles]
+    task = RankingTask(judgments)
     # A text is the mean of its words: "red hat" lies at 45 degrees to both.
     expected = [[1.0, 0.0, np.sqrt(0.5), 0.0], [0.0, 1.0, np.sqrt(0.5), 0.0]]
-    scores = ranker.score_matrix(["red", "hat"], ["red", "hat", "red hat", "blue"])
+    rows, columns = (
+        np.array([own.index(text) for text in texts])
+        for own, texts in ((task.queries, ["red", "hat"]), (task.titles, titles))
+    )
+    scores = cosines(encode, encode, task)(rows, columns)
     assert scores == pytest.approx(np.array(expected), abs=1e-6)
-    assert costs == {"parameters": 9, "megabytes": 36e-6}
+    assert size == 36e-6
     with pytest.raises(UserError, match="cannot be loaded: "):
-        load_encoder("empty", str(tmp_path))
+        load_encoder(str(tmp_path))
 
 
 def test_the_comparison_says_what_is_missing(tmp_path, monkeypatch, capsys):

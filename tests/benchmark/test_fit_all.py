@@ -60,14 +60,6 @@ def test_a_failed_fit_tells_why_and_stops_nobody_and_is_tried_again(started, tmp
     assert len(started) == 4
 
 
-def test_one_that_was_killed_beside_others_runs_again_at_the_end_alone(started, tmp_path):
-    large, small = tmp_path / "large", tmp_path / "small"
-    errors = fit_all({large: {"dies": 1}, small: {}}, 2)
-    first, second = times(large)
-    assert second > max(first, *times(small))
-    assert errors[large].startswith("ended by signal 9")
-
-
 def test_as_many_run_side_by_side_as_allowed_and_share_the_cores(started, tmp_path, monkeypatch):
     for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)

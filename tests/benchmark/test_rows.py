@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from dssm_tf.benchmark.external import external
-from dssm_tf.benchmark.prepare import Inputs
+from dssm_tf.benchmark.external import learned
+from dssm_tf.benchmark.fit import KINDS, Fit
+from dssm_tf.benchmark.prepare import Inputs, data_name
 from dssm_tf.common.errors import UserError
 from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.task import RankingTask
@@ -70,7 +71,7 @@ def test_finished_systems_are_measured_without_being_trained_again(folder, done,
         "--out", str(out),
     )  # fmt: skip
     rows = {row.name: row for row in result.rows}
-    assert [row.kind for row in result.rows] == ["model"] * 6 + ["baseline"] * 2 + ["hybrid"]
+    assert [row.kind for row in result.rows] == ["model"] * 8 + ["hybrid"]
     for name in ("run", "served", "small"):  # by the cosine, though the run has a prior
         assert rows[name].seeds[0].run["score"].abs().max() < 1.001
         assert rows[f"{name}+prior"].seeds[0].about["chosen"]
@@ -98,13 +99,14 @@ def test_a_finished_system_that_learned_from_judged_queries_says_so(folder, tmp_
     path.write_text(judgments + "q2\tbox\td02\tred box\t1\n")
     task = RankingTask(read_judgments(path), None)
     run = finished_run(tmp_path / "run", data, TINY)
-    (found,) = external(task, {"mine": run}, {}, {})
-    assert found.known.tolist() == [query == "HAT!" for query in task.queries]
+    assert learned(task.queries, run).tolist() == [query == "HAT!" for query in task.queries]
+    job = {"name": "mine", "files": [str(run)]}
+    (found,) = KINDS["model"](Fit(job, None, task, tmp_path))
     assert "on a log with 1 of them: that may include judged clicks" in " ".join(
         found.about["notes"]
     )
     with pytest.raises(UserError, match="expected a directory that `dssm train` or `dssm export`"):
-        external(task, {"nothing": tmp_path}, {}, {})
+        KINDS["model"](Fit(job | {"files": [str(tmp_path)]}, None, task, tmp_path))
 
 
 def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
@@ -112,17 +114,15 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
         path: path.stat().st_mtime_ns
         for path in (folder / "out" / "work" / "systems").glob("*/run.parquet")
     }
-    assert len(places) == 6
+    assert len(places) == 8
     result, *_ = benchmark(
-        folder, "--systems", "bm25", "--seeds", "1", "--tune", "map", "--metrics", "recall@10",
-        "--configs", f"tiny={folder / 'tiny.yaml'}", "--sweep", RANDOM,
-        "--out", str(folder / "out"),
+        folder, "--systems", f"bm25,{folder / 'tiny.yaml'}", "--seeds", "1", "--tune", "map",
+        "--metrics", "recall@10", "--sweep", RANDOM, "--out", str(folder / "out"),
     )  # fmt: skip
     assert {path: path.stat().st_mtime_ns for path in places} == places
     assert [row.name for row in result.rows] == with_prior("bm25", "tiny", RANDOM)
     tiny = result.rows[2]
     assert tiny.error is None
-    assert tiny.cost("parameters") > 100
     assert tiny.seeds[0].about["epochs"] == 1
     assert list(result.metrics) == ["recall@10"]
     # The row is what the model makes of the texts; the one behind it adds the prior with a weight
@@ -137,10 +137,10 @@ def test_a_second_call_does_only_what_is_new_and_trains_a_tower(folder, done):
     (tiny_prior,) = result.rows[3].seeds
     weight = tiny_prior.about["chosen"][0]["values"]["prior"]
     titles, scores = of_query(tiny_prior.run, query)
-    log_prior = Inputs(folder / "out" / "work" / "inputs").prior()(title_texts)
+    log_prior = Inputs(folder / "out" / "work" / "inputs").log_prior(result.task)
     expected = cosines + weight * log_prior
     assert scores == pytest.approx(expected[titles], abs=1e-5)
-    assert len(list((folder / "out" / "work" / "systems").glob("*/run.parquet"))) == 7
+    assert len(list((folder / "out" / "work" / "systems").glob("*/run.parquet"))) == 9
 
 
 def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
@@ -154,10 +154,10 @@ def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
     assert points == {"wtm.clicks": shares, "wtm.clicks+prior": shares}
     assert result.sweeps["wtm.clicks"][-1][1].name == "wtm"
     assert "## Sweep over wtm.clicks\n" in (out / "report.md").read_text()
-    folders = ["inputs-1-8", "inputs-1-4", "inputs-1-2", "inputs"]
+    inputs = Inputs(out / "work" / "inputs")
     logs = [
-        {(query, title): count for query, title, count in Inputs(out / "work" / name).clicks()}
-        for name in folders
+        {(query, title): count for query, title, count in inputs.clicks(data_name(share=share))}
+        for share in ("1/8", "1/4", "1/2", "")
     ]
     totals = [sum(log.values()) for log in logs]
     # Of n clicks each with chance p, the number kept lies within four standard deviations.
@@ -169,11 +169,10 @@ def test_a_learning_curve_shows_how_much_log_is_enough(folder, tmp_path):
     tested = {name for test in result.comparisons for name in test[:2]}
     assert tested == {"bm25", "bm25+prior", "wtm", "wtm+prior"}
     # Its own prior: that of the clicks it learned from.
-    task = Inputs(out / "work" / "inputs-1-8").task()
     row = next(row for row in result.rows if row.name == "wtm.clicks=1/8")
     (prior,) = (r for r in result.rows if r.name == "wtm.clicks=1/8+prior")
     weights = [one["values"]["prior"] for one in prior.seeds[0].about["chosen"]]
-    log_prior = Inputs(out / "work" / "inputs-1-8").prior()(task.titles)
+    log_prior = inputs.log_prior(inputs.task(), data_name(share="1/8"))
     for query, half in enumerate(result.half):
         pure = dict(zip(*of_query(row.seeds[0].run, query), strict=True))
         titles, scores = of_query(prior.seeds[0].run, query)
@@ -200,6 +199,13 @@ def test_flags_that_do_not_fit_are_refused_before_anything_runs(folder, done, ar
     assert set((folder / "out" / "work" / "systems").iterdir()) == before
 
 
+def test_a_directory_with_something_else_is_left_alone(folder, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UserError, match="exists and holds no benchmark"):
+        benchmark(folder, "--systems", "bm25", "--out", str(tmp_path))
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
 def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
     (tmp_path / "clicks.tsv").write_text("query\ttitle\nhat\tRed Hat\nred\tRed Hat\n")
     (tmp_path / "corpus.tsv").write_text("doc_id\ttitle\nd1\tRed Hat\n")
@@ -211,8 +217,8 @@ def test_a_benchmark_of_one_title_and_one_query_is_defined(tmp_path):
         "--out", str(tmp_path / "out"),
     )  # fmt: skip
     for row in result.rows:
-        assert row.means("ndcg@1") == [1.0]
+        assert row.means("ndcg@1", result.whole) == [1.0]
     assert {test.p for test in result.comparisons} == {1.0}
     assert "bm25 chose nothing: fewer than two different queries" in shown
     (lda,) = tmp_path.glob("out/work/systems/lda*/model")
-    assert BASELINES["lda"].load(lda).topics == BASELINES["lda"]().topics
+    assert BASELINES["lda"].load(lda).topics in BASELINES["lda"].fitted_free["topics"]

@@ -1,17 +1,23 @@
-"""`dssm teach`: what to embed, and a teacher's cosines of clicked, best and drawn titles."""
+"""`dssm teach`: a teacher's cosines of clicked, best and drawn titles."""
 
 from __future__ import annotations
+
+import zlib
 
 import numpy as np
 import pytest
 
-from dssm_tf.benchmark.teacher import Lesson, teach
+from dssm_tf.benchmark import external, teacher
+from dssm_tf.benchmark.external import load_teacher
+from dssm_tf.benchmark.teacher import teach
 from dssm_tf.commands.teach import teach as teach_command
 from dssm_tf.common.errors import UserError
 from dssm_tf.data.preprocessed import Preprocessed
 from dssm_tf.tables.graded_lists import read_scores
 from dssm_tf.text.rules import FOLDED, Rules
+from tests.benchmark.colours import TINY
 from tests.clicks import Click, click_log, write_data
+from tests.runs import finished_run
 
 
 @pytest.fixture(scope="module")
@@ -20,85 +26,77 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def lesson(data):
-    return Lesson.of(Preprocessed(data.path))
+def texts(data):
+    loaded = Preprocessed(data.path)
+    return loaded.texts("queries"), loaded.texts("titles")
 
 
-def vectors(folder, lesson, seed=0):
-    """Random vectors of queries and titles, their files, and their cosines."""
-    rng = np.random.default_rng(seed)
-    made = [rng.normal(size=(len(texts), 5)) for texts in lesson[:2]]
-    paths = tuple(folder / f"{name}.npy" for name in ("q", "t"))
-    for path, one in zip(paths, made, strict=True):
-        np.save(path, one.astype(np.float32))
-    unit = [one / np.linalg.norm(one, axis=1, keepdims=True) for one in made]
-    return paths, unit[0] @ unit[1].T
+def encode(texts):
+    """Unit vectors that follow from the texts alone."""
+    rows = np.stack([np.random.default_rng(zlib.crc32(t.encode())).normal(size=5) for t in texts])
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def taught(data, *arguments, **options):
+    return list(teach(Preprocessed(data.path), (encode, encode), *arguments, **options))
 
 
 def test_every_query_of_the_log_is_asked_about_with_its_clicked_and_the_teacher_s_best_titles(
-    lesson, tmp_path
+    data, texts, monkeypatch
 ):
-    paths, cosines = vectors(tmp_path, lesson)
+    monkeypatch.setattr(teacher, "_QUERIES", 3)  # the blocks of queries
+    queries, titles = texts
+    cosines = encode(queries) @ encode(titles).T
     clicked = {}
     for click in click_log():
         clicked.setdefault(FOLDED.key(click.query), set()).add(click.title)
-    found = list(teach(lesson, paths, best=3, random=2))
-    assert [FOLDED.key(one.query) for one in found] == sorted(clicked)
+    found = taught(data, best=3, random=2)
+    assert sorted(FOLDED.key(one.query) for one in found) == sorted(clicked)
     for row, one in zip(cosines, found, strict=True):
-        best = {lesson.titles[place] for place in np.argsort(-row)[:3]}
+        best = {titles[place] for place in np.argsort(-row)[:3]}
         assert clicked[FOLDED.key(one.query)] | best <= set(one.titles)
         assert len(one.titles) == len(set(one.titles)) <= len(clicked[FOLDED.key(one.query)]) + 5
-        expected = [row[lesson.titles.index(title)] for title in one.titles]
+        expected = [row[titles.index(title)] for title in one.titles]
         np.testing.assert_allclose(one.values, expected, atol=1e-6)
 
 
-def test_drawn_titles_are_others_for_every_query_and_the_same_for_a_seed(lesson, tmp_path):
-    paths, _ = vectors(tmp_path, lesson)
-    first, again, other = (list(teach(lesson, paths, 0, 4, seed)) for seed in (1, 1, 2))
+def test_drawn_titles_are_others_for_every_query_and_the_same_for_a_seed(data):
+    first, again, other = (taught(data, 0, 4, seed=seed) for seed in (1, 1, 2))
     assert first == again != other
 
 
-def test_titles_are_queries_too_where_asked_for(data, lesson):
-    more = Lesson.of(Preprocessed(data.path), title_queries=True)
-    assert set(more.queries) > set(lesson.queries)
-    assert {FOLDED.key(title) for title in lesson.titles} <= {FOLDED.key(q) for q in more.queries}
+def test_titles_are_queries_too_where_asked_for(data, texts):
+    queries, titles = texts
+    more = {one.query: one for one in taught(data, title_queries=True)}
+    assert set(more) > set(queries)
+    for title in titles:  # each beside itself
+        (own,) = (one for one in more.values() if FOLDED.key(one.query) == FOLDED.key(title))
+        assert title in own.titles
 
 
 def test_texts_are_one_by_the_rules_of_the_directory(tmp_path):
     log = [Click("pâté", "Crème"), Click("pate", "creme"), Click("Pate", "Crème")]
-    kept = write_data(tmp_path / "kept", log, rules=Rules(keep_accents=True)).path
-    found = Lesson.of(Preprocessed(kept))
-    assert dict(zip(found.queries, found.clicked, strict=True)) == {"pate": (0, 1), "pâté": (1,)}
-    folded = Lesson.of(Preprocessed(write_data(tmp_path / "folded", log).path))
-    assert (len(folded.queries), folded.clicked) == (1, ((0,),))
+    kept = taught(write_data(tmp_path / "kept", log, rules=Rules(keep_accents=True)), 2, 0)
+    assert {one.query: len(one.titles) for one in kept} == {"pate": 2, "pâté": 2}
+    folded = taught(write_data(tmp_path / "folded", log), 2, 0)
+    assert [len(one.titles) for one in folded] == [1]
 
 
-def test_the_command_writes_what_to_embed_and_then_scores_that_train_reads(data, tmp_path):
-    out = tmp_path / "out"
-    teach_command(data=data.path, out=out)
-    rows = (out / "queries.tsv").read_text("utf-8").splitlines()
-    lesson = Lesson.of(Preprocessed(data.path))
-    assert [row.split("\t")[1] for row in rows[1:]] == list(lesson.queries)
-    paths, cosines = vectors(tmp_path, lesson)
-    teach_command(data=data.path, out=out, embeddings=(*map(str, paths),), best=2, random=1)
-    (first, *_), everything = (
-        read_scores(out / "scores.tsv", FOLDED),
-        read_scores(out / "scores.tsv", FOLDED),
-    )
-    assert len(everything) == len(lesson.queries)
-    assert first.values[0] == pytest.approx(
-        cosines[0, lesson.titles.index(first.titles[0])], abs=1e-6
-    )
-
-
-def test_vectors_of_other_texts_are_refused_and_nothing_is_written(data, lesson, tmp_path):
-    paths, _ = vectors(tmp_path, lesson)
-    given = {"data": data.path, "out": tmp_path / "out", "embeddings": (*map(str, paths),)}
-    np.save(paths[0], np.zeros((3, 5), np.float32))
-    with pytest.raises(UserError, match=r"q.npy has 3 rows and"):
-        teach_command(**given)
-    assert not (tmp_path / "out" / "scores.tsv").exists()
-    with pytest.raises(UserError, match=r"queries.tsv is of other data, or of another"):
-        teach_command(data=data.path, out=tmp_path / "out", title_queries=True)
+def test_the_command_writes_scores_that_train_reads(data, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(external, "load_encoder", lambda model: (encode, 1.0))
+    out = tmp_path / "scores.tsv"
+    teach_command(data=data.path, model="owner/any", out=out, best=2, random=1)
+    found = read_scores(out, FOLDED)
+    assert len(found) == len(texts[0])
+    expected = encode([found[0].query]) @ encode([found[0].titles[0]]).T
+    assert found[0].values[0] == pytest.approx(expected.item(), abs=1e-6)
+    with pytest.raises(UserError, match="exists already"):
+        teach_command(data=data.path, model="owner/any", out=out)
     with pytest.raises(UserError, match="expected at least one title"):
-        teach_command(**given, best=0, random=0)
+        teach_command(data=data.path, model="owner/any", out=tmp_path / "new.tsv", best=0, random=0)
+
+
+def test_a_trained_model_can_teach(data, tmp_path):
+    run = finished_run(tmp_path / "run", data, TINY)
+    queries, titles = load_teacher(str(run))
+    assert queries(["hat"]).shape == titles(["red hat"]).shape == (1, 8)

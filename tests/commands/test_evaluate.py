@@ -141,26 +141,20 @@ def test_clicks_weighted_below_one_count_in_the_traffic():
     assert _clicks(["red hat", "other"], log, [], Layout()).tolist() == pytest.approx([0.6, 0])
 
 
-def test_qrels_and_runs_of_trec_are_read_as_in_a_benchmark(paths, capsys):
-    (paths / "qrels").write_text("7 0 d1 3\n7 0 d2 -1\n8 0 d2 1\n")
-    (paths / "queries.tsv").write_text("query_id\tquery\n7\tred hat\n8\tblue box\n")
+def test_runs_of_trec_are_read_as_in_a_benchmark(paths, capsys):
+    head = "query_id\tquery\tdoc_id\ttitle\tgrade\n"
+    rows = "7\tred hat\td1\tred hat\t3\n8\tblue box\td2\tblue box\t1\n"
+    (paths / "judged.tsv").write_text(head + rows)
     (paths / "theirs.trec").write_text("7 Q0 d1 1 2.0 t\n9 Q0 d3 1 1.0 t\n")
-    evaluation = evaluate_command(
-        [], paths / "qrels", paths / "c.tsv", paths / "out", queries=paths / "queries.tsv",
-        runs=[str(paths / "theirs.trec")],
-    )  # fmt: skip
+    files = paths / "judged.tsv", None
+    evaluation = evaluate_command([], *files, paths / "out", runs=[str(paths / "theirs.trec")])
     assert evaluation.mean("theirs", "ndcg@1") == 0.5
     said = capsys.readouterr().out
     assert "theirs 1 judged queries are not listed; they count as 0: '8'" in said
     assert "theirs 1 listed queries are not judged here; they are left out: '9'" in said
-    with pytest.raises(UserError, match="--queries gives a TREC qrels file its texts"):
-        evaluate_command([], paths / "qrels", None, paths / "new", queries=paths / "queries.tsv")
     (paths / "theirs.trec").write_text("7 Q0 d1 1 inf t\n")
     with pytest.raises(UserError, match="score of 'd1' for query '7' is inf"):
-        evaluate_command(
-            [], paths / "qrels", paths / "c.tsv", paths / "new", queries=paths / "queries.tsv",
-            runs=[str(paths / "theirs.trec")],
-        )  # fmt: skip
+        evaluate_command([], *files, paths / "new", runs=[str(paths / "theirs.trec")])
 
 
 def test_without_a_corpus_and_without_models_the_baseline_stands_alone(paths):

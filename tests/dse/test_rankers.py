@@ -11,8 +11,8 @@ from dssm_tf.baselines.tfidf import TfIdf
 from dssm_tf.dse.click_matrix import ClickMatrix
 from dssm_tf.dse.dse_tfidf import DSEWithTfIdf
 from dssm_tf.dse.networks import PSIPair, encode
+from dssm_tf.dse.rank_loss import rank_loss
 from dssm_tf.dse.rankers import DSE, PSI, SSI
-from dssm_tf.evaluation.rank_loss import rank_loss
 
 KINDS = ("wolf", "bear", "lynx", "hare")
 TITLES = [f"{color} {kind}" for kind in KINDS for color in ("red", "blue", "grey")]

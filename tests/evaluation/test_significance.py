@@ -62,11 +62,12 @@ def test_p_is_adjusted_over_all_tests_that_a_page_shows():
         values = {"m": random.random(50) + shift, "n": random.random(50)}
         return Row(name, "run", [SeedResult(None, values, [])])
 
+    all_of = np.ones(50, bool)
     a, b, c = row("a", 0.0), row("b", 0.1), row("c", 0.2)
-    tests = [test for test in compare([a, b, c], ["m", "n"]) if test.metric == "m"]
+    tests = [test for test in compare([a, b, c], ["m", "n"], all_of) if test.metric == "m"]
     assert [(t.a, t.b) for t in tests] == [("b", "a"), ("c", "a"), ("c", "b")]
     smallest = min(tests, key=lambda test: test.p)
     assert smallest.p_adjusted == pytest.approx(6 * smallest.p)  # three pairs by two metrics
-    only = compare([a, b, c], ["m"], [(b, a), (c, a)])
+    only = compare([a, b, c], ["m"], all_of, [(b, a), (c, a)])
     assert [(t.a, t.b) for t in only] == [("b", "a"), ("c", "a")]
     assert min(t.p_adjusted for t in only) == pytest.approx(2 * smallest.p)

@@ -13,6 +13,7 @@ from pytest import approx
 from rich.console import Console
 
 from dssm_tf.cli import main
+from dssm_tf.common import versions as versions_module
 from dssm_tf.common.errors import UserError
 from dssm_tf.common.versions import versions
 from dssm_tf.config import load_config
@@ -85,6 +86,7 @@ def test_the_best_trial_is_written_with_the_users_refit_and_how_to_train_it(fold
     assert "fewer than 200" in head
     lines = shown.getvalue().splitlines()
     assert "trial 3: loss.gamma=10 optimizer.learning_rate=0.05" in lines
+    assert lines[-1].startswith("Command:    dssm train --config ")
     assert len(study.trials) == 4
 
 
@@ -103,10 +105,6 @@ def test_a_kill_in_the_second_trial_costs_at_most_its_running_epoch(folder, tmp_
     with pytest.raises(Killed):
         tune(*arguments)
     assert not (tmp_path / "out" / "best.yaml").exists()
-    # What Optuna leaves when it is killed while it writes.
-    (tmp_path / "out" / "trials.log.lock").symlink_to("trials.log")
-    with (tmp_path / "out" / "trials.log").open("a") as file:
-        file.write('{"op_code": 4, "work')
     tune(*arguments)
     assert epochs == [0, 1, 0, 1]  # of the second trial only the second epoch was left
     killed = table(tmp_path / "out")
@@ -138,10 +136,25 @@ def test_a_killed_search_ends_with_as_many_different_settings(
     assert len({row["loss.gamma"] for row in rows}) == 6
     assert len(training.runs) == 7
     assert training.runs.count(training.runs[2]) == 2
-    if "random" in options:
-        assert {float(row["loss.gamma"]) for row in rows} == {
-            float(f"{one['loss.gamma']:.3g}") for one in found.settings
-        }
+
+
+def test_draws_lie_in_their_ranges_and_the_first_are_the_same_however_many(
+    folder, tmp_path, monkeypatch
+):
+    Training(monkeypatch, by_gamma)
+    keys = ("optimizer.learning_rate=log:0.001:0.1", "training.batch_size=8:16", "loss.gamma=5,9")
+
+    def drawn(number):
+        found = search(folder, *keys, random=number, seed=3)
+        return [one.params for one in tune(found, [folder / "data"], tmp_path / f"{number}").trials]
+
+    few, many = drawn(3), drawn(40)
+    assert many[:3] == few
+    rates = [setting["optimizer.learning_rate"] for setting in many]
+    assert 0.001 <= min(rates) < max(rates) <= 0.1
+    assert 12 <= sum(rate < 0.01 for rate in rates) <= 28  # each ratio is as likely
+    assert {setting["training.batch_size"] for setting in many} == set(range(8, 17))
+    assert {setting["loss.gamma"] for setting in many} == {"5", "9"}
 
 
 def test_tpe_learns_where_the_best_settings_are(folder, tmp_path, monkeypatch):
@@ -264,7 +277,7 @@ def test_other_data_tables_and_versions_are_other_runs(folder, tmp_path, monkeyp
     assert again() == 2
     other = write_data(tmp_path / "other", click_log(20)).path
     assert again(other) == 3
-    monkeypatch.setattr(module, "versions", lambda: {**versions(), "keras": "0.0"})
+    monkeypatch.setattr(versions_module, "versions", lambda: {**versions(), "keras": "0.0"})
     assert again(other) == 4
     assert len(set(training.runs)) == 4
 

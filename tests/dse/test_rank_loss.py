@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dssm_tf.evaluation.rank_loss import rank_loss
+from dssm_tf.dse.rank_loss import rank_loss
 from tests.reference import dse as reference
 
 

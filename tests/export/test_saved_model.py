@@ -239,7 +239,7 @@ def test_a_long_title_has_the_prior_of_an_unseen_one(ranker, signatures):
     "config",
     [
         LSTM,
-        pytest.param(DSSM, marks=pytest.mark.numeric),
+        pytest.param(DSSM, marks=pytest.mark.slow),
         pytest.param(CLSM, marks=pytest.mark.slow),
     ],
     ids=["lstm", "dssm", "clsm"],

@@ -14,13 +14,6 @@ from dssm_tf.text.rules import Rules
 from pipelines.frames import Group, Settings, counted, parts_of
 from pipelines.texts import fingerprints, normal_forms
 
-NO_WORDS = "no words"
-BLOCKED = "blocked"
-NO_CLICK = "no click"
-MANY_QUERIES = "session with many queries"
-MANY_CLICKS = "session with many clicks"
-REPEATED = "repeated in session"
-FEW_CLICKS = "few clicks"
 SIDES = {"query": "q", "title": "t"}
 """The columns of texts, and of their fingerprints."""
 
@@ -56,8 +49,8 @@ def sum_rows(rows: pl.DataFrame, settings: Settings) -> Iterator[Any]:
     kept = read.filter(~col.blocked)
     yield counted(
         {
-            f"dropped: {NO_WORDS}": len(rows) - len(read),
-            f"dropped: {BLOCKED}": len(read) - len(kept),
+            "dropped: no words": len(rows) - len(read),
+            "dropped: blocked": len(read) - len(kept),
         }
     )
     visits = kept.filter(col.session != "")
@@ -115,9 +108,9 @@ def clean_sessions(group: Group, settings: Settings) -> Iterator[Any]:
     human, repeats = col.why == 0, (col.clicked - 1).clip(0)
     yield counted(
         {
-            f"dropped: {MANY_QUERIES}": pairs.filter(why=1)["rows"].sum(),
-            f"dropped: {MANY_CLICKS}": pairs.filter(why=2)["rows"].sum(),
-            f"dropped: {REPEATED}": pairs.filter(human).select(repeats.sum()).item(),
+            "dropped: session with many queries": pairs.filter(why=1)["rows"].sum(),
+            "dropped: session with many clicks": pairs.filter(why=2)["rows"].sum(),
+            "dropped: repeated in session": pairs.filter(human).select(repeats.sum()).item(),
             "sessions: in all": pairs["s"].n_unique(),
         }
     )

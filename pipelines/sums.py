@@ -19,7 +19,6 @@ from polars import col
 from dssm_tf.positions.curve import UNIT
 from dssm_tf.text.letter_ngrams import letter_ngrams
 from dssm_tf.text.rules import Rules
-from pipelines.cleaning import FEW_CLICKS, NO_CLICK
 from pipelines.frames import Group, Settings, counted, fold, parts_of
 from pipelines.texts import SPLIT, fingerprints, normal_forms, random, unit, words_read
 
@@ -60,7 +59,7 @@ def sum_queries(group: Group, settings: Settings) -> Iterator[Any]:
         unclicked=col.rows.filter(logged & ~clicked).sum(),
     ).row(0)
     offered = pairs.select(col.rows.filter("shown").sum()).item()
-    yield counted({f"dropped: {FEW_CLICKS}": few, f"dropped: {NO_CLICK}": unclicked - offered})
+    yield counted({"dropped: few clicks": few, "dropped: no click": unclicked - offered})
     yield from settings.send("sums", titles, "titles")
     pairs = pairs.select("q", "t", "clicks", "weighted", "kept", "shown", "train")
     frames = {"queries": queries.select("fp", "text", "train"), "chosen": pairs}

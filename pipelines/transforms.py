@@ -26,7 +26,7 @@ from dssm_tf.positions.shown import Shown
 from dssm_tf.tables.cells import clean_text
 from dssm_tf.tables.click_log import log_blocks
 from dssm_tf.tables.layout import Reject
-from pipelines.cleaning import NO_CLICK, SIDES, keyed, sum_rows, weighted
+from pipelines.cleaning import SIDES, keyed, sum_rows, weighted
 from pipelines.frames import Part, Settings, as_ipc, counted, fold, typed
 from pipelines.options import PreprocessOptions
 from pipelines.sources import Piece, opened
@@ -81,7 +81,7 @@ def read_piece(
                     "rows: read": len(rows),
                     "clicks: read": rows["clicks"].sum(),
                     "clicks: with a position": rows.filter(col.position > 0)["clicks"].sum(),
-                    f"dropped: {NO_CLICK}": len(rows) - len(good),
+                    "dropped: no click": len(rows) - len(good),
                 }
             )
             held.append(weighted(good, weights))

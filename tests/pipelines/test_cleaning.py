@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dssm_tf.tables.click_log import SCHEMA, LogRow
 from dssm_tf.text.rules import FOLDED
-from pipelines import cleaning
 from pipelines.cleaning import clean_sessions, sum_rows, weighted
 from pipelines.frames import Part, Settings, as_ipc
 from pipelines.options import PreprocessOptions
@@ -73,7 +72,7 @@ def test_rows_without_a_word_and_blocked_rows_are_counted_apart():
         LogRow("Good", "Title", 3), block="bad",
     )  # fmt: skip
     assert pairs(found) == {("good", "title"): (3, 1, 3000, 0)}
-    assert dropped == {cleaning.NO_WORDS: 2, cleaning.BLOCKED: 2}
+    assert dropped == {"no words": 2, "blocked": 2}
     texts = [(one["text"], one["clicks"]) for one in (*found["texts"], *found["texts titles"])]
     assert texts == [("Good", 3), ("Title", 3)]
 
@@ -83,7 +82,7 @@ def test_of_a_session_the_click_that_counts_keeps_its_weight():
     found, _ = summed(*rows, weights=(1000, 2000, 5000))
     found, dropped = cleaned(found["visits sessions"])
     assert pairs(found) == {("q", "t"): (1, 1, 5000, 0)}
-    assert dropped == {cleaning.REPEATED: 2}
+    assert dropped == {"repeated in session": 2}
 
 
 ROWS = st.lists(

@@ -15,7 +15,7 @@ from dssm_tf.positions.curve import ExaminationCurve, read_curve
 from dssm_tf.positions.estimation import HARVESTING
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import cleaning, record_transforms, sums, transforms
+from pipelines import record_transforms, sums, transforms
 from pipelines.frames import Counts, Settings, Written, by_bucket, outputs, sum_counts
 from pipelines.options import NONE
 from pipelines.output import save
@@ -90,7 +90,7 @@ def build(
         transforms.read_piece, settings, curve, tags=("titles", "sessions", "rejects")
     )
     sessions = (read.sessions,) | "CleanSessions" >> by_bucket(
-        cleaning.clean_sessions, settings, tags=["titles"]
+        transforms.clean_sessions, settings, tags=["titles"]
     )
     offered = (
         pipeline

@@ -14,7 +14,7 @@ from apache_beam.utils.shared import Shared
 from dssm_tf.data.format import file_name
 from dssm_tf.text.growth import grow
 from dssm_tf.text.vocabulary import Vocabulary
-from pipelines import cleaning, record_transforms, sums, transforms
+from pipelines import record_transforms, sums, transforms
 from pipelines.frames import Settings, sum_counts
 from pipelines.options import PreprocessOptions
 from pipelines.sources import plan
@@ -56,7 +56,7 @@ def run(
 
     files = [FileMetadata(one, Path(one).stat().st_size) for one in options.input]
     read = step(transforms.read_piece, plan(files))
-    sessions = step(cleaning.clean_sessions, grouped(read("sessions"), every=False))
+    sessions = step(transforms.clean_sessions, grouped(read("sessions"), every=False))
     queries = step(sums.sum_queries, grouped(read(), sessions()))
     titles = step(
         sums.sum_titles,

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from dssm_tf.tables.click_log import SCHEMA, LogRow
 from dssm_tf.text.rules import FOLDED
-from pipelines.cleaning import clean_sessions, sum_rows, weighted
 from pipelines.frames import Part, Settings, as_ipc
 from pipelines.options import PreprocessOptions
 from pipelines.texts import BlockList, fingerprints
+from pipelines.transforms import clean_sessions, sum_rows, weighted
 
 TEXTS = ["a", "b", "c d", "t", "u", "q", "good", "title"]
 OF = dict(zip(fingerprints(pl.Series(TEXTS)).to_list(), TEXTS, strict=True))

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dssm_tf.tables.cells import count
-from dssm_tf.tables.reader import read_rows
 from dssm_tf.tables.writer import write_table
 
 TITLES = "titles.tsv"
@@ -30,6 +29,8 @@ class Title(NamedTuple):
 
 def load_titles(directory: Path) -> list[Title]:
     """The titles of a run, most clicked first, of which `check_run` has compared the file."""
+    from dssm_tf.tables.reader import read_rows  # not before Arrow is needed
+
     columns = {"title": None, "clicks": count, "queries": count}
     return [Title(*row) for _, row in read_rows(Path(directory) / TITLES, columns)]
 

@@ -23,7 +23,7 @@ if (links.length) document.querySelector("h1")?.after(make("nav", {}, ...links))
 
 // ------------------------------------------------------------------ tables that can be sorted
 
-const UNITS = { "": 1, s: 1, min: 60, K: 1e3, M: 1e6, G: 1e9, "%": 1 };
+const UNITS = { "": 1, s: 1, K: 1e3, M: 1e6, G: 1e9, "%": 1 };
 
 /** The number that a cell begins with, such as 1.2M or 75 s; null where there is none. */
 function number(text) {

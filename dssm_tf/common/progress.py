@@ -54,7 +54,7 @@ class Task:
         """
         total = "" if self.total is None else f" of {self.total:,.0f}"
         count = f"{self.done:,.0f}{total} {self.unit}, " if self.unit else ""
-        left = ", {remaining} left" if self.total else ""
+        left = ", {remaining} left" if self.total and self.done else ""
         made: str = tqdm.format_meter(
             self.done, self.total, monotonic() - self._started, prefix=self.name,
             postfix=self.state() if callable(self.state) else self.state,

@@ -57,15 +57,19 @@ class Hit(NamedTuple):
     popularity: float
 
     def parts(self) -> str:
-        """What a person is shown of the score.
+        """What a person is shown of the score: what is 0 adds nothing and is left out.
 
         >>> Hit("d1", "Red Hat", 1.0, words=2.5, similarity=0.8125, popularity=0.25).parts()
         'similarity 0.81, popularity +0.25, words 2.5'
+        >>> Hit("d2", "Blue Box", 0.0, words=0.0, similarity=0.5, popularity=0.0).parts()
+        'similarity 0.50'
         """
-        return (
-            f"similarity {self.similarity:.2f}, popularity {self.popularity:+.2f}, "
-            f"words {self.words:.1f}"
-        )
+        parts = [f"similarity {self.similarity:.2f}"]
+        if round(self.popularity, 2):
+            parts.append(f"popularity {self.popularity:+.2f}")
+        if self.words:
+            parts.append(f"words {self.words:.1f}")
+        return ", ".join(parts)
 
 
 class Found(NamedTuple):

@@ -108,7 +108,7 @@ def test_nothing_is_shown_where_nobody_looks(eager, capsys):
 
 def test_the_time_left_goes_by_what_was_done(clock):
     task = Task("a", 10, "epochs")
-    assert task.text() == "a: 0 of 10 epochs, 00:00, ? left"
+    assert task.text() == "a: 0 of 10 epochs, 00:00"
     clock[0] += 30
     task.advance(4, "0.5 {nats}")  # 7.5 s each, and six are left
     assert task.text() == "a: 4 of 10 epochs, 00:30, 00:45 left, 0.5 {nats}"

@@ -1,13 +1,15 @@
-"""Grades of first titles, as the papers show them."""
+"""Grades of first titles and lengths of texts, as the papers show them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import polars as pl
 
 from dssm_tf.evaluation.task import RankingTask
+from dssm_tf.text.rules import FOLDED
 
 NOT_JUDGED, NOTHING = "not judged", "nothing ranked"
 
@@ -37,3 +39,9 @@ def labels(task: RankingTask, first: Mapping[str, Sequence[str]]) -> list[str]:
     grades = {int(grade) for grade in (0, *task.judged["grade"].unique())}
     others = [label for label in (NOT_JUDGED, NOTHING) if label in used]
     return [*map(str, sorted(grades, reverse=True)), *others]
+
+
+def lengths(texts: Collection[str]) -> dict[int, float]:
+    """The share of texts with each number of words (S14 fig. 2), shortest first."""
+    counts = Counter(len(FOLDED.words(text)) for text in texts)
+    return {words: count / len(texts) for words, count in sorted(counts.items())}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from dssm_tf.common.markdown import bullets, plain, table
 from dssm_tf.common.terminal import say
-from dssm_tf.evaluation.description import labels
+from dssm_tf.evaluation.description import labels, lengths
 from dssm_tf.evaluation.evaluation import Evaluation, Part
 from dssm_tf.evaluation.metrics import metric_label
 from dssm_tf.evaluation.significance import SIGNIFICANT
@@ -61,7 +61,7 @@ def text(evaluation: Evaluation) -> tuple[str, dict[str, Figure]]:
         parts += [f"## {PARTS[part.name]}", about_part(evaluation, part), means(evaluation, part)]
     if choices := _choices(evaluation):
         parts += ["## What cross validation chose", bullets(choices)]
-    parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation)]
+    parts += [*_tests(evaluation), *sweeps, *_first_titles(evaluation), *_lengths(evaluation)]
     parts += ["## How it was measured", bullets(protocol(evaluation))]
     return "\n\n".join(filter(None, parts)), figures
 
@@ -225,3 +225,19 @@ def _first_titles(evaluation: Evaluation) -> list[str]:
         parts.append(f"Queries by the grade of the first title of {a} (down) and {b} (across):")
         parts.append(table(["", *(f"{b}: {grade}" for grade in grades)], body))
     return parts
+
+
+def _lengths(evaluation: Evaluation) -> list[str]:
+    """S14 fig. 2."""
+    queries = lengths(evaluation.task.queries)
+    titles = lengths(dict.fromkeys(evaluation.task.titles))
+    means = [sum(words * share for words, share in found.items()) for found in (queries, titles)]
+    rows = [
+        [str(words), *(f"{100 * found.get(words, 0):.1f} %" for found in (queries, titles))]
+        for words in sorted(queries | titles)
+    ]
+    return [
+        "## Lengths of queries and titles",
+        f"Mean length: queries {means[0]:.2f} words, titles {means[1]:.2f} words.",
+        table(["Words", "Queries", "Titles"], rows),
+    ]

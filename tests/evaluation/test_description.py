@@ -10,10 +10,12 @@ import polars as pl
 import pytest
 
 from dssm_tf.evaluation.description import first_titles, labels
+from dssm_tf.evaluation.evaluate import evaluate
 from dssm_tf.evaluation.evaluation import Evaluation, Row, SeedResult
 from dssm_tf.evaluation.task import RankingTask
 from dssm_tf.reports.report import text as report
 from dssm_tf.tables.judgments import CorpusTitle, Judgment
+from tests.rankers import TableRanker
 from tests.reference import first_titles as reference
 
 TITLES = [f"title {number}" for number in range(9)]
@@ -134,3 +136,21 @@ def test_two_queries_by_hand():
         ["2", "2"], ["not judged", "1"], ["2", "nothing ranked"]
     ]  # fmt: skip
     assert labels(task, found) == ["2", "1", "0", "not judged", "nothing ranked"]
+
+
+def test_lengths_are_shares_of_different_titles_and_of_queries():
+    judgments = [
+        Judgment("q1", "red fox", "a", "A b c", 1.0),
+        Judgment("q2", "owl", "a", "A b c", 1.0),
+        Judgment("q3", "", "b", "Fox", 1.0),
+        Judgment("q4", "big-owl", "b", "Fox", 1.0),
+    ]
+    found = evaluate({"one": TableRanker({})}, judgments)
+    assert table_under(report(found)[0], "## Lengths of queries and titles") == [
+        ["Words", "Queries", "Titles"],
+        ["0", "25.0 %", "0.0 %"],
+        ["1", "25.0 %", "50.0 %"],
+        ["2", "50.0 %", "0.0 %"],
+        ["3", "0.0 %", "50.0 %"],
+    ]
+    assert "Mean length: queries 1.25 words, titles 2.00 words." in report(found)[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import redirect_stderr, redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,7 +54,8 @@ def run_command(*arguments: str):
     out, err = StringIO(), StringIO()
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
         patch.setenv("COLUMNS", "160")
-        patch.setattr(module.subprocess, "Popen", InThisProcess)
+        # Of this module alone: importing TensorFlow starts a process of its own.
+        patch.setattr(module, "subprocess", SimpleNamespace(Popen=InThisProcess, DEVNULL=None))
         patch.setattr(module, "benchmark", lambda *given: found.append(real(*given)) or found[0])
         code = main(["benchmark", *arguments])
     if code and not found:

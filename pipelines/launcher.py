@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,8 @@ def preprocess(
         settings = Settings(options, bits, output.workers, store, block_list)
         with ExitStack() as stack:
             if store:
-                stack.enter_context(progress_of("preprocess", None, True, unit=""))
+                state = partial(_done, Path(store), len(pieces), 2**bits)
+                stack.enter_context(progress_of("preprocess", None, True, unit="", state=state))
                 # Beam's temporary directory goes with ours, even if this process is killed.
                 stack.callback(setattr, tempfile, "tempdir", tempfile.tempdir)
                 tempfile.tempdir = store
@@ -86,6 +88,12 @@ def preprocess(
         tally = _write_rejects(manifest, pieces, output.local / REJECTS)
         _check(manifest, tally, options)
         return _finish(manifest, settings, output, tally, known)
+
+
+def _done(store: Path, pieces: int, buckets: int) -> str:
+    """How much of the log is read, and how many parts of the result are written."""
+    read, written = (len([*store.glob(f"{name}-*")]) for name in ("read", TRAIN))
+    return f"{read:,} of {pieces:,} pieces read, {written:,} of {buckets:,} buckets written"
 
 
 def _block_list(path: str, rules: Rules) -> BlockList:

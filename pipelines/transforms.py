@@ -94,6 +94,7 @@ def read_piece(
                 yield from send()
         yield from send()
         counts[f"lines {piece.number}"] = table.lines
+        settings.tell_read(piece.number)
         yield counted(counts)
 
 

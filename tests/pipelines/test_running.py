@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 
@@ -13,12 +14,14 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.dataflow.dataflow_runner import DataflowRunner
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
+from dssm_tf.common import progress
 from dssm_tf.common.errors import UserError
 from dssm_tf.text.vocabulary import Vocabulary
 from pipelines import graph, preprocess, runners, sources
 from pipelines.frames import Settings
 from pipelines.options import FLAGS, PreprocessOptions
 from pipelines.sources import find_files, plan
+from tests.progress import log_the_end
 
 
 @pytest.fixture
@@ -50,6 +53,18 @@ def test_the_bytes_do_not_depend_on_workers(run, mixed, monkeypatch):
     threads = ("--direct_num_workers=2", "--direct_running_mode=multi_threading")
     assert run(mixed, *MIXED, *threads).bytes() == one.bytes()
     assert len(one.records()) > 40
+
+
+def test_progress_says_what_is_read_and_written(run, mixed, monkeypatch, capsys):
+    monkeypatch.setattr(sources, "MIN_PIECE_BYTES", 300)
+    monkeypatch.setattr(sources, "PIECES", 10)
+    monkeypatch.setattr(progress, "_log", log_the_end)
+    run(mixed, *MIXED, "--shards", "4")
+    shown = capsys.readouterr().err.splitlines()[0]
+    found = re.fullmatch(
+        r"preprocess: .*, (\d+) of (\d+) pieces read, 4 of 4 buckets written", shown
+    )
+    assert found[1] == found[2] > "1"
 
 
 def test_small_limits_of_what_a_worker_holds_change_nothing(run, mixed, monkeypatch):
